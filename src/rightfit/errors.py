@@ -1,0 +1,95 @@
+"""The exceptions of rightfit, one tree.
+
+    RightfitError                   everything below; carries the process exit code
+    ├── InputError            (2)   what the user gave cannot be used
+    │   ├── UnknownNameError        a model, server, GPU, cloud, region, dataset ... that does not exist
+    │   ├── AmbiguousNameError      a name that fits several things equally well
+    │   ├── QuantityError           a number or unit that cannot be read or makes no sense
+    │   ├── ContradictionError      options that exclude each other
+    │   └── FileInputError          a workload, config or table file that cannot be read; names the line and key
+    ├── NoAnswerError         (1)   a valid wish that nothing can fulfil; the reasons are data
+    └── UnavailableError      (3)   a component or the network is missing
+        ├── MissingComponentError   an optional extra is not installed
+        ├── NetworkError            a remote service could not be reached or answered nonsense
+        └── CatalogError            the catalog store cannot be built or read
+
+A message is one line: what was wrong, what is allowed, the nearest valid thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class RightfitError(Exception):
+    """Base of all our exceptions. `exit_code` is what the command line exits with."""
+
+    exit_code = 2
+
+
+class InputError(RightfitError):
+    """What the user gave cannot be used. `field` names the option or key it came from, when known."""
+
+    exit_code = 2
+
+    def __init__(self, message: str, *, field: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+class UnknownNameError(InputError):
+    """A name that is not in the knowledge base; `nearest` holds the closest names that are."""
+
+    def __init__(self, kind: str, name: str, *, nearest: Sequence[str] = (), allowed: str = "", field: str | None = None) -> None:
+        shown = name if len(name) <= 80 else name[:77] + "..."
+        message = f"unknown {kind} {shown!r}"
+        if allowed:
+            message += f"; {allowed}"
+        if nearest:
+            message += "; did you mean " + ", ".join(nearest[:3]) + "?"
+        super().__init__(message, field=field)
+        self.kind, self.name, self.nearest = kind, name, tuple(nearest)
+
+
+class AmbiguousNameError(InputError):
+    """A name that matches several things; `candidates` lists them."""
+
+    def __init__(self, kind: str, name: str, candidates: Sequence[str], *, field: str | None = None) -> None:
+        super().__init__(f"{kind} {name!r} is ambiguous; it could be " + ", ".join(candidates[:5]), field=field)
+        self.kind, self.name, self.candidates = kind, name, tuple(candidates)
+
+
+class QuantityError(InputError):
+    """A number or unit that cannot be read, or a value outside what makes sense."""
+
+
+class ContradictionError(InputError):
+    """Options that exclude each other."""
+
+
+class FileInputError(InputError):
+    """A file that cannot be read as what it should be."""
+
+
+class NoAnswerError(RightfitError):
+    """A valid wish that nothing can fulfil."""
+
+    exit_code = 1
+
+
+class UnavailableError(RightfitError):
+    """Something outside rightfit is missing."""
+
+    exit_code = 3
+
+
+class MissingComponentError(UnavailableError):
+    """An optional extra is not installed; the message says how to install it."""
+
+
+class NetworkError(UnavailableError):
+    """A remote service could not be reached, or did not answer usefully."""
+
+
+class CatalogError(UnavailableError):
+    """The catalog store cannot be built or read."""

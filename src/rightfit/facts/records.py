@@ -1,0 +1,176 @@
+"""Typed records of what is known. Every record carries its source; loading refuses one without."""
+
+from __future__ import annotations
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Accelerator:
+    """One accelerator as software sees it (one GPU, TPU chip or Neuron chip). Rates are dense; 0 means unsupported or unknown."""
+
+    name: str
+    vendor: str
+    architecture: str
+    release_year: int
+    memory_bytes: float
+    memory_bandwidth: float
+    fp32_flops: float
+    tf32_flops: float
+    fp16_flops: float
+    bf16_flops: float
+    fp8_flops: float
+    int8_ops: float
+    int4_ops: float
+    fp4_flops: float
+    fp64_flops: float
+    nvlink_bandwidth: float
+    pcie_generation: float
+    tdp_w: float
+    num_sms: int
+    l2_bytes: float
+    compute_capability: float
+    min_cuda: str
+    form: str
+    equivalent_to: str
+    source: str
+    source_note: str = ""
+
+    @property
+    def supports_bf16(self) -> bool:
+        """Whether bf16 matrix products run in hardware."""
+        return self.bf16_flops > 0
+
+    @property
+    def supports_flash_attention(self) -> bool:
+        """FlashAttention-2 needs an NVIDIA card of compute capability 8.0 or newer, or a recent AMD Instinct."""
+        return self.compute_capability >= 8.0 or self.architecture.startswith("CDNA")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TransformerArchitecture:
+    """Dimensions of a transformer. `certainty`: exact (known model), config (read from a config file), given, typical (only a size was given)."""
+
+    name: str
+    kind: str
+    num_layers: int
+    hidden_size: int
+    num_heads: int
+    num_kv_heads: int
+    head_dim: int
+    intermediate_size: int
+    vocab_size: int
+    max_position: int
+    tied_embeddings: bool
+    attention_kind: str
+    mlp_kind: str
+    norm: str
+    params_total: int
+    params_active: int
+    params_embedding: int
+    source: str
+    aliases: tuple[str, ...] = ()
+    family: str = ""
+    sliding_window: int = 0
+    num_experts: int = 0
+    experts_per_token: int = 0
+    num_shared_experts: int = 0
+    moe_intermediate_size: int = 0
+    num_moe_layers: int = 0
+    q_lora_rank: int = 0
+    kv_lora_rank: int = 0
+    qk_nope_head_dim: int = 0
+    qk_rope_head_dim: int = 0
+    v_head_dim: int = 0
+    learned_positions: bool = False
+    qkv_bias: bool = False
+    attention_out_bias: bool = False
+    mlp_bias: bool = False
+    qk_norm: bool = False
+    num_encoder_layers: int = 0
+    num_decoder_layers: int = 0
+    num_full_attention_layers: int = 0
+    num_sliding_layers: int = 0
+    num_linear_layers: int = 0
+    params_vision: int = 0
+    params_audio: int = 0
+    vision_layers: int = 0
+    vision_hidden: int = 0
+    vision_patch: int = 0
+    vision_image_size: int = 0
+    params_published: int = 0
+    params_published_source: str = ""
+    verified: str = ""
+    licence: str = ""
+    release_date: str = ""
+    notes: str = ""
+    certainty: str = "exact"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class VisionModel:
+    """A vision model: parameters, multiply-adds of one forward pass and activations at `image_size`."""
+
+    name: str
+    task: str
+    params_total: int
+    macs: float
+    activations: float
+    image_size: int
+    source: str
+    aliases: tuple[str, ...] = ()
+    family: str = ""
+    notes: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DiffusionModel:
+    """A diffusion pipeline by component. `forward_flops` is one denoiser call for one latent at `default_output`."""
+
+    name: str
+    modality: str
+    denoiser_arch: str
+    denoiser_params: int
+    text_encoder_params: int
+    vae_params: int
+    total_params: int
+    forward_flops: float
+    default_output: str
+    default_steps: int
+    forwards_per_step: int
+    source: str
+    aliases: tuple[str, ...] = ()
+    family: str = ""
+    denoiser_tokens: int = 0
+    notes: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class OtherModel:
+    """A recommender, speech, graph, recurrent, tree ... model. `forward_flops` is per `flops_unit`."""
+
+    name: str
+    task: str
+    kind: str
+    params_total: int
+    params_dense: int
+    params_embedding: int
+    embedding_bytes: float
+    forward_flops: float
+    flops_unit: str
+    source: str
+    aliases: tuple[str, ...] = ()
+    family: str = ""
+    notes: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Dataset:
+    """A public dataset. `tokens` and `samples` are 0 where unknown."""
+
+    name: str
+    domain: str
+    samples: int
+    tokens: int
+    size_bytes: float
+    source: str

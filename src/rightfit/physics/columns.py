@@ -1,0 +1,316 @@
+"""The columns that every physics function reads: one struct for the model, the setup, the device, the links.
+
+Each field is a NumPy array that broadcasts with all others: shape (1,) when one value serves every row, shape (N,)
+when rows differ. So the same formula serves one case, a table of measured cases and a search of a million candidates.
+Categories are small integers named by the enumerations below; nothing here holds a calibrated constant.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+class Kind(IntEnum):
+    """Architecture family."""
+
+    DECODER = 0
+    ENCODER = 1
+    ENCODER_DECODER = 2
+    MOE_DECODER = 3
+    VISION_LANGUAGE = 4
+
+
+class Mlp(IntEnum):
+    """Feed-forward block: gated kinds have three matrices, plain ones two."""
+
+    SWIGLU = 0
+    GEGLU = 1
+    GELU = 2
+    RELU = 3
+    RELU_SQUARED = 4
+
+
+class AttentionKind(IntEnum):
+    """How keys and values are shared or compressed."""
+
+    MHA = 0
+    GQA = 1
+    MQA = 2
+    MLA = 3
+    SLIDING = 4
+    SSM = 5
+    HYBRID_SSM = 6
+
+
+class Norm(IntEnum):
+    """Normalisation layer."""
+
+    RMSNORM = 0
+    LAYERNORM = 1
+
+
+class Method(IntEnum):
+    """What is trained."""
+
+    FULL = 0
+    LORA = 1
+    QLORA = 2
+    DORA = 3
+    PTUNING = 4
+    PREFIX = 5
+    FREEZE = 6
+    GALORE = 7
+
+
+class Dtype(IntEnum):
+    """Arithmetic of the matrix products."""
+
+    FP32 = 0
+    TF32 = 1
+    FP16 = 2
+    BF16 = 3
+    FP8 = 4
+
+
+class Recompute(IntEnum):
+    """Activation recomputation (gradient checkpointing)."""
+
+    NONE = 0
+    SELECTIVE = 1
+    FULL = 2
+
+
+class AttentionKernel(IntEnum):
+    """EAGER stores the score matrix; SDPA is the memory-efficient kernel; FLASH is FlashAttention."""
+
+    EAGER = 0
+    SDPA = 1
+    FLASH = 2
+
+
+class Loss(IntEnum):
+    """STANDARD makes full logits and an fp32 copy; FUSED computes logits and loss in chunks."""
+
+    STANDARD = 0
+    FUSED = 1
+
+
+class MemoryCounter(IntEnum):
+    """Which memory figure is asked for."""
+
+    ALLOCATED = 0
+    RESERVED = 1
+    DRIVER = 2
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Columns:
+    """A frozen struct of broadcastable float64 arrays."""
+
+    @classmethod
+    def of(cls, **values: Any) -> Self:
+        """Build from scalars or sequences; missing fields take their default."""
+        fields = {field.name: field for field in dataclasses.fields(cls)}
+        unknown = set(values) - set(fields)
+        if unknown:
+            raise TypeError(f"{cls.__name__} has no field {sorted(unknown)}")
+        return cls(**{name: np.atleast_1d(np.asarray(value, dtype=np.float64)) for name, value in values.items()})
+
+    @classmethod
+    def stack(cls, rows: Iterable[Self]) -> Self:
+        """Put structs one under the other: fields of length n1, n2 ... become one of n1 + n2 + ..."""
+        rows = list(rows)
+        sizes = [row.num_rows for row in rows]
+        return cls(
+            **{
+                field.name: np.concatenate([np.broadcast_to(getattr(row, field.name), size) for row, size in zip(rows, sizes, strict=True)])
+                for field in dataclasses.fields(cls)
+            }
+        )
+
+    @property
+    def num_rows(self) -> int:
+        """Length after broadcasting."""
+        return max(getattr(self, field.name).shape[0] for field in dataclasses.fields(self))
+
+    def take(self, index: NDArray[np.intp]) -> Self:
+        """Rows `index`; a field of length one stays as it is."""
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return type(self)(**{name: value if value.shape[0] == 1 else value[index] for name, value in values.items()})
+
+    def replace(self, **values: Any) -> Self:
+        """A copy with some fields changed."""
+        arrays: dict[str, Any] = {name: np.atleast_1d(np.asarray(value, dtype=np.float64)) for name, value in values.items()}
+        return dataclasses.replace(self, **arrays)
+
+
+def column(default: float) -> Any:
+    """A field whose default is one value for every row."""
+    return dataclasses.field(default_factory=lambda: np.array([default], dtype=np.float64))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ModelColumns(Columns):
+    """Architecture of a transformer. Counts are plain numbers; enumerations as above.
+
+    For encoder-decoder models `num_layers` counts both stacks and `num_decoder_layers` the ones with cross attention.
+    `params_total` counts tied heads once; `params_active` is what one token passes through.
+    """
+
+    kind: Array = column(Kind.DECODER)
+    num_layers: Array = column(0)
+    hidden_size: Array = column(0)
+    num_heads: Array = column(0)
+    num_kv_heads: Array = column(0)
+    head_dim: Array = column(0)
+    intermediate_size: Array = column(0)
+    vocab_size: Array = column(0)
+    max_position: Array = column(0)
+    tied_embeddings: Array = column(0)
+    attention_kind: Array = column(AttentionKind.MHA)
+    sliding_window: Array = column(0)
+    mlp: Array = column(Mlp.SWIGLU)
+    norm: Array = column(Norm.RMSNORM)
+    num_experts: Array = column(0)
+    experts_per_token: Array = column(0)
+    num_shared_experts: Array = column(0)
+    moe_intermediate_size: Array = column(0)
+    num_moe_layers: Array = column(0)
+    q_lora_rank: Array = column(0)
+    kv_lora_rank: Array = column(0)
+    qk_nope_head_dim: Array = column(0)
+    qk_rope_head_dim: Array = column(0)
+    v_head_dim: Array = column(0)
+    learned_positions: Array = column(0)
+    qkv_bias: Array = column(0)
+    attention_out_bias: Array = column(0)
+    mlp_bias: Array = column(0)
+    qk_norm: Array = column(0)
+    num_decoder_layers: Array = column(0)
+    num_full_attention_layers: Array = column(0)
+    num_sliding_layers: Array = column(0)
+    num_linear_layers: Array = column(0)
+    has_lm_head: Array = column(1)
+    params_total: Array = column(0)
+    params_active: Array = column(0)
+    params_embedding: Array = column(0)
+    params_vision: Array = column(0)
+    vision_layers: Array = column(0)
+    vision_hidden: Array = column(0)
+    image_tokens: Array = column(0)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SetupColumns(Columns):
+    """How the job is run. Sizes in bytes are per parameter or per element unless named otherwise.
+
+    `micro_batch` is sequences per data-parallel rank and micro-step; `seq_len` tokens per sequence; `data` x `tensor` x
+    `pipeline` x `context` = GPUs; `expert` divides `data`. `shard_stage` is 0 (DDP), 1, 2, 3 (ZeRO / FSDP) over
+    `shard_degree` ranks. Flags are 0 or 1. `adapter_params` are the parameters that an adapter adds and trains (whole model);
+    `trainable_params` all that is trained. `linear_weight_bytes` is what one frozen linear parameter takes in memory, quantisation
+    constants included; `other_weight_bytes` the same for embeddings, norms and head.
+    """
+
+    method: Array = column(Method.FULL)
+    micro_batch: Array = column(1)
+    seq_len: Array = column(0)
+    grad_accum: Array = column(1)
+    data: Array = column(1)
+    tensor: Array = column(1)
+    pipeline: Array = column(1)
+    virtual_pipeline: Array = column(1)
+    context: Array = column(1)
+    expert: Array = column(1)
+    sequence_parallel: Array = column(0)
+    shard_stage: Array = column(0)
+    shard_degree: Array = column(1)
+    offload_optimizer: Array = column(0)
+    offload_params: Array = column(0)
+    offload_activations: Array = column(0)
+    recompute: Array = column(Recompute.NONE)
+    attention: Array = column(AttentionKernel.FLASH)
+    loss: Array = column(Loss.STANDARD)
+    compute_dtype: Array = column(Dtype.BF16)
+    activation_bytes: Array = column(2)
+    linear_weight_bytes: Array = column(2)
+    other_weight_bytes: Array = column(2)
+    gradient_bytes: Array = column(2)
+    master_bytes: Array = column(0)
+    optimizer_bytes: Array = column(8)
+    autocast: Array = column(0)
+    quantized: Array = column(0)
+    adapter_rank: Array = column(0)
+    adapter_params: Array = column(0)
+    adapter_modules: Array = column(0)
+    adapter_dropout: Array = column(0)
+    trainable_params: Array = column(0)
+    upcast_norms: Array = column(1)
+    dropout: Array = column(0)
+    fused_kernels: Array = column(0)
+    compiled: Array = column(0)
+    token_fraction: Array = column(1)
+    gpus_per_node: Array = column(8)
+    framework: Array = column(0)
+    memory_counter: Array = column(MemoryCounter.RESERVED)
+
+    @property
+    def num_gpus(self) -> Array:
+        """GPUs of the whole job."""
+        return self.data * self.tensor * self.pipeline * self.context
+
+    @property
+    def tokens_per_step(self) -> Array:
+        """Tokens of one optimizer step, whole job."""
+        return self.data * self.micro_batch * self.grad_accum * self.seq_len * self.token_fraction
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DeviceColumns(Columns):
+    """One accelerator as software sees it. Rates per second, dense. A rate of 0 means the device does not have that arithmetic."""
+
+    memory_bytes: Array = column(0)
+    memory_bandwidth: Array = column(0)
+    fp32_flops: Array = column(0)
+    tf32_flops: Array = column(0)
+    fp16_flops: Array = column(0)
+    bf16_flops: Array = column(0)
+    fp8_flops: Array = column(0)
+    num_sms: Array = column(0)
+    l2_bytes: Array = column(0)
+    tdp_w: Array = column(0)
+    compute_capability: Array = column(0)
+    architecture: Array = column(0)
+    vendor: Array = column(0)
+    form: Array = column(0)
+    price_class: Array = column(0)
+
+    def peak_flops(self, dtype: Array) -> Array:
+        """Dense peak [FLOP/s] for each row's `dtype` (Dtype codes); falls to fp32 where the device lacks it."""
+        rates = [self.fp32_flops, self.tf32_flops, self.fp16_flops, self.bf16_flops, self.fp8_flops]
+        chosen = np.choose(dtype.astype(np.intp), rates)
+        return np.where(chosen > 0, chosen, self.fp32_flops)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class LinkColumns(Columns):
+    """What connects the GPUs. Bandwidths are bytes/s in one direction; `intra` per GPU, `inter` per node, latencies per message.
+
+    `intra_kind`: 0 none, 1 PCIe, 2 NVLink pairs or partial mesh, 3 full switch (NVSwitch, xGMI, ICI, NeuronLink).
+    `inter_kind`: 0 plain Ethernet (VPC), 1 EFA, 2 InfiniBand, 3 RoCE, 4 GPUDirect-TCPX/O, 5 eRDMA.
+    """
+
+    intra_bandwidth: Array = column(0)
+    inter_bandwidth: Array = column(0)
+    intra_latency_s: Array = column(0)
+    inter_latency_s: Array = column(0)
+    host_bandwidth: Array = column(0)
+    intra_kind: Array = column(0)
+    inter_kind: Array = column(0)
