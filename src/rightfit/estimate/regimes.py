@@ -1,0 +1,113 @@
+"""How well a case is known: the features that decide how wide its interval must be.
+
+A regime is a handful of flags (is it an adapter run, over many nodes, on an accelerator that nothing was calibrated on ...) computed
+from the same columns as the estimate itself, so that one case, a table and a search of a million candidates get their intervals alike.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from rightfit.physics.columns import (
+    Array,
+    AttentionKernel,
+    Columns,
+    DeviceColumns,
+    Dtype,
+    Kind,
+    Method,
+    ModelColumns,
+    Recompute,
+    SetupColumns,
+    column,
+)
+
+#: Methods whose frozen weights are stored in the model's own precision.
+ADAPTER_METHODS = (Method.LORA, Method.DORA, Method.PTUNING, Method.PREFIX)
+RARE_METHODS = (Method.PTUNING, Method.PREFIX, Method.FREEZE, Method.GALORE, Method.DORA)
+CERTAINTIES = {"exact": 0.0, "config": 0.0, "given": 0.0, "typical": 1.0}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RegimeColumns(Columns):
+    """Flags (0 or 1) unless named otherwise; each widens or narrows the interval by a factor from the residuals.
+
+    `assumptions` is log2(1 + number of unknown inputs for which a default was taken).
+    """
+
+    adapter: Array = column(0)
+    quantized: Array = column(0)
+    rare_method: Array = column(0)
+    moe: Array = column(0)
+    not_decoder: Array = column(0)
+    small_model: Array = column(0)
+    multi_gpu: Array = column(0)
+    multi_node: Array = column(0)
+    model_parallel: Array = column(0)
+    fully_sharded: Array = column(0)
+    low_precision: Array = column(0)
+    full_precision: Array = column(0)
+    eager_attention: Array = column(0)
+    stored_activations: Array = column(0)
+    large_batch: Array = column(0)
+    framework_unknown: Array = column(0)
+    counter_unknown: Array = column(0)
+    shape_typical: Array = column(0)
+    device_uncalibrated: Array = column(0)
+    assumptions: Array = column(0)
+
+
+def _is_one_of(values: Array, choices: tuple[Any, ...]) -> Array:
+    return np.isin(values, [float(choice) for choice in choices]).astype(np.float64)
+
+
+def _flag(condition: Any) -> Array:
+    return np.asarray(condition, dtype=np.float64)
+
+
+def method_flags(setup: SetupColumns) -> dict[str, Array]:
+    """What is trained and in which precision."""
+    return {
+        "adapter": _is_one_of(setup.method, ADAPTER_METHODS),
+        "quantized": _flag((setup.method == Method.QLORA) | (setup.quantized > 0)),
+        "rare_method": _is_one_of(setup.method, RARE_METHODS),
+        "low_precision": _flag(setup.compute_dtype == Dtype.FP8),
+        "full_precision": _is_one_of(setup.compute_dtype, (Dtype.FP32, Dtype.TF32)),
+        "eager_attention": _flag(setup.attention == AttentionKernel.EAGER),
+        "stored_activations": _flag(setup.recompute != Recompute.FULL),
+        "large_batch": _flag(setup.micro_batch * setup.seq_len > 16384),
+    }
+
+
+def layout_flags(setup: SetupColumns) -> dict[str, Array]:
+    """Over how many devices, and how."""
+    num_gpus = setup.num_gpus
+    return {
+        "multi_gpu": _flag(num_gpus > 1),
+        "multi_node": _flag(num_gpus > setup.gpus_per_node),
+        "model_parallel": _flag(setup.tensor * setup.pipeline * setup.context * setup.expert > 1),
+        "fully_sharded": _flag(setup.shard_stage >= 3),
+    }
+
+
+def model_flags(model: ModelColumns) -> dict[str, Array]:
+    """What kind of model it is."""
+    return {
+        "moe": _flag((model.kind == Kind.MOE_DECODER) | (model.num_experts > 1)),
+        "not_decoder": _flag((model.kind != Kind.DECODER) & (model.kind != Kind.MOE_DECODER)),
+        "small_model": _flag(model.params_total < 1e9),
+    }
+
+
+def regime_columns(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, **knowledge: Any) -> RegimeColumns:
+    """The regime of every row.
+
+    `knowledge` may hold `framework_unknown`, `counter_unknown`, `shape_typical`, `device_uncalibrated` (flags) and `num_assumptions`
+    (a count); each a scalar or one value a row, zero where not given. `device` is taken for the day when a feature needs it.
+    """
+    assumptions = np.log2(1.0 + np.atleast_1d(np.asarray(knowledge.pop("num_assumptions", 0.0), dtype=np.float64)))
+    flags = {**method_flags(setup), **layout_flags(setup), **model_flags(model)}
+    return RegimeColumns.of(**flags, assumptions=assumptions, **knowledge)

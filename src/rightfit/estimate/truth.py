@@ -1,0 +1,154 @@
+"""Measured figures to be scored against: where they are, how they are read, which rows stay out and why.
+
+A truth folder holds CSV tables (`.csv` or `.csv.gz`, also in sub-folders) with the columns of `validation/truth/README.md`; a table
+counts when its header has `metric` and `measured`. `exclusions.csv` beside or inside the folder lists the rules by which a row stays
+out of the error statistics; each rule has a reason and none looks at our error.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from rightfit.errors import FileInputError
+from rightfit.estimate.tables import cell_text, read_cases
+
+ENVIRONMENT_VARIABLE = "RIGHTFIT_TRUTH"
+
+#: Plausible range of a measured value by metric; outside it the unit must be wrong.
+PLAUSIBLE = {
+    "peak_mem_gib_per_gpu": (0.05, 1024.0),
+    "tokens_per_s_per_gpu": (1e-3, 5e7),
+    "samples_per_s": (1e-6, 1e8),
+    "step_time_s": (1e-5, 1e5),
+    "tflops_per_gpu": (1e-3, 1e4),
+    "mfu": (1e-5, 1.0),
+    "time_to_train_h": (1e-4, 1e6),
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rule:
+    """Rows of `table` ('*' for any) whose `column` compares with `value` as `test` says stay out, because of `reason`."""
+
+    name: str
+    table: str
+    column: str
+    test: str
+    value: str
+    reason: str
+
+    def holds(self, table: str, row: Mapping[str, Any]) -> bool:
+        """Whether the rule keeps this row out."""
+        if self.table not in ("*", table):
+            return False
+        text = cell_text(row.get(self.column)).lower()
+        if self.test == "equals":
+            return text == self.value.lower()
+        return self.value.lower() in text
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Truth:
+    """Measured rows: `rows` as read, `table` and `excluded` (a reason, empty for rows that count) by row, `files` that were read."""
+
+    rows: list[dict[str, Any]]
+    table: list[str]
+    excluded: list[str]
+    files: list[str]
+
+    def select(self, tables: Iterable[str]) -> Truth:
+        """Only the rows of these tables."""
+        wanted = set(tables)
+        keep = [index for index, name in enumerate(self.table) if name in wanted]
+        return Truth(
+            [self.rows[i] for i in keep],
+            [self.table[i] for i in keep],
+            [self.excluded[i] for i in keep],
+            [name for name in self.files if table_name(Path(name)) in wanted],
+        )
+
+
+def table_name(path: Path) -> str:
+    """`train_memory` for train_memory.csv.gz."""
+    return path.name.removesuffix(".gz").removesuffix(".csv")
+
+
+def truth_folder(folder: str | Path | None = None) -> Path:
+    """The folder asked for, or RIGHTFIT_TRUTH, or `validation/truth` of the source checkout. Raises FileInputError without one."""
+    for candidate in (folder, os.environ.get(ENVIRONMENT_VARIABLE)):
+        if candidate:
+            path = Path(candidate)
+            if not path.is_dir():
+                raise FileInputError(f"no folder of measured tables at {path}")
+            return path
+    for root in (Path.cwd(), *Path(__file__).resolve().parents[2:4]):
+        if (root / "validation" / "truth").is_dir():
+            return root / "validation" / "truth"
+    raise FileInputError(
+        f"no measured tables found: give their folder with --truth DIR or {ENVIRONMENT_VARIABLE}; the repository has them in validation/truth"
+    )
+
+
+def read_rules(folder: Path) -> list[Rule]:
+    """The exclusion rules inside `folder` or beside it; without such a file only the table's own mark counts."""
+    for path in (folder / "exclusions.csv", folder.parent / "exclusions.csv"):
+        if path.is_file():
+            return [_rule(path, row) for row in read_cases(path)]
+    return [Rule("not-usable", "*", "usable", "equals", "0", "the table marks the row as not usable")]
+
+
+def _rule(path: Path, row: Mapping[str, Any]) -> Rule:
+    values = {field.name: cell_text(row.get(field.name)) for field in dataclasses.fields(Rule)}
+    missing = [name for name, value in values.items() if not value]
+    if missing:
+        raise FileInputError(f"{path}: rule {values['name'] or '?'} lacks {', '.join(missing)}")
+    if values["test"] not in ("equals", "contains"):
+        raise FileInputError(f"{path}: rule {values['name']}: test must be 'equals' or 'contains', not {values['test']!r}")
+    return Rule(**values)
+
+
+def implausible(row: Mapping[str, Any]) -> str:
+    """Why the measured value cannot be in the metric's unit; empty when it can."""
+    text, metric = cell_text(row.get("measured")), cell_text(row.get("metric"))
+    if not text:
+        return ""
+    try:
+        value = float(text)
+    except ValueError:
+        return f"measured: {text[:40]!r} is not a number"
+    low, high = PLAUSIBLE.get(metric, (-math.inf, math.inf))
+    if not low <= value <= high:
+        return f"measured: {value:g} is outside the plausible range {low:g} to {high:g} of {metric}: wrong unit?"
+    return ""
+
+
+def exclusion(table: str, row: Mapping[str, Any], rules: Iterable[Rule]) -> str:
+    """Why the row stays out of the statistics; empty when it counts."""
+    for rule in rules:
+        if rule.holds(table, row):
+            detail = cell_text(row.get("why_not")) if rule.column == "usable" else ""
+            return f"{rule.name}: {detail or rule.reason}"
+    return implausible(row)
+
+
+def read_truth(folder: str | Path | None = None) -> Truth:
+    """Every measured table below `folder` (see `truth_folder`), with the exclusion rules applied."""
+    root = truth_folder(folder)
+    rules = read_rules(root)
+    rows: list[dict[str, Any]] = []
+    tables: list[str] = []
+    files = []
+    for path in sorted(p for p in root.rglob("*") if p.name.endswith((".csv", ".csv.gz"))):
+        read = [] if path.name == "exclusions.csv" else read_cases(path)
+        if read and {"metric", "measured"} <= read[0].keys():
+            rows += read
+            tables += [table_name(path)] * len(read)
+            files.append(path.relative_to(root).as_posix())
+    if not rows:
+        raise FileInputError(f"{root} holds no table with the columns 'metric' and 'measured'")
+    return Truth(rows, tables, [exclusion(name, row, rules) for name, row in zip(tables, rows, strict=True)], files)
