@@ -1,0 +1,389 @@
+"""Quantities as people write them, to and from plain numbers in base units (bytes, seconds, tokens, requests per second).
+
+Everything inside rightfit is a plain number; this module is the only place that reads or writes units. It accepts English and Chinese
+forms and full-width characters ("50M tokens", "10万条", "￥500", "1h30m", "1小时30分钟"), and refuses what is ambiguous, with a proposal.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+import unicodedata
+
+from rightfit.errors import QuantityError
+
+_MULTIPLIERS = {
+    "": 1.0,
+    "k": 1e3,
+    "m": 1e6,
+    "mn": 1e6,
+    "mio": 1e6,
+    "b": 1e9,
+    "bn": 1e9,
+    "g": 1e9,
+    "t": 1e12,
+    "thousand": 1e3,
+    "million": 1e6,
+    "billion": 1e9,
+    "trillion": 1e12,
+    "百": 1e2,
+    "千": 1e3,
+    "万": 1e4,
+    "萬": 1e4,
+    "十万": 1e5,
+    "百万": 1e6,
+    "千万": 1e7,
+    "亿": 1e8,
+    "億": 1e8,
+    "十亿": 1e9,
+    "百亿": 1e10,
+    "千亿": 1e11,
+    "万亿": 1e12,
+}
+_SECONDS = {
+    **dict.fromkeys(("ns", "纳秒"), 1e-9),
+    **dict.fromkeys(("us", "μs", "微秒"), 1e-6),
+    **dict.fromkeys(("ms", "msec", "millisecond", "milliseconds", "毫秒"), 1e-3),
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds", "秒", "秒钟"), 1.0),
+    **dict.fromkeys(("m", "min", "mins", "minute", "minutes", "分", "分钟"), 60.0),
+    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours", "时", "小时", "个小时", "钟头", "个钟头"), 3600.0),
+    **dict.fromkeys(("d", "day", "days", "天", "日"), 86400.0),
+    **dict.fromkeys(("w", "week", "weeks", "周", "星期", "个星期"), 604800.0),
+    **dict.fromkeys(("mo", "month", "months", "月", "个月"), 2628000.0),
+    **dict.fromkeys(("y", "yr", "year", "years", "年"), 31536000.0),
+}
+_BYTES = {
+    **dict.fromkeys(("b", "byte", "bytes", "字节"), 1.0),
+    **{f"{prefix}{tail}": 1000.0**power for power, prefix in enumerate("kmgtp", start=1) for tail in ("b", "byte", "bytes")},
+    **{f"{prefix}{tail}": 1024.0**power for power, prefix in enumerate("kmgtp", start=1) for tail in ("ib", "ibyte", "ibytes")},
+}
+_CURRENCIES = {
+    **dict.fromkeys(("usd", "$", "us$", "dollar", "dollars", "美元", "美金", "刀"), "usd"),
+    **dict.fromkeys(("cny", "rmb", "¥", "cn¥", "yuan", "元", "块", "块钱", "人民币", "元人民币"), "cny"),
+    **dict.fromkeys(("eur", "€", "euro", "euros", "欧元"), "eur"),
+}
+_DATA_UNITS = {
+    **dict.fromkeys(("tok", "toks", "token", "tokens", "词元", "个token", "个词元"), "tokens"),
+    **dict.fromkeys(("image", "images", "img", "imgs", "picture", "pictures", "张", "张图", "张图片", "幅", "图片"), "images"),
+    **dict.fromkeys(("sample", "samples", "example", "examples", "条", "条数据", "条样本", "个样本", "样本", "条记录"), "samples"),
+    **dict.fromkeys(("row", "rows", "行", "行数据"), "rows"),
+    **dict.fromkeys(("document", "documents", "doc", "docs", "篇", "个文档", "文档"), "documents"),
+    **dict.fromkeys(("conversation", "conversations", "dialog", "dialogs", "dialogue", "dialogues", "轮对话", "条对话"), "conversations"),
+    **dict.fromkeys(("pair", "pairs", "对"), "pairs"),
+    **dict.fromkeys(("clip", "clips", "video", "videos", "个视频", "段视频"), "videos"),
+}
+_PERIODS = {
+    **dict.fromkeys(("s", "sec", "second", "秒", "每秒"), 1.0),
+    **dict.fromkeys(("m", "min", "minute", "分", "分钟", "每分钟"), 60.0),
+    **dict.fromkeys(("h", "hr", "hour", "时", "小时", "每小时"), 3600.0),
+    **dict.fromkeys(("d", "day", "天", "日", "每天", "每日"), 86400.0),
+    **dict.fromkeys(("mo", "month", "月", "每月"), 2628000.0),
+}
+_REQUESTS = (
+    "",
+    "req",
+    "reqs",
+    "request",
+    "requests",
+    "query",
+    "queries",
+    "call",
+    "calls",
+    "image",
+    "images",
+    "次",
+    "个请求",
+    "请求",
+    "次请求",
+    "张",
+    "条",
+)
+
+_NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+(?:_\d+)*)?(?:\.\d+)?(?:e[+-]?\d+)?", re.IGNORECASE)
+_CHINESE_DIGITS = {digit: value for value, digit in enumerate("零一二三四五六七八九")} | {"两": 2, "〇": 0}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Money:
+    """An amount in one currency ("usd", "cny", "eur"); `per_month` for a running service."""
+
+    amount: float
+    currency: str
+    per_month: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DataSize:
+    """How much data: one of tokens, samples or bytes is set; `unit` is the word for it (tokens, images, rows, bytes ...)."""
+
+    unit: str
+    tokens: float | None = None
+    samples: float | None = None
+    bytes: float | None = None
+
+
+def normalize(text: str) -> str:
+    """Full-width characters to plain ones, outer and repeated blanks away."""
+    return " ".join(unicodedata.normalize("NFKC", text).split())
+
+
+def split_number(text: str, *, example: str) -> tuple[float, str]:
+    """The leading number of `text` and the rest, e.g. "1,280 images" -> (1280.0, "images"). `example` shows what is wanted."""
+    plain = normalize(text)
+    if not plain:
+        raise QuantityError(f"an empty value; write for example {example}")
+    if plain.casefold().lstrip("+-") in ("nan", "inf", "infinity"):
+        raise QuantityError(f"{plain!r} is not a quantity; write a number, for example {example}")
+    match = _NUMBER.match(plain)
+    digits = match.group(0) if match else ""
+    if not any(character.isdigit() for character in digits):
+        return _split_chinese_number(plain, text=text, example=example)
+    number = float(digits.replace(",", "").replace("_", ""))
+    rest = plain[len(digits) :].strip()
+    if not math.isfinite(number) or rest[:1] in (".", ",", "_"):
+        raise QuantityError(f"cannot read {_shown(text)} as a number; write for example {example}")
+    return number, rest
+
+
+def parse_count(text: str | float, *, example: str = "8, 1.28M or 10万") -> float:
+    """A pure number with an optional multiplier: "1.28M", "8k", "10万", "1,000"."""
+    if isinstance(text, (int, float)):
+        return _finite(float(text), shown=repr(text), example=example)
+    number, rest = split_number(text, example=example)
+    multiplier = _MULTIPLIERS.get(rest.casefold())
+    if multiplier is None:
+        raise QuantityError(f"cannot read {_shown(text)}: {_shown(rest)} is not a multiplier; write for example {example}")
+    return number * multiplier
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of "24h", "300ms", "3d", "1h30m", "1小时30分钟"; a bare number is refused."""
+    example = "24h, 90min, 3d or 300ms"
+    total, rest = 0.0, normalize(text)
+    if not rest:
+        raise QuantityError(f"an empty duration; write for example {example}")
+    while rest:
+        number, rest = split_number(rest, example=example)
+        unit, rest = _take_unit(rest)
+        if not unit:
+            raise QuantityError(f"{_shown(text)} has no unit; say {number:g}h? (units: ms, s, min, h, d, w)")
+        total += number * _seconds_of(unit, number=number, text=text)
+    return total
+
+
+def parse_bytes(text: str) -> float:
+    """Bytes of "10GB" (1e9 each), "10GiB" (2**30 each), "500 MB", "1TB"; a bare number is refused."""
+    number, unit = split_number(text, example="10GB")
+    factor = _bytes_of(unit)
+    if factor is None:
+        hint = f"say {number:g}GB?" if not unit else f"unit {_shown(unit)} is not known (units: B, kB, MB, GB, TB, PB, GiB ...)"
+        raise QuantityError(f"cannot read {_shown(text)} as a size in bytes; {hint}")
+    return number * factor
+
+
+def parse_money(text: str) -> Money:
+    """An amount: "200usd", "$200", "¥500", "500元", "1.5万元", "1500cny/month", "每月500元"; a bare number is refused."""
+    plain, per_month = _strip_month(normalize(text))
+    prefix, body = _currency_prefix(plain)
+    number, rest = split_number(body, example="200usd or 1500cny/month")
+    multiplier, suffix = _take_multiplier(rest)
+    if "/" in suffix or "per" in suffix.split():
+        raise QuantityError(f"cannot read {_shown(text)}: a budget is a total or per month; say {number:g}usd/month?")
+    currency = _CURRENCIES.get(suffix.casefold()) if suffix else prefix
+    if currency is None:
+        hint = f"say {number:g}usd or {number:g}cny?" if not suffix else f"currency {_shown(suffix)} is not known (usd, cny, eur)"
+        raise QuantityError(f"cannot read {_shown(text)} as an amount of money; {hint}")
+    return Money(number * multiplier, currency, per_month)
+
+
+def parse_data(text: str) -> DataSize:
+    """An amount of data: "50Mtok", "1.28Mimages", "100k samples", "10GB", "10万条", "2亿 tokens". A dataset's name is for the caller."""
+    number, rest = split_number(text, example="50Mtok, 100ksamples, 1.28Mimages or 10GB")
+    factor = _bytes_of(rest)
+    if factor is not None:
+        return DataSize("bytes", bytes=number * factor)
+    multiplier, unit = _take_multiplier(rest, units=_DATA_UNITS)
+    name = _DATA_UNITS.get(unit.casefold())
+    if name is None:
+        hint = _data_hint(number, multiplier) if not unit else f"unit {_shown(unit)} is not known (tok, samples, images, rows, GB ...)"
+        raise QuantityError(f"cannot read {_shown(text)} as an amount of data; {hint}")
+    if name == "tokens":
+        return DataSize(name, tokens=number * multiplier)
+    return DataSize(name, samples=number * multiplier)
+
+
+def parse_rate(text: str) -> float:
+    """Requests per second of "10/s", "600/min", "10 qps", "1M requests/day", "10次/秒", "每天100万次"; a bare number is refused."""
+    plain = normalize(text)
+    for word, seconds in _PERIODS.items():
+        if word.startswith("每") and plain.startswith(word):
+            return _requests(plain[len(word) :], text=text) / seconds
+    for word in ("qps", "rps", "req/s"):
+        if plain.casefold().endswith(word):
+            return _requests(plain[: -len(word)], text=text)
+    head, _, period = re.sub(r"\s+per\s+", "/", plain).partition("/")
+    if period.strip().casefold() not in _PERIODS:
+        number, rest = split_number(plain, example="10/s")
+        shown = f"{number:g}{rest}" if rest.casefold() in _MULTIPLIERS else f"{number:g}"
+        raise QuantityError(f"cannot read {_shown(text)} as a rate; say {shown}/s? (per s, min, h, day or month)")
+    return _requests(head, text=text) / _PERIODS[period.strip().casefold()]
+
+
+def format_bytes(size: float, *, binary: bool = False) -> str:
+    """ "80.0 GB", or "74.5 GiB" when `binary`."""
+    base, names = (1024.0, ("B", "KiB", "MiB", "GiB", "TiB", "PiB")) if binary else (1000.0, ("B", "kB", "MB", "GB", "TB", "PB"))
+    power = 0 if size == 0 else min(len(names) - 1, max(0, int(math.log(abs(size), base) + 1e-12)))
+    value = size / base**power
+    return f"{value:.0f} {names[power]}" if power == 0 or abs(value) >= 100 or value == int(value) else f"{value:.1f} {names[power]}"
+
+
+def format_duration(seconds: float) -> str:
+    """Two parts at most: "3d 4h", "1h 30min", "45 s", "300 ms"."""
+    if not math.isfinite(seconds):
+        return "-"
+    if abs(seconds) < 1:
+        return f"{seconds * 1e3:.3g} ms"
+    if abs(seconds) < 60:
+        return f"{seconds:.3g} s"
+    for limit, big, small, big_name, small_name in (
+        (3600, 60, 1, "min", "s"),
+        (86400, 3600, 60, "h", "min"),
+        (math.inf, 86400, 3600, "d", "h"),
+    ):
+        total = round(seconds / small) * small
+        if total < limit:
+            whole, part = divmod(total, big)
+            return f"{whole:.0f}{big_name} {part / small:.0f}{small_name}" if part else f"{whole:.0f}{big_name}"
+    raise AssertionError("unreachable: the last limit is infinite")
+
+
+def format_usd(amount: float) -> str:
+    """ "$12.30", "$1,234", "$0.0042"."""
+    return format_money(amount, "usd")
+
+
+def format_money(amount: float, currency: str) -> str:
+    """`amount` of `currency` with as many digits as matter."""
+    sign = {"usd": "$", "cny": "¥", "eur": "€"}.get(currency, currency.upper() + " ")
+    if amount != 0 and abs(amount) < 0.1:
+        return f"{sign}{amount:.2g}"
+    return f"{sign}{amount:,.0f}" if abs(amount) >= 1000 else f"{sign}{amount:,.2f}"
+
+
+def format_count(number: float) -> str:
+    """ "8.03B", "1.28M", "50k", "950"."""
+    for factor, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if abs(number) >= factor * 0.9995:
+            return f"{number / factor:.3g}{letter}"
+    return f"{number:.3g}" if number != int(number) else f"{number:.0f}"
+
+
+def exact_duration(seconds: float) -> str:
+    """A duration that parse_duration reads back to the same number, for files: "24h", "300ms", "12.5s"."""
+    for unit, factor in (("d", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0), ("ms", 1e-3)):
+        number = seconds / factor
+        if number == int(number) and number >= 1 and (unit != "d" or number >= 3) and parse_duration(f"{number:.0f}{unit}") == seconds:
+            return f"{number:.0f}{unit}"
+    return f"{seconds!r}s"
+
+
+def exact_number(number: float) -> str:
+    """A number as short as it can be and still read back the same."""
+    return str(int(number)) if number == int(number) and abs(number) < 1e15 else repr(number)
+
+
+def _finite(number: float, *, shown: str, example: str) -> float:
+    if not math.isfinite(number):
+        raise QuantityError(f"{shown} is not a quantity; write a number, for example {example}")
+    return number
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 60 else text[:57] + "...")
+
+
+def _split_chinese_number(plain: str, *, text: str, example: str) -> tuple[float, str]:
+    """ "十万条" -> (100000, "条"), "半天" -> (0.5, "天"): one digit and one multiplier, as spoken in a wish."""
+    if plain.startswith("半"):
+        return 0.5, plain[1:].removeprefix("个").strip()
+    match = re.match(r"[零一二三四五六七八九两〇]?十?[零一二三四五六七八九]?", plain)
+    word = match.group(0) if match else ""
+    if not word and plain[:1] in _MULTIPLIERS:
+        return 1.0, plain
+    if not word:
+        raise QuantityError(f"cannot read {_shown(text)}: no number in it; write for example {example}")
+    if "十" not in word:
+        return float(_CHINESE_DIGITS[word[0]]), plain[1:].strip()
+    tens, _, ones = word.partition("十")
+    return 10.0 * (_CHINESE_DIGITS[tens] if tens else 1) + (_CHINESE_DIGITS[ones] if ones else 0), plain[len(word) :].strip()
+
+
+def _take_unit(rest: str) -> tuple[str, str]:
+    """The unit word at the start of `rest`, and what follows it."""
+    match = re.match(r"[^\d\s.,+-]*", rest)
+    unit = match.group(0) if match else ""
+    tail = rest[len(unit) :].lstrip(" ,")
+    for filler in ("和", "and"):
+        tail = tail.removeprefix(filler).lstrip()
+    return unit, tail
+
+
+def _seconds_of(unit: str, *, number: float, text: str) -> float:
+    if unit == "M":
+        raise QuantityError(f"{_shown(text)} is ambiguous; say {number:g}min or {number:g}months?")
+    seconds = _SECONDS.get(unit.casefold())
+    if seconds is None:
+        raise QuantityError(f"cannot read {_shown(text)} as a duration; unit {_shown(unit)} is not known (ms, s, min, h, d, w)")
+    return seconds
+
+
+def _bytes_of(unit: str) -> float | None:
+    """Bytes of one `unit`; None when it is not a unit of bytes. "Mb" and "Gbit" are bits, which nobody means here."""
+    if re.fullmatch(r"[kKMGTP]b|[kmgtp]bits?", unit) and unit != unit.casefold():
+        raise QuantityError(f"{_shown(unit)} means bits; for bytes write {unit[0].upper()}B")
+    return _BYTES.get(unit.casefold()) if unit.casefold() != "b" or unit == "B" else None
+
+
+def _data_hint(number: float, multiplier: float) -> str:
+    """What a number without a unit may have meant; the letter that was written is kept."""
+    tokens, size = {1e3: ("k", "k"), 1e6: ("M", "M"), 1e9: ("B", "G"), 1e12: ("T", "T")}.get(multiplier, ("M", "G"))
+    samples = "k" if multiplier == 1.0 else tokens
+    return f"say {number:g}{tokens}tok, {number:g}{samples}samples or {number:g}{size}B?"
+
+
+def _take_multiplier(rest: str, *, units: dict[str, str] = _CURRENCIES) -> tuple[float, str]:
+    """The longest multiplier at the start of `rest` that leaves a known unit, and the unit."""
+    folded = rest.casefold()
+    if folded in units:
+        return 1.0, rest
+    fits = [word for word in _MULTIPLIERS if word and folded.startswith(word)]
+    for word in sorted(fits, key=len, reverse=True):
+        unit = rest[len(word) :].strip()
+        if not unit or unit.casefold() in units:
+            return _MULTIPLIERS[word], unit
+    return 1.0, rest
+
+
+def _strip_month(plain: str) -> tuple[str, bool]:
+    """Take "/month", "per month", "每月", "一个月" off an amount of money."""
+    match = re.search(r"\s*(?:/\s*(?:month|mo|mth|m|月|个月)|\bper month|\ba month|\bmonthly|每个月|每月|一个月)\s*", plain, re.IGNORECASE)
+    if not match:
+        return plain, False
+    return (plain[: match.start()] + plain[match.end() :]).strip(), True
+
+
+def _currency_prefix(plain: str) -> tuple[str | None, str]:
+    """The currency in front of an amount, if any: "$200" -> ("usd", "200")."""
+    for sign in sorted(_CURRENCIES, key=len, reverse=True):
+        if plain.casefold().startswith(sign):
+            return _CURRENCIES[sign], plain[len(sign) :].strip()
+    return None, plain
+
+
+def _requests(head: str, *, text: str) -> float:
+    number, rest = split_number(head, example="10/s")
+    fits = [word for word in _MULTIPLIERS if rest.casefold().startswith(word) and rest[len(word) :].strip().casefold() in _REQUESTS]
+    if not fits:
+        raise QuantityError(f"cannot read {_shown(text)} as a rate; write for example 10/s or 600/min")
+    return number * _MULTIPLIERS[max(fits, key=len)]
