@@ -1,0 +1,293 @@
+"""The answer as data: a Plan of Options, and why everything else was refused.
+
+Nothing here is prose. A `Reason` is a code with parameters (base units), which explain/ turns into English or Chinese; the codes are
+listed in reasons.py. `to_dict(render=...)` takes the function that does so, so that search knows nothing of languages.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rightfit.estimate.figures import Figure
+
+SCHEMA_VERSION = 1
+
+Render = Callable[["Reason"], str]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Reason:
+    """One statement: a code and its numbers. `params` holds base units and plain names only."""
+
+    key: str
+    params: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Code and parameters."""
+        return {"key": self.key, "params": dict(self.params)}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Assumption:
+    """A default that was taken: which field, what value, and why (a reason)."""
+
+    field: str
+    value: Any
+    why: Reason
+
+    def to_dict(self, render: Render | None = None) -> dict[str, Any]:
+        """As in the plan's JSON: {field, value, why, key, params}."""
+        text = render(self.why) if render else self.why.key
+        return {"field": self.field, "value": self.value, "why": text, **self.why.to_dict()}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Layout:
+    """How the job is spread and run. `data` x `tensor` x `pipeline` x `context` = all GPUs; `expert` divides `data`."""
+
+    data: int
+    tensor: int
+    pipeline: int
+    expert: int
+    context: int
+    sharding: str
+    shard_degree: int
+    micro_batch: int
+    grad_accum: int
+    recompute: str
+    precision: str
+    attention: str
+    offload: str
+    method: str
+
+    @property
+    def global_batch(self) -> int:
+        """Sequences of one optimizer step."""
+        return self.data * self.micro_batch * self.grad_accum
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in the plan's JSON."""
+        return {**dataclasses.asdict(self), "global_batch": self.global_batch}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Accelerator:
+    """The accelerator of an option."""
+
+    name: str
+    count_per_node: int
+    memory_bytes: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Cost:
+    """Money of one run. `terms` add up to `total_usd`; `total` is the same with its interval."""
+
+    hourly_usd: float
+    total_usd: float
+    total: Figure
+    terms: Mapping[str, float]
+    per_million_tokens_usd: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in the plan's JSON."""
+        return {
+            "hourly_usd": self.hourly_usd,
+            "total_usd": self.total_usd,
+            "total": self.total.to_dict(),
+            "terms": dict(self.terms),
+            "per_million_tokens_usd": self.per_million_tokens_usd,
+        }
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Alternative:
+    """Nearly the same thing: the same accelerators and setup on another size, region or purchase mode of the same provider."""
+
+    region: str
+    instance_type: str
+    purchase: str
+    hourly_usd: float
+    total_usd: float
+    total_time_s: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Option:
+    """One way to run the job: what to rent, how to lay it out, what to expect, what it costs, and why.
+
+    `estimate` maps the contract's names (peak_memory_bytes, step_s, tokens_per_s, total_time_s ...) to figures. `facts` holds what
+    explanations need beside: fit probability, steps, interruption rates, bottleneck.
+    """
+
+    rank: int
+    provider: str
+    region: str
+    instance_type: str
+    nodes: int
+    purchase: str
+    accelerator: Accelerator
+    vcpus: float
+    memory_bytes: float
+    network_gbps: float
+    price_as_of: str
+    price_source: str
+    layout: Layout
+    estimate: Mapping[str, Figure]
+    memory_terms: Mapping[str, float]
+    time_terms: Mapping[str, float]
+    cost: Cost
+    why: tuple[Reason, ...] = ()
+    warnings: tuple[Reason, ...] = ()
+    alternatives: tuple[Alternative, ...] = ()
+    num_alternatives: int = 0
+    facts: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    @property
+    def num_accelerators(self) -> int:
+        """Accelerators over all nodes."""
+        return self.nodes * self.accelerator.count_per_node
+
+    def to_dict(self, render: Render | None = None) -> dict[str, Any]:
+        """As in the plan's JSON; with `render`, `why` and `warnings` are sentences."""
+        plain = (
+            "rank provider region instance_type nodes purchase vcpus memory_bytes network_gbps price_as_of price_source num_alternatives".split()
+        )
+        return {
+            **{name: getattr(self, name) for name in plain},
+            "accelerator": dataclasses.asdict(self.accelerator),
+            "layout": self.layout.to_dict(),
+            "estimate": {name: figure.to_dict() for name, figure in self.estimate.items()},
+            "memory_terms": dict(self.memory_terms),
+            "time_terms": dict(self.time_terms),
+            "cost": self.cost.to_dict(),
+            "why": render_all(self.why, render),
+            "warnings": render_all(self.warnings, render),
+            "alternatives": [dataclasses.asdict(alternative) for alternative in self.alternatives],
+            "facts": dict(self.facts),
+        }
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NearMiss:
+    """The offer that came nearest to passing a criterion: what it had, and the smallest change that would let it pass (a reason)."""
+
+    provider: str
+    instance_type: str
+    region: str
+    purchase: str
+    nodes: int
+    needed: float | str
+    had: float | str
+    change: Reason
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rejection:
+    """Offers refused by one criterion. `needed` and `had` are of the nearest miss, in base units; `margin` = relative distance (0.1 = 10 %).
+
+    `count` is the number of offers whose first failing criterion this is; `alone` the number that pass every other criterion.
+    """
+
+    criterion: str
+    count: int
+    alone: int
+    needed: float | str
+    had: float | str
+    margin: float
+    example: str
+    nearest: NearMiss | None = None
+
+    def to_dict(self, render: Render | None = None) -> dict[str, Any]:
+        """As in the plan's JSON; with `render`, the least change is a sentence."""
+        values = {name: getattr(self, name) for name in ("criterion", "count", "alone", "needed", "had", "margin", "example")}
+        nearest: dict[str, Any] | None = None
+        if self.nearest is not None:
+            nearest = {field.name: getattr(self.nearest, field.name) for field in dataclasses.fields(self.nearest)}
+            nearest["change"] = render_all((self.nearest.change,), render)[0]
+        return {**values, "nearest": nearest}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Counts:
+    """How much was looked at. `candidates`: rows whose memory was evaluated; `timed`: rows whose time was evaluated;
+    `offers`: priced offers read; `covered`: offers x node counts x setups that the answer is the best of."""
+
+    candidates: int
+    timed: int
+    offers: int
+    servers: int
+    covered: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Plan:
+    """The answer to a workload. `blame`: the smallest sets of criteria that exclude every offer (only when there is no option)."""
+
+    workload: Any
+    assumptions: tuple[Assumption, ...]
+    options: tuple[Option, ...]
+    pareto: tuple[Option, ...]
+    rejected: tuple[Rejection, ...]
+    advice: tuple[Reason, ...]
+    catalog: Mapping[str, Any]
+    counts: Counts
+    blame: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def best(self) -> Option | None:
+        """The first option, or None where nothing is feasible."""
+        return self.options[0] if self.options else None
+
+    def to_dict(self, render: Render | None = None) -> dict[str, Any]:
+        """The plan as in the contract. `render` turns reasons into sentences; without it they stay {key, params}."""
+        return finite(
+            {
+                "schema_version": SCHEMA_VERSION,
+                "workload": self.workload.to_dict(),
+                "assumptions": [assumption.to_dict(render) for assumption in self.assumptions],
+                "options": [option.to_dict(render) for option in self.options],
+                "pareto": [summary(option) for option in self.pareto],
+                "rejected": [rejection.to_dict(render) for rejection in self.rejected],
+                "blame": [list(group) for group in self.blame],
+                "advice": render_all(self.advice, render),
+                "catalog": dict(self.catalog),
+                "counts": dataclasses.asdict(self.counts),
+            }
+        )
+
+    def to_json(self, render: Render | None = None, *, indent: int | None = 2) -> str:
+        """`to_dict` as JSON text."""
+        return json.dumps(self.to_dict(render), ensure_ascii=False, indent=indent, allow_nan=False)
+
+
+def render_all(reasons: tuple[Reason, ...], render: Render | None) -> list[Any]:
+    """Reasons as sentences, or as {key, params} without a renderer."""
+    return [render(reason) if render else reason.to_dict() for reason in reasons]
+
+
+def summary(option: Option) -> dict[str, Any]:
+    """A point of the Pareto front: what to rent, its cost and its time."""
+    names = ("provider", "region", "instance_type", "nodes", "purchase")
+    return {
+        **{name: getattr(option, name) for name in names},
+        "accelerator": dataclasses.asdict(option.accelerator),
+        "total_usd": option.cost.total_usd,
+        "hourly_usd": option.cost.hourly_usd,
+        "total_time_s": option.estimate["total_time_s"].mid,
+    }
+
+
+def finite(value: Any) -> Any:
+    """JSON has no infinity and no NaN: both become null."""
+    if isinstance(value, Mapping):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,59 @@
+"""The vocabulary of reasons: which criteria refuse offers, and which statements an answer makes.
+
+CRITERIA, in the order in which they are applied ("count" of a rejection is by first failing criterion):
+
+    criterion      needed / had (base units)           what it means
+    status         "active" / status                   the type cannot be ordered any more
+    cloud, region, country, gpu, purchase              the user's own filters: wanted names / the offer's name
+    max_nodes      node limit / nodes                  more nodes than allowed would be needed
+    capability     "bf16" ... / accelerator name       the accelerator or its software cannot run this
+    layout         - / -                               no parallel layout exists for this number of accelerators
+    gpu_memory     peak bytes per GPU / usable bytes   no layout fits the accelerator's memory at the wanted probability
+    host_memory    bytes per node / bytes              the host's RAM is too small
+    deadline       seconds / seconds                   the fastest layout takes too long
+    budget         USD / USD                           the cheapest way costs too much
+
+WHY an option stands where it does (Option.why):
+    cheapest, fastest, balanced   {total_usd, total_time_s, runner_up, runner_up_usd, runner_up_time_s}
+    fits              {peak_bytes, limit_bytes, probability}
+    bottleneck        {term, share}
+    recompute_needed  {level, without_bytes, limit_bytes}     without recomputation it would not fit
+    sharding_needed   {sharding, shard_degree}
+    deadline_met      {total_time_s, deadline_s, probability};   budget_met {total_usd, budget_usd}
+
+WARNINGS (Option.warnings):
+    price_stale {as_of}, price_estimate {source}, price_region {region}
+    spot_interruption {monthly_low, monthly_high, expected_interruptions}, spot_rate_unknown {monthly_low, monthly_high}
+    commitment {term_h, used_h}                    a subscription is billed for its whole term
+    memory_tight {probability, peak_bytes, limit_bytes}, deadline_risk {probability, deadline_s}
+    host_memory_unknown {}, host_memory_low {needed_bytes, had_bytes}, network_unknown {}, uncalibrated {accelerator}
+    not_nvidia {accelerator}
+
+ADVICE (Plan.advice), each with the predicted effect of following it:
+    method {from_method, to_method, total_usd, saving_usd, provider, instance_type, nodes, accelerator, total_time_s}
+    spot {saving_usd, total_usd, provider, instance_type}, relax_deadline {deadline_s, total_usd, saving_usd}
+    more_nodes {nodes, total_time_s, total_usd}, smaller_card {accelerator, count, how, peak_bytes, total_usd}
+    least_accelerators {accelerator, count}
+
+CHANGES that would make a refused offer pass (NearMiss.change), and the least changes when nothing passes (Plan.advice):
+    change_deadline {deadline_s, factor}, change_budget {budget_usd, factor}, change_nodes {nodes}, change_method {method}
+    change_gpu_memory {bytes}, change_host_memory {bytes}, change_seq_len {seq_len}, change_filter {criterion, value}
+"""
+
+from __future__ import annotations
+
+CRITERIA = (
+    "status",
+    "cloud",
+    "region",
+    "country",
+    "gpu",
+    "purchase",
+    "max_nodes",
+    "capability",
+    "layout",
+    "gpu_memory",
+    "host_memory",
+    "deadline",
+    "budget",
+)
