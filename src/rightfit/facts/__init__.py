@@ -1,1 +1,35 @@
+"""What is known: accelerators, model architectures, datasets, coefficients; each with its source.
 
+Nothing is read when this package is imported; each table is read when it is first asked for.
+"""
+
+from __future__ import annotations
+
+from rightfit.facts.architectures import models
+from rightfit.facts.corpora import dataset, datasets, nearest_datasets
+from rightfit.facts.devices import accelerator, accelerators, match_accelerators, nearest_accelerators
+from rightfit.facts.records import Accelerator, Dataset, DiffusionModel, Model, OtherModel, TransformerArchitecture, VisionModel
+from rightfit.facts.resolve import model
+from rightfit.facts.tables import coefficient_entries, coefficients, table
+
+__all__ = [
+    "Accelerator",
+    "Dataset",
+    "DiffusionModel",
+    "Model",
+    "OtherModel",
+    "TransformerArchitecture",
+    "VisionModel",
+    "accelerator",
+    "accelerators",
+    "coefficient_entries",
+    "coefficients",
+    "dataset",
+    "datasets",
+    "match_accelerators",
+    "model",
+    "models",
+    "nearest_accelerators",
+    "nearest_datasets",
+    "table",
+]

@@ -7,7 +7,11 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Accelerator:
-    """One accelerator as software sees it (one GPU, TPU chip or Neuron chip). Rates are dense; 0 means unsupported or unknown."""
+    """One accelerator as software sees it (one GPU, TPU chip or Neuron chip). Rates are dense; 0 means unsupported or unknown.
+
+    `nvlink_bandwidth` is the total of both directions per device [bytes/s]: NVLink, Infinity Fabric, NeuronLink, TPU ICI, Gaudi or
+    Huawei links; 0 means PCIe only. `memory_bandwidth` [bytes/s], `l2_bytes` and `memory_bytes` as usable by software.
+    """
 
     name: str
     vendor: str
@@ -35,6 +39,7 @@ class Accelerator:
     equivalent_to: str
     source: str
     source_note: str = ""
+    structured_sparsity: bool = False
 
     @property
     def supports_bf16(self) -> bool:
@@ -49,7 +54,13 @@ class Accelerator:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TransformerArchitecture:
-    """Dimensions of a transformer. `certainty`: exact (known model), config (read from a config file), given, typical (only a size was given)."""
+    """Dimensions of a transformer.
+
+    `kind`: decoder, moe-decoder, encoder, embedding, encoder-decoder, vlm. `certainty`: exact (known model), config (read from a config
+    file), given, typical (only a size was given). `num_layers` counts both stacks of an encoder-decoder. `head_dim` of MLA is
+    qk_nope + qk_rope. `params_total` counts tied heads once; `params_stored` is what the weight files on the hub hold, where it was
+    read. `verified` says what the count was compared with; `fields_without_source` names dimensions that nobody published.
+    """
 
     name: str
     kind: str
@@ -105,6 +116,14 @@ class TransformerArchitecture:
     release_date: str = ""
     notes: str = ""
     certainty: str = "exact"
+    qk_norm_full: bool = False
+    first_dense_layers: int = 0
+    params_active_published: int = 0
+    params_published_basis: str = ""
+    params_stored: int = 0
+    kv_bytes_per_token_bf16: float = 0.0
+    kv_bytes_per_token_sliding_bf16: float = 0.0
+    fields_without_source: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -121,6 +140,15 @@ class VisionModel:
     aliases: tuple[str, ...] = ()
     family: str = ""
     notes: str = ""
+    image_size_note: str = ""
+    other_resolutions: str = ""
+    infer_samples_per_s_rtx3090: float = 0.0
+    infer_samples_per_s_rtx4090: float = 0.0
+    infer_samples_per_s_rtx5090: float = 0.0
+    infer_samples_per_s_rtxpro6000maxq: float = 0.0
+    infer_samples_per_s_cpu: float = 0.0
+    train_samples_per_s_rtx3090: float = 0.0
+    train_batch_rtx3090: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -143,6 +171,20 @@ class DiffusionModel:
     family: str = ""
     denoiser_tokens: int = 0
     notes: str = ""
+    denoiser_class: str = ""
+    text_encoders: str = ""
+    image_encoder_params: int = 0
+    other_params: int = 0
+    latent_channels: int = 0
+    latent_shape: str = ""
+    vae_spatial_down: int = 0
+    vae_temporal_down: int = 0
+    flops_by_output: str = ""
+    vae_decode_flops: float = 0.0
+    denoiser_params_published: int = 0
+    verified: str = ""
+    licence: str = ""
+    release_date: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -162,6 +204,16 @@ class OtherModel:
     aliases: tuple[str, ...] = ()
     family: str = ""
     notes: str = ""
+    embedding_tables: str = ""
+    embedding_rows: int = 0
+    embedding_dim: str = ""
+    flops_method: str = ""
+    config: str = ""
+    dataset: str = ""
+    dataset_size: str = ""
+    params_published: int = 0
+    verified: str = ""
+    release_date: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -174,3 +226,8 @@ class Dataset:
     tokens: int
     size_bytes: float
     source: str
+    aliases: tuple[str, ...] = ()
+    note: str = ""
+
+
+Model = TransformerArchitecture | VisionModel | DiffusionModel | OtherModel

@@ -1,0 +1,127 @@
+"""Accelerators by exact or loose name: "A100" covers every A100, "a100-80gb" those with 80 GB, "4090" is the RTX 4090."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from rightfit.errors import AmbiguousNameError, UnknownNameError
+from rightfit.facts import fuzzy, tables
+from rightfit.facts.records import Accelerator
+
+_MEMORY = re.compile(r"(\d+)g(?:i?b)?")
+_SOCKET = re.compile(r"(sxm|oam)\d?")
+# "rtx4090" and "4090ti" are two words each; "a100", "v5e" and "mi300x" are one.
+_GLUED = re.compile(r"\b(rtx|gtx|tpu|gaudi|quadro)(?=[a-z]?\d)|(?<=\d{4})(?=(?:ti|super|d)\b)|(?<=\b)(a\d{2,3})(?=\d{2}gb?\b)")
+_MAKERS = frozenset(
+    [
+        "nvidia",
+        "tesla",
+        "geforce",
+        "amd",
+        "instinct",
+        "google",
+        "aws",
+        "intel",
+        "habana",
+        "huawei",
+        "alibaba",
+        "gpu",
+        "tensor",
+        "core",
+        "accelerator",
+        "radeon",
+    ]
+)
+_SERIES = frozenset(["rtx", "gtx", "quadro", "tpu", "ascend", "ali"])
+_VARIANTS = frozenset(["pcie", "sxm", "oam", "nvl", "nvlink", "server", "ws"])
+# Nominal and usable sizes differ by up to 8 % (B200: 192 GB on the box, 179 GiB in software).
+_MEMORY_TOLERANCE = 0.08
+
+
+class _Name(NamedTuple):
+    product: frozenset[str]
+    series: frozenset[str]
+    variants: frozenset[str]
+    memory_gb: int
+
+
+@functools.cache
+def accelerators() -> Mapping[str, Accelerator]:
+    """Every bundled accelerator by name, in file order."""
+    return tables.to_records(Accelerator, tables.read_rows(tables.read_text("accelerators.csv")))
+
+
+@functools.cache
+def _exact_names() -> Mapping[str, str]:
+    return {name.casefold(): name for name in accelerators()}
+
+
+@functools.cache
+def _aliases() -> Mapping[str, tuple[str, ...]]:
+    return {row["alias"]: tuple(row["accelerators"].split(";")) for row in tables.table("accelerator_aliases")}
+
+
+@functools.cache
+def _parse(text: str) -> _Name:
+    spaced = _GLUED.sub(lambda match: match.group(0) + " ", text.casefold())
+    words = re.findall(r"[a-z0-9.]+", re.sub(r"(\d+)\s+(gi?b)\b", r"\1\2", spaced))
+    memory, variants, series, product = 0, set(), set(), set()
+    for word in words:
+        if size := _MEMORY.fullmatch(word):
+            memory = int(size.group(1))
+        elif socket := _SOCKET.fullmatch(word):
+            variants.add(socket.group(1))
+        elif word in _VARIANTS:
+            variants.add(word)
+        elif word in _SERIES:
+            series.add(word)
+        elif word not in _MAKERS:
+            product.add(word)
+    return _Name(frozenset(product), frozenset(series), frozenset(variants), memory)
+
+
+def _covers(wanted: _Name, record: Accelerator) -> bool:
+    known = _parse(record.name)
+    if wanted.product != known.product or not wanted.series <= known.series:
+        return False
+    if not wanted.variants <= known.variants | {record.form}:
+        return False
+    memory_gb = record.memory_bytes / 2**30
+    return not wanted.memory_gb or wanted.memory_gb == known.memory_gb or abs(wanted.memory_gb / memory_gb - 1) <= _MEMORY_TOLERANCE
+
+
+def match_accelerators(name: str) -> tuple[str, ...]:
+    """Names of all accelerators that a loose name covers: () when none. An exact name covers itself only."""
+    text = name.strip()[: fuzzy.LONGEST_NAME]
+    if exact := _exact_names().get(text.casefold()):
+        return (exact,)
+    if listed := _aliases().get(" ".join(re.findall(r"[a-z0-9.]+", text.casefold()))):
+        return listed
+    wanted = _parse(text)
+    if not wanted.product:
+        return ()
+    return tuple(record.name for record in accelerators().values() if record.memory_bytes and _covers(wanted, record))
+
+
+def accelerator(name: str, *, typical: bool = False) -> Accelerator:
+    """The one accelerator called `name`.
+
+    A loose name that covers several raises AmbiguousNameError, unless `typical` asks for the most usual of them
+    (the one with the fastest link and, of those, the largest memory).
+    """
+    found = match_accelerators(name)
+    if len(found) == 1:
+        return accelerators()[found[0]]
+    if found and typical:
+        return max((accelerators()[one] for one in found), key=lambda record: (record.nvlink_bandwidth, record.memory_bytes))
+    if found:
+        raise AmbiguousNameError("accelerator", name, found)
+    raise UnknownNameError("accelerator", name, nearest=nearest_accelerators(name))
+
+
+def nearest_accelerators(name: str, *, count: int = 3) -> tuple[str, ...]:
+    """Accelerator names most like `name`."""
+    return fuzzy.nearest(name, accelerators(), count=count, cutoff=0.3)

@@ -1,0 +1,88 @@
+"""Comparing names as people write them: tokens, keys without noise words, and the nearest known names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+# A number keeps its decimals and one size letter ("1.5b", "v0.1"); words and numbers part where they touch ("llama3" = "llama", "3").
+_TOKEN = re.compile(r"v?\d+(?:\.\d+)+[a-z]?(?![a-z])|\d+[bmkt](?![a-z])|\d+|[a-z]+|[^\x00-\x7f]+")
+_DECIMAL_UNDERSCORE = re.compile(r"(?<=\d)_(?=\d)")
+_NOISE = frozenset(
+    [
+        "instruct",
+        "chat",
+        "it",
+        "base",
+        "hf",
+        "pt",
+        "sft",
+        "dpo",
+        "rlhf",
+        "meta",
+        "model",
+        "bf16",
+        "fp16",
+        "fp8",
+        "awq",
+        "gptq",
+        "gguf",
+        "int4",
+        "int8",
+        "4bit",
+        "8bit",
+        "bnb",
+        "bit",
+        "uncased",
+        "the",
+        "preview",
+    ]
+)
+LONGEST_NAME = 200
+
+
+def tokens(text: str) -> tuple[str, ...]:
+    """Lower-case words and numbers of a name: 'Meta-Llama-3-8B' and 'meta llama3 8b' give the same."""
+    return tuple(_TOKEN.findall(_DECIMAL_UNDERSCORE.sub(".", text[:LONGEST_NAME].casefold())))
+
+
+def base_name(text: str) -> str:
+    """A hub id without its organisation."""
+    return text.rsplit("/", 1)[-1]
+
+
+def without_noise(words: Sequence[str]) -> tuple[str, ...]:
+    """Words that tell architectures apart: 'instruct', 'chat', 'hf', 'bf16' and the like do not."""
+    kept = tuple(word for word in words if word not in _NOISE)
+    return kept or tuple(words)
+
+
+def nearest(text: str, names: Iterable[str], *, count: int = 3, cutoff: float = 0.45) -> tuple[str, ...]:
+    """The `count` names most like `text`, best first; none below the similarity `cutoff` (0 to 1)."""
+    from difflib import SequenceMatcher
+
+    wanted = _squash(text)
+    if not wanted:
+        return ()
+    pairs = _pairs(wanted)
+    scored = sorted(((_overlap(pairs, _pairs(_squash(name))), name) for name in dict.fromkeys(names)), key=lambda item: (-item[0], item[1]))
+    matcher = SequenceMatcher(autojunk=False)
+    matcher.set_seq2(wanted)
+    ranked = []
+    for overlap, name in scored[: 8 * count]:
+        matcher.set_seq1(_squash(name))
+        ranked.append((0.5 * overlap + 0.5 * matcher.ratio(), name))
+    ranked.sort(key=lambda item: (-item[0], len(item[1]), item[1]))
+    return tuple(name for score, name in ranked[:count] if score >= cutoff)
+
+
+def _squash(text: str) -> str:
+    return "".join(character for character in text[:LONGEST_NAME].casefold() if character.isalnum())
+
+
+def _pairs(text: str) -> frozenset[str]:
+    return frozenset(text[index : index + 2] for index in range(len(text) - 1)) or frozenset({text})
+
+
+def _overlap(left: frozenset[str], right: frozenset[str]) -> float:
+    return 2 * len(left & right) / (len(left) + len(right))
