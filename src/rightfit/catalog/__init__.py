@@ -1,1 +1,8 @@
+"""The market: what can be rented, where, how and for how much; each price with source and date."""
 
+from __future__ import annotations
+
+from rightfit.catalog.market import Catalog, open_catalog
+from rightfit.catalog.offers import PURCHASE_CODES, PURCHASE_GROUPS, PURCHASES, OfferFilter, OfferTable, ServerTable
+
+__all__ = ["PURCHASES", "PURCHASE_CODES", "PURCHASE_GROUPS", "Catalog", "OfferFilter", "OfferTable", "ServerTable", "open_catalog"]

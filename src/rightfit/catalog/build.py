@@ -1,0 +1,133 @@
+"""Fills a fresh SQLite store from the packed tables of the wheel. Runs once for each version of the data."""
+
+from __future__ import annotations
+
+import dataclasses
+import sqlite3
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from rightfit.catalog import tables
+from rightfit.catalog.blocks import CREATE_BLOCK, write_block
+from rightfit.catalog.integrity import Finding, quarantined_rows, run_checks
+from rightfit.catalog.offers import PURCHASES, Flags, ServerTable
+from rightfit.catalog.pack import PackedTable
+
+# Raised whenever the layout below changes; an older store is then simply not found and a new one is built.
+SCHEMA_VERSION = 1
+APPLICATION_ID = 0x52464954  # "RFIT" in the SQLite header
+TABLE_NAMES = ("block", "meta", "region", "storage_price", "egress_price", "interruption", "discount", "market_gpu_price", "finding")
+# SQL name -> packed table; every column is kept as it was read, numbers with numeric affinity.
+_PLAIN_TABLES: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "storage_price": ("storage_prices", ("provider", "kind", "region")),
+    "egress_price": ("egress_prices", ("provider", "destination", "region")),
+    "interruption": ("interruptions", ("provider", "instance_type", "region")),
+    "discount": ("discounts", ("provider", "mechanism")),
+    "market_gpu_price": ("market_gpu_prices", ("provider", "gpu_name")),
+}
+_NUMERIC_COLUMNS = frozenset(
+    "price_usd price_original tier_from_gb tier_to_gb price_usd_per_gb free_gb_month interruption_band interruption_pct_low "
+    "interruption_pct_high savings_pct discount_pct_low discount_pct_typical discount_pct_high samples gpu_count "
+    "price_min_usd_gpu_hour price_median_usd_gpu_hour price_max_usd_gpu_hour offers".split()
+)
+Report = Callable[[str], None]
+
+
+def fill_store(connection: sqlite3.Connection) -> None:
+    """Create and fill every table of the store in one transaction."""
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    connection.execute("BEGIN")
+    connection.execute(CREATE_BLOCK)
+    connection.execute("CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID")
+    rule = tables.rules()
+    regions = tables.region_table(tables.load_packed("regions"))
+    servers, prices, findings = _market(regions, rule=rule)
+    _write_market(connection, servers, prices, findings)
+    _write_regions(connection, regions)
+    for name, (packed_name, key) in _PLAIN_TABLES.items():
+        _write_plain(connection, name, packed=tables.load_packed(packed_name), key=key)
+    _write_findings(connection, findings)
+    _write_meta(connection, servers, prices)
+    connection.execute("COMMIT")
+
+
+def _market(regions: tables.RegionTable, *, rule: Mapping[str, Any]) -> tuple[ServerTable, tables.PriceColumns, list[Finding]]:
+    packed_servers, packed_prices = tables.load_packed("servers"), tables.load_packed("prices")
+    priced = _is_priced(packed_servers, packed_prices)
+    servers = tables.server_table(packed_servers, rule=rule, is_priced=priced)
+    prices = tables.price_columns(packed_prices, servers=servers, regions=regions, rule=rule)
+    return servers, prices, run_checks(servers, prices, regions=regions, thresholds=rule["checks"])
+
+
+def _is_priced(packed_servers: PackedTable, packed_prices: PackedTable) -> Flags:
+    keys = {key: row for row, key in enumerate(zip(packed_servers["provider"].texts(), packed_servers["instance_type"].texts(), strict=True))}
+    rows = tables.join_index([packed_prices["provider"], packed_prices["instance_type"]], keys)
+    is_priced = np.zeros(len(keys), dtype=np.bool_)
+    is_priced[rows[rows >= 0]] = True
+    return is_priced
+
+
+def _write_market(connection: sqlite3.Connection, servers: ServerTable, prices: tables.PriceColumns, findings: list[Finding]) -> None:
+    """Servers and prices as columns, in two parts: with an accelerator (small, read by every plan) and without."""
+    num_accelerated = int(np.count_nonzero(servers.num_accelerators > 0))
+    bad_servers, bad_prices = quarantined_rows(findings, num_servers=len(servers), num_prices=len(prices))
+    reasons = tuple(reason or ("quarantined" if bad else "") for reason, bad in zip(servers.not_recommended, bad_servers.tolist(), strict=True))
+    servers = dataclasses.replace(servers, not_recommended=reasons)
+    known = (prices.server_index >= 0) & (prices.region_index >= 0) & (prices.purchase_index >= 0)
+    for part, server_rows, wanted in (
+        ("accelerator", np.arange(num_accelerated), known & (prices.server_index < num_accelerated)),
+        ("cpu", np.arange(num_accelerated, len(servers)), known & (prices.server_index >= num_accelerated)),
+    ):
+        for field in dataclasses.fields(servers):
+            write_block(connection, f"server_{part}/{field.name}", values=getattr(servers.take(server_rows), field.name))
+        for field in dataclasses.fields(prices):
+            values = getattr(prices, field.name)
+            if isinstance(values, np.ndarray):
+                write_block(connection, f"price_{part}/{field.name}", values=values[wanted])
+        is_quarantined = bad_prices | bad_servers[np.maximum(prices.server_index, 0)]
+        write_block(connection, f"price_{part}/is_quarantined", values=is_quarantined[wanted])
+    for field in dataclasses.fields(prices):
+        values = getattr(prices, field.name)
+        if isinstance(values, tuple):
+            write_block(connection, f"price_labels/{field.name}", values=values)
+
+
+def _write_regions(connection: sqlite3.Connection, regions: tables.RegionTable) -> None:
+    names = [field.name for field in dataclasses.fields(regions)]
+    for name in ("provider", "region", "country", "continent"):
+        write_block(connection, f"region/{name}", values=getattr(regions, name))
+    connection.execute(f"CREATE TABLE region (id INTEGER PRIMARY KEY, {', '.join(f'{name} TEXT NOT NULL' for name in names)})")
+    rows = zip(range(len(regions.region)), *(getattr(regions, name) for name in names), strict=True)
+    connection.executemany(f"INSERT INTO region VALUES ({', '.join('?' * (len(names) + 1))})", rows)
+
+
+def _write_plain(connection: sqlite3.Connection, name: str, *, packed: PackedTable, key: tuple[str, ...]) -> None:
+    """One packed table as it stands; empty cells become NULL."""
+    declared = ", ".join(f"{column} {'REAL' if column in _NUMERIC_COLUMNS else 'TEXT'}" for column in packed)
+    connection.execute(f"CREATE TABLE {name} ({declared})")
+    rows = zip(*([text or None for text in column.texts()] for column in packed.values()), strict=True)
+    connection.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(packed))})", rows)
+    connection.execute(f"CREATE INDEX {name}_key ON {name} ({', '.join(key)})")
+
+
+def _write_findings(connection: sqlite3.Connection, findings: list[Finding]) -> None:
+    names = [field.name for field in dataclasses.fields(Finding)]
+    quoted = ", ".join(f'"{name}"' for name in names)
+    connection.execute(f"CREATE TABLE finding ({quoted})")
+    rows = [tuple(getattr(finding, name) for name in names) for finding in findings]
+    connection.executemany(f"INSERT INTO finding VALUES ({', '.join('?' * len(names))})", rows)
+
+
+def _write_meta(connection: sqlite3.Connection, servers: ServerTable, prices: tables.PriceColumns) -> None:
+    facts = {
+        "schema_version": SCHEMA_VERSION,
+        "fingerprint": tables.manifest()["fingerprint"],
+        "servers": len(servers),
+        "prices": len(prices),
+        "newest_date": tables.newest_date(prices.as_of_dates).isoformat(),
+        "purchases": ",".join(PURCHASES),
+    }
+    connection.executemany("INSERT INTO meta VALUES (?, ?)", [(key, str(value)) for key, value in facts.items()])

@@ -1,0 +1,177 @@
+"""Where the catalog lives on disk: an SQLite file built on first use, one for each version of data and schema, replaced whole or not at all.
+
+The file is only ever written under a temporary name, synced, and renamed, so a reader sees a complete store or none. It is opened
+`immutable`: nothing changes it in place, so no lock of another program can stop a reader.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sqlite3
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from rightfit.catalog import build
+from rightfit.catalog.tables import manifest
+from rightfit.errors import CatalogError
+
+logger = logging.getLogger("rightfit.catalog")
+_HEADER_BYTES = 100
+_WAIT_FOR_OTHER_BUILD_S = 30.0
+_ABANDONED_AFTER_S = 3600.0
+
+
+def cache_folder() -> Path:
+    """The folder of the store: RIGHTFIT_CACHE_DIR, else the platform's cache folder of this user."""
+    given = os.environ.get("RIGHTFIT_CACHE_DIR")
+    if given:
+        return Path(given).expanduser()
+    if os.environ.get("XDG_CACHE_HOME"):
+        return Path(os.environ["XDG_CACHE_HOME"]) / "rightfit"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "rightfit" / "Cache"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "rightfit"
+    return Path.home() / ".cache" / "rightfit"
+
+
+def store_path(folder: Path | None = None) -> Path:
+    """The store file for this version of data and schema."""
+    name = f"catalog-{build.SCHEMA_VERSION}-{manifest()['fingerprint'][:16]}.sqlite"
+    return (folder or cache_folder()) / name
+
+
+def open_store(path: Path | None = None) -> tuple[sqlite3.Connection, str]:
+    """A read-only connection to a sound store, and where it is. Builds it when missing or damaged.
+
+    Without an explicit `path`, a cache folder that cannot be written (read-only, full disk) costs one warning and the store is built in
+    memory for this process. With an explicit `path` the same is a CatalogError that names it.
+    """
+    target = path or store_path()
+    try:
+        if not is_sound(target):
+            build_store(target)
+        return connect(target), str(target)
+    except (OSError, sqlite3.Error) as error:
+        problem = _one_line(error)
+    if path is not None:
+        raise CatalogError(f"the catalog store {target} cannot be built or read: {problem}; check the folder, or set RIGHTFIT_CACHE_DIR")
+    logger.warning(
+        "warning: the catalog store %s cannot be written (%s); using memory for this run, set RIGHTFIT_CACHE_DIR to a writable folder", target, problem
+    )
+    return _in_memory(), ":memory:"
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Open read-only; whatever locks other programs hold do not matter because the file never changes in place."""
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True, check_same_thread=False)
+
+
+def is_sound(path: Path) -> bool:
+    """Cheap test of a store: header, version, size on disk and the list of tables. Columns are checked by CRC when they are read."""
+    try:
+        with path.open("rb") as stream:
+            header = stream.read(_HEADER_BYTES)
+            size = os.fstat(stream.fileno()).st_size
+        if len(header) < _HEADER_BYTES or not header.startswith(b"SQLite format 3\0"):
+            return False
+        page = int.from_bytes(header[16:18], "big")
+        page = 65536 if page == 1 else page
+        if size != page * int.from_bytes(header[28:32], "big"):
+            return False
+        with contextlib.closing(connect(path)) as connection:
+            return _is_ours(connection)
+    except (OSError, sqlite3.Error):
+        return False
+
+
+def _is_ours(connection: sqlite3.Connection) -> bool:
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    return version == build.SCHEMA_VERSION and application == build.APPLICATION_ID and names.issuperset(build.TABLE_NAMES)
+
+
+def build_store(path: Path, *, even_if_sound: bool = False) -> None:
+    """Build the store at `path`, once even when several processes ask at the same time."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _only_one(path.with_suffix(".lock")):
+        if even_if_sound or not is_sound(path):
+            _remove_abandoned(path.parent)
+            _build_atomically(path)
+
+
+def _build_atomically(path: Path) -> None:
+    temporary = path.with_name(f"{path.stem}.{os.getpid()}-{time.monotonic_ns()}.tmp")
+    try:
+        with contextlib.closing(sqlite3.connect(temporary, isolation_level=None)) as connection:
+            # No journal: a half-written temporary file is thrown away, never repaired.
+            connection.execute("PRAGMA journal_mode = OFF")
+            connection.execute("PRAGMA synchronous = OFF")
+            build.fill_store(connection)
+        with temporary.open("rb+") as stream:
+            os.fsync(stream.fileno())
+        os.replace(temporary, path)  # noqa: PTH105  (os.replace is the atomic one on every platform)
+        _sync_folder(path.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the rename durable where the platform can (not on Windows, not on every network file system)."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Temporary files left by a killed build."""
+    for left in folder.glob("catalog-*.tmp"):
+        with contextlib.suppress(OSError):
+            if time.time() - left.stat().st_mtime > _ABANDONED_AFTER_S:
+                left.unlink()
+
+
+@contextlib.contextmanager
+def _only_one(lock: Path) -> Iterator[None]:
+    """Hold the build lock. It is advisory and dies with its process; without it (or after a long wait) building is only wasteful, never unsafe."""
+    with lock.open("a+b") as stream:
+        deadline = time.monotonic() + _WAIT_FOR_OTHER_BUILD_S
+        while not _try_lock(stream.fileno()) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        yield
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return sys.platform != "win32"  # a file system without locks: go on; on Windows this means "held"
+    return True
+
+
+def _in_memory() -> sqlite3.Connection:
+    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    build.fill_store(connection)
+    return connection
+
+
+def _one_line(error: BaseException) -> str:
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return " ".join(text.split())[:200]

@@ -1,0 +1,222 @@
+"""From the packed text tables to typed columns: units, labels and flags. This runs once, when the store is built."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from rightfit.catalog.offers import PURCHASE_CODES, Flags, Floats, Indices, ServerTable
+from rightfit.catalog.pack import PackedColumn, PackedTable, decode_table
+from rightfit.errors import CatalogError
+
+GIB = 2.0**30
+GB = 1e9
+GBPS = 1e9 / 8
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PriceColumns:
+    """Every price row, sorted by server, region and purchase mode; flags are filled by the rules, `quarantine` by the integrity checks."""
+
+    server_index: Indices
+    region_index: Indices
+    purchase_index: Indices
+    price_usd_per_h: Floats
+    price_original: Floats
+    currencies: tuple[str, ...]
+    currency_index: Indices
+    as_of_dates: tuple[str, ...]
+    as_of_index: Indices
+    sources: tuple[str, ...]
+    source_index: Indices
+    notes: tuple[str, ...]
+    note_index: Indices
+    is_estimate: Flags
+    is_stale: Flags
+    is_pseudo_region: Flags
+
+    def __len__(self) -> int:
+        return len(self.server_index)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RegionTable:
+    """Regions of every provider; pseudo regions have no country."""
+
+    provider: tuple[str, ...]
+    region: tuple[str, ...]
+    country: tuple[str, ...]
+    continent: tuple[str, ...]
+    city: tuple[str, ...]
+    display_en: tuple[str, ...]
+    display_zh: tuple[str, ...]
+    source: tuple[str, ...]
+
+
+def data_bytes(name: str) -> bytes:
+    """A file of the package's catalog data."""
+    try:
+        return resources.files("rightfit.catalog").joinpath("data", name).read_bytes()
+    except OSError as error:
+        raise CatalogError(f"the installed package lacks catalog/data/{name} ({error}); reinstall rightfit") from None
+
+
+def manifest() -> dict[str, Any]:
+    """Fingerprint, and rows and checksum of each packed table."""
+    try:
+        result: dict[str, Any] = json.loads(data_bytes("manifest.json"))
+    except ValueError:
+        raise CatalogError("catalog/data/manifest.json of the installed package is damaged; reinstall rightfit") from None
+    return result
+
+
+def rules() -> dict[str, Any]:
+    """The market's rules: ages, note patterns, thresholds of the integrity checks; each with its reason."""
+    return tomllib.loads(data_bytes("rules.toml").decode())
+
+
+def load_packed(name: str) -> dict[str, PackedColumn]:
+    """One packed table of the wheel."""
+    import lzma
+
+    try:
+        return decode_table(data_bytes(f"{name}.pack"))
+    except (lzma.LZMAError, EOFError, ValueError, KeyError, IndexError):
+        raise CatalogError(f"catalog/data/{name}.pack of the installed package is damaged; reinstall rightfit") from None
+
+
+def server_table(packed: PackedTable, *, rule: Mapping[str, Any], is_priced: Flags | None = None) -> ServerTable:
+    """Servers in base units, accelerated ones first, then by provider and name. `is_priced` is in the packed table's row order."""
+    count = packed["gpu_count"].numbers(empty=0.0)
+    names = packed["instance_type"].texts()
+    providers = packed["provider"].texts()
+    order = sorted(range(len(names)), key=lambda i: (count[i] == 0, providers[i], names[i]))
+    rows = np.array(order, dtype=np.intp)
+    status = packed["status"].texts()
+    reasons = _not_recommended(status, is_priced=is_priced, withdrawn=rule["status"]["not_recommended"])
+
+    def text(name: str) -> tuple[str, ...]:
+        values = packed[name].texts()
+        return tuple(values[i] for i in order)
+
+    def number(name: str, unit: float) -> Floats:
+        return packed[name].numbers()[rows] * unit
+
+    return ServerTable(
+        provider=text("provider"),
+        instance_type=text("instance_type"),
+        family=text("family"),
+        category=text("category"),
+        vcpus=number("vcpus", 1.0),
+        memory_bytes=number("memory_gib", GIB),
+        accelerator_name=text("gpu_name"),
+        num_accelerators=count[rows],
+        accelerator_memory_bytes=number("gpu_memory_gib_each", GIB),
+        local_nvme_bytes=number("local_nvme_gb", GB),
+        network_bytes_per_s=number("network_gbps", GBPS),
+        network_burst_bytes_per_s=number("network_burst_gbps", GBPS),
+        rdma=text("rdma"),
+        gpu_interconnect=text("gpu_interconnect"),
+        cpu_model=text("cpu_model"),
+        arch=text("arch"),
+        status=text("status"),
+        source=text("source"),
+        note=text("note"),
+        not_recommended=tuple(reasons[i] for i in order),
+    )
+
+
+def _not_recommended(status: Sequence[str], *, is_priced: Flags | None, withdrawn: Iterable[str]) -> list[str]:
+    gone = frozenset(withdrawn)
+    priced = [True] * len(status) if is_priced is None else is_priced.tolist()
+    return [state if state in gone else "" if has_price else "no price" for state, has_price in zip(status, priced, strict=True)]
+
+
+def region_table(packed: PackedTable) -> RegionTable:
+    """Regions sorted by provider and code."""
+    columns = {name: column.texts() for name, column in packed.items()}
+    order = sorted(range(len(columns["region"])), key=lambda i: (columns["provider"][i], columns["region"][i]))
+    fields = [field.name for field in dataclasses.fields(RegionTable)]
+    return RegionTable(**{name: tuple(columns[name][i] for i in order) for name in fields})
+
+
+def join_index(left: Sequence[PackedColumn], right: Mapping[tuple[str, ...], int]) -> Indices:
+    """The position in `right` of each row's key, -1 where there is none. Looks up distinct keys only."""
+    combined = np.zeros(len(left[0].codes), dtype=np.int64)
+    for column in left:
+        combined = combined * len(column.labels) + column.codes
+    distinct, inverse = np.unique(combined, return_inverse=True)
+    positions = np.empty(len(distinct), dtype=np.intp)
+    sizes = [len(column.labels) for column in left]
+    parts = np.unravel_index(distinct, sizes)
+    for row, codes in enumerate(zip(*(part.tolist() for part in parts), strict=True)):
+        positions[row] = right.get(tuple(column.labels[code] for column, code in zip(left, codes, strict=True)), -1)
+    return positions[inverse.reshape(-1)]
+
+
+def price_columns(packed: PackedTable, *, servers: ServerTable, regions: RegionTable, rule: Mapping[str, Any]) -> PriceColumns:
+    """Prices joined to servers and regions, with flags by rule. Rows whose server or region is unknown keep index -1 and come first."""
+    server_rows = {key: i for i, key in enumerate(zip(servers.provider, servers.instance_type, strict=True))}
+    region_rows = {key: i for i, key in enumerate(zip(regions.provider, regions.region, strict=True))}
+    server_index = join_index([packed["provider"], packed["instance_type"]], server_rows)
+    region_index = join_index([packed["provider"], packed["region"]], region_rows)
+    purchase = packed["purchase"]
+    codes = np.array([PURCHASE_CODES.get(label.replace("_", "-"), -1) for label in purchase.labels], dtype=np.intp)
+    purchase_index = codes[purchase.codes]
+    order = np.lexsort((purchase_index, region_index, server_index))
+    as_of, note, source, currency = (packed[name] for name in ("as_of", "note", "source", "currency_original"))
+    stale = stale_dates(as_of.labels, max_age_days=rule["stale"]["max_age_days"])
+    estimate = matches_any(note.labels, patterns=rule["estimate"]["note_patterns"])
+    pseudo = np.isin(np.array(packed["region"].labels), rule["pseudo_regions"]["names"])
+    return PriceColumns(
+        server_index=server_index[order],
+        region_index=region_index[order],
+        purchase_index=purchase_index[order],
+        price_usd_per_h=packed["price_usd_hour"].numbers()[order],
+        price_original=packed["price_original"].numbers()[order],
+        currencies=currency.labels,
+        currency_index=currency.codes[order],
+        as_of_dates=as_of.labels,
+        as_of_index=as_of.codes[order],
+        sources=source.labels,
+        source_index=source.codes[order],
+        notes=note.labels,
+        note_index=note.codes[order],
+        is_estimate=estimate[note.codes][order],
+        is_stale=stale[as_of.codes][order],
+        is_pseudo_region=pseudo[packed["region"].codes][order],
+    )
+
+
+def parse_date(text: str) -> datetime.date:
+    """A source's date; one that names only a year or a month is taken in its middle."""
+    year, *rest = (int(part) for part in text.split("-"))
+    month = rest[0] if rest else 7
+    day = rest[1] if len(rest) > 1 else 15 if rest else 1
+    return datetime.date(year, month, day)
+
+
+def newest_date(dates: Iterable[str]) -> datetime.date:
+    """The newest date that is given to the day (a bare year says too little to be the newest)."""
+    exact = [parse_date(text) for text in dates if text.count("-") == 2]
+    return max(exact, default=datetime.date.min)
+
+
+def stale_dates(dates: Sequence[str], *, max_age_days: float) -> Flags:
+    """Which dates are older than the rule, measured from the newest date of the list. An empty date is stale."""
+    newest = newest_date(dates)
+    return np.array([not text or (newest - parse_date(text)).days > max_age_days for text in dates], dtype=np.bool_)
+
+
+def matches_any(texts: Sequence[str], *, patterns: Iterable[str]) -> Flags:
+    """Which texts match one of the regular expressions."""
+    compiled = re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
+    return np.array([bool(compiled.search(text)) for text in texts], dtype=np.bool_)
