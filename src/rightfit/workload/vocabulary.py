@@ -36,7 +36,9 @@ def fold(text: str) -> str:
 def nearest_words(text: str, words: Iterable[str], *, aliases: Mapping[str, str] | None = None, count: int = 2) -> tuple[str, ...]:
     """The closest valid words, best first; an alias that is close counts for its word."""
     meaning = {**(aliases or {}), **{word: word for word in words}}
-    close = difflib.get_close_matches(text, meaning, n=6, cutoff=0.6) or [word for word in meaning if len(text) > 1 and word.startswith(text)]
+    close = difflib.get_close_matches(text, meaning, n=6, cutoff=0.6) or [
+        word for word in meaning if len(text) > 1 and word.startswith(text)
+    ]
     return tuple(dict.fromkeys(meaning[word] for word in close))[:count]
 
 
@@ -89,7 +91,9 @@ PURCHASES = Vocabulary(
 )
 PRECISIONS = Vocabulary(
     ("fp32", "tf32", "fp16", "bf16", "fp8"),
-    _aliases(fp32="float32 single full", fp16="float16 half amp mixed", bf16="bfloat16 bf16-mixed", tf32="tensorfloat32", fp8="float8 e4m3"),
+    _aliases(
+        fp32="float32 single full", fp16="float16 half amp mixed", bf16="bfloat16 bf16-mixed", tf32="tensorfloat32", fp8="float8 e4m3"
+    ),
 )
 QUANTIZATIONS = Vocabulary(
     ("none", "int8", "int4", "nf4", "fp4", "fp8", "awq", "gptq"),
@@ -115,7 +119,9 @@ RECOMPUTES = Vocabulary(
 )
 ATTENTIONS = Vocabulary(
     ("eager", "sdpa", "flash"),
-    _aliases(eager="naive standard", sdpa="torch xformers memory-efficient", flash="flash-attention flash-attn flash2 fa2 flash-attention-2"),
+    _aliases(
+        eager="naive standard", sdpa="torch xformers memory-efficient", flash="flash-attention flash-attn flash2 fa2 flash-attention-2"
+    ),
 )
 SHARDINGS = Vocabulary(
     ("none", "zero1", "zero2", "zero3", "fsdp"),

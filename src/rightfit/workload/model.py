@@ -1,0 +1,137 @@
+"""The user's wish: validated once, then frozen. All quantities are in base units."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from rightfit import units
+from rightfit.errors import InputError
+from rightfit.workload import rules
+from rightfit.workload.options import OPTIONS, overrules, raise_problems, read_wishes
+
+Task = Literal["train", "finetune", "serve", "batch", "prepare"]
+Method = Literal["full", "lora", "qlora", "dora", "ptuning", "prefix", "freeze", "galore"]
+
+
+class Workload(BaseModel):
+    """What the user wants to run, on how much data, by when, for how much.
+
+    The constructor takes the option names of `rightfit plan` with friendly values (`deadline="24h"`, `budget="1500cny/month"`, `cloud="aws,gcp"`), or
+    the attributes below in base units (`deadline_s=86400.0`). `assumed` names the attributes that the user left open and rightfit chose.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    model: str = Field(description="hub id, alias, size, dimensions or path of a configuration")
+    task: Task = "finetune"
+    method: Method | None = Field(default=None, description="how the model is trained; null when it is not trained")
+    data: str | None = Field(default=None, description="amount of data as typed, or a dataset's name")
+    data_tokens: float | None = None
+    data_samples: float | None = None
+    data_bytes: float | None = None
+    data_unit: str | None = Field(default=None, description="tokens, samples, images, rows, bytes ... or dataset")
+    epochs: float | None = None
+    seq_len: int | None = None
+    global_batch: int | None = None
+    deadline_s: float | None = None
+    budget_usd: float | None = None
+    budget_per_month: bool = False
+    budget: str | None = Field(default=None, description="budget as typed")
+    rate_per_s: float | None = None
+    users: int | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    ttft_s: float | None = None
+    tpot_s: float | None = None
+    latency_s: float | None = None
+    percentile: float | None = None
+    cloud: tuple[str, ...] = ()
+    region: tuple[str, ...] = ()
+    country: tuple[str, ...] = ()
+    purchase: tuple[str, ...] = ()
+    gpu: tuple[str, ...] = ()
+    max_nodes: int | None = None
+    precision: str | None = None
+    quantization: str | None = None
+    objective: Literal["cost", "time", "balanced"] = "cost"
+    currency: Literal["usd", "cny"] = "usd"
+    optimizer: str | None = None
+    lora_rank: int | None = None
+    lora_targets: tuple[str, ...] = ()
+    recompute: str | None = None
+    attention: str | None = None
+    micro_batch: int | None = None
+    tensor_parallel: int | None = None
+    pipeline_parallel: int | None = None
+    sharding: str | None = None
+    offload: str | None = None
+    framework: str | None = None
+    assumed: tuple[str, ...] = Field(default=(), description="attributes that were not given and have a default")
+
+    def __init__(self, **wishes: Any) -> None:
+        chosen_by_us = wishes.pop("assumed", ())  # from to_dict(): those are chosen afresh
+        given = read_wishes({key: value for key, value in wishes.items() if key not in chosen_by_us})
+        raise_problems(rules.contradictions(given))
+        defaults = rules.defaults(given)
+        try:
+            super().__init__(**given, **defaults, assumed=tuple(defaults))
+        except ValidationError as error:
+            raise InputError("\n".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())) from None
+
+    @classmethod
+    def from_file(cls, path: str | Path, **wishes: Any) -> Self:
+        """Read a YAML, TOML or JSON file; `wishes` given here win over the file."""
+        from rightfit.workload.files import load
+
+        return cls(**load(path, wishes))
+
+    def save(self, path: str | Path) -> Path:
+        """Write the wish to a YAML, TOML or JSON file (by its ending) that from_file reads back to an equal Workload."""
+        from rightfit.workload.files import save
+
+        return save(path, self.wishes())
+
+    def wishes(self) -> dict[str, Any]:
+        """What the user gave, by option name in friendly form; defaults taken are left out."""
+        found = {name: self._friendly(name) for name in OPTIONS if name not in self.assumed}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def with_changes(self, **wishes: Any) -> Self:
+        """The same wish with some options changed, validated again; None takes an option away."""
+        overruled = {attribute for key in wishes for attribute in overrules(key)}
+        kept = {key: value for key, value in self._given().items() if key not in overruled}
+        return type(self)(**{**kept, **wishes})
+
+    def to_dict(self) -> dict[str, Any]:
+        """All attributes that are set, in base units; Workload(**result) is equal."""
+        values = self.model_dump(mode="json")
+        return {key: value for key, value in values.items() if value is not None and value != []}
+
+    def _given(self) -> dict[str, Any]:
+        values = {name: getattr(self, name) for name in type(self).model_fields if name not in self.assumed and name != "assumed"}
+        return {name: value for name, value in values.items() if value is not None and value != ()}
+
+    def _friendly(self, name: str) -> Any:
+        option = OPTIONS[name]
+        value = getattr(self, option.attributes[0])
+        if option.kind == "data":
+            return value or self._data_text()
+        if value is None or value == ():
+            return None
+        if option.kind == "duration":
+            return units.exact_duration(value)
+        if option.kind == "rate":
+            return f"{units.exact_number(value)}/s"
+        if option.kind == "money":
+            return self.budget or f"{units.exact_number(value)}usd" + ("/month" if self.budget_per_month else "")
+        return list(value) if isinstance(value, tuple) else value
+
+    def _data_text(self) -> str | None:
+        """An amount of data that was given as a plain number."""
+        for amount, unit in ((self.data_tokens, "tok"), (self.data_samples, "samples"), (self.data_bytes, "B")):
+            if amount is not None:
+                return units.exact_number(amount) + unit
+        return None

@@ -1,0 +1,363 @@
+"""Every option of a workload as data: its kind, its words or limits, and the attributes that it sets.
+
+`read_wishes` turns what a user gave (friendly strings by option name, or base-unit numbers by attribute name) into the attributes of a
+Workload, and reports every problem in one line each.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import numbers
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from rightfit import units
+from rightfit.errors import InputError, QuantityError, UnknownNameError
+from rightfit.workload import money, vocabulary
+from rightfit.workload.vocabulary import Vocabulary
+
+_YEAR_S = 365 * 86400.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Option:
+    """One option. `attributes` are the fields it sets, the one that carries the limits first; `low`..`high` in base units."""
+
+    name: str
+    kind: str
+    attributes: tuple[str, ...]
+    vocabulary: Vocabulary | None = None
+    low: float = 0.0
+    high: float = math.inf
+    help: str = ""
+    example: str = ""
+
+
+def _option(name: str, kind: str, *attributes: str, **values: Any) -> Option:
+    return Option(name, kind, attributes or (name,), **values)
+
+
+OPTIONS: Mapping[str, Option] = {
+    option.name: option
+    for option in (
+        _option(
+            "model",
+            "text",
+            help="model: hub id, alias, size such as 7B, dimensions, or a path to config.json",
+            example="meta-llama/Meta-Llama-3-8B",
+        ),
+        _option("task", "word", vocabulary=vocabulary.TASKS, help="what to do with the model", example="finetune"),
+        _option("method", "word", vocabulary=vocabulary.METHODS, help="how to train it", example="qlora"),
+        _option(
+            "data",
+            "data",
+            "data",
+            "data_tokens",
+            "data_samples",
+            "data_bytes",
+            "data_unit",
+            help="amount of data, or a dataset's name",
+            example="50Mtok",
+        ),
+        _option("epochs", "number", low=1e-3, high=1e5, help="passes over the data", example="3"),
+        _option("seq_len", "length", low=1, high=2**24, help="tokens per sequence", example="4096"),
+        _option("global_batch", "count", low=1, high=1e8, help="sequences per optimizer step, all GPUs together", example="64"),
+        _option("deadline", "duration", "deadline_s", low=1.0, high=10 * _YEAR_S, help="done within", example="24h"),
+        _option(
+            "budget",
+            "money",
+            "budget_usd",
+            "budget_per_month",
+            "budget",
+            low=0.01,
+            high=1e11,
+            help="total, or per month for a service",
+            example="200usd",
+        ),
+        _option("rate", "rate", "rate_per_s", low=1e-7, high=1e7, help="requests to serve", example="10/s"),
+        _option("users", "count", low=1, high=1e8, help="users at the same time", example="200"),
+        _option("input_tokens", "length", low=1, high=2**24, help="prompt length of a request", example="1024"),
+        _option("output_tokens", "length", low=1, high=2**24, help="answer length of a request", example="256"),
+        _option("ttft", "duration", "ttft_s", low=1e-3, high=3600.0, help="time to first token", example="300ms"),
+        _option("tpot", "duration", "tpot_s", low=1e-5, high=60.0, help="time per output token", example="30ms"),
+        _option("latency", "duration", "latency_s", low=1e-5, high=86400.0, help="time of a whole request", example="100ms"),
+        _option("percentile", "percent", low=1, high=99.99, help="percentile at which the latencies hold", example="95"),
+        _option("cloud", "names", help="only these clouds", example="aws,gcp"),
+        _option("region", "names", help="only these regions", example="us-east-1"),
+        _option("country", "names", help="only these countries", example="US,DE"),
+        _option("purchase", "words", vocabulary=vocabulary.PURCHASES, help="ways to pay", example="on-demand,spot"),
+        _option("gpu", "names", help="only these accelerators", example="H100,A100"),
+        _option("max_nodes", "count", low=1, high=64, help="most servers in one job", example="4"),
+        _option("precision", "word", vocabulary=vocabulary.PRECISIONS, help="arithmetic of the matrix products", example="bf16"),
+        _option("quantization", "word", vocabulary=vocabulary.QUANTIZATIONS, help="weights stored in fewer bits", example="nf4"),
+        _option("objective", "word", vocabulary=vocabulary.OBJECTIVES, help="what is best", example="cost"),
+        _option("currency", "word", vocabulary=vocabulary.CURRENCIES, help="currency of the tables", example="usd"),
+        _option("optimizer", "word", vocabulary=vocabulary.OPTIMIZERS, help="optimizer", example="adamw-8bit"),
+        _option("lora_rank", "count", low=1, high=4096, help="rank of the adapter", example="16"),
+        _option("lora_targets", "names", help="layers that get an adapter", example="q,k,v,o"),
+        _option("recompute", "word", vocabulary=vocabulary.RECOMPUTES, help="activation recomputation", example="full"),
+        _option("attention", "word", vocabulary=vocabulary.ATTENTIONS, help="attention kernel", example="flash"),
+        _option("micro_batch", "count", low=1, high=65536, help="sequences per GPU and pass", example="4"),
+        _option("tensor_parallel", "count", low=1, high=64, help="GPUs that split each layer", example="2"),
+        _option("pipeline_parallel", "count", low=1, high=128, help="GPUs that split the stack of layers", example="2"),
+        _option(
+            "sharding", "word", vocabulary=vocabulary.SHARDINGS, help="sharding of optimizer state, gradients, weights", example="zero3"
+        ),
+        _option("offload", "word", vocabulary=vocabulary.OFFLOADS, help="what moves to host memory", example="optimizer"),
+        _option("framework", "text", help="training framework", example="transformers"),
+    )
+}
+_OPTION_OF_ATTRIBUTE = {attribute: option for option in OPTIONS.values() for attribute in option.attributes}
+
+
+def read_wishes(wishes: Mapping[str, Any]) -> dict[str, Any]:
+    """Attributes of a Workload from options (friendly) and attributes (base units). Raises InputError, one line per problem."""
+    attributes: dict[str, Any] = {}
+    problems: list[InputError] = []
+    for key, value in _friendly_first(wishes):
+        try:
+            attributes.update(read_wish(key, value))
+        except InputError as error:
+            problems.append(error)
+    raise_problems(problems)
+    return attributes
+
+
+def raise_problems(problems: list[InputError]) -> None:
+    """One problem is raised as it is; several become one InputError with one line each."""
+    if len(problems) == 1:
+        raise problems[0]
+    if problems:
+        raise InputError("\n".join(str(problem) for problem in problems))
+
+
+def read_wish(key: str, value: Any) -> dict[str, Any]:
+    """The attributes that one option or attribute sets; an unset value (None, empty list) sets none."""
+    if value is None or (isinstance(value, (list, tuple, set, frozenset)) and not value):
+        return {}
+    name = key.replace("-", "_")
+    if name in OPTIONS:
+        return _read_option(OPTIONS[name], value)
+    if name in _OPTION_OF_ATTRIBUTE:
+        return _read_attribute(name, value)
+    nearest = vocabulary.nearest_words(name, OPTIONS, count=2)
+    raise UnknownNameError("option", key, nearest=nearest, allowed="" if nearest else "allowed: " + ", ".join(OPTIONS), field=key)
+
+
+def overrules(key: str) -> tuple[str, ...]:
+    """The attributes that no longer hold when the option or attribute `key` gets another value."""
+    option = OPTIONS.get(key) or _OPTION_OF_ATTRIBUTE.get(key)
+    if option is None:
+        return (key,)
+    return tuple(name for name in option.attributes if key == option.name or name != "budget_per_month")
+
+
+def _friendly_first(wishes: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
+    """Leave out attributes whose option is given too: the option is what the user wrote, the attribute follows from it."""
+    given = {key.replace("-", "_") for key, value in wishes.items() if value is not None}
+    for key, value in wishes.items():
+        option = _OPTION_OF_ATTRIBUTE.get(key)
+        if option is None or option.name == key or option.name not in given:
+            yield key, value
+
+
+def _read_option(option: Option, value: Any) -> dict[str, Any]:
+    try:
+        return _READERS[option.kind](option, value)
+    except InputError as error:
+        if not str(error).startswith(f"{option.name}: "):
+            error.args = (f"{option.name}: {error}",)
+        error.field = option.name
+        raise
+
+
+def _read_attribute(name: str, value: Any) -> dict[str, Any]:
+    """A base-unit attribute, e.g. deadline_s=3600.0; the option's limits hold when it is the attribute they are for."""
+    option = _OPTION_OF_ATTRIBUTE[name]
+    if isinstance(value, bool) != (name == "budget_per_month") or not isinstance(value, (bool, str, numbers.Real)):
+        raise QuantityError(f"{name}: {value!r} is not a plain number", field=name)
+    if name == option.attributes[0]:
+        _within(option, float(value), shown=repr(value))
+    return {name: float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else value}
+
+
+def _text(option: Option, value: Any) -> str:
+    """Text from a string or a plain number."""
+    if isinstance(value, bool) or not isinstance(value, (str, numbers.Real)):
+        raise InputError(f"{_kind_name(value)} is not a value for this option; write for example {option.example}")
+    text = units.normalize(value if isinstance(value, str) else _number_text(value))
+    if not text:
+        raise InputError(f"is empty; write for example {option.example}")
+    if len(text) > 4096 or not text.isprintable():
+        raise InputError("is not plain text (too long, or with control characters)" + f"; write for example {option.example}")
+    return text
+
+
+def _number_text(value: numbers.Real) -> str:
+    number = float(value)
+    return units.exact_number(number) if math.isfinite(number) else str(number)
+
+
+def _kind_name(value: Any) -> str:
+    return {"bool": "true or false", "list": "a list", "dict": "a mapping", "tuple": "a list"}.get(
+        type(value).__name__, type(value).__name__
+    )
+
+
+def _within(option: Option, number: float, *, shown: str) -> float:
+    """Refuse what is outside the limits and name the nearest valid value."""
+    if option.low <= number <= option.high:
+        return number
+    low, high = _limit_text(option, option.low), _limit_text(option, option.high)
+    nearest = low if not number > option.low else high
+    wrong = "is not positive" if number <= 0 else "makes no sense here" if math.isfinite(number) else "is not a finite number"
+    raise QuantityError(f"{shown} {wrong}; allowed {low} to {high}, nearest {nearest}", field=option.name)
+
+
+def _limit_text(option: Option, number: float) -> str:
+    if option.kind == "duration":
+        return (
+            f"{number / _YEAR_S:g}y"
+            if number >= _YEAR_S
+            else units.format_duration(number).replace(" ", "")
+            if number >= 1e-3
+            else f"{number * 1e6:g}us"
+        )
+    if option.kind == "money":
+        return f"{number:g}usd"
+    return f"{number:,.0f}" if number >= 1 else f"{number:g}" + ("/s" if option.kind == "rate" else "")
+
+
+def _read_text(option: Option, value: Any) -> dict[str, Any]:
+    return {option.name: _text(option, value)}
+
+
+def _read_word(option: Option, value: Any) -> dict[str, Any]:
+    assert option.vocabulary is not None
+    text = {True: "on", False: "off"}[value] if isinstance(value, bool) else _text(option, value)
+    return {option.name: option.vocabulary.find(text, kind=option.name, field=option.name)}
+
+
+def _listed(option: Option, value: Any) -> list[str]:
+    """The entries of "a,b", ["a", "b"] or ("a,b", "c")."""
+    parts = value if isinstance(value, (list, tuple, set, frozenset)) else [value]
+    joined = ",".join(_text(option, part) for part in parts).replace("、", ",").replace(";", ",")
+    entries = [entry.strip() for entry in joined.split(",")]
+    return list(dict.fromkeys(entry for entry in entries if entry))
+
+
+def _read_words(option: Option, value: Any) -> dict[str, Any]:
+    assert option.vocabulary is not None
+    entries = _listed(option, value)
+    return {option.name: tuple(dict.fromkeys(option.vocabulary.find(entry, kind=option.name, field=option.name) for entry in entries))}
+
+
+def _read_names(option: Option, value: Any) -> dict[str, Any]:
+    """Names that the catalog or the facts know; only other spellings are settled here."""
+    spell = {"cloud": _cloud, "country": _country}.get(option.name, str)
+    entries = tuple(dict.fromkeys(spell(entry) for entry in _listed(option, value)))
+    if not entries:
+        raise InputError(f"is empty; write for example {option.example}")
+    return {option.name: entries}
+
+
+def _cloud(text: str) -> str:
+    folded = vocabulary.fold(text)
+    return vocabulary.CLOUDS.get(folded, folded)
+
+
+def _country(text: str) -> str:
+    """An ISO code or a known name; UnknownNameError otherwise."""
+    folded = vocabulary.fold(text)
+    if folded in vocabulary.COUNTRIES:
+        return vocabulary.COUNTRIES[folded]
+    if len(folded) == 2 and folded.isascii() and folded.isalpha():
+        return folded.upper()
+    nearest = vocabulary.nearest_words(folded, (), aliases=vocabulary.COUNTRIES)
+    raise UnknownNameError("country", text, nearest=nearest, allowed="two-letter ISO code, such as US or CN", field="country")
+
+
+def _read_number(option: Option, value: Any) -> dict[str, Any]:
+    text = _text(option, value)
+    return {option.name: _within(option, units.parse_count(text, example=option.example), shown=repr(text))}
+
+
+def _read_count(option: Option, value: Any) -> dict[str, Any]:
+    """A whole number."""
+    text = _text(option, value)
+    number = _within(option, units.parse_count(text, example=option.example), shown=repr(text))
+    if number != int(number):
+        raise QuantityError(f"{text!r} is not a whole number; say {max(1, round(number))}?")
+    return {option.name: int(number)}
+
+
+def _read_length(option: Option, value: Any) -> dict[str, Any]:
+    """Tokens. As everybody means it, "8k" is 8192 and "128k" is 131072; "1M" is a million."""
+    text = _text(option, value)
+    plain = text.casefold().removesuffix("tokens").removesuffix("token").removesuffix("tok").strip()
+    if plain.endswith("k") and plain[:-1].isdigit() and len(plain) < 8:
+        plain = str(int(plain[:-1]) * 1024)
+    return _read_count(option, plain or text)
+
+
+def _read_percent(option: Option, value: Any) -> dict[str, Any]:
+    text = _text(option, value)
+    number = units.parse_count(text.casefold().removeprefix("p").removesuffix("%").strip() or text, example=option.example)
+    return {option.name: _within(option, number, shown=repr(text))}
+
+
+def _read_duration(option: Option, value: Any) -> dict[str, Any]:
+    text = _text(option, value)
+    return {option.attributes[0]: _within(option, units.parse_duration(text), shown=repr(text))}
+
+
+def _read_rate(option: Option, value: Any) -> dict[str, Any]:
+    text = _text(option, value)
+    return {option.attributes[0]: _within(option, units.parse_rate(text), shown=repr(text))}
+
+
+def _read_money(option: Option, value: Any) -> dict[str, Any]:
+    text = _text(option, value)
+    amount = units.parse_money(text)
+    return {"budget": text, "budget_usd": _within(option, money.to_usd(amount), shown=repr(text)), "budget_per_month": amount.per_month}
+
+
+def _read_data(option: Option, value: Any) -> dict[str, Any]:
+    """An amount with a unit, or the name of a dataset in the facts."""
+    text = _text(option, value)
+    if not (text[0].isdigit() or text[0] in "+-.半一二三四五六七八九十百千万两" or text.casefold() in ("nan", "inf")):
+        return {"data": text, **_dataset_size(text)}
+    size = units.parse_data(text)
+    limits = {"tokens": 1e16, "samples": 1e14, "bytes": 1e18}
+    for attribute, high in limits.items():
+        amount = getattr(size, attribute)
+        if amount is not None and not 1 <= amount <= high:
+            wrong = "is not positive" if amount <= 0 else "makes no sense here"
+            raise QuantityError(f"{text!r} {wrong}; allowed 1 to {high:g} {attribute}")
+    sizes = {"data_tokens": size.tokens, "data_samples": size.samples, "data_bytes": size.bytes}
+    return {"data": text, "data_unit": size.unit, **{name: amount for name, amount in sizes.items() if amount is not None}}
+
+
+def _dataset_size(name: str) -> dict[str, Any]:
+    from rightfit import facts  # only a named dataset needs the facts
+
+    record = facts.dataset(name)
+    sizes = {"data_tokens": record.tokens, "data_samples": record.samples, "data_bytes": record.size_bytes}
+    return {"data_unit": "dataset", **{attribute: float(amount) for attribute, amount in sizes.items() if amount}}
+
+
+_READERS: Mapping[str, Callable[[Option, Any], dict[str, Any]]] = {
+    "text": _read_text,
+    "word": _read_word,
+    "words": _read_words,
+    "names": _read_names,
+    "number": _read_number,
+    "count": _read_count,
+    "length": _read_length,
+    "percent": _read_percent,
+    "duration": _read_duration,
+    "rate": _read_rate,
+    "money": _read_money,
+    "data": _read_data,
+}

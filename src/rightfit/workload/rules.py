@@ -1,0 +1,151 @@
+"""Options that exclude each other, and the defaults of what was left open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rightfit.errors import ContradictionError, InputError
+
+_TRAINING = ("train", "finetune")
+_SERVING_ATTRIBUTES = {
+    "rate_per_s": "rate",
+    "users": "users",
+    "ttft_s": "ttft",
+    "tpot_s": "tpot",
+    "latency_s": "latency",
+    "input_tokens": "input_tokens",
+    "output_tokens": "output_tokens",
+}
+_TRAINING_ATTRIBUTES = (
+    "method",
+    "epochs",
+    "global_batch",
+    "optimizer",
+    "lora_rank",
+    "lora_targets",
+    "recompute",
+    "micro_batch",
+    "sharding",
+)
+_ADAPTERS = ("lora", "qlora", "dora")
+_PARTIAL = (*_ADAPTERS, "ptuning", "prefix", "freeze")
+
+Given = Mapping[str, Any]
+
+
+def contradictions(given: Given) -> list[InputError]:
+    """Every pair of given options that cannot both hold, one error each."""
+    task = given.get("task") or _implied_task(given)
+    checks = (_missing_model, _against_task, _against_method, _money_and_time, _batches, _percentile)
+    return [ContradictionError(message, field=field) for check in checks for field, message in check(given, task)]
+
+
+def defaults(given: Given) -> dict[str, Any]:
+    """Values for what was left open and has one usual choice; numbers are left to the search, which knows the model."""
+    task = given.get("task") or _implied_task(given)
+    usual = {"task": task, "method": _usual_method(task, given), "objective": "cost", "currency": _usual_currency(given)}
+    if any(name in given for name in ("ttft_s", "tpot_s", "latency_s")):
+        usual["percentile"] = 95.0
+    return {name: value for name, value in usual.items() if value is not None and name not in given}
+
+
+def _implied_task(given: Given) -> str:
+    """What the other options say: a rate or a latency means serving; otherwise fine-tuning is meant."""
+    trains = any(name in given for name in _TRAINING_ATTRIBUTES)
+    return "serve" if not trains and any(name in given for name in _SERVING_ATTRIBUTES) else "finetune"
+
+
+def _usual_method(task: str, given: Given) -> str | None:
+    if task == "train":
+        return "full"
+    if task != "finetune":
+        return None
+    return "qlora" if given.get("quantization") in ("nf4", "fp4", "int4") else "lora"
+
+
+def _usual_currency(given: Given) -> str:
+    """The currency of the budget, where one was given in yuan."""
+    typed = str(given.get("budget", "")).casefold()
+    return "cny" if any(sign in typed for sign in ("cny", "rmb", "¥", "yuan", "元", "块")) and "美元" not in typed else "usd"
+
+
+def _missing_model(given: Given, task: str) -> list[tuple[str, str]]:
+    if "model" in given or task == "prepare":
+        return []
+    return [("model", "model: which one? give a model, for example meta-llama/Meta-Llama-3-8B, 7B, or a path to config.json")]
+
+
+def _against_task(given: Given, task: str) -> list[tuple[str, str]]:
+    found = []
+    if task not in _TRAINING:
+        name = "method" if "method" in given else next((name for name in _TRAINING_ATTRIBUTES if name in given), None)
+        if name:
+            shown = f"{name} {given[name]}" if name == "method" else name
+            found.append((name, f"{shown} contradicts task {task}: it is for training; leave it out, or say task finetune"))
+    if task in (*_TRAINING, "prepare"):
+        found += [
+            (option, f"{option} contradicts task {task}: it is for serving; leave it out, or say task serve")
+            for attribute, option in _SERVING_ATTRIBUTES.items()
+            if attribute in given
+        ]
+    if task == "batch":
+        found += [
+            (
+                _SERVING_ATTRIBUTES[name],
+                f"{_SERVING_ATTRIBUTES[name]} contradicts task batch: nobody waits; use deadline, or say task serve",
+            )
+            for name in ("rate_per_s", "users", "ttft_s", "tpot_s", "latency_s")
+            if name in given
+        ]
+    return found
+
+
+def _against_method(given: Given, task: str) -> list[tuple[str, str]]:
+    method = given.get("method")
+    found = []
+    if task == "train" and method in _PARTIAL:
+        found.append(("method", f"method {method} contradicts task train (from scratch, all weights); say task finetune, or method full"))
+    if method is not None and method not in _ADAPTERS:
+        found += [
+            (name, f"{name} contradicts method {method}: it is for lora, qlora and dora")
+            for name in ("lora_rank", "lora_targets")
+            if name in given
+        ]
+    quantization = given.get("quantization", "none")
+    if task in _TRAINING and method in ("full", "galore") and quantization not in ("none", "fp8"):
+        found.append(
+            (
+                "quantization",
+                f"quantization {quantization} contradicts method {method}: quantised weights cannot be trained; say method qlora",
+            )
+        )
+    if method == "qlora" and given.get("quantization") == "none":
+        found.append(("quantization", "quantization none contradicts method qlora (4-bit weights); say method lora, or quantization nf4"))
+    return found
+
+
+def _money_and_time(given: Given, task: str) -> list[tuple[str, str]]:
+    found = []
+    if task == "serve" and "deadline_s" in given:
+        found.append(("deadline", "deadline contradicts task serve: a service has no end; use latency, ttft or tpot, or say task batch"))
+    if "budget_usd" in given and given.get("budget_per_month", False) != (task == "serve"):
+        typed = given.get("budget") or f"{given['budget_usd']:g}usd"
+        if task == "serve":
+            found.append(("budget", f"budget: {typed!r} has no period, and a service runs on; say {typed}/month?"))
+        else:
+            found.append(("budget", f"budget: {typed!r} is per month, but task {task} ends; give the total, for example 200usd"))
+    return found
+
+
+def _batches(given: Given, task: str) -> list[tuple[str, str]]:
+    micro, whole = given.get("micro_batch", 1), given.get("global_batch")
+    if whole is None or micro <= whole:
+        return []
+    return [("micro_batch", f"micro_batch {micro} contradicts global_batch {whole}: it is the part on one GPU; at most {whole}")]
+
+
+def _percentile(given: Given, task: str) -> list[tuple[str, str]]:
+    if "percentile" not in given or any(name in given for name in ("ttft_s", "tpot_s", "latency_s")):
+        return []
+    return [("percentile", "percentile: of what? give latency, ttft or tpot with it, for example latency 100ms")]
