@@ -74,6 +74,7 @@ class Workload(BaseModel):
     def __init__(self, **wishes: Any) -> None:
         chosen_by_us = wishes.pop("assumed", ())  # from to_dict(): those are chosen afresh
         given = read_wishes({key: value for key, value in wishes.items() if key not in chosen_by_us})
+        given |= rules.as_typed(given)
         raise_problems(rules.contradictions(given))
         defaults = rules.defaults(given)
         try:
@@ -117,8 +118,6 @@ class Workload(BaseModel):
     def _friendly(self, name: str) -> Any:
         option = OPTIONS[name]
         value = getattr(self, option.attributes[0])
-        if option.kind == "data":
-            return value or self._data_text()
         if value is None or value == ():
             return None
         if option.kind == "duration":
@@ -126,12 +125,5 @@ class Workload(BaseModel):
         if option.kind == "rate":
             return f"{units.exact_number(value)}/s"
         if option.kind == "money":
-            return self.budget or f"{units.exact_number(value)}usd" + ("/month" if self.budget_per_month else "")
+            return self.budget
         return list(value) if isinstance(value, tuple) else value
-
-    def _data_text(self) -> str | None:
-        """An amount of data that was given as a plain number."""
-        for amount, unit in ((self.data_tokens, "tok"), (self.data_samples, "samples"), (self.data_bytes, "B")):
-            if amount is not None:
-                return units.exact_number(amount) + unit
-        return None

@@ -225,7 +225,7 @@ def _limit_text(option: Option, number: float) -> str:
             else f"{number * 1e6:g}us"
         )
     if option.kind == "money":
-        return f"{number:g}usd"
+        return f"{number:,.10g}usd"
     return f"{number:,.0f}" if number >= 1 else f"{number:g}" + ("/s" if option.kind == "rate" else "")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rightfit.errors import ContradictionError, InputError
+from rightfit.units import exact_number
 
 _TRAINING = ("train", "finetune")
 _SERVING_ATTRIBUTES = {
@@ -48,6 +49,17 @@ def defaults(given: Given) -> dict[str, Any]:
     if any(name in given for name in ("ttft_s", "tpot_s", "latency_s")):
         usual["percentile"] = 95.0
     return {name: value for name, value in usual.items() if value is not None and name not in given}
+
+
+def as_typed(given: Given) -> dict[str, Any]:
+    """The friendly form of a budget and an amount of data that were given as plain numbers."""
+    typed: dict[str, Any] = {}
+    if "budget_usd" in given and "budget" not in given:
+        typed["budget"] = f"{exact_number(given['budget_usd'])}usd" + ("/month" if given.get("budget_per_month") else "")
+    for name, unit in (("data_tokens", "tokens"), ("data_samples", "samples"), ("data_bytes", "bytes")):
+        if name in given and "data" not in given and not typed.keys() & {"data"}:
+            typed |= {"data": f"{exact_number(given[name])} {unit}", "data_unit": given.get("data_unit", unit)}
+    return typed
 
 
 def _implied_task(given: Given) -> str:
