@@ -1,0 +1,284 @@
+"""The traced engine: run one training step of the real PyTorch module on fake tensors and read the bytes.
+
+No GPU and almost no memory are needed: PyTorch's FakeTensorMode propagates shapes only, and its MemTracker follows every storage through forward,
+backward and optimizer step. What comes out are live tensor bytes; the CUDA context, cuBLAS workspaces, the allocator's rounding and fragmentation come on
+top (see `physics/memory_overheads.py`). On a CPU build of PyTorch, autocast and dropout follow the CPU's rules, and the fake device must be the CPU.
+
+Needs the extra `trace` (PyTorch, transformers). Source of the method: torch.distributed._tools.mem_tracker of PyTorch 2.13.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rightfit.errors import ContradictionError, FileInputError, InputError, MissingComponentError
+
+if TYPE_CHECKING:
+    from rightfit.facts.records import TransformerArchitecture
+
+INSTALL_HINT = "the traced engine needs PyTorch and transformers: pip install 'rightfit[trace]'"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TracedMemory:
+    """Bytes of live tensors per GPU. `saved_activations_bytes` is what the forward pass leaves for the backward pass, logits and loss included."""
+
+    parameters_bytes: float
+    gradients_bytes: float
+    optimizer_bytes: float
+    saved_activations_bytes: float
+    peak_bytes: float
+    peak_terms: dict[str, float]
+    num_parameters: int
+
+
+def trace_config(
+    config: Path | dict[str, Any],
+    *,
+    micro_batch: int,
+    seq_len: int,
+    dtype: str = "bf16",
+    recompute: bool = False,
+    attention: str = "sdpa",
+    shard_degree: int = 1,
+) -> TracedMemory:
+    """Trace a Hugging Face config (a dict, a config.json or a folder with one): full training with AdamW.
+
+    `shard_degree` > 1 shards every block with FSDP2 over as many pretended ranks.
+    """
+    require_trace_extra()
+    values = config if isinstance(config, dict) else read_config(config)
+    return _trace(
+        lambda: _build_from_config(values, attention=attention, recompute=recompute),
+        micro_batch=micro_batch,
+        seq_len=seq_len,
+        dtype=dtype,
+        shard_degree=shard_degree,
+    )
+
+
+def trace_function(target: str, *, micro_batch: int, seq_len: int, dtype: str = "bf16", shard_degree: int = 1) -> TracedMemory:
+    """Trace a user's `module:function`, which returns a torch module whose call `module(input_ids=..., labels=...)` gives an object with `.loss`, or a loss."""
+    require_trace_extra()
+    return _trace(load_function(target), micro_batch=micro_batch, seq_len=seq_len, dtype=dtype, shard_degree=shard_degree)
+
+
+def require_trace_extra() -> None:
+    """Raise MissingComponentError unless torch and transformers can be imported."""
+    from importlib.util import find_spec
+
+    if find_spec("torch") is None or find_spec("transformers") is None:
+        raise MissingComponentError(INSTALL_HINT)
+
+
+def load_function(target: str) -> Callable[[], Any]:
+    """`module:function` from the current folder or the path, or a clear InputError."""
+    module_name, _, function_name = target.partition(":")
+    if not module_name or not function_name:
+        raise InputError(f"{target!r} is not of the form module:function")
+    sys.path.insert(0, os.getcwd())  # noqa: PTH109 - what `python -m` does
+    try:
+        function = getattr(importlib.import_module(module_name), function_name)
+    except (ImportError, AttributeError) as error:
+        raise InputError(f"cannot load {target!r}: {error}") from error
+    finally:
+        sys.path.pop(0)
+    if not callable(function):
+        raise InputError(f"{target!r} is not callable")
+    return function  # type: ignore[no-any-return]
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """A config.json, or the one in a folder."""
+    file = path / "config.json" if path.is_dir() else path
+    try:
+        values = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise FileInputError(f"cannot read {file}: {error}") from error
+    if not isinstance(values, dict) or "model_type" not in values:
+        raise FileInputError(f"{file} has no key model_type; a Hugging Face config.json has one")
+    return values
+
+
+def config_of(architecture: TransformerArchitecture) -> dict[str, Any]:
+    """The Hugging Face config of a bundled architecture, for the families whose module is known to match it."""
+    shared = {
+        "vocab_size": architecture.vocab_size,
+        "hidden_size": architecture.hidden_size,
+        "num_hidden_layers": architecture.num_layers,
+        "num_attention_heads": architecture.num_heads,
+        "num_key_value_heads": architecture.num_kv_heads,
+        "intermediate_size": architecture.intermediate_size,
+        "head_dim": architecture.head_dim,
+        "max_position_embeddings": architecture.max_position or 2048,
+        "tie_word_embeddings": architecture.tied_embeddings,
+    }
+    model_type = MODEL_TYPES.get(architecture.family)
+    if model_type is None:
+        raise ContradictionError(
+            f"the traced engine cannot build {architecture.name} (family {architecture.family!r}) by itself; give its config.json"
+        )
+    if model_type == "gpt2":
+        return {
+            "model_type": "gpt2",
+            "vocab_size": architecture.vocab_size,
+            "n_embd": architecture.hidden_size,
+            "n_layer": architecture.num_layers,
+            "n_head": architecture.num_heads,
+            "n_positions": architecture.max_position,
+            "n_inner": architecture.intermediate_size,
+        }
+    if architecture.num_experts:
+        shared |= {"num_local_experts": architecture.num_experts, "num_experts_per_tok": architecture.experts_per_token}
+    return {"model_type": model_type, **shared}
+
+
+MODEL_TYPES = {
+    "llama": "llama", "llama2": "llama", "llama3": "llama", "llama3.1": "llama", "llama3.2": "llama", "mistral": "mistral", "mixtral": "mixtral", "qwen2": "qwen2",
+    "qwen2.5": "qwen2", "qwen3": "qwen3", "gpt2": "gpt2", "bert": "bert", "gemma": "gemma", "gemma2": "gemma2", "phi3": "phi3", "tinyllama": "llama",
+}  # fmt: skip
+
+
+def _build_from_config(values: dict[str, Any], *, attention: str, recompute: bool) -> Any:
+    """The real module of a config: a causal LM, else a masked LM, else an encoder-decoder."""
+    import transformers
+
+    known = dict(values)
+    config = transformers.AutoConfig.for_model(known.pop("model_type"), **known)
+    config.use_cache = False
+    mappings = (transformers.AutoModelForCausalLM, transformers.AutoModelForSeq2SeqLM, transformers.AutoModelForMaskedLM)
+    wanted = transformers.AutoModelForMaskedLM if config.model_type in {"bert", "roberta", "electra", "distilbert", "deberta"} else None
+    for auto in (wanted,) if wanted else mappings:
+        if type(config) in auto._model_mapping:
+            model = _from_config(auto, config, attention)
+            if recompute:
+                model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+            return model
+    raise InputError(f"no language-model class for model_type {config.model_type!r}")
+
+
+def _from_config(auto: Any, config: Any, attention: str) -> Any:
+    """The module with the wanted attention, or with eager attention where its family has no other."""
+    try:
+        return auto.from_config(config, attn_implementation=attention)
+    except ValueError as error:
+        if "does not support an attention implementation" not in str(error):
+            raise
+        return auto.from_config(config, attn_implementation="eager")
+
+
+@contextmanager
+def _pretended_mesh(count: int) -> Iterator[Any]:
+    """A device mesh of `count` ranks that talk to nobody; None for one rank."""
+    if count == 1:
+        yield None
+        return
+    import torch.distributed as dist
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=count)
+    try:
+        yield init_device_mesh("cpu", (count,))
+    finally:
+        dist.destroy_process_group()
+
+
+def _shard(model: Any, mesh: Any) -> None:
+    """FSDP2 around every repeated block and the whole."""
+    import torch
+    from torch.distributed.fsdp import fully_shard
+
+    for module in model.modules():
+        if isinstance(module, torch.nn.ModuleList):
+            for block in module:
+                fully_shard(block, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+
+
+def _trace(build: Callable[[], Any], *, micro_batch: int, seq_len: int, dtype: str, shard_degree: int) -> TracedMemory:
+    """Two steps under fake tensors; the second one is read, because AdamW makes its state in the first."""
+    import torch
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.distributed._tools.fsdp2_mem_tracker import FSDPMemTracker
+    from torch.distributed._tools.mem_tracker import MemTracker
+
+    with warnings.catch_warnings(), _pretended_mesh(shard_degree) as mesh, FakeTensorMode(allow_non_fake_inputs=True):
+        warnings.simplefilter("ignore")
+        model = _build(build, dtype)
+        num_parameters = sum(parameter.numel() for parameter in model.parameters())
+        if mesh is not None:
+            _shard(model, mesh)
+        model.train()
+        optimizer = torch.optim.AdamW(model.parameters(), foreach=False)
+        vocab_size = int(getattr(getattr(model, "config", None), "vocab_size", 32000))
+        ids = torch.randint(0, vocab_size, (micro_batch, seq_len))
+        tracker: Any = FSDPMemTracker(model, optimizer) if mesh is not None else MemTracker()
+        tracker.track_external(*(() if mesh is not None else (model, optimizer)), ids)
+        with tracker:
+            after_forward = None
+            for step in range(2):
+                output = model(input_ids=ids, labels=ids)
+                loss = getattr(output, "loss", output)
+                del output
+                if step == 1:
+                    after_forward = tracker.get_tracker_snapshot("current")
+                loss.backward()
+                optimizer.step()
+                optimizer.zero_grad()
+                del loss
+                if step == 0:
+                    tracker.reset_mod_stats()
+            peak = tracker.get_tracker_snapshot("peak")
+    return _summary(_terms(after_forward), _terms(peak), num_parameters)
+
+
+def _build(build: Callable[[], Any], dtype: str) -> Any:
+    """Call `build` with the default dtype set, so that every parameter is made in it."""
+    import torch
+
+    names = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+    if dtype not in names:
+        raise InputError(f"the traced engine knows the dtypes {', '.join(names)}, not {dtype!r}")
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(names[dtype])
+    try:
+        return build()
+    finally:
+        torch.set_default_dtype(before)
+
+
+def _terms(snapshot: Any) -> dict[str, float]:
+    """Device -> kind -> bytes becomes kind -> bytes."""
+    totals: dict[str, float] = {}
+    for kinds in snapshot.values():
+        for kind, count in kinds.items():
+            name = getattr(kind, "value", None) or str(kind)
+            totals[str(name).lower()] = totals.get(str(name).lower(), 0.0) + float(count)
+    return totals
+
+
+def _summary(forward: dict[str, float], peak: dict[str, float], num_parameters: int) -> TracedMemory:
+    """Sum the tracker's kinds into ours (FSDP has its own words for sharded and gathered parameters)."""
+
+    def pick(terms: dict[str, float], *words: str) -> float:
+        return sum(count for name, count in terms.items() if any(word in name for word in words))
+
+    return TracedMemory(
+        parameters_bytes=pick(forward, "param"),
+        gradients_bytes=pick(peak, "grad"),
+        optimizer_bytes=pick(forward, "opt"),
+        saved_activations_bytes=pick(forward, "act"),
+        peak_bytes=peak.get("total", 0.0),
+        peak_terms=peak,
+        num_parameters=num_parameters,
+    )
