@@ -1,0 +1,123 @@
+"""Fit the interval model: a scale of the log error by regime, and quantiles of the standardised error by group.
+
+Rows of one source are not independent, so a row weighs n^-1/2 of its source's n rows, and everything is cross-fitted by source: the z of
+a source comes from a scale that was fitted without it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from rightfit.estimate.intervals import GROUPS, PROBABILITIES, IntervalModel, group_codes
+from rightfit.estimate.regimes import RegimeColumns
+
+Array = NDArray[np.float64]
+
+#: Features whose factor may only widen: not knowing something never makes a figure more certain.
+WIDEN_ONLY = ("rare_method", "framework_unknown", "counter_unknown", "shape_typical", "device_uncalibrated", "assumptions", "not_decoder", "moe")
+#: Features that have no rows to be fitted on; the factor is a decision, written into the data file as such.
+DECIDED = {"shape_typical": 0.7, "device_uncalibrated": 0.6}
+RIDGE = 0.02
+GROUP_PRIOR_SOURCES = 4.0
+FEATURES = tuple(field.name for field in dataclasses.fields(RegimeColumns))
+
+
+@dataclasses.dataclass(frozen=True)
+class Residuals:
+    """Log errors log(measured / predicted) of one family (times, not rates) with the regime of each row and its source."""
+
+    family: str
+    log_error: Array
+    regime: RegimeColumns
+    source: NDArray[np.object_]
+
+    def take(self, index: NDArray[np.intp]) -> Residuals:
+        """Rows `index`."""
+        full = {name: np.broadcast_to(getattr(self.regime, name), self.log_error.shape)[index] for name in FEATURES}
+        return Residuals(self.family, self.log_error[index], RegimeColumns.of(**full), self.source[index])
+
+    def features(self) -> Array:
+        """The regime as a matrix (row, feature)."""
+        return np.stack([np.broadcast_to(getattr(self.regime, name), self.log_error.shape) for name in FEATURES], axis=1)
+
+    def weights(self) -> Array:
+        """n^-1/2 of the row's source, summing to one."""
+        _, inverse, counts = np.unique(self.source.astype(str), return_inverse=True, return_counts=True)
+        weights = 1.0 / np.sqrt(counts[inverse])
+        return np.asarray(weights / weights.sum())
+
+    def folds(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        """(rows without a source, rows of the source), source by source."""
+        for name in sorted(set(self.source.tolist())):
+            yield np.flatnonzero(self.source != name), np.flatnonzero(self.source == name)
+
+
+def fit_scale(data: Residuals) -> dict[str, float]:
+    """Log-scale factors by feature: the penalised maximum of a Laplace likelihood."""
+    x, w, size = data.features(), data.weights(), np.abs(data.log_error)
+    fitted = [i for i, name in enumerate(FEATURES) if name not in DECIDED and np.ptp(x[:, i]) > 0]
+    offset = x @ np.array([DECIDED.get(name, 0.0) for name in FEATURES])
+    design = x[:, fitted]
+
+    def loss(beta: Array) -> tuple[float, Array]:
+        log_sigma = beta[0] + design @ beta[1:] + offset
+        ratio = size * np.exp(-log_sigma)
+        slope = w * (1.0 - ratio)
+        penalty = RIDGE * beta[1:]
+        gradient = np.concatenate([[slope.sum()], design.T @ slope + penalty])
+        return float(np.sum(w * (ratio + log_sigma)) + 0.5 * np.sum(penalty * beta[1:])), gradient
+
+    bounds = [(-6.0, 1.0), *(((0.0 if FEATURES[i] in WIDEN_ONLY else -1.5), 1.5) for i in fitted)]
+    start = np.concatenate([[np.log(np.average(size, weights=w) + 1e-3)], np.zeros(len(fitted))])
+    result = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 500})
+    scale = {"base": float(result.x[0]), **DECIDED}
+    scale.update({FEATURES[i]: float(value) for i, value in zip(fitted, result.x[1:], strict=True)})
+    return {name: round(value, 4) for name, value in scale.items()}
+
+
+def weighted_quantiles(values: Array, weights: Array, probabilities: Sequence[float]) -> Array:
+    """Quantiles of a weighted sample, interpolated between the midpoints of the steps."""
+    order = np.argsort(values)
+    cumulative = np.cumsum(weights[order])
+    middle = (cumulative - 0.5 * weights[order]) / cumulative[-1]
+    return np.interp(probabilities, middle, values[order])
+
+
+def group_quantiles(data: Residuals, z: Array) -> dict[str, tuple[float, ...]]:
+    """Quantiles of z: over all rows, and by group, shrunk to those of all by the number of sources in the group."""
+    weights, codes = data.weights(), np.broadcast_to(group_codes(data.family, data.regime), z.shape)
+    everything = weighted_quantiles(z, weights, PROBABILITIES)
+    quantiles = {"all": everything}
+    for code, name in enumerate(GROUPS[data.family]):
+        inside = codes == code
+        if inside.sum() < 20:
+            continue
+        sources = len(set(data.source[inside].tolist()))
+        own = weighted_quantiles(z[inside], weights[inside], PROBABILITIES)
+        quantiles[name] = (sources * own + GROUP_PRIOR_SOURCES * everything) / (sources + GROUP_PRIOR_SOURCES)
+    return {name: tuple(round(float(v), 4) for v in np.maximum.accumulate(values)) for name, values in quantiles.items()}
+
+
+def cross_fitted_z(data: Residuals) -> Array:
+    """z of every row under the scale fitted without its source."""
+    z = np.empty_like(data.log_error)
+    for rest, held in data.folds():
+        sigma = IntervalModel(data.family, fit_scale(data.take(rest)), {}).sigma(data.take(held).regime)
+        z[held] = data.log_error[held] / sigma
+    return z
+
+
+def fit_model(data: Residuals) -> IntervalModel:
+    """The interval model of one family, cross-fitted by source."""
+    return IntervalModel(data.family, fit_scale(data), group_quantiles(data, cross_fitted_z(data)))
+
+
+def nested_models(data: Residuals) -> Iterator[tuple[NDArray[np.intp], IntervalModel]]:
+    """(rows of a source, the model fitted without that source at all), source by source: for an honest coverage."""
+    for rest, held in data.folds():
+        yield held, fit_model(data.take(rest))
