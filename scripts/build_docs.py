@@ -1,0 +1,161 @@
+"""Write the reference pages that come from code: commands, physics functions, coefficients.
+
+Usage: python scripts/build_docs.py [--check]     (--check writes nothing and exits 1 when a page is behind)
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import inspect
+import pkgutil
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "src"))
+
+MADE_BY = "<!-- made by scripts/build_docs.py: edit the code, not this page -->\n\n"
+
+
+def command_pages() -> dict[str, str]:
+    """One page with each command: help, options, examples, Python twin."""
+    import typer.main
+
+    from rightfit.cli import app
+
+    group: Any = typer.main.get_command(app)
+    parts = [MADE_BY, "# Commands\n\nExit codes: 0 answered, 1 no feasible answer (the reasons are printed), 2 bad input, 3 a needed component or network is missing.\n"]
+    for path, command in walk_commands(group, ()):
+        parts.append(command_section(path, command))
+    return {"docs/reference/commands.md": "".join(parts)}
+
+
+def walk_commands(group: Any, path: tuple[str, ...]) -> list[tuple[tuple[str, ...], Any]]:
+    """Every visible command with its path of names, in order."""
+    found = []
+    for name, command in group.commands.items():
+        if getattr(command, "hidden", False):
+            continue
+        if hasattr(command, "commands"):
+            found += walk_commands(command, (*path, name))
+        else:
+            found.append(((*path, name), command))
+    return found
+
+
+def command_section(path: tuple[str, ...], command: Any) -> str:
+    """The section of one command."""
+    lines = [f"\n## rightfit {' '.join(path)}\n\n", inspect.cleandoc(command.help or "").replace("\b", "").strip() + "\n"]
+    twin = python_twin(path)
+    if twin:
+        lines.append(f"\nIn Python: `{twin}`\n")
+    arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
+    options = [parameter for parameter in command.params if parameter.param_type_name == "option" and not parameter.hidden]
+    if arguments or options:
+        lines.append("\n| option | meaning |\n|---|---|\n")
+    for parameter in arguments:
+        lines.append(f"| `{parameter.human_readable_name}` | {cell(getattr(parameter, 'help', '') or '')} |\n")
+    for parameter in options:
+        names = ", ".join(f"`{name}`" for name in [*parameter.opts, *parameter.secondary_opts])
+        lines.append(f"| {names} | {cell(parameter.help or '')} |\n")
+    return "".join(lines)
+
+
+def cell(text: str) -> str:
+    """Text that cannot break a table row."""
+    return " ".join(text.replace("|", "\\|").split())
+
+
+def python_twin(path: tuple[str, ...]) -> str:
+    """The public Python function of the same name, with its signature shortened to its name."""
+    import rightfit
+
+    name = path[0]
+    return f"rightfit.{name}(...)" if name in rightfit.__all__ and len(path) == 1 else ""
+
+
+def physics_pages() -> dict[str, str]:
+    """One page a physics module, from its docstrings."""
+    import rightfit.physics
+
+    pages = {}
+    index = [MADE_BY, "# Physics\n\nPure functions over arrays; each cites its formula and says where it is known to be wrong.\n\n| module | subject |\n|---|---|\n"]
+    for information in sorted(pkgutil.iter_modules(rightfit.physics.__path__), key=lambda item: item.name):
+        module = importlib.import_module(f"rightfit.physics.{information.name}")
+        summary = (inspect.getdoc(module) or "").split("\n")[0]
+        index.append(f"| [{information.name}]({information.name}.md) | {cell(summary)} |\n")
+        pages[f"docs/reference/physics/{information.name}.md"] = module_page(information.name, module)
+    pages["docs/reference/physics/index.md"] = "".join(index)
+    return pages
+
+
+def module_page(name: str, module: Any) -> str:
+    """Docstring of the module, then each public function and class that it defines."""
+    parts = [MADE_BY, f"# physics.{name}\n\n", (inspect.getdoc(module) or "") + "\n"]
+    for member_name, member in vars(module).items():
+        if member_name.startswith("_") or getattr(member, "__module__", None) != module.__name__:
+            continue
+        if inspect.isfunction(member):
+            parts.append(f"\n## {member_name}\n\n```python\n{member_name}{signature(member)}\n```\n\n{inspect.getdoc(member) or ''}\n")
+        elif inspect.isclass(member):
+            parts.append(f"\n## {member_name}\n\n{inspect.getdoc(member) or ''}\n")
+    return "".join(parts)
+
+
+def signature(function: Any) -> str:
+    """The signature with short type names."""
+    text = str(inspect.signature(function))
+    return text.replace("rightfit.physics.columns.", "").replace("numpy.ndarray[tuple[Any, ...], numpy.dtype[numpy.float64]]", "Array").replace("'", "")
+
+
+def coefficient_page() -> dict[str, str]:
+    """Every calibrated or published coefficient with unit and source."""
+    parts = [MADE_BY, "# Coefficients\n\nEach number that physics uses and that is not a definition, with its source.\n"]
+    for file in sorted((ROOT / "src/rightfit/facts/data/coefficients").glob("*.toml")):
+        parts.append(f"\n## {file.stem}\n\n| name | value | unit | source |\n|---|---|---|---|\n")
+        for name, entry in flatten(tomllib.loads(file.read_text(encoding="utf-8"))):
+            parts.append(f"| `{name}` | {entry['value']} | {cell(str(entry.get('unit', '')))} | {cell(str(entry['source']))} |\n")
+    return {"docs/reference/coefficients.md": "".join(parts)}
+
+
+def flatten(table: dict[str, Any], prefix: str = "") -> list[tuple[str, dict[str, Any]]]:
+    """Nested tables to dotted names; an entry is a table with a value."""
+    found = []
+    for name, entry in table.items():
+        if isinstance(entry, dict) and "value" in entry:
+            found.append((prefix + name, entry))
+        elif isinstance(entry, dict):
+            found += flatten(entry, f"{prefix}{name}.")
+    return found
+
+
+def build_pages() -> dict[str, str]:
+    """Path -> text of every generated page."""
+    return {path: text.rstrip() + "\n" for path, text in (command_pages() | physics_pages() | coefficient_page()).items()}
+
+
+def main() -> None:
+    """Write or check."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    pages = build_pages()
+    behind = [path for path, text in pages.items() if not (ROOT / path).exists() or (ROOT / path).read_text(encoding="utf-8") != text]
+    behind += [str(path.relative_to(ROOT)) for path in (ROOT / "docs/reference").rglob("*.md") if str(path.relative_to(ROOT)) not in pages]
+    if options.check:
+        if behind:
+            raise SystemExit("behind the code, run scripts/docs: " + ", ".join(behind))
+        return
+    for path, text in pages.items():
+        (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
+        (ROOT / path).write_text(text, encoding="utf-8")
+    for path in behind:
+        if path not in pages:
+            (ROOT / path).unlink()
+
+
+if __name__ == "__main__":
+    main()
