@@ -1,0 +1,68 @@
+"""The bilingual message catalogue: every sentence rightfit says, English and Chinese side by side, as data.
+
+A message is a section of `data/<topic>.toml` with an `en` and a `zh` text; both name the same `str.format` fields (tested).
+Numbers are formatted before they get here (see quantities.py), so a message only places words around them.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from typing import Literal
+
+Lang = Literal["en", "zh"]
+LANGS: tuple[Lang, ...] = ("en", "zh")
+TOPICS = ("choice", "quantities", "reasons", "rejections", "rule_words", "terms")
+
+
+_HAN_LATIN = re.compile(r"([\u4e00-\u9fff])([A-Za-z0-9$¥<>])")
+_LATIN_HAN = re.compile(r"([A-Za-z0-9%])([\u4e00-\u9fff])")
+
+
+@cache
+def topic(name: str) -> Mapping[str, Mapping[str, str]]:
+    """All messages of one topic: {key: {"en": text, "zh": text}}."""
+    text = resources.files("rightfit.explain").joinpath("data", f"{name}.toml").read_text("utf-8")
+    return tomllib.loads(text)
+
+
+def has(key: str) -> bool:
+    """Whether the catalogue holds `key` ("topic.name")."""
+    name, _, rest = key.partition(".")
+    return name in TOPICS and rest in topic(name)
+
+
+def say(key: str, lang: Lang, **fields: object) -> str:
+    """The message `key` ("topic.name") in `lang`, its fields filled in."""
+    name, _, rest = key.partition(".")
+    text = topic(name)[rest][lang].format(**fields)
+    return spaced(text) if lang == "zh" else text
+
+
+def spaced(text: str) -> str:
+    """A blank between Chinese characters and Latin letters or digits, as Chinese technical writing has it."""
+    return _LATIN_HAN.sub(r"\1 \2", _HAN_LATIN.sub(r"\1 \2", text))
+
+
+def say_or(key: str, lang: Lang, default: str, **fields: object) -> str:
+    """Like `say`; a key that the catalogue lacks gives `default`, so that new codes of lower rooms still read as something."""
+    return say(key, lang, **fields) if has(key) else default
+
+
+def join(items: list[str], lang: Lang) -> str:
+    """A list in prose: commas in English, the enumeration comma in Chinese."""
+    return ("、" if lang == "zh" else ", ").join(items)
+
+
+def sentences(parts: list[str], lang: Lang) -> str:
+    """Sentences one after the other: a space between them in English, none in Chinese."""
+    return ("" if lang == "zh" else " ").join(part for part in parts if part)
+
+
+def fields_of(text: str) -> frozenset[str]:
+    """The names of the format fields in a message."""
+    return frozenset(field for _, field, _, _ in string.Formatter().parse(text) if field is not None)

@@ -1,0 +1,123 @@
+"""Numbers with units as a reader of each language expects them.
+
+Memory of cards and hosts is in GiB (an "80 GB" card has 80 GiB), data and disks in GB (1e9 bytes), as vendors print them.
+"""
+
+from __future__ import annotations
+
+import math
+
+from rightfit.explain.messages import Lang, say, say_or
+from rightfit.workload.money import from_usd
+
+_GIB = 2.0**30
+_WIDTHS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+_COUNTS_EN = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
+_COUNTS_ZH = ((1e12, "万亿"), (1e8, "亿"), (1e4, "万"))
+
+
+def plain(value: float, digits: int = 3) -> str:
+    """`digits` significant digits, thousands grouped, no trailing zeros: 1234.5 -> 1,234; 0.04567 -> 0.0457."""
+    if value == 0 or not math.isfinite(value):
+        return "0" if value == 0 else "∞" if value > 0 else "-" if math.isnan(value) else "-∞"
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    text = f"{value:,.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def memory_text(num_bytes: float) -> str:
+    """Memory of a card or host in GiB (MiB below 0.1 GiB)."""
+    gib = num_bytes / _GIB
+    return f"{plain(gib)} GiB" if gib >= 0.1 or gib == 0 else f"{plain(gib * 1024)} MiB"
+
+
+def data_text(num_bytes: float) -> str:
+    """Data, disk and checkpoint sizes in decimal units."""
+    for size, unit in _WIDTHS:
+        if num_bytes >= size:
+            return f"{plain(num_bytes / size)} {unit}"
+    return f"{plain(num_bytes)} B"
+
+
+def bandwidth_text(bytes_per_s: float) -> str:
+    """A network rate as vendors write it: 100 Gbps."""
+    return f"{plain(bytes_per_s * 8 / 1e9)} Gbps"
+
+
+def count_text(value: float, lang: Lang) -> str:
+    """A large count: 50 M in English, 5,000 万 in Chinese."""
+    for size, unit in _COUNTS_ZH if lang == "zh" else _COUNTS_EN:
+        if value >= size:
+            return f"{plain(value / size, 4)} {unit}"
+    return plain(value, 6)
+
+
+def counted(noun: str, count: float, lang: Lang) -> str:
+    """A count with its noun: "1 offer", "12,431 offers"; Chinese has one form with its measure word."""
+    number = f"{count:,.0f}"
+    if lang == "zh":
+        return say(f"quantities.noun_{noun}", "zh", count=number)
+    singular, _, plural = say(f"quantities.noun_{noun}", "en", count=number).partition("|")
+    return singular if count == 1 or not plural else plural
+
+
+def percent_text(fraction: float, digits: int = 2) -> str:
+    """0.0523 -> 5.2 %."""
+    return f"{plain(100 * fraction, digits if abs(fraction) < 1 else 3)}%"
+
+
+def _two_units(value: float, small_per_big: int, big: str, small: str, lang: Lang) -> str:
+    whole = math.floor(value + 1e-9)
+    rest = round((value - whole) * small_per_big)
+    if rest == small_per_big:
+        whole, rest = whole + 1, 0
+    first = say(f"quantities.{big}", lang, value=whole)
+    gap = " " if first and (lang == "en" or rest) else ""
+    return first if rest == 0 else f"{first}{gap}{say(f'quantities.{small}', lang, value=rest)}"
+
+
+def duration_text(seconds: float, lang: Lang) -> str:
+    """A time: 320 ms, 12.5 s, 42 min, 5 h 12 min, 3.2 days."""
+    if not math.isfinite(seconds):
+        return plain(seconds)
+    if seconds < 1:
+        return say("quantities.ms", lang, value=plain(seconds * 1e3))
+    if seconds < 90:
+        return say("quantities.s", lang, value=plain(seconds))
+    if seconds < 3600 * 1.5:
+        return say("quantities.min", lang, value=plain(round(seconds / 60), 4))
+    if seconds < 3600 * 48:
+        return _two_units(seconds / 3600, 60, "h", "min", lang)
+    return say("quantities.days", lang, value=plain(seconds / 86400))
+
+
+def money_text(usd: float, currency: str = "usd", *, lang: Lang = "en") -> str:
+    """A price: $12.30, or ¥88.60 when the reader asked for yuan (at the dated rate of workload/data)."""
+    if not math.isfinite(usd):
+        return plain(usd)
+    value, sign = (from_usd(usd, "cny"), "¥") if currency == "cny" else (usd, "$")
+    size = abs(value)
+    digits = f"{size:,.0f}" if size >= 1000 else f"{size:.2f}" if size >= 1 or size == 0 else plain(size, 3)
+    return f"-{sign}{digits}" if value < 0 else f"{sign}{digits}"
+
+
+def probability_text(probability: float) -> str:
+    """A probability without false certainty: "over 99.9%" rather than 100 %."""
+    if probability > 0.999:
+        return "> 99.9%"
+    return "< 0.1%" if probability < 0.001 else percent_text(probability, 3)
+
+
+def purchase_text(purchase: str, lang: Lang) -> str:
+    """The name of a way to pay."""
+    return say_or(f"quantities.purchase_{purchase.replace('-', '_')}", lang, purchase)
+
+
+def provider_text(provider: str, lang: Lang) -> str:
+    """The name of a cloud as its customers know it."""
+    return say_or(f"quantities.provider_{provider}", lang, provider)
+
+
+def method_text(method: str, lang: Lang) -> str:
+    """The name of a training method."""
+    return say_or(f"quantities.method_{method}", lang, method)
