@@ -217,6 +217,12 @@ class SetupColumns(Columns):
     `shard_degree` ranks. Flags are 0 or 1. `adapter_params` are the parameters that an adapter adds and trains (whole model);
     `trainable_params` all that is trained. `linear_weight_bytes` is what one frozen linear parameter takes in memory, quantisation
     constants included; `other_weight_bytes` the same for embeddings, norms and head.
+
+    `adapter_on_*` say which matrices carry an adapter: 0/1, and 0-2 for `key_value` (key, value) and `up` (gate, up). `gradient_bytes`,
+    `master_bytes`, `optimizer_bytes`, `accumulation_bytes` and `optimizer_temporary_bytes` (scratch of the step) are per TRAINED parameter;
+    `adapter_weight_bytes` per adapter parameter. `gather_bytes` and `reduce_bytes` are the widths in which shards are gathered and gradients
+    reduced. `residual_bytes` is the width of the residual stream (what recomputation keeps), `logit_bytes` what one logit takes
+    at the peak of a STANDARD loss, all copies together. `naive_pipeline` 1 = layers spread over GPUs that work one after the other.
     """
 
     method: Array = column(Method.FULL)
@@ -260,6 +266,21 @@ class SetupColumns(Columns):
     gpus_per_node: Array = column(8)
     framework: Array = column(0)
     memory_counter: Array = column(MemoryCounter.RESERVED)
+    adapter_weight_bytes: Array = column(4)
+    adapter_on_query: Array = column(0)
+    adapter_on_key_value: Array = column(0)
+    adapter_on_output: Array = column(0)
+    adapter_on_up: Array = column(0)
+    adapter_on_down: Array = column(0)
+    adapter_on_experts: Array = column(0)
+    trained_embeddings: Array = column(0)
+    optimizer_temporary_bytes: Array = column(0)
+    accumulation_bytes: Array = column(0)
+    gather_bytes: Array = column(2)
+    reduce_bytes: Array = column(2)
+    residual_bytes: Array = column(2)
+    logit_bytes: Array = column(10)
+    naive_pipeline: Array = column(0)
 
     @property
     def num_gpus(self) -> Array:

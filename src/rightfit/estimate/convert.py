@@ -1,0 +1,118 @@
+"""From records of facts to the columns that physics reads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from rightfit.estimate.hardware import architecture_code
+from rightfit.facts.records import Accelerator, TransformerArchitecture
+from rightfit.physics.columns import AttentionKind, DeviceColumns, Kind, Mlp, ModelColumns, Norm
+
+# Codes of DeviceColumns.vendor and .form: positions in these tuples; append only.
+VENDORS = ("undisclosed", "NVIDIA", "AMD", "Intel", "Google", "AWS", "Huawei", "Qualcomm")
+FORMS = ("", "pcie", "sxm", "oam")
+
+_CONSUMER = re.compile(r"(GTX|RTX)-[1-5]0[5-9]0|TITAN", re.IGNORECASE)
+_KINDS = {
+    "decoder": Kind.DECODER,
+    "encoder": Kind.ENCODER,
+    "embedding": Kind.ENCODER,
+    "encoder-decoder": Kind.ENCODER_DECODER,
+    "moe-decoder": Kind.MOE_DECODER,
+    "vlm": Kind.VISION_LANGUAGE,
+}
+_MLPS = {"swiglu": Mlp.SWIGLU, "geglu": Mlp.GEGLU, "gelu": Mlp.GELU, "relu": Mlp.RELU, "relu2": Mlp.RELU_SQUARED}
+_ATTENTIONS = {
+    "mha": AttentionKind.MHA,
+    "gqa": AttentionKind.GQA,
+    "mqa": AttentionKind.MQA,
+    "mla": AttentionKind.MLA,
+    "sliding": AttentionKind.SLIDING,
+    "ssm": AttentionKind.SSM,
+    "hybrid-ssm": AttentionKind.HYBRID_SSM,
+}
+_NORMS = {"rmsnorm": Norm.RMSNORM, "layernorm": Norm.LAYERNORM}
+_SAME = (
+    "hidden_size",
+    "num_heads",
+    "num_kv_heads",
+    "head_dim",
+    "intermediate_size",
+    "vocab_size",
+    "max_position",
+    "tied_embeddings",
+    "sliding_window",
+    "num_experts",
+    "experts_per_token",
+    "num_shared_experts",
+    "moe_intermediate_size",
+    "num_moe_layers",
+    "q_lora_rank",
+    "kv_lora_rank",
+    "qk_nope_head_dim",
+    "qk_rope_head_dim",
+    "v_head_dim",
+    "learned_positions",
+    "qkv_bias",
+    "attention_out_bias",
+    "mlp_bias",
+    "qk_norm",
+    "num_decoder_layers",
+    "num_full_attention_layers",
+    "num_sliding_layers",
+    "num_linear_layers",
+    "params_total",
+    "params_active",
+    "params_embedding",
+    "vision_layers",
+    "vision_hidden",
+)
+
+
+def model_columns(archs: Sequence[TransformerArchitecture]) -> ModelColumns:
+    """One row per architecture. Encoder-decoder models get both stacks in `num_layers`."""
+    values: dict[str, list[float]] = {name: [float(getattr(arch, name)) for arch in archs] for name in _SAME}
+    values["kind"] = [float(_KINDS.get(arch.kind, Kind.DECODER)) for arch in archs]
+    values["mlp"] = [float(_MLPS.get(arch.mlp_kind, Mlp.SWIGLU)) for arch in archs]
+    values["attention_kind"] = [float(_ATTENTIONS.get(arch.attention_kind, AttentionKind.MHA)) for arch in archs]
+    values["norm"] = [float(_NORMS.get(arch.norm, Norm.RMSNORM)) for arch in archs]
+    values["num_layers"] = [float(_total_layers(arch)) for arch in archs]
+    values["has_lm_head"] = [float(arch.kind != "embedding") for arch in archs]
+    values["params_vision"] = [float(arch.params_vision + arch.params_audio) for arch in archs]
+    values["image_tokens"] = [_image_tokens(arch) for arch in archs]
+    return ModelColumns.of(**values)
+
+
+def device_columns(accelerators: Iterable[Accelerator]) -> DeviceColumns:
+    """One row per accelerator."""
+    rows = list(accelerators)
+    same = ("memory_bytes", "memory_bandwidth", "fp32_flops", "tf32_flops", "fp16_flops", "bf16_flops", "fp8_flops")
+    values: dict[str, list[float]] = {name: [float(getattr(row, name)) for row in rows] for name in same}
+    values |= {name: [float(getattr(row, name)) for row in rows] for name in ("num_sms", "l2_bytes", "tdp_w", "compute_capability")}
+    values["architecture"] = [float(architecture_code(row.vendor, row.architecture, row.compute_capability)) for row in rows]
+    values["vendor"] = [_code(VENDORS, row.vendor) for row in rows]
+    values["form"] = [_code(FORMS, row.form) for row in rows]
+    values["price_class"] = [float(_is_consumer(row.name)) for row in rows]
+    return DeviceColumns.of(**values)
+
+
+def _total_layers(arch: TransformerArchitecture) -> int:
+    both = arch.num_encoder_layers + arch.num_decoder_layers
+    return both if arch.kind == "encoder-decoder" and both else arch.num_layers
+
+
+def _image_tokens(arch: TransformerArchitecture) -> float:
+    """Vision-tower tokens of one image at its native resolution."""
+    if not arch.vision_patch or not arch.vision_image_size:
+        return 0.0
+    return float((arch.vision_image_size // arch.vision_patch) ** 2)
+
+
+def _code(names: tuple[str, ...], name: str) -> float:
+    return float(names.index(name)) if name in names else 0.0
+
+
+def _is_consumer(name: str) -> bool:
+    """GeForce and Titan cards: tensor cores at half rate when they accumulate in fp32, no ECC, no NVLink in recent generations."""
+    return _CONSUMER.match(name) is not None

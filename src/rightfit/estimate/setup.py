@@ -1,0 +1,305 @@
+"""From words (method, precision, optimizer, framework ...) to the numbers of SetupColumns.
+
+What a training stack keeps in memory is data: facts/data/{dtypes,optimizers,quantizations,frameworks}.csv. The rules of
+frameworks.csv are applied in order, each to the jobs that match its conditions, later ones over earlier ones.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+
+from rightfit import facts
+from rightfit.estimate.convert import model_columns
+from rightfit.facts.records import TransformerArchitecture
+from rightfit.physics import parameters
+from rightfit.physics.columns import Array, AttentionKernel, Dtype, Loss, MemoryCounter, Method, ModelColumns, Recompute
+
+METHODS = {member.name.lower(): float(member) for member in Method} | {
+    "p-tuning": float(Method.PTUNING),
+    "prompt": float(Method.PTUNING),
+    "adapter": float(Method.LORA),
+    "": float(Method.FULL),
+    "pretrain": float(Method.FULL),
+    "finetune": float(Method.FULL),
+    "other": float(Method.FULL),
+}
+RECOMPUTES = {
+    "none": Recompute.NONE,
+    "selective": Recompute.SELECTIVE,
+    "full": Recompute.FULL,
+    "block": Recompute.FULL,
+    "true": Recompute.FULL,
+}
+KERNELS = {"eager": AttentionKernel.EAGER, "math": AttentionKernel.EAGER, "sdpa": AttentionKernel.SDPA, "xformers": AttentionKernel.SDPA}
+COUNTERS = {
+    "allocated": MemoryCounter.ALLOCATED,
+    "reserved": MemoryCounter.RESERVED,
+    "nvidia-smi": MemoryCounter.DRIVER,
+    "driver": MemoryCounter.DRIVER,
+}
+ADAPTERS = frozenset({Method.LORA, Method.QLORA, Method.DORA})
+
+_TARGET_WORDS = {
+    "query": ("q", "q_proj", "wq", "query"),
+    "key": ("k", "k_proj", "wk", "key"),
+    "value": ("v", "v_proj", "wv", "value"),
+    "joint": ("c_attn", "query_key_value", "linear_qkv", "qkv", "w_pack", "wqkv", "qkv_proj", "attn"),
+    "output": ("o", "o_proj", "wo", "out_proj", "dense", "linear_proj", "attn.c_proj"),
+    "gate": ("gate", "gate_proj", "w1", "gate_up_proj", "linear_fc1"),
+    "up": ("up", "up_proj", "w2", "w3", "dense_h_to_4h", "fc1", "c_fc", "gate_up_proj", "linear_fc1"),
+    "down": ("down", "down_proj", "dense_4h_to_h", "fc2", "linear_fc2"),
+}
+_ALL_WORDS = ("all", "all-linear", "all linear", "linear")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Targets:
+    """Which matrices carry an adapter; numbers as in SetupColumns.adapter_on_*."""
+
+    query: float = 0.0
+    key_value: float = 0.0
+    output: float = 0.0
+    up: float = 0.0
+    down: float = 0.0
+    experts: float = 0.0
+    embeddings: float = 0.0
+
+
+def resolve_setup(
+    model: TransformerArchitecture,
+    *,
+    method: str = "full",
+    precision: str = "",
+    optimizer: str = "",
+    quantization: str = "",
+    weights_dtype: str = "",
+    lora_rank: float = 0,
+    lora_targets: str = "",
+    framework: str = "",
+    flags: str = "",
+    strategy: str = "",
+    attention: str = "",
+    recompute: str = "",
+    loss: str = "",
+    supports_bf16: bool = True,
+    supports_flash: bool = True,
+) -> dict[str, float]:
+    """Fields of SetupColumns that words decide; the caller adds the layout (micro_batch, seq_len, data, tensor ...).
+
+    Empty words take the usual default of the framework. `strategy` is single, ddp, zero1, zero2, zero3, megatron or naive-mp.
+    """
+    method = method.lower() or "full"
+    rules = conventions(framework=framework, flags=flags, method=method, strategy=strategy, weights=weights_dtype)
+    numbers = _number_formats(method, precision, weights_dtype or quantization, rules, supports_bf16=supports_bf16)
+    states = _trained_states(method, optimizer, numbers, rules)
+    adapters = _adapter_fields(model, method, lora_rank, lora_targets, flags, rules)
+    kernels = _kernel_fields(attention, recompute, loss, rules, supports_flash=supports_flash)
+    return {"method": METHODS.get(method, float(Method.FULL)), **numbers, **states, **adapters, **kernels}
+
+
+@functools.lru_cache(maxsize=4096)
+def conventions(*, framework: str = "", flags: str = "", method: str = "", strategy: str = "", weights: str = "") -> dict[str, str]:
+    """Settings that frameworks.csv gives to such a job."""
+    subject = {
+        "framework": framework.lower(),
+        "flags": flags.lower(),
+        "method": method.lower(),
+        "strategy": strategy.lower(),
+        "weights": weights.lower(),
+    }
+    settings: dict[str, str] = {}
+    for row in facts.table("frameworks"):
+        if all(_matches(row[key], subject[key], exact=key in ("method", "strategy")) for key in subject):
+            settings |= dict(pair.split("=", 1) for pair in row["set"].split(";"))
+    return settings
+
+
+def parse_targets(text: str, *, default: str = "q,v") -> Targets:
+    """Adapted matrices from words such as "q,k,v,o", "all-linear", "c_attn,w1,w2", "DEFAULT(c_attn)" or a regular expression of module names."""
+    lowered = text.lower().strip()
+    if lowered.startswith("default"):
+        inside = re.search(r"\((.*)\)", lowered)
+        lowered = inside.group(1) if inside else default
+    embeddings = float(bool(re.search(r"wte|lm_head|embed", lowered)))
+    if not lowered:
+        lowered = default
+    if lowered.split("(")[0].strip() in _ALL_WORDS:
+        return Targets(1, 2, 1, 2, 1, 1, embeddings)
+    words = {word for word in re.split(r"[^a-z0-9_.]+", lowered) if word} | {
+        f"{w}_proj" for w in re.findall(r"[a-z]+", lowered) if "_proj" in lowered and len(w) <= 4
+    }
+    return _targets_from_words(words, lowered, embeddings)
+
+
+def _targets_from_words(words: set[str], text: str, embeddings: float) -> Targets:
+    has = {part: float(bool(words & set(names))) for part, names in _TARGET_WORDS.items()}
+    if has["joint"] or "qkv" in text:
+        has |= {"query": 1.0, "key": 1.0, "value": 1.0}
+    if "c_proj" in words:
+        has |= {"output": 1.0, "down": 1.0}
+    experts = float("expert" in text and "shared_expert" not in text)
+    return Targets(has["query"], has["key"] + has["value"], has["output"], has["gate"] + has["up"], has["down"], experts, embeddings)
+
+
+def _matches(pattern: str, text: str, *, exact: bool) -> bool:
+    if not pattern:
+        return True
+    if exact:
+        return text in pattern.split("|")
+    return any(part == text if not part else re.search(part, text) for part in pattern.split("|"))
+
+
+@functools.lru_cache(maxsize=1024)
+def _find(table: str, text: str) -> dict[str, str]:
+    """First row of a small table whose `match` is found in the text; an empty alternative matches only empty text."""
+    lowered = text.lower().strip()
+    for row in facts.table(table):
+        for part in row["match"].split("|") if "(" not in row["match"] else [row["match"]]:
+            if (part and re.search(part, lowered)) or (not part and not lowered):
+                return dict(row)
+    return {}
+
+
+def _number_formats(method: str, precision: str, weights: str, rules: dict[str, str], *, supports_bf16: bool) -> dict[str, float]:
+    """Widths of arithmetic, of stored weights and of the residual stream."""
+    dtype = _find("dtypes", precision or ("bf16" if supports_bf16 else "fp16")) or _find("dtypes", "bf16")
+    code = Dtype[dtype["code"]]
+    compute = float(dtype["bytes"])
+    packed = _find("quantizations", weights or "nf4-dq") if method == "qlora" else _quantised_base(weights)
+    stored = _stored_bytes(weights, compute)
+    if method not in ("full", "galore") and not packed:
+        stored = _stored_bytes(weights, compute)
+    elif "weights" in rules and method in ("full", "galore", "freeze"):
+        stored = float(rules["weights"])
+    upcast = rules.get("kbit_upcast") == "1" and packed.get("kbit") == "1"
+    residual = compute if rules["residual"] == "compute" else float(rules["residual"])
+    return {
+        "compute_dtype": float(code),
+        "activation_bytes": compute,
+        "linear_weight_bytes": float(packed["linear_bytes"]) if packed else stored,
+        "other_weight_bytes": 4.0 if upcast else (compute if packed else stored),
+        "quantized": float(bool(packed)),
+        "residual_bytes": 4.0
+        if upcast or (stored == 4 and compute == 2 and rules["residual"] == "compute" and not _is_sharded(rules))
+        else residual,
+        "autocast": float(stored == 4 and compute == 2),
+        "upcast_norms": float(upcast),
+        "gather_bytes": compute,
+    }
+
+
+def _is_sharded(rules: dict[str, str]) -> bool:
+    """Sharded stacks cast gathered weights to the compute dtype, so the residual stream is narrow although fp32 is stored."""
+    return rules.get("reduce") == "4"
+
+
+def _quantised_base(weights: str) -> dict[str, str]:
+    """Quantisation of a frozen base when the word for the stored weights is one of a k-bit format."""
+    return _find("quantizations", weights) if re.search(r"nf4|gptq|awq|int[348]|[348]-?bit|hqq|aqlm|nvfp4|mxfp4", weights.lower()) else {}
+
+
+def _stored_bytes(weights: str, compute: float) -> float:
+    lowered = weights.lower()
+    if not lowered or "16" in lowered:
+        return compute
+    return 4.0 if "32" in lowered else compute
+
+
+def _trained_states(method: str, optimizer: str, numbers: dict[str, float], rules: dict[str, str]) -> dict[str, float]:
+    """Bytes per trained parameter: gradient, accumulation buffer, master copy, optimizer states, scratch of the step."""
+    choice = _find("optimizers", optimizer)
+    adapters = METHODS.get(method, 0.0) not in (Method.FULL, Method.GALORE, Method.FREEZE)
+    weight = float(rules["adapter"]) if adapters else numbers["linear_weight_bytes"]
+    wide = weight if adapters else (weight if rules["state"] == "weights" else float(rules["state"]))
+    state = float(choice["state_bytes"] or wide)
+    gradient = weight if adapters or rules["gradient"] == "weights" else float(rules["gradient"])
+    scratch = 1.0 if adapters else float(rules["temporary"])
+    on_device = 0.0 if choice["paged"] == "1" else 1.0
+    return {
+        "gradient_bytes": gradient * float(choice["gradient_kept"]),
+        "accumulation_bytes": 0.0 if adapters else float(rules["accumulation"]),
+        "master_bytes": 0.0 if adapters else float(rules["master"]),
+        "optimizer_bytes": float(choice["states"]) * state * on_device,
+        "optimizer_temporary_bytes": scratch * float(choice["temporary"]) * wide,
+        "reduce_bytes": float(rules["reduce"]),
+        "adapter_weight_bytes": float(rules["adapter"]),
+    }
+
+
+def _adapter_fields(
+    model: TransformerArchitecture, method: str, rank: float, targets: str, flags: str, rules: dict[str, str]
+) -> dict[str, float]:
+    """Adapter size and what is trained."""
+    columns = _columns_of(model)
+    if METHODS.get(method) not in ADAPTERS:
+        total = float(parameters.total_parameters(columns)[0])
+        return _other_methods(columns, method, total)
+    chosen = parse_targets(targets, default=rules["targets"])
+    rank = rank or float(rules["rank"])
+    embeddings = max(chosen.embeddings, float("embed" in flags.lower() and "train" in flags.lower()))
+    count = _adapter_count(columns, rank, chosen)
+    whole = embeddings * float((parameters.embedding_parameters(columns) + parameters.head_parameters(columns))[0])
+    magnitude = float(
+        columns.hidden_size[0] * columns.num_layers[0] * (chosen.query + chosen.key_value + chosen.output + chosen.up + chosen.down)
+    )
+    count += magnitude if method == "dora" else 0.0
+    per_layer = chosen.query + chosen.key_value + chosen.output + chosen.up + chosen.down
+    return {
+        "adapter_rank": rank,
+        "adapter_params": count + whole,
+        "adapter_modules": per_layer * float(columns.num_layers[0]),
+        "adapter_dropout": float(rules["adapter_dropout"]),
+        "trainable_params": count + whole,
+        "adapter_on_query": chosen.query,
+        "adapter_on_key_value": chosen.key_value,
+        "adapter_on_output": chosen.output,
+        "adapter_on_up": chosen.up,
+        "adapter_on_down": chosen.down,
+        "adapter_on_experts": chosen.experts,
+        "trained_embeddings": embeddings,
+    }
+
+
+def _adapter_count(columns: ModelColumns, rank: float, chosen: Targets) -> float:
+    one: dict[str, Array] = {
+        name: columns.num_layers * 0.0 + getattr(chosen, name) for name in ("query", "key_value", "output", "up", "down", "experts")
+    }
+    return float(parameters.adapter_parameters(columns, rank=columns.num_layers * 0.0 + rank, **one)[0])
+
+
+def _other_methods(columns: ModelColumns, method: str, total: float) -> dict[str, float]:
+    """Full training, frozen layers, prompts and prefixes."""
+    hidden, layers = float(columns.hidden_size[0]), float(columns.num_layers[0])
+    if METHODS.get(method) == Method.PTUNING:
+        return {"adapter_params": 128.0 * hidden, "trainable_params": 128.0 * hidden}
+    if METHODS.get(method) == Method.PREFIX:
+        added = 128.0 * 2.0 * layers * hidden
+        return {"adapter_params": added, "trainable_params": added}
+    if METHODS.get(method) == Method.FREEZE:
+        return {"trainable_params": float(parameters.body_parameters(columns)[0]) * min(1.0, 4.0 / max(layers, 1.0))}
+    return {"trainable_params": total}
+
+
+@functools.lru_cache(maxsize=1024)
+def _columns_of(model: TransformerArchitecture) -> ModelColumns:
+    return model_columns([model])
+
+
+def _kernel_fields(attention: str, recompute: str, loss: str, rules: dict[str, str], *, supports_flash: bool) -> dict[str, float]:
+    """Attention kernel, recomputation, loss, fused operators, counter."""
+    kernel = attention.lower() if attention.lower() not in ("", "unknown", "default") else rules["attention"]
+    code = KERNELS.get(kernel, AttentionKernel.FLASH if "flash" in kernel else AttentionKernel.SDPA)
+    if code == AttentionKernel.FLASH and not supports_flash:
+        code = AttentionKernel.SDPA
+    fused = (loss or rules.get("loss", "standard")) == "fused"
+    return {
+        "attention": float(code),
+        "recompute": float(RECOMPUTES.get((recompute or rules["recompute"]).lower(), Recompute.NONE)),
+        "loss": float(Loss.FUSED if fused else Loss.STANDARD),
+        "logit_bytes": float(rules["logit"]),
+        "fused_kernels": float(rules["fused"]),
+        "compiled": float(rules.get("compiled", "0")),
+        "memory_counter": float(COUNTERS.get(rules["counter"], MemoryCounter.RESERVED)),
+    }
