@@ -1,0 +1,179 @@
+"""From a workload to numbers: the model, the amount of work, the batch, and every default that was taken on the way."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING
+
+from rightfit import facts
+from rightfit.errors import ContradictionError, InputError, UnavailableError
+from rightfit.facts.records import Dataset, TransformerArchitecture
+from rightfit.physics.columns import Method
+from rightfit.search.answer import Assumption, Reason
+
+if TYPE_CHECKING:
+    from rightfit.workload import Workload
+
+FLOPS_PER_PARAMETER_AND_TOKEN = 6.0  # forward 2, backward 4: the definition used by the batch-size law
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Amount:
+    """How much work there is: `tokens` over all epochs, `dataset_bytes` on disk (one copy)."""
+
+    tokens: float
+    dataset_bytes: float
+    samples: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Wish:
+    """What the search needs to know of a workload. `assumptions`: each default that was taken."""
+
+    workload: Workload
+    model: TransformerArchitecture
+    method: Method
+    seq_len: int
+    global_batch: int
+    amount: Amount
+    assumptions: tuple[Assumption, ...]
+
+    @property
+    def num_steps(self) -> float:
+        """Optimizer steps at exactly the global batch; at least one."""
+        return max(1.0, math.ceil(self.amount.tokens / (self.global_batch * self.seq_len) - 1e-9))
+
+
+class Notes:
+    """Collects the defaults that are taken while a workload is read."""
+
+    def __init__(self) -> None:
+        self.taken: list[Assumption] = []
+
+    def take(self, field: str, value: float | str, key: str, **params: object) -> None:
+        """Record a default."""
+        self.taken.append(Assumption(field, value, Reason(f"assumed_{key}", {"value": value, **params})))
+
+
+def read_wish(workload: Workload) -> Wish:
+    """The workload as numbers; raises what the user must know (contradictions, things that are not there yet)."""
+    refuse_what_is_not_there(workload)
+    notes = Notes()
+    model = transformer(workload)
+    for field in workload.assumed:
+        if field != "currency":
+            notes.take(field, str(getattr(workload, field)), f"default_{field}")
+    if model.certainty == "typical":
+        notes.take("model", model.name, "typical_shape", params=model.params_total)
+    seq_len = sequence_length(workload, model, notes)
+    amount = amount_of_work(workload, model, seq_len, notes)
+    batch = global_batch(workload, model, seq_len, amount, notes)
+    method = Method[(workload.method or "full").upper()]
+    return Wish(workload, model, method, seq_len, batch, amount, tuple(notes.taken))
+
+
+def refuse_what_is_not_there(workload: Workload) -> None:
+    """Tasks of later versions, each with one honest line."""
+    if workload.task in ("serve", "batch"):
+        raise UnavailableError(f"task {workload.task} is not in this version: serving and batch inference come with version 0.2; train and finetune work")
+    if workload.task == "prepare":
+        raise UnavailableError("task prepare is not in this version: data preparation comes with version 0.3; train and finetune work")
+
+
+def transformer(workload: Workload) -> TransformerArchitecture:
+    """The architecture that `workload.model` names; other kinds of models come later."""
+    model = facts.model(workload.model)
+    if not isinstance(model, TransformerArchitecture):
+        kind = {"VisionModel": "vision", "DiffusionModel": "diffusion"}.get(type(model).__name__, getattr(model, "kind", "") or "this kind of")
+        raise UnavailableError(f"{model.name} is a {kind} model: rightfit plans transformers only; other models come with version 0.3")
+    return model
+
+
+def sequence_length(workload: Workload, model: TransformerArchitecture, notes: Notes) -> int:
+    """Tokens per sequence: the user's, or the usual one within the model's limit."""
+    limit = model.max_position
+    if workload.seq_len is not None:
+        if limit and workload.seq_len > limit:
+            raise ContradictionError(
+                f"seq-len {workload.seq_len} is over the limit of {model.name}, which is {limit}; use {limit} or less", field="seq_len"
+            )
+        return workload.seq_len
+    usual = int(facts.coefficients("planning")[f"{workload.task}_seq_len"])
+    chosen = min(usual, limit) if limit else usual
+    notes.take("seq_len", chosen, "seq_len", limit=limit)
+    return chosen
+
+
+def amount_of_work(workload: Workload, model: TransformerArchitecture, seq_len: int, notes: Notes) -> Amount:
+    """Tokens over all epochs and bytes on disk, from what the user gave or from the usual amount."""
+    per_token = facts.coefficients("planning")["bytes_per_token"]
+    once = _one_pass(workload, model, seq_len, notes, per_token)
+    if workload.epochs is None:
+        notes.take("epochs", 1.0, "epochs")
+    epochs = workload.epochs or 1.0
+    return dataclasses.replace(once, tokens=once.tokens * epochs, samples=once.samples * epochs)
+
+
+def _one_pass(workload: Workload, model: TransformerArchitecture, seq_len: int, notes: Notes, per_token: float) -> Amount:
+    if workload.data_tokens is not None:
+        return Amount(workload.data_tokens, workload.data_tokens * per_token)
+    if workload.data_bytes is not None:
+        tokens = workload.data_bytes / per_token
+        notes.take("data_tokens", tokens, "tokens_from_bytes", bytes=workload.data_bytes, bytes_per_token=per_token)
+        return Amount(tokens, workload.data_bytes)
+    if workload.data_samples is not None:
+        return _from_samples(workload.data_samples, workload.data_unit or "samples", seq_len, notes, per_token)
+    if workload.data is not None:
+        return _from_dataset(facts.dataset(workload.data), seq_len, notes, per_token)
+    return _usual_amount(workload, model, notes, per_token)
+
+
+def _from_samples(samples: float, unit: str, seq_len: int, notes: Notes, per_token: float) -> Amount:
+    if unit in ("images", "frames", "hours", "videos", "clips"):
+        raise InputError(f"data in {unit} does not fit a language model; give tokens, samples or bytes, for example 50Mtok", field="data")
+    tokens = samples * seq_len
+    notes.take("data_tokens", tokens, "tokens_from_samples", samples=samples, seq_len=seq_len)
+    return Amount(tokens, tokens * per_token, samples)
+
+
+def _from_dataset(dataset: Dataset, seq_len: int, notes: Notes, per_token: float) -> Amount:
+    """Tokens where the dataset's card counts them, else its bytes by the usual bytes per token, else full sequences."""
+    if dataset.tokens:
+        return Amount(float(dataset.tokens), dataset.size_bytes or dataset.tokens * per_token, float(dataset.samples))
+    if dataset.domain not in ("text", "code", "preference", "instruction", "pretraining", "math"):
+        raise InputError(f"dataset {dataset.name} holds {dataset.domain}, and its tokens are not known; give an amount, for example 50Mtok", field="data")
+    if dataset.size_bytes:
+        tokens = dataset.size_bytes / per_token
+        notes.take("data_tokens", tokens, "tokens_from_bytes", bytes=dataset.size_bytes, bytes_per_token=per_token)
+        return Amount(tokens, dataset.size_bytes, float(dataset.samples))
+    return _from_samples(float(dataset.samples), "samples", seq_len, notes, per_token)
+
+
+def _usual_amount(workload: Workload, model: TransformerArchitecture, notes: Notes, per_token: float) -> Amount:
+    usual = facts.coefficients("planning")
+    if workload.task == "train":
+        tokens = usual["train_tokens_per_parameter"] * model.params_active
+        notes.take("data_tokens", tokens, "tokens_train", tokens_per_parameter=usual["train_tokens_per_parameter"])
+    else:
+        tokens = usual["finetune_tokens"]
+        notes.take("data_tokens", tokens, "tokens_finetune")
+    return Amount(tokens, tokens * per_token)
+
+
+def global_batch(workload: Workload, model: TransformerArchitecture, seq_len: int, amount: Amount, notes: Notes) -> int:
+    """Sequences of an optimizer step: the user's or the usual; never more than there are."""
+    if workload.global_batch is not None:
+        return int(workload.global_batch)
+    usual = facts.coefficients("planning")
+    if workload.task == "train":
+        compute = FLOPS_PER_PARAMETER_AND_TOKEN * model.params_active * amount.tokens
+        wanted = usual["train_batch_scale"] * compute ** usual["train_batch_exponent"] / seq_len
+    else:
+        wanted = usual["finetune_global_batch"]
+    sequences = max(1.0, amount.tokens / seq_len)
+    chosen = 2 ** max(0, round(math.log2(min(wanted, sequences)))) if min(wanted, sequences) >= 1 else 1
+    chosen = int(min(chosen, 2 ** math.floor(math.log2(sequences))))
+    chosen = max(chosen, workload.micro_batch or 1)
+    notes.take("global_batch", chosen, f"batch_{workload.task}")
+    return chosen
