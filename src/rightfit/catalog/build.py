@@ -11,7 +11,7 @@ import numpy as np
 
 from rightfit.catalog import tables
 from rightfit.catalog.blocks import CREATE_BLOCK, write_block
-from rightfit.catalog.integrity import Finding, quarantined_rows, run_checks
+from rightfit.catalog.integrity import Finding, Market, quarantined_rows, run_checks
 from rightfit.catalog.offers import PURCHASES, Flags, ServerTable
 from rightfit.catalog.pack import PackedTable
 
@@ -59,7 +59,27 @@ def _market(regions: tables.RegionTable, *, rule: Mapping[str, Any]) -> tuple[Se
     priced = _is_priced(packed_servers, packed_prices)
     servers = tables.server_table(packed_servers, rule=rule, is_priced=priced)
     prices = tables.price_columns(packed_prices, servers=servers, regions=regions, rule=rule)
-    return servers, prices, run_checks(servers, prices, regions=regions, thresholds=rule["checks"])
+    market = Market(servers, prices, regions, accelerator_memory(), market_levels(tables.load_packed("market_gpu_prices")))
+    return servers, prices, run_checks(market, rule=rule)
+
+
+def accelerator_memory() -> dict[str, float]:
+    """Memory of every known accelerator, in bytes."""
+    from rightfit import facts
+
+    return {name: accelerator.memory_bytes for name, accelerator in facts.accelerators().items()}
+
+
+def market_levels(packed: PackedTable) -> dict[tuple[str, str], list[float]]:
+    """Median USD per accelerator-hour of each marketplace, by (accelerator, on-demand | spot | committed)."""
+    by_provider: dict[tuple[str, str], dict[str, list[float]]] = {}
+    columns = (packed[name].texts() for name in ("gpu_name", "purchase", "provider", "price_median_usd_gpu_hour"))
+    for name, purchase, provider, price in zip(*columns, strict=True):
+        mode = purchase.split(":")[0].replace("_", "-")
+        kind = mode if mode in ("on-demand", "spot") else "committed"
+        if price:
+            by_provider.setdefault((name, kind), {}).setdefault(provider, []).append(float(price))
+    return {key: [float(np.median(values)) for values in providers.values()] for key, providers in by_provider.items()}
 
 
 def _is_priced(packed_servers: PackedTable, packed_prices: PackedTable) -> Flags:

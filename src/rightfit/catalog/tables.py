@@ -42,6 +42,8 @@ class PriceColumns:
     is_estimate: Flags
     is_stale: Flags
     is_pseudo_region: Flags
+    # (provider, region, server, purchase) in the source's words, for rows that join to nothing.
+    orphans: Mapping[int, tuple[str, str, str, str]] = dataclasses.field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.server_index)
@@ -101,7 +103,9 @@ def server_table(packed: PackedTable, *, rule: Mapping[str, Any], is_priced: Fla
     order = sorted(range(len(names)), key=lambda i: (count[i] == 0, providers[i], names[i]))
     rows = np.array(order, dtype=np.intp)
     status = packed["status"].texts()
-    reasons = _not_recommended(status, is_priced=is_priced, withdrawn=rule["status"]["not_recommended"])
+    withdrawn = _not_recommended(status, is_priced=is_priced, withdrawn=rule["status"]["not_recommended"])
+    aliases = _aliases(packed["note"].texts(), pattern=rule["duplicate"]["note_pattern"])
+    reasons = [reason or alias for reason, alias in zip(withdrawn, aliases, strict=True)]
 
     def text(name: str) -> tuple[str, ...]:
         values = packed[name].texts()
@@ -138,6 +142,12 @@ def _not_recommended(status: Sequence[str], *, is_priced: Flags | None, withdraw
     gone = frozenset(withdrawn)
     priced = [True] * len(status) if is_priced is None else is_priced.tolist()
     return [state if state in gone else "" if has_price else "no price" for state, has_price in zip(status, priced, strict=True)]
+
+
+def _aliases(notes: Sequence[str], *, pattern: str) -> list[str]:
+    """A second name of a server says in its note which server it is."""
+    found = (re.search(pattern, note) for note in notes)
+    return [f"alias of {match.group(1)}" if match else "" for match in found]
 
 
 def region_table(packed: PackedTable) -> RegionTable:
@@ -193,7 +203,18 @@ def price_columns(packed: PackedTable, *, servers: ServerTable, regions: RegionT
         is_estimate=estimate[note.codes][order],
         is_stale=stale[as_of.codes][order],
         is_pseudo_region=pseudo[packed["region"].codes][order],
+        orphans=_orphans(packed, order=order, known=(server_index >= 0) & (region_index >= 0) & (purchase_index >= 0)),
     )
+
+
+def _orphans(packed: PackedTable, *, order: Indices, known: Flags) -> dict[int, tuple[str, str, str, str]]:
+    """Rows that join to nothing, by their place after sorting."""
+
+    def words(row: int) -> tuple[str, str, str, str]:
+        texts = [packed[name].labels[packed[name].codes[row]] for name in ("provider", "region", "instance_type", "purchase")]
+        return texts[0], texts[1], texts[2], texts[3]
+
+    return {place: words(int(order[place])) for place in np.flatnonzero(~known[order]).tolist()}
 
 
 def parse_date(text: str) -> datetime.date:
