@@ -12,6 +12,7 @@ import re
 
 from rightfit import facts
 from rightfit.estimate.convert import model_columns
+from rightfit.estimate.software import software_class
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.physics import parameters
 from rightfit.physics.columns import Array, AttentionKernel, Dtype, Loss, MemoryCounter, Method, ModelColumns, Recompute
@@ -96,7 +97,8 @@ def resolve_setup(
     states = _trained_states(method, optimizer, numbers, rules)
     adapters = _adapter_fields(model, method, lora_rank, lora_targets, flags, rules)
     kernels = _kernel_fields(attention, recompute, loss, rules, supports_flash=supports_flash)
-    return {"method": METHODS.get(method, float(Method.FULL)), **numbers, **states, **adapters, **kernels}
+    words = {"method": METHODS.get(method, float(Method.FULL)), "framework": float(software_class(framework, flags))}
+    return {**words, **numbers, **states, **adapters, **kernels}
 
 
 @functools.lru_cache(maxsize=4096)

@@ -1,0 +1,117 @@
+"""Which class of training software a job runs on, and the coefficients of hardware and software that the time physics reads."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rightfit import facts
+from rightfit.physics.columns import Array, AttentionKernel, DeviceColumns, SetupColumns
+from rightfit.physics.rates import RateColumns
+
+
+@functools.cache
+def _software_rows() -> tuple[tuple[int, str, re.Pattern[str] | None], ...]:
+    rows = facts.table("speed_frameworks")
+    return tuple((int(row["code"]), row["class"], re.compile(row["words"]) if row["words"] else None) for row in rows)
+
+
+@functools.lru_cache(maxsize=4096)
+def software_class(framework: str, flags: str = "") -> int:
+    """Code of the class of software (facts/data/speed_frameworks.csv): the last row whose words occur in the framework or its flags."""
+    text = f"{framework} {flags}".lower()
+    matching = [code for code, _, words in _software_rows() if words is not None and words.search(text)]
+    return matching[-1] if matching else 0
+
+
+def software_names() -> tuple[str, ...]:
+    """Names of the classes, by code."""
+    return tuple(name for _, name, _ in _software_rows())
+
+
+@functools.cache
+def architecture_names() -> tuple[str, ...]:
+    """Names of the coefficient families of accelerators, by code."""
+    return tuple(row["name"] for row in facts.table("architectures"))
+
+
+def family_codes(device: DeviceColumns) -> NDArray[np.intp]:
+    """Row of facts/data/architectures.csv for each device."""
+    return device.architecture.astype(np.intp)
+
+
+@functools.cache
+def _by_name(field: str, names: tuple[str, ...], file: str) -> Array:
+    """Values of a coefficient for each name; `field.default` where the file has none for it."""
+    values = facts.coefficients(file)
+    return np.array([values.get(f"{field}.{name}", values.get(f"{field}.default", np.nan)) for name in names], dtype=np.float64)
+
+
+HARDWARE_FIELDS = ("gemm_fraction", "vector_fraction", "joules_per_flop", "ramp_k", "bandwidth_fraction", "eager_attention", "quantised_gemm")
+SOFTWARE_FIELDS = (
+    "gemm_quality",
+    "layer_forward_cpu_s",
+    "layer_backward_cpu_s",
+    "adapter_cpu_s",
+    "fsdp_layer_cpu_s",
+    "step_cpu_s",
+    "update_cpu_s",
+    "expert_cpu_s",
+    "overlap",
+    "norm_passes",
+    "rope_passes",
+    "residual_passes",
+    "activation_passes",
+    "softmax_passes",
+    "backward_passes",
+    "loss_bytes",
+    "update_passes",
+    "expert_gemm",
+    "tensor_overlap",
+    "expert_overlap",
+    "selective_share",
+)
+GLOBAL_FIELDS = ("dequantise_fraction", "expert_imbalance", "fp8_overhead_passes", "context_overlap", "pipeline_overlap")
+NETWORK_FIELDS = ("switch_fraction", "mesh_fraction", "pcie_fraction", "inter_fraction", "straggler")
+
+
+def rate_columns(setup: SetupColumns, device: DeviceColumns) -> RateColumns:
+    """Coefficients of each row: by accelerator family, by class of software, and the global ones."""
+    family = family_codes(device)
+    software = setup.framework.astype(np.intp)
+    hardware_names, classes = architecture_names(), software_names()
+    values = {name: _by_name(name, hardware_names, "compute")[family] for name in HARDWARE_FIELDS}
+    values |= {name: _by_name(name, classes, "software")[software] for name in SOFTWARE_FIELDS}
+    values |= {name: np.array([facts.coefficients("compute")[name]]) for name in GLOBAL_FIELDS}
+    values |= {name: np.array([facts.coefficients("network")[name]]) for name in NETWORK_FIELDS}
+    values |= _attention_rates(setup, family)
+    values |= _fused(setup, values)
+    return RateColumns(**values)
+
+
+def _attention_rates(setup: SetupColumns, family: NDArray[np.intp]) -> dict[str, Array]:
+    """Fused-attention fractions: vendor stacks use the best kernel of the family, others the portable one."""
+    names = architecture_names()
+    best = (setup.framework == software_names().index("vendor")) & (setup.attention == AttentionKernel.FLASH)
+    return {
+        f"flash_{way}": np.where(best, _by_name(f"best_flash_{way}", names, "compute")[family], _by_name(f"flash_{way}", names, "compute")[family])
+        for way in ("forward", "backward")
+    }
+
+
+def _fused(setup: SetupColumns, values: dict[str, Array]) -> dict[str, Array]:
+    """Fused or compiled jobs make the passes of the fused implementation, whatever their class; a fused loss moves fewer bytes."""
+    fused = (setup.fused_kernels > 0) | (setup.compiled > 0)
+    classes = software_names()
+    best = {name: _by_name(name, classes, "software")[classes.index("vendor")] for name in ("norm_passes", "rope_passes", "activation_passes")}
+    changed = {name: np.where(fused, np.minimum(values[name], best[name]), values[name]) for name in best}
+    compiled = setup.compiled > 0
+    loss = _by_name("loss_bytes", classes, "software")[classes.index("vendor")]
+    changed["loss_bytes"] = np.where((setup.loss > 0) | compiled, np.minimum(values["loss_bytes"], loss), values["loss_bytes"])
+    launch = _by_name("layer_forward_cpu_s", classes, "software")[classes.index("compiled")]
+    for name in ("layer_forward_cpu_s", "layer_backward_cpu_s"):
+        changed[name] = np.where(compiled, np.minimum(values[name], launch), values[name])
+    return changed

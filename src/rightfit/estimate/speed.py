@@ -1,0 +1,69 @@
+"""Step time of training: the time physics with its coefficients, as columns.
+
+`step_columns` does everything for N rows. A search calls the parts on their own distinct keys: `compute_columns` needs no layout over
+nodes, `communication_columns` needs no device arithmetic, `compose` joins them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+
+from rightfit.estimate.software import rate_columns
+from rightfit.physics import step
+from rightfit.physics.columns import Array, DeviceColumns, LinkColumns, ModelColumns, SetupColumns
+from rightfit.physics.compute import ComputeTimes, compute_times
+from rightfit.physics.flops import step_model_flops
+from rightfit.physics.step import CommunicationTimes, communication_times, step_times
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StepColumns:
+    """Seconds of one optimizer step and the terms that add up to it; `model_flops` of the step for the whole job; `bottleneck` codes."""
+
+    terms: Mapping[str, Array]
+    step_s: Array
+    model_flops: Array
+    bottleneck: Array
+
+    def tokens_per_s_per_gpu(self, setup: SetupColumns) -> Array:
+        """Tokens that one GPU gets through in a second."""
+        return setup.tokens_per_step / (self.step_s * setup.num_gpus)
+
+    def mfu(self, setup: SetupColumns, device: DeviceColumns) -> Array:
+        """Model FLOPs over the peak of all GPUs in the setup's arithmetic."""
+        peak = device.peak_flops(setup.compute_dtype) * setup.num_gpus
+        return self.model_flops / (self.step_s * np.maximum(peak, 1.0))
+
+
+def compute_columns(model: ModelColumns, setup: SetupColumns, device: DeviceColumns) -> ComputeTimes:
+    """Seconds of one micro-batch on one GPU."""
+    return compute_times(model, setup, device, rate_columns(setup, device))
+
+
+def communication_columns(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, links: LinkColumns) -> CommunicationTimes:
+    """Seconds of communication before overlap."""
+    return communication_times(model, setup, links, rate_columns(setup, device))
+
+
+def compose(
+    model: ModelColumns, setup: SetupColumns, device: DeviceColumns, *, compute: ComputeTimes, communication: CommunicationTimes
+) -> StepColumns:
+    """The step from its parts."""
+    rates = rate_columns(setup, device)
+    times = step_times(model, setup, device, rates, compute=compute, communication=communication)
+    return StepColumns(
+        terms={name: getattr(times, name) for name in step.TERMS},
+        step_s=times.step_s,
+        model_flops=step_model_flops(model, setup),
+        bottleneck=step.bottleneck(times, setup),
+    )
+
+
+def step_columns(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, links: LinkColumns) -> StepColumns:
+    """Step time of N jobs with its terms."""
+    compute = compute_columns(model, setup, device)
+    communication = communication_columns(model, setup, device, links)
+    return compose(model, setup, device, compute=compute, communication=communication)

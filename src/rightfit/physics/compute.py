@@ -1,0 +1,166 @@
+"""Seconds that one GPU computes for one micro-batch: operators summed by family, forward and backward, recomputation, launches.
+
+Everything here depends only on model, device, arithmetic, tensor / context / expert degrees, micro-batch, sequence and method: a search
+evaluates it once for each distinct combination.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from rightfit.physics import memory_bound
+from rightfit.physics.attention import attention_s
+from rightfit.physics.columns import Array, Columns, DeviceColumns, Dtype, Method, ModelColumns, Recompute, SetupColumns, column
+from rightfit.physics.flops import Matmul, head_matmul, layer_matmuls, trains_weights
+from rightfit.physics.gemm import dtype_bytes, effective_dtype, gemm_s, multiprocessors, sustained_flops
+from rightfit.physics.rates import RateColumns
+
+_EXPERT_TILE = 64.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ComputeTimes(Columns):
+    """Seconds of one micro-batch in all layers of the model on one rank (divide by the pipeline stages), shape (N,).
+
+    `head_s` is forward and backward of vocabulary product and loss; `host_forward_s`, `host_backward_s` what the CPU needs to launch the layers;
+    `forward_s`, `backward_s` what the GPU is busy in layers, backward with recomputation.
+    """
+
+    gemm_s: Array = column(0)
+    attention_s: Array = column(0)
+    memory_bound_s: Array = column(0)
+    recompute_s: Array = column(0)
+    dequantise_s: Array = column(0)
+    adapter_s: Array = column(0)
+    head_s: Array = column(0)
+    forward_s: Array = column(0)
+    backward_s: Array = column(0)
+    host_forward_s: Array = column(0)
+    host_backward_s: Array = column(0)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Products:
+    """Seconds of the weight products: layers forward, input gradients, weight gradients; head forward and both gradients."""
+
+    forward: Array
+    input_gradient: Array
+    weight_gradient: Array
+    head_forward: Array
+    head_backward: Array
+
+
+def local_tokens(setup: SetupColumns) -> Array:
+    """Tokens of one micro-batch on one rank, shape (N,)."""
+    return setup.micro_batch * setup.seq_len * setup.token_fraction / setup.context
+
+
+def _shape(item: Matmul, setup: SetupColumns, tokens: Array, rates: RateColumns) -> tuple[Array, Array, Array, Array]:
+    """(m, n, k, weight matrices) of a product on one rank; m counts the padded rows of every local expert."""
+    n = item.n / setup.tensor if item.split == "n" else item.n
+    k = item.k / setup.tensor if item.split == "k" else item.k
+    experts = np.asarray(item.experts, dtype=np.float64)
+    if not experts.any():
+        return tokens * item.tokens_factor, n, k, np.ones(1)
+    local = np.maximum(experts / setup.expert, 1.0)
+    each = tokens * item.tokens_factor / local * rates.expert_imbalance
+    padded = np.ceil(each / _EXPERT_TILE) * _EXPERT_TILE * local
+    return np.where(experts > 0, padded, tokens * item.tokens_factor), n, k, np.where(experts > 0, local, 1.0)
+
+
+def _products(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, rates: RateColumns) -> _Products:
+    tokens = local_tokens(setup)
+    rate = sustained_flops(setup, device, rates)
+    half = setup.replace(compute_dtype=np.minimum(setup.compute_dtype, Dtype.BF16))
+    head_rate = sustained_flops(half, device, rates)
+    items = [*layer_matmuls(model), head_matmul(model)]
+    common = {
+        "bandwidth": memory_bound.achieved_bandwidth(device, rates),
+        "num_sms": multiprocessors(device),
+        "ramp_k": rates.ramp_k,
+        "element_bytes": dtype_bytes(effective_dtype(device, setup.compute_dtype)),
+    }
+    layers = [np.zeros(1), np.zeros(1), np.zeros(1)]
+    head = [np.zeros(1), np.zeros(1)]
+    for item in items:
+        m, n, k, matrices = _shape(item, setup, tokens, rates)
+        is_head = item.name == "head"
+        flops = head_rate if is_head else rate * (rates.expert_gemm if np.any(item.experts) else 1.0)
+        flops = flops * np.where((setup.quantized > 0) & (not is_head), rates.quantised_gemm, 1.0)
+        forward = item.count * gemm_s(m, n, k, flops=flops, **common)
+        inputs = item.count * gemm_s(m, k, n, flops=flops, **common)
+        weights = item.count * gemm_s(k * matrices, n, m / matrices, flops=flops, **common)
+        if is_head:
+            head = [forward, inputs + weights * np.where(setup.adapter_params > 0, 0.0, 1.0)]
+        else:
+            layers = [layers[0] + forward, layers[1] + inputs, layers[2] + weights]
+    return _Products(*layers, *head)
+
+
+def _adapters(setup: SetupColumns, device: DeviceColumns, rates: RateColumns, tokens: Array) -> tuple[Array, Array]:
+    """Forward and backward seconds of low-rank adapters: thin products that move their inputs and outputs through memory."""
+    widths = setup.adapter_params / np.maximum(setup.adapter_rank, 1.0) / setup.tensor
+    passes = 2.5 + 2.0 * (setup.adapter_dropout > 0) + 2.0 * (setup.method == Method.DORA)
+    moved = tokens * widths * passes * setup.activation_bytes / memory_bound.achieved_bandwidth(device, rates)
+    low_rank = setup.adapter_rank > 0
+    return np.where(low_rank, moved, 0.0), np.where(low_rank, 2.0 * moved, 0.0)
+
+
+def _fp8_casts(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, rates: RateColumns, tokens: Array) -> Array:
+    """Seconds of quantising the inputs of fp8 products in a forward pass, all layers."""
+    width = model.num_layers * (3.0 * model.hidden_size + model.intermediate_size / setup.tensor)
+    moved = tokens * width * rates.fp8_overhead_passes * 2.0
+    is_fp8 = effective_dtype(device, setup.compute_dtype) == Dtype.FP8
+    return np.where(is_fp8, moved / memory_bound.achieved_bandwidth(device, rates), 0.0)
+
+
+def _vision_s(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, rates: RateColumns) -> Array:
+    """Forward seconds of the vision tower for one image a sample."""
+    flops = 2.0 * model.params_vision * model.image_tokens * setup.micro_batch
+    return flops / np.maximum(0.7 * sustained_flops(setup, device, rates) * setup.tensor, 1.0)
+
+
+def host_s(model: ModelColumns, setup: SetupColumns, rates: RateColumns) -> tuple[Array, Array]:
+    """CPU seconds to launch the forward and the backward kernels of all layers once, shape (N,)."""
+    modules = setup.adapter_modules * rates.adapter_cpu_s
+    experts = model.num_moe_layers * model.num_experts / setup.expert * rates.expert_cpu_s
+    gathers = np.where(setup.shard_stage >= 3, model.num_layers * rates.fsdp_layer_cpu_s, 0.0)
+    forward = model.num_layers * rates.layer_forward_cpu_s + modules + experts + gathers
+    backward = model.num_layers * rates.layer_backward_cpu_s + modules + experts + gathers
+    return forward, backward
+
+
+def compute_times(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, rates: RateColumns) -> ComputeTimes:
+    """Seconds of one micro-batch by family of operators, shape (N,)."""
+    tokens = local_tokens(setup)
+    products = _products(model, setup, device, rates)
+    attention = attention_s(model, setup, device, rates)
+    vision = _vision_s(model, setup, device, rates)
+    casts = memory_bound.weight_cast_s(model, setup, device, rates)
+    moved = memory_bound.layers_forward_s(model, setup, device, rates, tokens=tokens)
+    moved_forward = moved + casts + _fp8_casts(model, setup, device, rates, tokens)
+    moved_backward = moved * rates.backward_passes + casts * trains_weights(setup) + _fp8_casts(model, setup, device, rates, tokens)
+    expand = memory_bound.dequantise_s(model, setup, device, rates)
+    adapter_forward, adapter_backward = _adapters(setup, device, rates, tokens)
+    gemm_forward = products.forward + vision
+    gemm_backward = products.input_gradient + vision + trains_weights(setup) * products.weight_gradient
+    forward = gemm_forward + attention.forward_s + moved_forward + expand + adapter_forward
+    again_full = forward
+    again_selective = attention.forward_s + rates.selective_share * (gemm_forward + moved_forward)
+    again = np.where(setup.recompute == Recompute.FULL, again_full, np.where(setup.recompute == Recompute.SELECTIVE, again_selective, 0.0))
+    host_forward, host_backward = host_s(model, setup, rates)
+    return ComputeTimes(
+        gemm_s=gemm_forward + gemm_backward,
+        attention_s=attention.forward_s + attention.backward_s,
+        memory_bound_s=moved_forward + moved_backward,
+        recompute_s=again,
+        dequantise_s=2.0 * expand,
+        adapter_s=adapter_forward + adapter_backward,
+        head_s=products.head_forward + products.head_backward + memory_bound.loss_s(model, setup, device, rates, tokens=tokens),
+        forward_s=forward,
+        backward_s=gemm_backward + attention.backward_s + moved_backward + expand + adapter_backward + again,
+        host_forward_s=host_forward,
+        host_backward_s=host_backward + np.where(setup.recompute == Recompute.FULL, host_forward, 0.0),
+    )

@@ -1,0 +1,169 @@
+"""Floating-point operations of a transformer, operator by operator.
+
+A multiply-add counts as two. Model FLOPs follow the PaLM convention (Chowdhery et al. 2022, appendix B): products with weights and the
+attention products, no recomputation, no embedding look-up, no softmax. Attention counts the pairs that a causal or windowed
+kernel must compute when `exact` and the full square when not (PaLM and Megatron-LM count the full square).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+import numpy as np
+
+from rightfit.physics.columns import Array, AttentionKind, Kind, Method, Mlp, ModelColumns, SetupColumns
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Matmul:
+    """One family of weight products: x[tokens, k] @ w[k, n], in `count` layers.
+
+    `split` says which side tensor parallelism cuts: "n" (column), "k" (row) or "" (replicated). `experts` > 0: the tokens are spread over
+    that many weight matrices, `tokens_factor` copies of each token. `tokens` is "decoder", "encoder", "image" or "head".
+    `module` is the name that adapters know it by.
+    """
+
+    name: str
+    k: Array
+    n: Array
+    count: Array
+    split: str = ""
+    tokens_factor: Array | float = 1.0
+    experts: Array | float = 0.0
+    module: bool = True
+
+    @property
+    def flops_per_token(self) -> Array:
+        """Forward FLOPs that one token takes in all layers."""
+        return 2.0 * self.k * self.n * self.count * self.tokens_factor
+
+
+def is_gated(model: ModelColumns) -> Array:
+    """1 where the feed-forward block has a gate."""
+    return np.where((model.mlp == Mlp.SWIGLU) | (model.mlp == Mlp.GEGLU), 1.0, 0.0)
+
+
+def attention_layers(model: ModelColumns) -> tuple[Array, Array, Array]:
+    """Layers with full, sliding-window and no attention (state space), shapes (N,). Unsplit models are all of their `attention_kind`."""
+    stated = model.num_full_attention_layers + model.num_sliding_layers + model.num_linear_layers
+    given = stated > 0
+    sliding = np.where(model.attention_kind == AttentionKind.SLIDING, model.num_layers, 0.0)
+    linear = np.where(model.attention_kind == AttentionKind.SSM, model.num_layers, 0.0)
+    full = np.where(given, model.num_full_attention_layers, model.num_layers - sliding - linear)
+    return full, np.where(given, model.num_sliding_layers, sliding), np.where(given, model.num_linear_layers, linear)
+
+
+def _attention_matmuls(model: ModelColumns) -> Iterator[Matmul]:
+    full, sliding, _ = attention_layers(model)
+    layers = full + sliding
+    latent = model.attention_kind == AttentionKind.MLA
+    plain, mla = layers * ~latent, layers * latent
+    h, heads, head = model.hidden_size, model.num_heads, model.head_dim
+    yield Matmul("qkv", h, (heads + 2 * model.num_kv_heads) * head, plain, "n")
+    yield Matmul("out", heads * head, h, plain, "k")
+    if not latent.any():
+        return
+    query = heads * (model.qk_nope_head_dim + model.qk_rope_head_dim)
+    compressed = model.q_lora_rank > 0
+    yield Matmul("q_down", h, model.q_lora_rank, mla * compressed)
+    yield Matmul("q_up", np.where(compressed, model.q_lora_rank, h), query, mla, "n")
+    yield Matmul("kv_down", h, model.kv_lora_rank + model.qk_rope_head_dim, mla)
+    yield Matmul("kv_up", model.kv_lora_rank, heads * (model.qk_nope_head_dim + model.v_head_dim), mla, "n")
+    yield Matmul("out_latent", heads * model.v_head_dim, h, mla, "k")
+
+
+def _mlp_matmuls(model: ModelColumns) -> Iterator[Matmul]:
+    gate = 1.0 + is_gated(model)
+    dense = model.num_layers - model.num_moe_layers
+    yield Matmul("up", model.hidden_size, gate * model.intermediate_size, dense, "n")
+    yield Matmul("down", model.intermediate_size, model.hidden_size, dense, "k")
+    if not (model.num_moe_layers > 0).any():
+        return
+    moe, width, top = model.num_moe_layers, model.moe_intermediate_size, model.experts_per_token
+    yield Matmul("router", model.hidden_size, model.num_experts, moe, module=False)
+    yield Matmul("expert_up", model.hidden_size, gate * width, moe, "n", top, model.num_experts)
+    yield Matmul("expert_down", width, model.hidden_size, moe, "k", top, model.num_experts)
+    shared = model.num_shared_experts * width
+    yield Matmul("shared_up", model.hidden_size, gate * shared, moe, "n")
+    yield Matmul("shared_down", shared, model.hidden_size, moe, "k")
+
+
+def _other_matmuls(model: ModelColumns) -> Iterator[Matmul]:
+    if (model.num_decoder_layers > 0).any():
+        cross = np.where(model.kind == Kind.ENCODER_DECODER, model.num_decoder_layers, 0.0)
+        width = model.num_heads * model.head_dim
+        yield Matmul("cross_q", model.hidden_size, width, cross, "n")
+        yield Matmul("cross_kv", model.hidden_size, 2 * width, cross, "n")
+        yield Matmul("cross_out", width, model.hidden_size, cross, "k")
+    linear = attention_layers(model)[2]
+    if (linear > 0).any():
+        # Mamba-like mixer of expansion 2: input projection to x and z, output projection back.
+        yield Matmul("mixer_in", model.hidden_size, 4 * model.hidden_size, linear, "n")
+        yield Matmul("mixer_out", 2 * model.hidden_size, model.hidden_size, linear, "k")
+
+
+def layer_matmuls(model: ModelColumns) -> list[Matmul]:
+    """Every weight product inside the layers, fields of shape (N,). Families that no row has are left out."""
+    return [*_attention_matmuls(model), *_mlp_matmuls(model), *_other_matmuls(model)]
+
+
+def head_matmul(model: ModelColumns) -> Matmul:
+    """The product with the vocabulary; nothing where the model has no language-model head."""
+    return Matmul("head", model.hidden_size, model.vocab_size, np.where(model.has_lm_head > 0, 1.0, 0.0), "n", module=False)
+
+
+def attention_pairs(model: ModelColumns, seq_len: Array, *, exact: bool = True) -> tuple[Array, Array]:
+    """Query-key pairs of one sequence in one full and in one sliding layer, shapes (N,).
+
+    Causal: s (s + 1) / 2; encoders s^2; windowed: w s - w (w - 1) / 2. With `exact` False the square s^2 (or s w) is taken.
+    """
+    s = seq_len
+    window = np.minimum(np.where(model.sliding_window > 0, model.sliding_window, s), s)
+    if not exact:
+        return s * s, s * window
+    bidirectional = model.kind == Kind.ENCODER
+    return np.where(bidirectional, s * s, s * (s + 1) / 2), np.where(bidirectional, s * window, window * s - window * (window - 1) / 2)
+
+
+def attention_width(model: ModelColumns) -> Array:
+    """Elements of one query row plus one value row over all heads, shape (N,): the FLOPs of one pair are twice this."""
+    latent = model.attention_kind == AttentionKind.MLA
+    query = np.where(latent, model.qk_nope_head_dim + model.qk_rope_head_dim, model.head_dim)
+    value = np.where(latent, model.v_head_dim, model.head_dim)
+    return model.num_heads * (query + value)
+
+
+def attention_forward_flops(model: ModelColumns, seq_len: Array, *, exact: bool = True) -> Array:
+    """Forward FLOPs of scores and weighted values for one sequence, all layers, shape (N,)."""
+    full, sliding, _ = attention_layers(model)
+    pairs_full, pairs_sliding = attention_pairs(model, seq_len, exact=exact)
+    cross = np.where(model.kind == Kind.ENCODER_DECODER, model.num_decoder_layers * seq_len * seq_len, 0.0)
+    return 2 * attention_width(model) * (full * pairs_full + sliding * pairs_sliding + cross)
+
+
+def forward_flops(model: ModelColumns, seq_len: Array, *, exact: bool = True, head: bool = True) -> Array:
+    """Forward FLOPs of one sequence of `seq_len` tokens, shape (N,).
+
+    For a plain decoder this is 2 P s + 4 L h s^2 (halved by causality when exact) with P the weights that multiply, head included.
+    """
+    weights: Array = sum((item.flops_per_token for item in layer_matmuls(model)), np.zeros(1))
+    if head:
+        weights = weights + head_matmul(model).flops_per_token
+    vision = 2.0 * model.params_vision * model.image_tokens
+    return weights * seq_len + vision + attention_forward_flops(model, seq_len, exact=exact)
+
+
+def trains_weights(setup: SetupColumns) -> Array:
+    """1 where base weights get gradients (full, GaLore), 0 where they are frozen."""
+    return np.where((setup.method == Method.FULL) | (setup.method == Method.GALORE), 1.0, 0.0)
+
+
+def step_model_flops(model: ModelColumns, setup: SetupColumns, *, exact: bool = False) -> Array:
+    """Model FLOPs of one optimizer step of the whole job, shape (N,): forward, and backward twice that (once when weights are frozen).
+
+    This is the numerator of MFU. The full square of attention is counted unless `exact`, as PaLM, Megatron-LM and llm-foundry do.
+    """
+    sequences = setup.data * setup.micro_batch * setup.grad_accum
+    backward = 1.0 + trains_weights(setup)
+    return sequences * (1.0 + backward) * forward_flops(model, setup.seq_len * setup.token_fraction, exact=exact)

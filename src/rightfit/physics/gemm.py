@@ -1,0 +1,77 @@
+"""Time of dense matrix products: a roofline whose compute roof knows tiles, waves, depth, power and software.
+
+A product C[m, n] = A[m, k] B[k, n] is cut into tiles that the multiprocessors take in waves; the last wave is partly idle (Kirk & Hwu; NVIDIA
+"Matrix multiplication background user's guide"), each tile pays a fixed depth for filling and draining its pipeline, and a shallow
+grid is split along k. Known error: 5-10 % on large shapes (the library's kernel choice is not modelled), 20-30 % on grids of a few tiles.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rightfit.physics.columns import Array, DeviceColumns, Dtype, SetupColumns
+from rightfit.physics.rates import RateColumns
+
+# Tile shapes that vendor libraries offer: rows, columns, and the share of the full rate that the tile's data reuse allows.
+TILES = ((128.0, 256.0, 1.0), (128.0, 128.0, 0.94), (64.0, 64.0, 0.72))
+_SPLIT_DEPTH = 512.0
+_DEFAULT_MULTIPROCESSORS = 108.0
+
+
+def dtype_bytes(dtype: Array) -> Array:
+    """Bytes of one operand element, shape as `dtype`: 4 for fp32 and tf32, 1 for fp8, else 2."""
+    return np.where(dtype <= Dtype.TF32, 4.0, np.where(dtype == Dtype.FP8, 1.0, 2.0))
+
+
+def effective_dtype(device: DeviceColumns, dtype: Array) -> Array:
+    """The arithmetic that really runs where the device lacks the one asked for: fp8 -> bf16 -> fp16 -> fp32, tf32 -> fp32."""
+    has = [device.fp32_flops > 0, device.tf32_flops > 0, device.fp16_flops > 0, device.bf16_flops > 0, device.fp8_flops > 0]
+    out = np.where((dtype == Dtype.FP8) & ~has[4], float(Dtype.BF16), dtype)
+    # bf16 without hardware support is emulated through fp32 units.
+    out = np.where((out == Dtype.BF16) & ~has[3], np.where(has[2] & (device.compute_capability == 0), float(Dtype.FP16), float(Dtype.FP32)), out)
+    out = np.where((out == Dtype.FP16) & ~has[2], np.where(has[3], float(Dtype.BF16), float(Dtype.FP32)), out)
+    out = np.where((out == Dtype.TF32) & ~has[1], float(Dtype.FP32), out)
+    return np.where((out == Dtype.FP32) & ~has[0], np.where(has[3], float(Dtype.BF16), float(Dtype.FP16)), out)
+
+
+def sustained_flops(setup: SetupColumns, device: DeviceColumns, rates: RateColumns) -> Array:
+    """Rate [FLOP/s] of an endless product in the setup's arithmetic, shape (N,).
+
+    min(fraction x peak, power / energy per FLOP) x software quality. Energy per FLOP is of 16-bit tensor arithmetic; tf32 takes twice, fp8 half.
+    """
+    dtype = effective_dtype(device, setup.compute_dtype)
+    peak = device.peak_flops(dtype)
+    fraction = np.where(dtype == Dtype.FP32, rates.vector_fraction, rates.gemm_fraction)
+    energy = rates.joules_per_flop * np.where(dtype == Dtype.TF32, 2.0, np.where(dtype == Dtype.FP8, 0.5, 1.0))
+    energy = np.where(dtype == Dtype.FP32, 0.0, energy)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        power_rate = np.where((energy > 0) & (device.tdp_w > 0), device.tdp_w / energy, np.inf)
+    reachable = fraction * peak
+    # A soft minimum: close to its power limit a card already lowers its clock.
+    smooth = (reachable**-4.0 + power_rate**-4.0) ** -0.25
+    return np.asarray(smooth * rates.gemm_quality)
+
+
+def multiprocessors(device: DeviceColumns) -> Array:
+    """Number of parallel tile units, shape (N,)."""
+    return np.where(device.num_sms > 0, device.num_sms, _DEFAULT_MULTIPROCESSORS)
+
+
+def gemm_s(m: Array, n: Array, k: Array, *, flops: Array, bandwidth: Array, num_sms: Array, ramp_k: Array, element_bytes: Array) -> Array:
+    """Seconds of one product, any broadcastable shapes.
+
+    m, n, k: sizes [elements]; flops: sustained rate of an endless product [FLOP/s]; bandwidth: achieved [bytes/s];
+    num_sms: tile units; ramp_k: depth lost per tile [elements]; element_bytes of all three matrices.
+    max(compute, traffic), compute = best tile of waves x tile flops x (k + ramp) / (rate per unit).
+    """
+    best: Array | None = None
+    per_unit = flops / num_sms
+    for rows, columns, reuse in TILES:
+        tiles = np.ceil(m / rows) * np.ceil(n / columns)
+        splits = np.clip(np.floor(num_sms / np.maximum(tiles, 1.0)), 1.0, np.maximum(k / _SPLIT_DEPTH, 1.0))
+        waves = np.ceil(tiles * splits / num_sms)
+        seconds = waves * (2.0 * rows * columns / reuse) * (k / splits + ramp_k) / per_unit
+        best = seconds if best is None else np.minimum(best, seconds)
+    assert best is not None
+    traffic = (m * k + k * n + m * n) * element_bytes / bandwidth
+    return np.where((m > 0) & (n > 0) & (k > 0), np.maximum(best, traffic), 0.0)

@@ -1,0 +1,89 @@
+"""Time of the operators that move bytes instead of multiplying: norms, residuals, rotary embedding, activations, dropout, casts, loss, update.
+
+Each is bytes moved / (fraction x memory bandwidth). A "pass" is one read or one write of the operator's tensor; how many an implementation
+makes (fused, compiled, eager) is a coefficient. The bytes of a pass follow the activation dtype.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rightfit.physics.columns import Array, DeviceColumns, Kind, Method, ModelColumns, Norm, SetupColumns
+from rightfit.physics.flops import attention_layers, is_gated, trains_weights
+from rightfit.physics.rates import RateColumns
+
+
+def achieved_bandwidth(device: DeviceColumns, rates: RateColumns) -> Array:
+    """Streaming bandwidth [bytes/s], shape (N,)."""
+    return np.maximum(device.memory_bandwidth * rates.bandwidth_fraction, 1.0)
+
+
+def token_elements(model: ModelColumns, setup: SetupColumns, rates: RateColumns) -> Array:
+    """Tensor passes [elements] that one token makes through the memory-bound operators of all layers in a forward pass, shape (N,).
+
+    Replicated over the tensor group unless sequence-parallel: norms, residual, dropout; divided by it: rotary embedding, activation function.
+    """
+    full, sliding, linear = attention_layers(model)
+    layers = model.num_layers
+    shared_by = np.where(setup.sequence_parallel > 0, setup.tensor, 1.0)
+    norms = np.where(model.norm == Norm.RMSNORM, rates.norm_passes, np.minimum(rates.norm_passes, 4.0))
+    dropout = 2.0 * 1.25 * (setup.dropout > 0)
+    hidden = layers * model.hidden_size * (2.0 * norms + 2.0 * rates.residual_passes + 2.0 * dropout) / shared_by
+    heads = (model.num_heads + model.num_kv_heads) * model.head_dim
+    rotary = np.where((model.learned_positions > 0) | (model.kind == Kind.ENCODER), 2.0, rates.rope_passes + 2.0)
+    attention = (full + sliding) * heads * (rotary + model.qk_norm * norms) / setup.tensor
+    mixer = linear * 2.0 * model.hidden_size * 8.0 / setup.tensor
+    return hidden + attention + mixer + _feed_forward_elements(model, setup, rates)
+
+
+def _feed_forward_elements(model: ModelColumns, setup: SetupColumns, rates: RateColumns) -> Array:
+    gate = is_gated(model)
+    passes = rates.activation_passes * (0.6 + 0.4 * gate)
+    dense = (model.num_layers - model.num_moe_layers) * model.intermediate_size
+    expert = model.moe_intermediate_size * (model.experts_per_token + model.num_shared_experts)
+    # Routed tokens are gathered, scattered back and weighted: four more passes over each copy.
+    routed = 4.0 * model.hidden_size * model.experts_per_token
+    return (passes * (dense + model.num_moe_layers * expert) + model.num_moe_layers * routed) / setup.tensor
+
+
+def layers_forward_s(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, rates: RateColumns, *, tokens: Array) -> Array:
+    """Forward seconds of the memory-bound operators of all layers for `tokens` tokens per rank, shape (N,)."""
+    return tokens * token_elements(model, setup, rates) * setup.activation_bytes / achieved_bandwidth(device, rates)
+
+
+def weight_cast_s(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, rates: RateColumns) -> Array:
+    """Seconds of casting fp32 weights to the compute dtype under autocast, per forward pass of one micro-batch, all layers of a rank."""
+    body = np.maximum(model.params_total - model.params_embedding, 0.0) / (setup.tensor * np.maximum(setup.expert, 1.0))
+    moved = body * (setup.other_weight_bytes + 2.0)
+    casts = (setup.autocast > 0) & (setup.other_weight_bytes > 2.0) & (setup.compute_dtype > 1)
+    return np.where(casts, moved / achieved_bandwidth(device, rates), 0.0)
+
+
+def dequantise_s(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, rates: RateColumns) -> Array:
+    """Seconds to expand every frozen quantised weight once to 16 bit (read packed, write 2 bytes), all layers of a rank, shape (N,)."""
+    body = np.maximum(model.params_total - model.params_embedding, 0.0) / setup.tensor
+    moved = body * (setup.linear_weight_bytes + 2.0)
+    return np.where(setup.quantized > 0, moved / (achieved_bandwidth(device, rates) * rates.dequantise_fraction), 0.0)
+
+
+def loss_s(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, rates: RateColumns, *, tokens: Array) -> Array:
+    """Forward and backward seconds of the loss over the vocabulary, shape (N,): `loss_bytes` per logit."""
+    logits = tokens * model.vocab_size * (model.has_lm_head > 0) / setup.tensor
+    return logits * rates.loss_bytes / achieved_bandwidth(device, rates)
+
+
+def update_s(setup: SetupColumns, device: DeviceColumns, rates: RateColumns, *, trained_params: Array) -> Array:
+    """Seconds of the optimizer update of `trained_params` parameters on one GPU, shape (N,).
+
+    Reads the gradient, reads and writes state and master weights, writes the weight; gradient clipping reads the gradient once more.
+    """
+    state = 2.0 * setup.optimizer_bytes + 2.0 * setup.master_bytes
+    moved = trained_params * (2.0 * setup.gradient_bytes + state + 2.0 * setup.other_weight_bytes)
+    return moved * rates.update_passes / achieved_bandwidth(device, rates)
+
+
+def trained_params(model: ModelColumns, setup: SetupColumns) -> Array:
+    """Trained parameters of the whole model, shape (N,)."""
+    full = trains_weights(setup) > 0
+    stated = np.where(setup.trainable_params > 0, setup.trainable_params, np.where(full, model.params_total, setup.adapter_params))
+    return np.where((setup.method == Method.FREEZE) & (setup.trainable_params <= 0), 0.1 * model.params_total, stated)

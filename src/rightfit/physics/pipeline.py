@@ -1,0 +1,31 @@
+"""Pipeline parallelism: idle time at the start and end of a step, and the imbalance of stages.
+
+1F1B and GPipe idle (p - 1) micro-batch times; interleaving v chunks per stage divides that by v (Narayanan et al. 2021). A pipeline runs at
+the pace of its slowest stage: the last one also holds the vocabulary head.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rightfit.physics.columns import Array
+
+
+def bubble_fraction(*, stages: Array, micro_batches: Array, chunks: Array) -> Array:
+    """Idle time over ideal time, shape (N,): (p - 1) / (m v)."""
+    return (stages - 1.0) / (np.maximum(micro_batches, 1.0) * np.maximum(chunks, 1.0))
+
+
+def step_parts(*, body_s: Array, head_s: Array, stages: Array, micro_batches: Array, chunks: Array, layers: Array) -> tuple[Array, Array]:
+    """Busy and idle seconds of a step, shape (N,).
+
+    body_s, head_s: seconds of one micro-batch in all layers and in the head [s]. The slowest stage holds ceil(layers / stages) layers, or an even
+    share and the head. Busy is what one GPU works on average; idle the bubble plus waiting for the slowest stage.
+    """
+    per_layer = body_s / np.maximum(layers, 1.0)
+    even = np.ceil(layers / stages) * per_layer
+    mean = (body_s + head_s) / stages
+    slowest = np.where(stages > 1, np.maximum(even, body_s / stages + head_s), mean)
+    total = micro_batches * slowest + (stages - 1.0) * mean / np.maximum(chunks, 1.0)
+    busy = micro_batches * mean
+    return busy, total - busy

@@ -1,0 +1,293 @@
+"""One optimizer step: computation, communication, pipeline, update, composed by what can overlap with what.
+
+`compute_times` (physics.compute) depends on the device and the shape of the work, `communication_times` on the links and the layout; `step_times`
+puts them together, so that a search evaluates each part on its own distinct keys.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from enum import IntEnum
+
+import numpy as np
+
+from rightfit.physics import memory_bound, pipeline
+from rightfit.physics.collectives import (
+    all_reduce_s,
+    all_to_all_s,
+    context_group,
+    data_group,
+    expert_group,
+    gather_s,
+    pipeline_group,
+    send_s,
+    tensor_group,
+)
+from rightfit.physics.columns import (
+    Array,
+    Columns,
+    DeviceColumns,
+    Dtype,
+    LinkColumns,
+    ModelColumns,
+    Recompute,
+    SetupColumns,
+    column,
+)
+from rightfit.physics.compute import ComputeTimes, local_tokens
+from rightfit.physics.flops import attention_layers, is_gated, trains_weights
+from rightfit.physics.rates import RateColumns
+
+# CPU Adam updates about this many parameters a second on one host (ZeRO-Offload, Ren et al. 2021, table 4: 1 B in 0.3-1.0 s).
+_HOST_PARAMS_PER_S = 1.5e9
+_SMOOTH = 8.0
+
+
+class Bottleneck(IntEnum):
+    """The family that takes most of a step."""
+
+    COMPUTE = 0
+    MEMORY_BANDWIDTH = 1
+    LAUNCH = 2
+    INTRA_NODE = 3
+    INTER_NODE = 4
+    PIPELINE = 5
+    OFFLOAD = 6
+    LOADING = 7
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CommunicationTimes(Columns):
+    """Seconds of communication, shape (N,). Per micro-batch for all layers: tensor, expert, context, gathers. Per step: data, send per hop."""
+
+    tensor_s: Array = column(0)
+    expert_s: Array = column(0)
+    context_s: Array = column(0)
+    gather_forward_s: Array = column(0)
+    gather_backward_s: Array = column(0)
+    reduce_micro_s: Array = column(0)
+    data_s: Array = column(0)
+    send_s: Array = column(0)
+    offload_s: Array = column(0)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StepTimes(Columns):
+    """Seconds of one optimizer step and what it is made of, shape (N,): the terms add up to `step_s`."""
+
+    gemm_s: Array = column(0)
+    attention_s: Array = column(0)
+    memory_bound_s: Array = column(0)
+    recompute_s: Array = column(0)
+    dequantise_s: Array = column(0)
+    adapter_s: Array = column(0)
+    head_s: Array = column(0)
+    launch_s: Array = column(0)
+    tensor_s: Array = column(0)
+    expert_s: Array = column(0)
+    context_s: Array = column(0)
+    shard_s: Array = column(0)
+    data_s: Array = column(0)
+    pipeline_s: Array = column(0)
+    update_s: Array = column(0)
+    offload_s: Array = column(0)
+    overhead_s: Array = column(0)
+    step_s: Array = column(0)
+
+
+TERMS = tuple(field.name for field in dataclasses.fields(StepTimes) if field.name != "step_s")
+
+
+def expert_params(model: ModelColumns) -> Array:
+    """Parameters in routed experts, whole model, shape (N,)."""
+    return model.num_moe_layers * model.num_experts * (2.0 + is_gated(model)) * model.hidden_size * model.moe_intermediate_size
+
+
+def rank_params(model: ModelColumns, setup: SetupColumns) -> Array:
+    """Parameters of one model-parallel rank (before sharding over data), shape (N,)."""
+    routed = expert_params(model)
+    split = setup.tensor * setup.pipeline
+    return np.maximum(model.params_total - routed, 0.0) / split + routed / (split * setup.expert)
+
+
+def _recomputed(setup: SetupColumns) -> Array:
+    return np.where(setup.recompute == Recompute.FULL, 1.0, 0.0)
+
+
+def _tensor_s(model: ModelColumns, setup: SetupColumns, links: LinkColumns, rates: RateColumns) -> Array:
+    buffer = local_tokens(setup) * model.hidden_size * setup.activation_bytes
+    one = all_reduce_s(buffer, tensor_group(setup), links, rates)
+    backward = 1.0  # input gradients are reduced even when weights are frozen
+    return model.num_layers * 2.0 * one * (1.0 + backward + _recomputed(setup)) + 2.0 * one
+
+
+def _expert_s(model: ModelColumns, setup: SetupColumns, links: LinkColumns, rates: RateColumns) -> Array:
+    copies = local_tokens(setup) * model.experts_per_token * rates.expert_imbalance / np.where(setup.sequence_parallel > 0, setup.tensor, 1.0)
+    one = all_to_all_s(copies * model.hidden_size * setup.activation_bytes, expert_group(setup), links, rates)
+    return model.num_moe_layers * 2.0 * one * (2.0 + _recomputed(setup))
+
+
+def _context_s(model: ModelColumns, setup: SetupColumns, links: LinkColumns, rates: RateColumns) -> Array:
+    full, sliding, _ = attention_layers(model)
+    keys = local_tokens(setup) * 2.0 * model.num_kv_heads * model.head_dim / setup.tensor * setup.activation_bytes
+    one = send_s(keys, context_group(setup), links, rates) * (setup.context - 1.0)
+    return (full + sliding) * one * (3.0 + _recomputed(setup))
+
+
+def _gather_bytes(setup: SetupColumns) -> Array:
+    """Bytes per parameter that ZeRO-3 / FSDP gathers: the compute dtype, or the packed weight of frozen quantised layers."""
+    half = np.where(setup.compute_dtype >= Dtype.FP16, 2.0, 4.0)
+    return np.where(setup.quantized > 0, setup.linear_weight_bytes, np.minimum(half, np.maximum(setup.other_weight_bytes, 2.0)))
+
+
+def _shard(model: ModelColumns, setup: SetupColumns, links: LinkColumns, rates: RateColumns) -> tuple[Array, Array, Array]:
+    """Per micro-batch: gathering weights forward, backward, and reducing gradients (stages 2 and 3)."""
+    held = rank_params(model, setup)
+    degree = np.clip(setup.shard_degree, 1.0, setup.data * setup.context)
+    ranks = data_group(setup, size=degree)
+    gather = gather_s(held * _gather_bytes(setup), ranks, links, rates)
+    share = np.minimum(memory_bound.trained_params(model, setup) / np.maximum(model.params_total, 1.0), 1.0)
+    reduce = gather_s(held * share * np.minimum(setup.gradient_bytes, 4.0), ranks, links, rates)
+    third = setup.shard_stage >= 3
+    return np.where(third, gather, 0.0), np.where(third, gather, 0.0), np.where(setup.shard_stage >= 2, reduce, 0.0)
+
+
+def _data_s(model: ModelColumns, setup: SetupColumns, links: LinkColumns, rates: RateColumns) -> Array:
+    """Per step: reducing gradients (and regathering weights for stages 1 and 2) over the data-parallel ranks."""
+    held = rank_params(model, setup)
+    share = np.minimum(memory_bound.trained_params(model, setup) / np.maximum(model.params_total, 1.0), 1.0)
+    gradients = held * share * np.minimum(setup.gradient_bytes, 4.0)
+    ranks = data_group(setup)
+    reduced = all_reduce_s(gradients, ranks, links, rates)
+    sharded = gather_s(gradients, ranks, links, rates) * (setup.shard_stage < 2) + gather_s(held * share * 2.0, ranks, links, rates)
+    outer = np.where((setup.shard_stage >= 3) & (setup.shard_degree < setup.data), reduced / np.maximum(setup.shard_degree, 1.0), 0.0)
+    return np.where(setup.shard_stage <= 0, reduced, np.where(setup.shard_stage < 3, sharded, outer))
+
+
+def _offload_s(model: ModelColumns, setup: SetupColumns, links: LinkColumns, rates: RateColumns) -> Array:
+    """Per step: state, weights and activations that cross the host link."""
+    share = np.where(setup.shard_stage > 0, np.maximum(setup.shard_degree, 1.0), 1.0)
+    trained = memory_bound.trained_params(model, setup) / (setup.tensor * setup.pipeline * share)
+    link = np.maximum(links.host_bandwidth * rates.pcie_fraction, 1.0)
+    ranks_per_node = np.minimum(setup.gpus_per_node, setup.num_gpus)
+    update = trained * (setup.gradient_bytes + 2.0) / link + trained * ranks_per_node / _HOST_PARAMS_PER_S
+    weights = setup.grad_accum * 2.0 * 2.0 * rank_params(model, setup) / share / link
+    kept = local_tokens(setup) * model.hidden_size * model.num_layers / setup.pipeline * setup.activation_bytes
+    activations = setup.grad_accum * 2.0 * kept / link
+    return setup.offload_optimizer * update + setup.offload_params * weights + setup.offload_activations * activations
+
+
+def communication_times(model: ModelColumns, setup: SetupColumns, links: LinkColumns, rates: RateColumns) -> CommunicationTimes:
+    """Seconds of every kind of communication if nothing hid it, shape (N,)."""
+    forward, backward, reduce = _shard(model, setup, links, rates)
+    boundary = local_tokens(setup) * model.hidden_size * setup.activation_bytes / np.where(setup.sequence_parallel > 0, setup.tensor, 1.0)
+    return CommunicationTimes(
+        tensor_s=_tensor_s(model, setup, links, rates),
+        expert_s=_expert_s(model, setup, links, rates),
+        context_s=_context_s(model, setup, links, rates),
+        gather_forward_s=forward,
+        gather_backward_s=backward,
+        reduce_micro_s=reduce,
+        data_s=_data_s(model, setup, links, rates),
+        send_s=send_s(boundary, pipeline_group(setup), links, rates),
+        offload_s=_offload_s(model, setup, links, rates),
+    )
+
+
+def smooth_max(first: Array, second: Array) -> Array:
+    """The larger of two times, a little more where they are close: queues never hide each other perfectly."""
+    high = np.maximum(first, second)
+    low = np.minimum(first, second)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(high > 0, low / high, 0.0)
+    return high * (1.0 + ratio**_SMOOTH) ** (1.0 / _SMOOTH)
+
+
+def _exposed(wanted: Array, cover: Array) -> Array:
+    return np.maximum(wanted - cover, 0.0)
+
+
+def step_times(
+    model: ModelColumns,
+    setup: SetupColumns,
+    device: DeviceColumns,
+    rates: RateColumns,
+    *,
+    compute: ComputeTimes,
+    communication: CommunicationTimes,
+) -> StepTimes:
+    """Seconds of one optimizer step, shape (N,), composed from one micro-batch's compute and communication."""
+    gpu = compute.forward_s + compute.backward_s
+    busy_forward = smooth_max(compute.forward_s, compute.host_forward_s)
+    busy_backward = smooth_max(compute.backward_s, compute.host_backward_s)
+    launch = busy_forward + busy_backward - gpu
+    stages = setup.pipeline
+    shard_micro = _exposed(communication.gather_forward_s * stages, rates.overlap * busy_forward) + _exposed(
+        (communication.gather_backward_s + communication.reduce_micro_s) * stages, rates.overlap * busy_backward
+    )
+    tensor = communication.tensor_s * (1.0 - rates.tensor_overlap)
+    expert = communication.expert_s * (1.0 - rates.expert_overlap)
+    context = _exposed(communication.context_s, rates.context_overlap * compute.attention_s)
+    body = busy_forward + busy_backward + shard_micro + tensor + expert + context
+    busy, idle = pipeline.step_parts(
+        body_s=body,
+        head_s=compute.head_s,
+        stages=stages,
+        micro_batches=setup.grad_accum,
+        chunks=setup.virtual_pipeline,
+        layers=model.num_layers,
+    )
+    sends = np.where(stages > 1, 2.0 * communication.send_s * setup.virtual_pipeline * (setup.grad_accum * (1 - rates.pipeline_overlap) + stages - 1), 0.0)
+    backward_cover = rates.overlap * (busy_backward + shard_micro) / stages
+    data = _exposed(communication.data_s, backward_cover)
+    share = np.where(setup.shard_stage > 0, np.maximum(setup.shard_degree, 1.0), 1.0)
+    trained = memory_bound.trained_params(model, setup) / np.maximum(model.params_total, 1.0) * rank_params(model, setup) / share
+    update = np.where(setup.offload_optimizer > 0, 0.0, memory_bound.update_s(setup, device, rates, trained_params=trained))
+    overhead = setup.grad_accum * rates.step_cpu_s + rates.update_cpu_s
+    per = setup.grad_accum / stages
+    terms = {
+        "gemm_s": compute.gemm_s * per,
+        "attention_s": compute.attention_s * per,
+        "memory_bound_s": compute.memory_bound_s * per,
+        "recompute_s": compute.recompute_s * per,
+        "dequantise_s": compute.dequantise_s * per,
+        "adapter_s": compute.adapter_s * per,
+        "head_s": compute.head_s * per,
+        "launch_s": launch * per,
+        "tensor_s": tensor * per,
+        "expert_s": expert * per,
+        "context_s": context * per,
+        "shard_s": shard_micro * per,
+        "data_s": data,
+        "pipeline_s": idle + sends,
+        "update_s": update,
+        "offload_s": communication.offload_s,
+        "overhead_s": overhead,
+    }
+    nodes = np.maximum(setup.num_gpus / setup.gpus_per_node, 1.0)
+    slower = 1.0 + rates.straggler * np.log2(nodes)
+    scaled = {name: value * slower for name, value in terms.items()}
+    return StepTimes(**scaled, step_s=np.asarray(sum(scaled.values())))
+
+
+def bottleneck(times: StepTimes, setup: SetupColumns) -> Array:
+    """`Bottleneck` code of each row: the family of terms that takes most time."""
+    crosses = setup.num_gpus > setup.gpus_per_node
+    network = times.shard_s + times.data_s + times.expert_s
+    local = times.tensor_s + times.context_s
+    families = [
+        times.gemm_s + times.attention_s + times.recompute_s + times.head_s,
+        times.memory_bound_s + times.dequantise_s + times.adapter_s + times.update_s,
+        times.launch_s + times.overhead_s,
+        local + np.where(crosses, 0.0, network),
+        np.where(crosses, network, 0.0),
+        times.pipeline_s,
+        times.offload_s,
+    ]
+    shape = np.broadcast_shapes(*(family.shape for family in families))
+    return np.argmax(np.stack([np.broadcast_to(family, shape) for family in families]), axis=0).astype(np.float64)
+
+
+def trains(setup: SetupColumns) -> Array:
+    """Whether base weights are trained; kept for callers of this module."""
+    return trains_weights(setup)
