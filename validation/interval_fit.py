@@ -19,12 +19,24 @@ from rightfit.estimate.regimes import RegimeColumns
 Array = NDArray[np.float64]
 
 #: Features whose factor may only widen: not knowing something never makes a figure more certain.
-WIDEN_ONLY = ("rare_method", "framework_unknown", "counter_unknown", "shape_typical", "device_uncalibrated", "assumptions", "not_decoder", "moe")
+WIDEN_ONLY = (
+    "rare_method",
+    "framework_unknown",
+    "counter_unknown",
+    "shape_typical",
+    "device_uncalibrated",
+    "assumptions",
+    "not_decoder",
+    "moe",
+)
 #: Features that have no rows to be fitted on; the factor is a decision, written into the data file as such.
-DECIDED = {"shape_typical": 0.7, "device_uncalibrated": 0.6}
+DECIDED = {
+    "memory": {"shape_typical": 0.7, "device_unknown": 0.2, "device_uncalibrated": 0.2},
+    "time": {"shape_typical": 0.5, "device_unknown": 1.5, "device_uncalibrated": 0.6},
+}
 RIDGE = 0.02
 GROUP_PRIOR_SOURCES = 4.0
-FEATURES = tuple(field.name for field in dataclasses.fields(RegimeColumns))
+FEATURES = tuple(field.name for field in dataclasses.fields(RegimeColumns) if field.name != "architecture")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +50,7 @@ class Residuals:
 
     def take(self, index: NDArray[np.intp]) -> Residuals:
         """Rows `index`."""
-        full = {name: np.broadcast_to(getattr(self.regime, name), self.log_error.shape)[index] for name in FEATURES}
+        full = {name: np.broadcast_to(getattr(self.regime, name), self.log_error.shape)[index] for name in (*FEATURES, "architecture")}
         return Residuals(self.family, self.log_error[index], RegimeColumns.of(**full), self.source[index])
 
     def features(self) -> Array:
@@ -59,9 +71,10 @@ class Residuals:
 
 def fit_scale(data: Residuals) -> dict[str, float]:
     """Log-scale factors by feature: the penalised maximum of a Laplace likelihood."""
+    decided = DECIDED[data.family]
     x, w, size = data.features(), data.weights(), np.abs(data.log_error)
-    fitted = [i for i, name in enumerate(FEATURES) if name not in DECIDED and np.ptp(x[:, i]) > 0]
-    offset = x @ np.array([DECIDED.get(name, 0.0) for name in FEATURES])
+    fitted = [i for i, name in enumerate(FEATURES) if name not in decided and np.ptp(x[:, i]) > 0]
+    offset = x @ np.array([decided.get(name, 0.0) for name in FEATURES])
     design = x[:, fitted]
 
     def loss(beta: Array) -> tuple[float, Array]:
@@ -75,7 +88,7 @@ def fit_scale(data: Residuals) -> dict[str, float]:
     bounds = [(-6.0, 1.0), *(((0.0 if FEATURES[i] in WIDEN_ONLY else -1.5), 1.5) for i in fitted)]
     start = np.concatenate([[np.log(np.average(size, weights=w) + 1e-3)], np.zeros(len(fitted))])
     result = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 500})
-    scale = {"base": float(result.x[0]), **DECIDED}
+    scale = {"base": float(result.x[0]), **decided}
     scale.update({FEATURES[i]: float(value) for i, value in zip(fitted, result.x[1:], strict=True)})
     return {name: round(value, 4) for name, value in scale.items()}
 

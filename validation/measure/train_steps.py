@@ -26,14 +26,20 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-MEMORY_COLUMNS = (
-    "id,metric,measured,source,source_where,date,usable,why_not,flags,trust,model,kind,moe,n_layers,hidden,heads,kv_heads,head_dim,ffn,vocab,tied,"
-    "max_pos,mlp,params,active,n_experts,topk,moe_ffn,n_shared,method,lora_rank,lora_targets,framework,weights_dtype,compute_dtype,precision,"
-    "optimizer,gpu,gpu_mem_gib,n_gpus,strategy,dp,tp,pp,cp,ep,sp,vp,zero,shard_degree,offload,micro_batch,grad_accum,global_batch,seq_len,"
-    "recompute,attention,extra_flags,is_oom,mem_kind"
-).split(",")
+MEMORY_COLUMNS = tuple(
+    """id metric measured source source_where date usable why_not flags trust model kind moe n_layers hidden heads kv_heads head_dim ffn vocab tied
+    max_pos mlp params active n_experts topk moe_ffn n_shared method lora_rank lora_targets framework weights_dtype compute_dtype precision
+    optimizer gpu gpu_mem_gib n_gpus strategy dp tp pp cp ep sp vp zero shard_degree offload micro_batch grad_accum global_batch seq_len
+    recompute attention extra_flags is_oom mem_kind""".split()
+)
 THROUGHPUT_COLUMNS = MEMORY_COLUMNS[:-2]
-DEFAULT_MODELS = ("Qwen/Qwen2.5-0.5B", "meta-llama/Llama-3.2-1B", "Qwen/Qwen2.5-1.5B", "meta-llama/Llama-3.2-3B", "meta-llama/Meta-Llama-3-8B")
+DEFAULT_MODELS = (
+    "Qwen/Qwen2.5-0.5B",
+    "meta-llama/Llama-3.2-1B",
+    "Qwen/Qwen2.5-1.5B",
+    "meta-llama/Llama-3.2-3B",
+    "meta-llama/Meta-Llama-3-8B",
+)
 METHODS = ("full", "lora", "qlora")
 GIB = 2.0**30
 LORA_TARGETS = ("q", "k", "v", "o")
@@ -88,7 +94,9 @@ def method_list(text: str) -> list[str]:
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     result = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    result.add_argument("--models", type=lambda text: text.split(","), default=list(DEFAULT_MODELS), help="hub ids known to rightfit, comma separated")
+    result.add_argument(
+        "--models", type=lambda text: text.split(","), default=list(DEFAULT_MODELS), help="hub ids known to rightfit, comma separated"
+    )
     result.add_argument("--methods", type=method_list, default=list(METHODS))
     result.add_argument("--micro-batches", type=positive_list, default=[1, 4])
     result.add_argument("--seq-lens", type=positive_list, default=[512, 2048, 8192])
@@ -105,7 +113,9 @@ def parser() -> argparse.ArgumentParser:
 def cases(options: argparse.Namespace) -> list[Case]:
     """All combinations asked for."""
     recompute = {"both": (False, True), "none": (False,), "full": (True,)}[options.recompute]
-    return [Case(*values) for values in itertools.product(options.models, options.methods, options.micro_batches, options.seq_lens, recompute)]
+    return [
+        Case(*values) for values in itertools.product(options.models, options.methods, options.micro_batches, options.seq_lens, recompute)
+    ]
 
 
 def why_impossible(case: Case) -> str:
@@ -252,16 +262,24 @@ def row_of(case: Case, options: argparse.Namespace, *, gpu: str, memory_gib: flo
     adapter = case.method != "full"
     today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
     row = dict.fromkeys(MEMORY_COLUMNS, "")
-    row.update({name: "1" for name in ("n_gpus", "dp", "tp", "pp", "cp", "ep", "sp", "vp", "shard_degree", "grad_accum", "usable")})
+    row.update(dict.fromkeys(("n_gpus", "dp", "tp", "pp", "cp", "ep", "sp", "vp", "shard_degree", "grad_accum", "usable"), "1"))
     row.update(zero="0", moe="0", is_oom="0", trust="A", strategy="single", date=today, source=options.source or f"own-{gpu}-{today}")
     row.update(source_where=f"validation/measure/train_steps.py; {versions}", model=case.model, kind=arch.kind, n_layers=arch.num_layers)
-    row.update(hidden=arch.hidden_size, heads=arch.num_heads, kv_heads=arch.num_kv_heads, head_dim=arch.head_dim, ffn=arch.intermediate_size)
-    row.update(vocab=arch.vocab_size, tied=int(arch.tied_embeddings), max_pos=arch.max_position, mlp=arch.mlp_kind, params=arch.params_total)
+    row.update(
+        hidden=arch.hidden_size, heads=arch.num_heads, kv_heads=arch.num_kv_heads, head_dim=arch.head_dim, ffn=arch.intermediate_size
+    )
+    row.update(
+        vocab=arch.vocab_size, tied=int(arch.tied_embeddings), max_pos=arch.max_position, mlp=arch.mlp_kind, params=arch.params_total
+    )
     row.update(active=arch.params_active, n_experts=0, topk=0, moe_ffn=0, n_shared=0, method=case.method, framework="HF Transformers")
     row.update(lora_rank=options.lora_rank if adapter else "", lora_targets=",".join(LORA_TARGETS) if adapter else "")
-    row.update(weights_dtype="nf4" if case.method == "qlora" else "bf16", compute_dtype="bf16", precision="bf16", optimizer="adamw", gpu=gpu)
+    row.update(
+        weights_dtype="nf4" if case.method == "qlora" else "bf16", compute_dtype="bf16", precision="bf16", optimizer="adamw", gpu=gpu
+    )
     row.update(gpu_mem_gib=round(memory_gib, 1), micro_batch=case.micro_batch, global_batch=case.micro_batch, seq_len=case.seq_len)
-    row.update(recompute="full" if case.recompute else "none", attention="sdpa", extra_flags="random weights; peft adapters in their default dtype")
+    row.update(
+        recompute="full" if case.recompute else "none", attention="sdpa", extra_flags="random weights; peft adapters in their default dtype"
+    )
     return row
 
 
@@ -310,7 +328,9 @@ def measure(options: argparse.Namespace, todo: list[Case]) -> None:
         throughput += throughput_rows(row, outcome)
         write_table(options.out / "train_memory.csv", MEMORY_COLUMNS, memory, prefix="OM")
         write_table(options.out / "train_throughput.csv", THROUGHPUT_COLUMNS, throughput, prefix="OT")
-        shown = "out of memory" if outcome.out_of_memory else f"{outcome.allocated_bytes / GIB:.2f} GiB, {outcome.tokens_per_s:,.0f} tokens/s"
+        shown = (
+            "out of memory" if outcome.out_of_memory else f"{outcome.allocated_bytes / GIB:.2f} GiB, {outcome.tokens_per_s:,.0f} tokens/s"
+        )
         print(f"{case}: {shown}", file=sys.stderr)
 
 

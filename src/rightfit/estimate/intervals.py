@@ -14,17 +14,17 @@ measured; a stack unlike all of them can miss more often (docs/accuracy.md has t
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import functools
-import importlib.resources
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rightfit import facts
 from rightfit.estimate.figures import FigureColumns
 from rightfit.estimate.regimes import RegimeColumns
+from rightfit.estimate.software import architecture_names
 from rightfit.physics.columns import Array
 
 MEMORY, TIME = "memory", "time"
@@ -52,19 +52,30 @@ METRIC_FAMILY = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class IntervalModel:
-    """The fitted interval of one family: `scale` by feature ('base' is b0), `quantiles` of z by group at PROBABILITIES."""
+    """The fitted interval of one family: `scale` by feature ('base' is b0), `quantiles` of z by group at PROBABILITIES.
+
+    `architectures` are the names (as in facts/data/architectures.csv) of accelerator families that the errors were seen on.
+    """
 
     family: str
     scale: Mapping[str, float]
     quantiles: Mapping[str, tuple[float, ...]]
+    architectures: tuple[str, ...] = ()
 
     def sigma(self, regime: RegimeColumns) -> Array:
         """Scale of the log error, one a row."""
         log_scale = np.full(1, self.scale["base"])
         for name, factor in self.scale.items():
             if name != "base" and factor:
-                log_scale = log_scale + factor * getattr(regime, name)
+                log_scale = log_scale + factor * (self.uncalibrated(regime) if name == "device_uncalibrated" else getattr(regime, name))
         return np.exp(log_scale)
+
+    def uncalibrated(self, regime: RegimeColumns) -> Array:
+        """1 where the accelerator is of a family that no error was seen on."""
+        if not self.architectures:
+            return regime.device_uncalibrated
+        seen = [float(architecture_names().index(name)) for name in self.architectures]
+        return np.maximum(regime.device_uncalibrated, ~np.isin(regime.architecture, seen))
 
     def table(self) -> Array:
         """Quantiles as an array (group, probability), groups in the order of `GROUPS`."""
@@ -84,24 +95,30 @@ def group_codes(family: str, regime: RegimeColumns) -> NDArray[np.intp]:
 
 
 def parse_models(rows: Sequence[Mapping[str, str]]) -> dict[str, IntervalModel]:
-    """Interval models from the rows of intervals.csv (family, part, name, probability, value, ...)."""
-    scale: dict[str, dict[str, float]] = {}
-    quantiles: dict[str, dict[str, list[float]]] = {}
-    for row in rows:
-        if row["part"] == "scale":
-            scale.setdefault(row["family"], {})[row["name"]] = float(row["value"])
-        else:
-            quantiles.setdefault(row["family"], {}).setdefault(row["name"], []).append(float(row["value"]))
+    """Interval models from the rows of intervals.csv (family, part, name, probability, value, source)."""
     return {
-        family: IntervalModel(family, scale[family], {name: tuple(values) for name, values in quantiles[family].items()}) for family in scale
+        family: _parse_model(family, [row for row in rows if row["family"] == family])
+        for family in dict.fromkeys(row["family"] for row in rows)
     }
+
+
+def _parse_model(family: str, rows: Sequence[Mapping[str, str]]) -> IntervalModel:
+    quantiles: dict[str, list[float]] = {}
+    for row in rows:
+        if row["part"] == "quantile":
+            quantiles.setdefault(row["name"], []).append(float(row["value"]))
+    return IntervalModel(
+        family,
+        {row["name"]: float(row["value"]) for row in rows if row["part"] == "scale"},
+        {name: tuple(values) for name, values in quantiles.items()},
+        tuple(row["name"] for row in rows if row["part"] == "architecture"),
+    )
 
 
 @functools.cache
 def interval_models() -> Mapping[str, IntervalModel]:
     """The fitted models that ship with the package, read once."""
-    text = importlib.resources.files("rightfit.facts").joinpath("data/intervals.csv").read_text(encoding="utf-8")
-    return parse_models(list(csv.DictReader(text.splitlines())))
+    return parse_models(facts.table("intervals"))
 
 
 def interval_columns(
@@ -124,11 +141,11 @@ def interval_columns(
     z = sign * table[group_codes(family, regime)][:, columns]
     spread = np.exp(model.sigma(regime)[:, None] * z)
     low80, high80, low95, high95 = (mid * spread[:, i] for i in ((0, 1, 2, 3) if sign > 0 else (1, 0, 3, 2)))
-    return FigureColumns(mid, *np.broadcast_arrays(low80, high80, low95, high95), source=_source(regime))
-
-
-def _source(regime: RegimeColumns) -> str:
-    return "extrapolated" if bool(np.all(regime.device_uncalibrated > 0)) else "calibrated"
+    return FigureColumns(
+        mid,
+        *np.broadcast_arrays(low80, high80, low95, high95),
+        source="extrapolated" if np.all(model.uncalibrated(regime)) else "calibrated",
+    )
 
 
 def probability_over(

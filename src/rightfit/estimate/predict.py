@@ -6,16 +6,14 @@ that cannot be predicted has an empty `predicted` and says why in `error`.
 
 from __future__ import annotations
 
-import dataclasses
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rightfit.errors import RightfitError
-from rightfit.estimate.tables import PREDICTION_COLUMNS, cell_text, clean_row
-from rightfit.physics.columns import Array
+from rightfit.estimate.tables import PREDICTION_COLUMNS, clean_row
+from rightfit.physics.columns import Array, DeviceColumns, MemoryCounter, SetupColumns
 
 if TYPE_CHECKING:
     from rightfit.estimate.cases import TrainingCases
@@ -37,7 +35,8 @@ OTHER_TABLES = {
 }
 
 _GIB = 2.0**30
-_SIGNIFICANT_DIGITS = 6
+_FIGURES = ("predicted", "low80", "high80", "low95", "high95")
+_TAIL = 0.025  # above the upper end of a 95 % interval
 
 
 def predict(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -121,3 +120,101 @@ def _predict_training(rows: list[dict[str, str]], answers: list[dict[str, Any]])
         _answer_memory(cases, rows, answers, memory)
     if time.size:
         _answer_time(cases, rows, answers, time)
+
+
+def _regime(cases: TrainingCases, rows: list[dict[str, str]], index: Array) -> RegimeColumns:
+    """What is known about these cases, for the width of their intervals."""
+    from rightfit.estimate.regimes import regime_columns
+
+    kept = [int(i) for i in index]
+    origin = [rows[int(cases.index[i])] for i in kept]
+    model, setup, device = cases.model.take(index), cases.setup.take(index), cases.device.take(index)
+    return regime_columns(
+        model,
+        setup,
+        device,
+        num_assumptions=[len(cases.assumptions[i]) for i in kept],
+        framework_unknown=[float(not row.get("framework")) for row in origin],
+        counter_unknown=[float(row.get("mem_kind", "").lower() in ("", "unknown")) for row in origin],
+        shape_typical=[float(any("typical shape" in text for text in cases.assumptions[i])) for i in kept],
+        device_unknown=[float(not cases.gpu_names[i]) for i in kept],
+    )
+
+
+def _answer_memory(cases: TrainingCases, rows: list[dict[str, str]], answers: list[dict[str, Any]], index: Array) -> None:
+    """Peak memory per GPU of the kind asked for, and whether the job fits the card."""
+    from rightfit.estimate.intervals import interval_columns, probability_over
+    from rightfit.estimate.memory import memory_columns
+
+    model, setup, device = cases.model.take(index), cases.setup.take(index), cases.device.take(index)
+    regime = _regime(cases, rows, index)
+    memory = memory_columns(model, setup, device)
+    figures = interval_columns(MEMORY_METRIC, memory.peak_bytes / _GIB, regime)
+    shares = {name: value / memory.peak_bytes for name, value in memory.terms.items()}
+    _fill(answers, cases, index, figures, shares)
+    needed = memory_columns(model, setup.replace(memory_counter=MemoryCounter.DRIVER), device).peak_bytes
+    over = np.broadcast_to(probability_over(MEMORY_METRIC, needed, device.memory_bytes, regime), index.shape)
+    for position, i in enumerate(index):
+        answer = answers[int(cases.index[i])]
+        if cases.gpu_names[int(i)] and not answer["error"]:
+            answer["fits"], answer["fits95"] = int(over[position] < 0.5), int(over[position] < _TAIL)
+
+
+def _answer_time(cases: TrainingCases, rows: list[dict[str, str]], answers: list[dict[str, Any]], index: Array) -> None:
+    """Step time and what follows from it, each row in the metric that it asks for."""
+    from rightfit.estimate.intervals import interval_columns
+    from rightfit.estimate.speed import step_columns
+
+    model, setup, device = cases.model.take(index), cases.setup.take(index), cases.device.take(index)
+    regime = _regime(cases, rows, index)
+    step = step_columns(model, setup, device, cases.links.take(index))
+    shares = {name: value / step.step_s for name, value in step.terms.items()}
+    metrics = np.array([answers[int(cases.index[i])]["metric"] for i in index])
+    values = rate_values(step.step_s, step.model_flops, setup, device)
+    for metric in np.unique(metrics):
+        here = np.flatnonzero(metrics == metric)
+        if metric not in values:
+            _refuse(answers, cases, index[here], "how much data the run took is not in the row, so the time to train cannot be told")
+            continue
+        mid = np.broadcast_to(values[str(metric)], index.shape)[here]
+        figures = interval_columns(str(metric), mid, regime.take(here))
+        _fill(answers, cases, index[here], figures, {name: np.broadcast_to(value, index.shape)[here] for name, value in shares.items()})
+
+
+def rate_values(step_s: Array, model_flops: Array, setup: SetupColumns, device: DeviceColumns) -> dict[str, Array]:
+    """Every rate metric from the step time [s], the model FLOP of a step [FLOP], and the layout."""
+    num_gpus = setup.num_gpus
+    tflops = model_flops / step_s / num_gpus / 1e12
+    return {
+        "tokens_per_s_per_gpu": setup.tokens_per_step / step_s / num_gpus,
+        "samples_per_s": setup.data * setup.micro_batch * setup.grad_accum / step_s,
+        "step_time_s": step_s,
+        "tflops_per_gpu": tflops,
+        "mfu": tflops * 1e12 / device.peak_flops(setup.compute_dtype),
+    }
+
+
+def _refuse(answers: list[dict[str, Any]], cases: TrainingCases, index: Array, reason: str) -> None:
+    for i in index:
+        answers[int(cases.index[i])]["error"] = reason
+
+
+def _fill(answers: list[dict[str, Any]], cases: TrainingCases, index: Array, figures: FigureColumns, shares: Mapping[str, Array]) -> None:
+    """Write figures, assumptions and term shares into the answers of these cases."""
+    bounds = np.stack([figures.mid, figures.low80, figures.high80, figures.low95, figures.high95], axis=1)
+    usable = np.isfinite(bounds).all(axis=1) & (figures.mid > 0)
+    terms = {name: np.broadcast_to(value, index.shape) for name, value in shares.items()}
+    for position, i in enumerate(index):
+        answer = answers[int(cases.index[i])]
+        answer["assumptions"] += cases.assumptions[int(i)]
+        if not usable[position]:
+            answer["error"] = "the estimate is not a finite positive number: the row's dimensions or layout make no sense together"
+            continue
+        answer.update(zip(_FIGURES, (float(f"{value:.6g}") for value in bounds[position]), strict=True))
+        answer["terms"] = {name: float(value[position]) for name, value in terms.items()}
+
+
+def _finish(answer: dict[str, Any], cells: Mapping[str, str]) -> dict[str, Any]:
+    """The answer with assumptions as one text and the input's other columns carried through."""
+    answer["assumptions"] = "; ".join(answer["assumptions"])
+    return {**answer, **{name: value for name, value in cells.items() if name not in answer}}

@@ -22,42 +22,47 @@ from rightfit.physics.columns import (
     ModelColumns,
     Recompute,
     SetupColumns,
-    column,
 )
 
 #: Methods whose frozen weights are stored in the model's own precision.
 ADAPTER_METHODS = (Method.LORA, Method.DORA, Method.PTUNING, Method.PREFIX)
 RARE_METHODS = (Method.PTUNING, Method.PREFIX, Method.FREEZE, Method.GALORE, Method.DORA)
-CERTAINTIES = {"exact": 0.0, "config": 0.0, "given": 0.0, "typical": 1.0}
+
+
+def _zero() -> Array:
+    return np.zeros(1)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RegimeColumns(Columns):
     """Flags (0 or 1) unless named otherwise; each widens or narrows the interval by a factor from the residuals.
 
-    `assumptions` is log2(1 + number of unknown inputs for which a default was taken).
+    `assumptions` is log2(1 + number of unknown inputs for which a default was taken); `architecture` is the device's code, by which the
+    interval model sets `device_uncalibrated`.
     """
 
-    adapter: Array = column(0)
-    quantized: Array = column(0)
-    rare_method: Array = column(0)
-    moe: Array = column(0)
-    not_decoder: Array = column(0)
-    small_model: Array = column(0)
-    multi_gpu: Array = column(0)
-    multi_node: Array = column(0)
-    model_parallel: Array = column(0)
-    fully_sharded: Array = column(0)
-    low_precision: Array = column(0)
-    full_precision: Array = column(0)
-    eager_attention: Array = column(0)
-    stored_activations: Array = column(0)
-    large_batch: Array = column(0)
-    framework_unknown: Array = column(0)
-    counter_unknown: Array = column(0)
-    shape_typical: Array = column(0)
-    device_uncalibrated: Array = column(0)
-    assumptions: Array = column(0)
+    adapter: Array = dataclasses.field(default_factory=_zero)
+    quantized: Array = dataclasses.field(default_factory=_zero)
+    rare_method: Array = dataclasses.field(default_factory=_zero)
+    moe: Array = dataclasses.field(default_factory=_zero)
+    not_decoder: Array = dataclasses.field(default_factory=_zero)
+    small_model: Array = dataclasses.field(default_factory=_zero)
+    multi_gpu: Array = dataclasses.field(default_factory=_zero)
+    multi_node: Array = dataclasses.field(default_factory=_zero)
+    model_parallel: Array = dataclasses.field(default_factory=_zero)
+    fully_sharded: Array = dataclasses.field(default_factory=_zero)
+    low_precision: Array = dataclasses.field(default_factory=_zero)
+    full_precision: Array = dataclasses.field(default_factory=_zero)
+    eager_attention: Array = dataclasses.field(default_factory=_zero)
+    stored_activations: Array = dataclasses.field(default_factory=_zero)
+    large_batch: Array = dataclasses.field(default_factory=_zero)
+    framework_unknown: Array = dataclasses.field(default_factory=_zero)
+    counter_unknown: Array = dataclasses.field(default_factory=_zero)
+    shape_typical: Array = dataclasses.field(default_factory=_zero)
+    device_unknown: Array = dataclasses.field(default_factory=_zero)
+    device_uncalibrated: Array = dataclasses.field(default_factory=_zero)
+    architecture: Array = dataclasses.field(default_factory=_zero)
+    assumptions: Array = dataclasses.field(default_factory=_zero)
 
 
 def _is_one_of(values: Array, choices: tuple[Any, ...]) -> Array:
@@ -105,9 +110,9 @@ def model_flags(model: ModelColumns) -> dict[str, Array]:
 def regime_columns(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, **knowledge: Any) -> RegimeColumns:
     """The regime of every row.
 
-    `knowledge` may hold `framework_unknown`, `counter_unknown`, `shape_typical`, `device_uncalibrated` (flags) and `num_assumptions`
-    (a count); each a scalar or one value a row, zero where not given. `device` is taken for the day when a feature needs it.
+    `knowledge` may hold `framework_unknown`, `counter_unknown`, `shape_typical`, `device_unknown` (flags) and `num_assumptions` (a count);
+    each a scalar or one value a row, zero where not given.
     """
     assumptions = np.log2(1.0 + np.atleast_1d(np.asarray(knowledge.pop("num_assumptions", 0.0), dtype=np.float64)))
     flags = {**method_flags(setup), **layout_flags(setup), **model_flags(model)}
-    return RegimeColumns.of(**flags, assumptions=assumptions, **knowledge)
+    return RegimeColumns.of(**flags, assumptions=assumptions, architecture=device.architecture, **knowledge)
