@@ -1,3 +1,71 @@
 """rightfit: from a machine-learning workload to the cloud server to rent, how to set it up, what it costs, and how sure that is."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from rightfit.api import accelerators, check, datasets, estimate, models, plan, predict, prices, servers, why
+    from rightfit.errors import (
+        AmbiguousNameError,
+        CatalogError,
+        ContradictionError,
+        FileInputError,
+        InputError,
+        MissingComponentError,
+        NetworkError,
+        NoAnswerError,
+        QuantityError,
+        RightfitError,
+        UnavailableError,
+        UnknownNameError,
+    )
+    from rightfit.workload.model import Workload
+
+__all__ = [
+    "AmbiguousNameError",
+    "CatalogError",
+    "ContradictionError",
+    "FileInputError",
+    "InputError",
+    "MissingComponentError",
+    "NetworkError",
+    "NoAnswerError",
+    "QuantityError",
+    "RightfitError",
+    "UnavailableError",
+    "UnknownNameError",
+    "Workload",
+    "__version__",
+    "accelerators",
+    "check",
+    "datasets",
+    "estimate",
+    "models",
+    "plan",
+    "predict",
+    "prices",
+    "servers",
+    "why",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Find a public name where it lives, on first use: importing rightfit loads nothing else."""
+    if name not in __all__:
+        raise AttributeError(f"module 'rightfit' has no attribute {name!r}")
+    from importlib import import_module
+
+    if name == "estimate":  # also the name of a package; see there
+        return import_module("rightfit.estimate")
+    home = "rightfit.errors" if name.endswith("Error") else "rightfit.workload.model" if name == "Workload" else "rightfit.api"
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """The public list."""
+    return sorted(__all__)

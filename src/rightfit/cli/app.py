@@ -1,0 +1,84 @@
+"""The commands, registered. Each command module imports the library only when it runs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from rightfit.cli.commands import catalog, facts, later, plan, predict
+from rightfit.cli.parameters import command, nearest_name
+
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+Abort, Exit = typer.Abort, typer.Exit
+
+_LOOK, _MAIN = "Look around", "Plan"
+
+app = typer.Typer(
+    name="rightfit",
+    help="Say what you want to train, fine-tune or serve; get the cloud server to rent, how to set it up, what it costs, and how sure that is.",
+    epilog="Example: rightfit plan meta-llama/Meta-Llama-3-8B --task finetune --method qlora --data 50Mtok --deadline 24h",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+)
+catalog_app = typer.Typer(help="The catalog of servers and prices.", no_args_is_help=True)
+app.add_typer(catalog_app, name="catalog", rich_help_panel=_LOOK)
+
+for name, function, panel in (
+    ("plan", plan.plan, _MAIN),
+    ("estimate", plan.estimate, _MAIN),
+    ("why", plan.why, _MAIN),
+):
+    app.command(name, rich_help_panel=panel)(command(function, workload=True))
+for name, function, panel in (
+    ("predict", predict.predict, _MAIN),
+    ("validate", predict.validate, _MAIN),
+    ("check", facts.check, _LOOK),
+    ("models", facts.models, _LOOK),
+    ("servers", facts.servers, _LOOK),
+    ("prices", facts.prices, _LOOK),
+    ("accelerators", facts.accelerators, _LOOK),
+    ("datasets", facts.datasets, _LOOK),
+):
+    app.command(name, rich_help_panel=panel)(command(function))
+catalog_app.command("status")(command(catalog.status))
+catalog_app.command("verify")(command(catalog.verify))
+later.register(app, catalog_app)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from rightfit import __version__
+
+        typer.echo(f"rightfit {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(version: Annotated[bool, typer.Option("--version", help="Show the version.", callback=_version, is_eager=True)] = False) -> None:
+    """Say what you want to train, fine-tune or serve; get the cloud server to rent, how to set it up, what it costs, and how sure that is."""
+
+
+def build() -> Any:
+    """The whole command line as one callable."""
+    return typer.main.get_command(app)
+
+
+def usage_line(error: Any) -> str:
+    """A wrong call in one line, with the nearest valid option or command."""
+    message = " ".join(error.format_message().split())
+    context = getattr(error, "ctx", None)
+    wrong = getattr(error, "option_name", None)
+    if wrong and context is not None:
+        names = [name for parameter in context.command.params for name in getattr(parameter, "opts", ()) if name.startswith("--")]
+        return f"no such option {wrong}{nearest_name(wrong, names)}"
+    if message.startswith("No such command") and context is not None:
+        typed = message.split("'")[1]
+        names = [name for name, entry in context.command.commands.items() if not entry.hidden]
+        return f"no such command {typed!r}{nearest_name(typed, names) or '; known: ' + ', '.join(names)}"
+    return message[:1].lower() + message[1:].rstrip(".") + _usage_hint(context)
+
+
+def _usage_hint(context: Any) -> str:
+    return f"; see {context.command_path} --help" if context is not None else ""

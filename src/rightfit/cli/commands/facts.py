@@ -1,0 +1,238 @@
+"""Look around in the knowledge base: models, accelerators, datasets, servers, prices; check a name or a claim."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from rightfit import units
+from rightfit.cli.labels import label
+from rightfit.cli.output import Answer, View, emit, listing
+from rightfit.cli.tables import Column, Table
+
+Query = Annotated[str, typer.Argument(help="Words that the name must hold; nothing lists all.", show_default=False)]
+Clouds = Annotated[list[str] | None, typer.Option("--cloud", help="Only these clouds, e.g. aws,gcp.", metavar="A,B", show_default=False)]
+Gpus = Annotated[list[str] | None, typer.Option("--gpu", help="Only these accelerators, e.g. A100.", metavar="A,B", show_default=False)]
+Regions = Annotated[list[str] | None, typer.Option("--region", help="Only these regions.", metavar="A,B", show_default=False)]
+Countries = Annotated[
+    list[str] | None, typer.Option("--country", help="Only these countries, e.g. US,CN.", metavar="A,B", show_default=False)
+]
+Purchases = Annotated[
+    list[str] | None, typer.Option("--purchase", help="Only these ways to pay, e.g. spot.", metavar="A,B", show_default=False)
+]
+Kind = Annotated[str | None, typer.Option("--kind", help="Only this family: transformer, vision, diffusion, other.", metavar="WORD")]
+
+
+def gib(value: Any) -> str:
+    """Memory as cards and servers are sold: GiB."""
+    return f"{value / 2**30:,.4g} GiB" if _known(value) else ""
+
+
+def number(value: Any) -> str:
+    """A plain number; empty when unknown."""
+    return f"{value:,.4g}" if _known(value) else ""
+
+
+def count(value: Any) -> str:
+    """A large number with a letter."""
+    return units.format_count(value) if _known(value) else ""
+
+
+def scaled(factor: float) -> Any:
+    """A number shown in units of `factor`."""
+    return lambda value: f"{value / factor:,.4g}" if _known(value) else ""
+
+
+def hourly(value: Any) -> str:
+    """Dollars an hour."""
+    return units.format_usd(value) if _known(value) else ""
+
+
+def _known(value: Any) -> bool:
+    return value is not None and value == value and value != 0
+
+
+_MODEL_COLUMNS = (
+    Column("name", flexible=True),
+    Column("family"),
+    Column("kind", drop=2),
+    Column("params_total", count, right=True),
+    Column("params_active", count, right=True, drop=3),
+    Column("num_layers", number, right=True, drop=4),
+    Column("hidden_size", number, right=True, drop=5),
+    Column("max_position", number, right=True, drop=6),
+    Column("licence", drop=7),
+)
+_ACCELERATOR_COLUMNS = (
+    Column("name"),
+    Column("vendor", drop=4),
+    Column("architecture", drop=3),
+    Column("memory_bytes", gib, right=True),
+    Column("memory_bandwidth", scaled(1e9), right=True),
+    Column("bf16_flops", scaled(1e12), right=True),
+    Column("fp8_flops", scaled(1e12), right=True, drop=1),
+    Column("nvlink_bandwidth", scaled(1e9), right=True, drop=5),
+    Column("tdp_w", number, right=True, drop=7),
+    Column("release_year", lambda value: str(value or ""), right=True, drop=6),
+)
+_DATASET_COLUMNS = (
+    Column("name", flexible=True),
+    Column("domain", drop=1),
+    Column("samples", count, right=True),
+    Column("tokens", count, right=True),
+    Column("size_bytes", lambda value: units.format_bytes(value) if value else "", right=True),
+)
+_SERVER_COLUMNS = (
+    Column("provider"),
+    Column("instance_type"),
+    Column("vcpus", number, right=True),
+    Column("memory_bytes", gib, right=True),
+    Column("num_accelerators", number, right=True),
+    Column("accelerator_name"),
+    Column("accelerator_memory_bytes", gib, right=True, drop=4),
+    Column("gpu_interconnect", drop=5),
+    Column("network_bytes_per_s", scaled(1.25e8), right=True, drop=3),
+    Column("rdma", drop=6),
+    Column("status", drop=2),
+)
+_PRICE_COLUMNS = (
+    Column("provider"),
+    Column("instance_type"),
+    Column("region"),
+    Column("purchase"),
+    Column("price_usd_per_h", hourly, right=True),
+    Column("as_of"),
+    Column("remark", drop=1),
+)
+
+
+def models(query: Query = "", kind: Kind = None, *, view: View) -> None:
+    """Models that rightfit knows, by name or alias.
+
+    Example: rightfit models llama-3
+    """
+    from rightfit import api
+
+    listing([_model_record(record) for record in api.models(query, kind=kind)], Table(_MODEL_COLUMNS, []), view)
+
+
+def accelerators(query: Query = "", *, view: View) -> None:
+    """Accelerators: memory, bandwidth, dense tensor rates.
+
+    Example: rightfit accelerators A100
+    """
+    from rightfit import api
+
+    listing(_records(api.accelerators(query)), Table(_ACCELERATOR_COLUMNS, []), view)
+
+
+def datasets(query: Query = "", *, view: View) -> None:
+    """Public data sets that --data takes by name.
+
+    Example: rightfit datasets alpaca
+    """
+    from rightfit import api
+
+    listing(_records(api.datasets(query)), Table(_DATASET_COLUMNS, []), view)
+
+
+def servers(query: Query = "", cloud: Clouds = None, gpu: Gpus = None, *, view: View) -> None:
+    """Server types of all clouds.
+
+    Example: rightfit servers --cloud alicloud --gpu A10
+    """
+    from rightfit import api
+
+    listing(api.servers(query, cloud=cloud or (), gpu=gpu or ()), Table(_SERVER_COLUMNS, []), view)
+
+
+def prices(
+    query: Query = "",
+    cloud: Clouds = None,
+    gpu: Gpus = None,
+    region: Regions = None,
+    country: Countries = None,
+    purchase: Purchases = None,
+    *,
+    view: View,
+) -> None:
+    """Prices per hour for the whole server, cheapest first, each with its date.
+
+    Example: rightfit prices g5.xlarge --purchase spot
+    """
+    from rightfit import api
+
+    records = api.prices(query, cloud=cloud or (), gpu=gpu or (), region=region or (), country=country or (), purchase=purchase or ())
+    columns = (*_PRICE_COLUMNS, Column("source", flexible=True)) if view.verbose else _PRICE_COLUMNS
+    shown = records if view.is_machine else [{**record, "remark": _remark(record, view)} for record in records]
+    listing(shown, Table(columns, []), view)
+
+
+def check(
+    claims: Annotated[list[str], typer.Argument(help="Names, or NAME=CLAIM.", metavar="NAME[=CLAIM]...", show_default=False)],
+    *,
+    view: View,
+) -> None:
+    """Does this server, accelerator or claim hold? What is the right name?
+
+    Example: rightfit check ecs.gn7i-c2g1.xlarge g5.xlarge=T4
+    """
+    from rightfit import api
+
+    results = [_plain_record(result) for result in api.check(claims)]
+    emit(Answer(results, [_flat(result) for result in results], [_verdict(result, view) for result in results]), view)
+
+
+def _model_record(record: Any) -> dict[str, Any]:
+    family = {"TransformerArchitecture": "transformer", "VisionModel": "vision", "DiffusionModel": "diffusion"}.get(
+        type(record).__name__, "other"
+    )
+    values = dataclasses.asdict(record)
+    params = values.get("params_total", values.get("total_params"))
+    active = values.get("params_active")
+    kind = values.get("kind") or values.get("task") or values.get("modality", "")
+    own = {
+        "name": record.name,
+        "family": family,
+        "kind": kind,
+        "params_total": params,
+        "params_active": active if active != params else None,
+    }
+    return {
+        **own,
+        **{key: value for key, value in values.items() if key not in ("name", "family", "kind", "params_total", "params_active")},
+    }
+
+
+def _records(found: Sequence[Any]) -> list[dict[str, Any]]:
+    return [dataclasses.asdict(record) for record in found]
+
+
+def _remark(record: Mapping[str, Any], view: View) -> str:
+    flags = [name for name in ("is_estimate", "is_stale", "is_pseudo_region") if record.get(name)]
+    return ", ".join(label("remark", flag, view.lang) for flag in flags)
+
+
+def _plain_record(result: Any) -> dict[str, Any]:
+    values: dict[str, Any] = result.to_dict() if hasattr(result, "to_dict") else dataclasses.asdict(result)
+    return values
+
+
+def _flat(result: Mapping[str, Any]) -> dict[str, Any]:
+    import json
+
+    return {key: json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value for key, value in result.items()}
+
+
+def _verdict(result: Mapping[str, Any], view: View) -> str:
+    """One claim in two to four lines."""
+    exists = label("check", "exists" if result["exists"] else "does_not_exist", view.lang)
+    claim = "" if result["claim"] is None else label("check", f"claim_{result['claim']}", view.lang)
+    head = f"{result['query']}: {exists}" + (f"; {claim}" if claim else "")
+    lines = [head, f"  {result['explanation']}"] if result["explanation"] else [head]
+    if result["nearest"]:
+        lines.append(f"  {label('check', 'nearest', view.lang)} {', '.join(result['nearest'])}")
+    return "\n".join(lines)

@@ -1,0 +1,143 @@
+"""Answers to standard output in the format asked for; everything else to standard error."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from enum import Enum, StrEnum
+from typing import Any
+
+from rightfit.cli.labels import Lang, label
+from rightfit.cli.tables import Table, markdown, output_width, render, wrap
+
+
+class Format(StrEnum):
+    """How the answer is written."""
+
+    table = "table"
+    json = "json"
+    yaml = "yaml"
+    csv = "csv"
+    markdown = "markdown"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class View:
+    """How the user wants to see answers."""
+
+    format: Format = Format.table
+    lang: Lang = "en"
+    top: int | None = None
+    quiet: bool = False
+    verbose: bool = False
+
+    @property
+    def is_machine(self) -> bool:
+        """Whether a program reads the answer: everything is given, unrounded."""
+        return self.format in (Format.json, Format.yaml, Format.csv)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command found: `data` for json and yaml, `records` for csv, `parts` (prose and tables) for people."""
+
+    data: Any
+    records: Sequence[Mapping[str, Any]]
+    parts: Sequence[str | Table]
+
+
+def emit(answer: Answer, view: View) -> None:
+    """Write the answer to standard output."""
+    text = {
+        Format.json: lambda: _json(answer.data),
+        Format.yaml: lambda: _yaml(answer.data),
+        Format.csv: lambda: _csv(answer.records),
+        Format.markdown: lambda: "\n\n".join(part if isinstance(part, str) else markdown(part, lang=view.lang) for part in answer.parts),
+        Format.table: lambda: _text(answer.parts, view),
+    }[view.format]()
+    sys.stdout.write(text.rstrip("\n") + "\n" if text else "")
+
+
+def note(text: str, view: View) -> None:
+    """A remark on standard error, unless --quiet."""
+    if not view.quiet:
+        sys.stdout.flush()
+        sys.stderr.write(text + "\n")
+
+
+def listing(records: Sequence[Mapping[str, Any]], table: Table, view: View, *, default_top: int = 20) -> None:
+    """A list of records: people see the first `--top` and are told of the rest; programs get all unless they say otherwise."""
+    limit = view.top if view.top is not None else (len(records) if view.is_machine else default_top)
+    shown = list(records[: limit or None])
+    if not records:
+        note(label("status", "nothing_found", view.lang), view)
+    emit(Answer(shown, shown, [dataclasses.replace(table, records=shown)] if shown else []), view)
+    if len(shown) < len(records):
+        note(label("status", "more", view.lang, shown=len(shown), total=f"{len(records):,}"), view)
+
+
+def plain(value: Any) -> Any:
+    """Only what JSON can hold: NaN and infinity become null, NumPy numbers and enumerations plain ones."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, Enum):
+        return plain(value.value)
+    if hasattr(value, "item") and not isinstance(value, (str, bytes)):
+        value = value.item()
+    if isinstance(value, float):
+        return None if not math.isfinite(value) else int(value) if value == int(value) and abs(value) < 1e15 else value
+    return value
+
+
+def _json(data: Any) -> str:
+    import json
+
+    return json.dumps(plain(data), ensure_ascii=False, indent=2, allow_nan=False)
+
+
+def _yaml(data: Any) -> str:
+    import yaml
+
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    return str(yaml.dump(plain(data), Dumper=dumper, allow_unicode=True, sort_keys=False, width=1000))
+
+
+def _csv(records: Sequence[Mapping[str, Any]]) -> str:
+    import csv
+    import io
+
+    if not records:
+        return ""
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, fieldnames=list(dict.fromkeys(key for record in records for key in record)), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({key: _csv_cell(value) for key, value in record.items()} for record in records)
+    return buffer.getvalue()
+
+
+def _csv_cell(value: Any) -> Any:
+    value = plain(value)
+    if isinstance(value, list):
+        return ";".join(map(str, value))
+    return int(value) if isinstance(value, bool) else value
+
+
+def _text(parts: Sequence[str | Table], view: View) -> str:
+    width, styled = output_width(), sys.stdout.isatty() and view.format is Format.table
+    shown = []
+    for part in parts:
+        if isinstance(part, Table):
+            shown.append(render(part, lang=view.lang, width=width, styled=styled))
+        else:
+            shown.append("\n".join(wrap_line(line, width=width) for line in part.splitlines()))
+    return "\n\n".join(shown)
+
+
+def wrap_line(line: str, *, width: int) -> str:
+    """Break a long line of prose; continuation lines keep its indent."""
+    indent = line[: len(line) - len(line.lstrip())]
+    return wrap(line.lstrip(), width=width, indent=indent)

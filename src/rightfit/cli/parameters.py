@@ -1,0 +1,113 @@
+"""Parameters of commands, made from the option table of workloads so that the command line cannot drift from the library."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+import typer
+
+from rightfit.cli.labels import default_lang
+from rightfit.cli.output import Format, View
+from rightfit.workload.options import OPTIONS, Option
+from rightfit.workload.vocabulary import Vocabulary, nearest_words
+
+FORMATS = Vocabulary(tuple(form.value for form in Format), {"md": "markdown", "yml": "yaml", "text": "table"})
+LANGS = Vocabulary(("en", "zh"), {"english": "en", "chinese": "zh", "cn": "zh", "zh-cn": "zh", "中文": "zh", "英文": "en"})
+_OUTPUT = "Output"
+_GROUPS: Mapping[str, tuple[str, ...]] = {
+    "Wish": ("task", "method", "data", "epochs", "deadline", "budget", "objective", "currency"),
+    "Service": ("rate", "users", "input_tokens", "output_tokens", "ttft", "tpot", "latency", "percentile"),
+    "Where and how to rent": ("cloud", "region", "country", "purchase", "gpu", "max_nodes"),
+}
+
+
+def _complete(words: tuple[str, ...]) -> Callable[[str], list[str]]:
+    """Shell completion of the last word of a comma-separated list."""
+
+    def complete(incomplete: str) -> list[str]:
+        head, comma, last = incomplete.rpartition(",")
+        return [head + comma + word for word in words if word.startswith(last)]
+
+    return complete
+
+
+def _parameter(name: str, annotation: Any, default: Any = None) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _workload_parameter(option: Option) -> inspect.Parameter:
+    group = next((name for name, members in _GROUPS.items() if option.name in members), "Setup (left open, rightfit chooses)")
+    words = option.vocabulary.words if option.vocabulary else ()
+    listed = option.kind in ("words", "names")
+    given = typer.Option(
+        "--" + option.name.replace("_", "-"),
+        help=f"{option.help}: {'|'.join(words)}" if words and len(words) < 9 else f"{option.help}, e.g. {option.example}",
+        metavar="A,B" if listed else "WORD" if words else option.kind.upper(),
+        rich_help_panel=group,
+        autocompletion=_complete(words) if words else None,
+        show_default=False,
+    )
+    return _parameter(option.name, Annotated[list[str] | None if listed else str | None, given])
+
+
+def common_parameters() -> list[inspect.Parameter]:
+    """The options that every command has."""
+    form = typer.Option(
+        "--format",
+        "-f",
+        help="table|json|yaml|csv|markdown",
+        metavar="WORD",
+        rich_help_panel=_OUTPUT,
+        autocompletion=_complete(FORMATS.words),
+        show_default=False,
+    )
+    lang = typer.Option(
+        "--lang", help="en|zh (default: from the locale)", metavar="WORD", rich_help_panel=_OUTPUT, autocompletion=_complete(LANGS.words)
+    )
+    top = typer.Option("--top", help="how many answers to show (0: all)", metavar="N", min=0, rich_help_panel=_OUTPUT)
+    quiet = typer.Option("--quiet", "-q", help="the answer only, no remarks", rich_help_panel=_OUTPUT)
+    verbose = typer.Option("--verbose", "-v", help="everything: sources, all terms, tracebacks", rich_help_panel=_OUTPUT)
+    return [
+        _parameter("format_", Annotated[str, form], "table"),
+        _parameter("lang", Annotated[str | None, lang]),
+        _parameter("top", Annotated[int | None, top]),
+        _parameter("quiet", Annotated[bool, quiet], False),
+        _parameter("verbose", Annotated[bool, verbose], False),
+    ]
+
+
+def workload_parameters() -> list[inspect.Parameter]:
+    """The options of a workload; the model is an argument of its own."""
+    return [_workload_parameter(option) for option in OPTIONS.values() if option.name != "model"]
+
+
+def command(function: Callable[..., Any], *, workload: bool = False) -> Callable[..., Any]:
+    """Give `function(..., view=, wishes=)` the common options and, if asked for, those of a workload, in a form that typer reads."""
+    own = [value for name, value in inspect.signature(function, eval_str=True).parameters.items() if name not in ("view", "wishes")]
+    shared = (workload_parameters() if workload else []) + common_parameters()
+
+    @functools.wraps(function)
+    def run(**values: Any) -> Any:
+        arguments = {parameter.name: values[parameter.name] for parameter in own}
+        if workload:
+            arguments["wishes"] = {name: values[name] for name in OPTIONS if name in values and values[name] is not None}
+        return function(**arguments, view=_view(values))
+
+    run.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *shared)}
+    return run
+
+
+def _view(values: Mapping[str, Any]) -> View:
+    lang = LANGS.find(values["lang"], kind="language", field="lang") if values["lang"] else default_lang()
+    form = FORMATS.find(values["format_"], kind="format", field="format")
+    return View(Format(form), "zh" if lang == "zh" else "en", values["top"], values["quiet"], values["verbose"])
+
+
+def nearest_name(text: str, names: list[str]) -> str:
+    """ "; did you mean X?", or nothing."""
+    near = nearest_words(text, names, count=2)
+    return f"; did you mean {' or '.join(near)}?" if near else ""

@@ -1,0 +1,81 @@
+"""The process around a command: exit codes, one-line errors, Ctrl-C, broken pipes."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+from collections.abc import Sequence
+
+INTERRUPTED, BROKEN_PIPE, INTERNAL_ERROR = 130, 141, 70
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command line and return the exit code; never lets an exception out."""
+    _prepare_streams()
+    try:
+        return _finish(_dispatch(arguments))
+    except KeyboardInterrupt:
+        return _say("interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        return _leave_broken_pipe()
+    except OSError as error:
+        return _say(f"error: cannot write the answer: {error.strerror or error}", 3)
+    except Exception as error:
+        return _internal(error, verbose="--verbose" in arguments)
+
+
+def _prepare_streams() -> None:
+    """A terminal that cannot show a character gets a replacement, not a crash; warnings of lower rooms go to standard error."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, ValueError):
+            stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    logging.basicConfig(format="%(message)s", level=logging.WARNING, stream=sys.stderr)
+
+
+def _dispatch(arguments: Sequence[str]) -> int:
+    from rightfit.cli import app
+    from rightfit.errors import RightfitError
+
+    try:
+        result = app.build()(args=list(arguments), prog_name="rightfit", standalone_mode=False)
+    except RightfitError as error:
+        return _say("\n".join(f"error: {line}" for line in str(error).splitlines()), error.exit_code)
+    except app.UsageError as error:
+        return _say(f"error: {app.usage_line(error)}", 2)
+    except app.Abort:
+        raise KeyboardInterrupt from None
+    except app.Exit as error:
+        return int(error.exit_code)
+    return result if isinstance(result, int) else 0
+
+
+def _finish(code: int) -> int:
+    """Write out what is buffered here, so that a closed pipe or a full disk is noticed while we can still answer for it."""
+    sys.stdout.flush()
+    return code
+
+
+def _say(line: str, code: int) -> int:
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write(line + "\n")
+        sys.stderr.flush()
+    return code
+
+
+def _leave_broken_pipe() -> int:
+    """The reader has gone (`| head`): say nothing, also not at interpreter exit."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return BROKEN_PIPE
+
+
+def _internal(error: Exception, *, verbose: bool) -> int:
+    if verbose:
+        import traceback
+
+        _say("".join(traceback.format_exception(error)).rstrip(), INTERNAL_ERROR)
+    detail = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+    hint = "" if verbose else " (details: --verbose)"
+    return _say(f"internal error: {detail}; please report it with the command that you ran{hint}", INTERNAL_ERROR)
