@@ -1,0 +1,114 @@
+"""Our own figures for the workload at hand, gathered from an option so that rules of thumb can be held against them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+from rightfit.search.answer import Option
+
+_BYTES_PER_16_BIT_WEIGHT = 2
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Measures:
+    """Figures of one option in base units; NaN where unknown. Sums (`vram_*`, `host_*`, `weights`) are over the whole job."""
+
+    model: str
+    task: str
+    method: str
+    params: float
+    weights_bytes: float
+    peak_memory_bytes: float
+    peak_low80_bytes: float
+    peak_high80_bytes: float
+    vram_needed_bytes: float
+    vram_bytes: float
+    num_gpus: float
+    nodes: float
+    vcpus: float
+    vcpus_per_gpu: float
+    host_memory_bytes: float
+    host_memory_needed_bytes: float
+    disk_needed_bytes: float
+    data_bytes: float
+    read_bytes_per_s: float
+    network_bytes_per_s: float
+    loading_share: float
+    communication_share: float
+    busy_share: float
+    mfu: float
+    total_time_s: float
+    total_usd: float
+    micro_batch: float
+    seq_len: float
+    spot_saving_fraction: float
+    reserved_saving_fraction: float
+    purchase: str
+    sharding: str
+    tensor: float
+    bottleneck: str
+    has_nvlink: bool
+
+
+def measures(option: Option, workload: Any, *, params: float, savings: tuple[float, float] = (math.nan, math.nan)) -> Measures:
+    """The figures of `option`. `params`: parameters of the model; `savings`: fraction that spot and the longest commitment save."""
+    nodes, num_gpus = float(option.nodes), float(option.num_accelerators)
+    peak = option.estimate["peak_memory_bytes"]
+    time_s = _mid(option, "total_time_s")
+    data = _data_bytes(option, workload)
+    waiting = _share(option, "loading"), _share(option, "communication")
+    return Measures(
+        model=str(workload.model),
+        task=str(workload.task),
+        method=option.layout.method,
+        params=params,
+        weights_bytes=params * _BYTES_PER_16_BIT_WEIGHT,
+        peak_memory_bytes=peak.mid,
+        peak_low80_bytes=peak.low80,
+        peak_high80_bytes=peak.high80,
+        vram_needed_bytes=peak.mid * num_gpus,
+        vram_bytes=option.accelerator.memory_bytes * num_gpus,
+        num_gpus=num_gpus,
+        nodes=nodes,
+        vcpus=option.vcpus * nodes,
+        vcpus_per_gpu=option.vcpus / option.accelerator.count_per_node,
+        host_memory_bytes=option.memory_bytes * nodes,
+        host_memory_needed_bytes=_mid(option, "host_memory_bytes") * nodes,
+        disk_needed_bytes=_mid(option, "disk_bytes"),
+        data_bytes=data,
+        read_bytes_per_s=data * float(workload.epochs or 1) / time_s if time_s > 0 else math.nan,
+        network_bytes_per_s=option.network_gbps * 1e9 / 8,
+        loading_share=waiting[0],
+        communication_share=waiting[1],
+        busy_share=1 - waiting[0] - waiting[1],
+        mfu=_mid(option, "mfu"),
+        total_time_s=time_s,
+        total_usd=option.cost.total_usd,
+        micro_batch=float(option.layout.micro_batch),
+        seq_len=float(workload.seq_len or option.facts.get("seq_len") or math.nan),
+        spot_saving_fraction=savings[0],
+        reserved_saving_fraction=savings[1],
+        purchase=option.purchase,
+        sharding=option.layout.sharding,
+        tensor=float(option.layout.tensor),
+        bottleneck=max(option.time_terms, key=lambda name: option.time_terms[name], default=""),
+        has_nvlink=float(option.facts.get("intra_kind") or 0) >= 2,
+    )
+
+
+def _mid(option: Option, name: str) -> float:
+    figure = option.estimate.get(name)
+    return figure.mid if figure is not None else math.nan
+
+
+def _share(option: Option, word: str) -> float:
+    """Share of a step that terms named `word`... take."""
+    total = sum(option.time_terms.values())
+    return sum(value for name, value in option.time_terms.items() if name.startswith(word)) / total if total else math.nan
+
+
+def _data_bytes(option: Option, workload: Any) -> float:
+    """Size of the data: as given, or as the search assumed it."""
+    return float(workload.data_bytes or option.facts.get("data_bytes") or math.nan)

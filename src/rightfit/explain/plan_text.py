@@ -1,0 +1,299 @@
+"""A plan in words: the choice, what it is made of, what was refused and what would change it. Nothing here computes physics.
+
+Every function takes the data of search and a language and returns sentences or small frozen structs of them; drawing tables and bars is
+left to the faces (a `Term` brings its share for that).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from rightfit.explain import quantities as q
+from rightfit.explain.messages import Lang, has, join, say, say_or
+from rightfit.explain.reasons import change_text, criterion_text, field_text, renderer, where_text
+from rightfit.search.answer import Assumption, Layout, NearMiss, Option, Plan, Rejection
+
+_CRITERION_UNITS = {"gpu_memory": "limit_bytes", "host_memory": "limit_bytes", "deadline": "limit_s", "budget": "limit_usd"}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Term:
+    """One part of a sum: its code, its name in words, its value in base units, its share of the sum, and one line of text."""
+
+    name: str
+    label: str
+    value: float
+    share: float
+    text: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class OptionText:
+    """One option in words."""
+
+    headline: str
+    outcome: str
+    setup: str
+    speed: str
+    margin: str
+    priced: str
+    why: tuple[str, ...]
+    warnings: tuple[str, ...]
+    memory: tuple[Term, ...]
+    time: tuple[Term, ...]
+    cost: tuple[Term, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PlanText:
+    """A whole plan in words; `best` is None where nothing is feasible."""
+
+    headline: str
+    considered: str
+    best: OptionText | None
+    assumptions: tuple[str, ...]
+    rejected: tuple[str, ...]
+    blame: str
+    advice: tuple[str, ...]
+    faster: tuple[str, ...]
+
+
+def plan_text(plan: Plan, lang: Lang) -> PlanText:
+    """Everything that a plan says, in one language and in the currency of its workload."""
+    currency = plan.workload.currency
+    render = renderer(lang, currency=currency)
+    best = option_text(plan.best, plan.workload, lang) if plan.best else None
+    return PlanText(
+        headline=best.headline if best else say("choice.none", lang),
+        considered=considered_text(plan, lang),
+        best=best,
+        assumptions=tuple(assumption_text(assumption, lang) for assumption in plan.assumptions),
+        rejected=tuple(line for rejection in plan.rejected for line in rejection_lines(rejection, lang, currency=currency)),
+        blame=blame_text(plan, lang),
+        advice=tuple(render(reason) for reason in plan.advice),
+        faster=faster_lines(plan, lang),
+    )
+
+
+def option_text(option: Option, workload: Any, lang: Lang) -> OptionText:
+    """One option in words, in the currency of the workload."""
+    render = renderer(lang, currency=workload.currency)
+    return OptionText(
+        headline=headline(option, lang, currency=workload.currency),
+        outcome=outcome(option, workload, lang),
+        setup=setup_text(option.layout, workload, lang),
+        speed=speed_text(option, lang),
+        margin=margin_text(option, lang),
+        priced=say("choice.priced", lang, as_of=option.price_as_of, source=option.price_source),
+        why=tuple(render(reason) for reason in option.why),
+        warnings=tuple(render(reason) for reason in option.warnings),
+        memory=memory_terms(option, lang),
+        time=time_terms(option, lang),
+        cost=cost_terms(option, lang, currency=workload.currency),
+    )
+
+
+def headline(option: Option, lang: Lang, *, currency: str = "usd") -> str:
+    """What to rent, where, how to pay, and its price per hour (all nodes)."""
+    nodes = "" if option.nodes == 1 else say("choice.nodes_prefix", lang, count=option.nodes)
+    return say(
+        "choice.rent",
+        lang,
+        nodes=nodes,
+        instance=option.instance_type,
+        provider=q.provider_text(option.provider, lang),
+        region=option.region,
+        purchase=q.purchase_text(option.purchase, lang),
+        cards=cards_text(option, lang),
+        price=q.money_text(option.cost.hourly_usd, currency),
+    )
+
+
+def cards_text(option: Option, lang: Lang) -> str:
+    """The accelerators of an option: "8 x H100 (80 GiB) each"."""
+    key = "choice.cards" if option.nodes == 1 else "choice.cards_each"
+    accelerator = option.accelerator
+    return say(key, lang, count=accelerator.count_per_node, name=accelerator.name, memory=q.memory_text(accelerator.memory_bytes))
+
+
+def outcome(option: Option, workload: Any, lang: Lang) -> str:
+    """How long the job takes and what it costs, with 80 % intervals."""
+    time, cost = option.estimate["total_time_s"], option.cost.total
+    money = [q.money_text(value, workload.currency) for value in (cost.mid, cost.low80, cost.high80)]
+    return say(
+        "choice.run",
+        lang,
+        method=job_text(option.layout.method, workload.task, lang),
+        model=workload.model,
+        time=q.duration_text(time.mid, lang),
+        low=q.duration_text(time.low80, lang),
+        high=q.duration_text(time.high80, lang),
+        cost=money[0],
+        cost_low=money[1],
+        cost_high=money[2],
+    )
+
+
+def job_text(method: str, task: str, lang: Lang) -> str:
+    """What is done with the model: a fine-tuning method, or training from scratch."""
+    return q.method_text("pretrain" if task == "train" and method == "full" else method, lang)
+
+
+def setup_text(layout: Layout, workload: Any, lang: Lang) -> str:
+    """How to lay the job out over the cards."""
+    accumulated = say("choice.accumulated", lang, count=layout.grad_accum) if layout.grad_accum > 1 else say("choice.not_accumulated", lang)
+    return say(
+        "choice.setup",
+        lang,
+        layout=layout_text(layout, lang),
+        micro_batch=layout.micro_batch,
+        seq_len=workload.seq_len,
+        grad_accum=accumulated,
+        recompute=say_or(f"choice.recompute_{layout.recompute}", lang, layout.recompute),
+        precision=layout.precision,
+    )
+
+
+def layout_text(layout: Layout, lang: Lang) -> str:
+    """Parallelism, sharding and offload in words: "8-way data parallel, ZeRO-3"."""
+    counts = {name: getattr(layout, name) for name in ("data", "tensor", "pipeline", "context", "expert")}
+    parts = [say(f"choice.layout_{name}", lang, count=count) for name, count in counts.items() if count > 1]
+    if not parts:
+        parts = [say("choice.layout_single", lang)]
+    if layout.sharding != "none":
+        parts.append(say_or(f"choice.sharding_{layout.sharding}", lang, layout.sharding))
+    if layout.offload != "none":
+        parts.append(say_or(f"choice.offload_{layout.offload}", lang, layout.offload))
+    return join(parts, lang)
+
+
+def speed_text(option: Option, lang: Lang) -> str:
+    """Tokens per second, step time and the share of peak arithmetic."""
+    estimate = option.estimate
+    rate = q.plain(estimate["tokens_per_s"].mid)
+    return say("choice.speed", lang, rate=rate, step=q.duration_text(estimate["step_s"].mid, lang), mfu=q.percent_text(estimate["mfu"].mid))
+
+
+def margin_text(option: Option, lang: Lang) -> str:
+    """How much memory each card has to spare, and where the 95 % interval ends."""
+    peak, limit = option.estimate["peak_memory_bytes"], usable_bytes(option)
+    share, high = q.percent_text(peak.mid / limit), q.memory_text(peak.high95)
+    if peak.high95 > limit:
+        return say("choice.no_margin", lang, share=share, high=high, limit=q.memory_text(limit))
+    return say("choice.margin", lang, margin=q.memory_text(limit - peak.mid), share=share, high=high)
+
+
+def usable_bytes(option: Option) -> float:
+    """What a card can give to the job: the limit that the search used, or the card's memory where it is not recorded."""
+    for reason in option.why:
+        if "limit_bytes" in reason.params:
+            return float(reason.params["limit_bytes"])
+    return float(option.accelerator.memory_bytes)
+
+
+def memory_terms(option: Option, lang: Lang) -> tuple[Term, ...]:
+    """Peak memory per card by term, largest first."""
+    return _terms(option.memory_terms, lang, q.memory_text)
+
+
+def time_terms(option: Option, lang: Lang) -> tuple[Term, ...]:
+    """Time of a step by term, largest first."""
+    return _terms(option.time_terms, lang, lambda value: q.duration_text(value, lang))
+
+
+def cost_terms(option: Option, lang: Lang, *, currency: str = "usd") -> tuple[Term, ...]:
+    """Money by term, largest first."""
+    return _terms(option.cost.terms, lang, lambda value: q.money_text(value, currency))
+
+
+def _terms(values: Mapping[str, float], lang: Lang, text: Any) -> tuple[Term, ...]:
+    total = sum(values.values())
+    ordered = sorted(((value, name) for name, value in values.items() if value > 0), reverse=True)
+    return tuple(_term(name, value, value / total, text(value), lang) for value, name in ordered)
+
+
+def _term(name: str, value: float, share: float, text: str, lang: Lang) -> Term:
+    label = term_label(name, lang)
+    gap = "：" if lang == "zh" else ": "
+    return Term(name=name, label=label, value=value, share=share, text=f"{label}{gap}{text} ({q.percent_text(share)})")
+
+
+def term_label(name: str, lang: Lang) -> str:
+    """A term of memory, time or cost in words."""
+    return say(f"terms.{name}", lang) if has(f"terms.{name}") else name.replace("_", " ")
+
+
+def considered_text(plan: Plan, lang: Lang) -> str:
+    """How much was looked at."""
+    counts = plan.counts
+    return say(
+        "choice.considered",
+        lang,
+        offers=q.counted("offer", counts.offers, lang),
+        servers=q.counted("server", counts.servers, lang),
+        covered=q.count_text(counts.covered, lang),
+    )
+
+
+def assumption_text(assumption: Assumption, lang: Lang) -> str:
+    """One default that was taken, and why."""
+    value = field_text(assumption.field, assumption.value, lang)
+    return say("choice.assumed", lang, field=assumption.field, value=value, why=renderer(lang)(assumption.why))
+
+
+def rejection_lines(rejection: Rejection, lang: Lang, *, currency: str = "usd") -> list[str]:
+    """A criterion with how many offers it refused, and its nearest miss with the least change that would let it pass."""
+    count = q.counted("offer", rejection.count, lang)
+    key = "rejections.line_alone" if rejection.alone else "rejections.line"
+    lines = [say(key, lang, criterion=criterion_text(rejection.criterion, lang), count=count, alone=f"{rejection.alone:,}")]
+    if rejection.nearest is not None:
+        lines.append(nearest_text(rejection.criterion, rejection.nearest, lang, currency=currency))
+    return lines
+
+
+def nearest_text(criterion: str, miss: NearMiss, lang: Lang, *, currency: str = "usd") -> str:
+    """The offer that came nearest to passing, and what would let it pass."""
+    where = where_text({"provider": miss.provider, "instance_type": miss.instance_type, "nodes": miss.nodes}, lang)
+    gap = needed_had_text(criterion, miss.needed, miss.had, lang, currency=currency)
+    return say("rejections.nearest", lang, where=where, needed_had=gap, change=renderer(lang, currency=currency)(miss.change))
+
+
+def needed_had_text(criterion: str, needed: float | str, had: float | str, lang: Lang, *, currency: str = "usd") -> str:
+    """What a criterion asks for against what there was, in the criterion's unit."""
+    name = _CRITERION_UNITS.get(criterion, criterion)
+    texts = [field_text(name, value, lang, currency=currency) for value in (needed, had)]
+    return say_or(
+        f"rejections.gap_{criterion}",
+        lang,
+        say("rejections.needed_had", lang, needed=texts[0], had=texts[1]),
+        needed=texts[0],
+        had=texts[1],
+    )
+
+
+def blame_text(plan: Plan, lang: Lang) -> str:
+    """Which sets of criteria exclude every offer; empty where something is feasible."""
+    if not plan.blame:
+        return ""
+    sets = [(" + ".join(say_or(f"rejections.name_{name}", lang, name) for name in group)) for group in plan.blame]
+    return say("rejections.blame", lang, criteria=(" 或 " if lang == "zh" else " or ").join(sets))
+
+
+def faster_lines(plan: Plan, lang: Lang) -> tuple[str, ...]:
+    """The points of the Pareto front that are at least a fifth faster than the choice, for what they cost."""
+    if plan.best is None:
+        return ()
+    limit = plan.best.estimate["total_time_s"].mid * 0.8
+    faster = [option for option in plan.pareto if option.estimate["total_time_s"].mid <= limit]
+    return tuple(_faster_line(option, plan, lang) for option in faster[:3])
+
+
+def _faster_line(option: Option, plan: Plan, lang: Lang) -> str:
+    where = where_text({"provider": option.provider, "instance_type": option.instance_type, "nodes": option.nodes}, lang)
+    time = q.duration_text(option.estimate["total_time_s"].mid, lang)
+    best = plan.best.cost.total_usd if plan.best else 0.0
+    change = change_text(option.cost.total_usd / best, lang) if best else ""
+    cost = q.money_text(option.cost.total_usd, plan.workload.currency)
+    return say("choice.faster_for_more", lang, where=where, time=time, cost=f"{cost} ({change})" if change else cost)

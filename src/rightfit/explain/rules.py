@@ -1,0 +1,253 @@
+"""The rules of thumb of five blog posts, each held against our own figures: holds, fails or misleading, and why.
+
+The rules are data (data/rules.toml). `check_rules` judges all that speak about the workload at hand; nothing is computed here beyond
+comparing a rule's claim with the figures of an option that search has evaluated.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib import resources
+from typing import Any, Literal
+
+from rightfit.errors import UnknownNameError
+from rightfit.explain.measures import Measures
+from rightfit.explain.messages import Lang, say
+from rightfit.explain.rule_fields import rule_fields
+from rightfit.explain.setups import Outcome, outcomes_text
+
+Verdict = Literal["holds", "fails", "misleading", "unknown"]
+
+_MUCH_LESS = 2 / 3
+_STALL_SHARE = 0.2
+_WAITING_SHARE = 0.25
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule of thumb: what it says, who says it, and how it is judged (see data/rules.toml)."""
+
+    id: str
+    post: int
+    kind: str
+    figure: str
+    unit: str
+    statement: Mapping[Lang, str]
+    reasons: Mapping[str, Mapping[Lang, str]]
+    value: float = math.nan
+    base: str = ""
+    factor: float = 1.0
+    high: float = math.nan
+    round_up: bool = False
+    verdict: Verdict = "unknown"
+    applies: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    setup: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    servers: tuple[str, ...] = ()
+    smaller: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RuleCheck:
+    """A rule judged for one workload. `claim` is what the rule asks for, `figure` our own figure, both in `unit`'s base unit."""
+
+    rule: Rule
+    verdict: Verdict
+    claim: float
+    figure: float
+    measures: Measures | None = None
+    outcomes: tuple[Outcome, ...] = ()
+
+    def statement(self, lang: Lang) -> str:
+        """What the rule says."""
+        return self.rule.statement[lang]
+
+    def reason(self, lang: Lang, *, currency: str = "usd") -> str:
+        """Why the verdict, with our figure."""
+        if self.verdict == "unknown":
+            return say("rule_words.unknown", lang)
+        fields = rule_fields(self.measures, lang, claim=self.claim, figure=self.figure, unit=self.rule.unit, currency=currency)
+        return self.rule.reasons[self.verdict][lang].format(**fields, outcomes=outcomes_text(self.outcomes, lang))
+
+    def text(self, lang: Lang, *, currency: str = "usd") -> str:
+        """Statement, verdict and reason in one line."""
+        verdict = say(f"rule_words.verdict_{self.verdict}", lang)
+        reason = self.reason(lang, currency=currency)
+        return say("rule_words.line", lang, statement=self.statement(lang), post=self.rule.post + 1, verdict=verdict, reason=reason)
+
+    def to_dict(self, lang: Lang, *, currency: str = "usd") -> dict[str, Any]:
+        """For JSON: id, post, verdict, claim, figure, unit, statement, reason."""
+        return {
+            "id": self.rule.id,
+            "post": self.rule.post,
+            "verdict": self.verdict,
+            "claim": self.claim,
+            "figure": self.figure,
+            "unit": self.rule.unit,
+            "statement": self.statement(lang),
+            "reason": self.reason(lang, currency=currency),
+        }
+
+
+@cache
+def _table() -> dict[str, Any]:
+    return tomllib.loads(resources.files("rightfit.explain").joinpath("data", "rules.toml").read_text("utf-8"))
+
+
+@cache
+def all_rules() -> Mapping[str, Rule]:
+    """Every rule by id, in the order of the table."""
+    return {name: _rule(name, entry) for name, entry in _table().items() if name != "posts"}
+
+
+def _rule(name: str, entry: Mapping[str, Any]) -> Rule:
+    reasons = {verdict: entry[verdict] for verdict in ("holds", "fails", "misleading")}
+    plain = {key: value for key, value in entry.items() if key not in reasons}
+    return Rule(id=name, reasons=reasons, **{**plain, "servers": tuple(plain.get("servers", ()))})
+
+
+def post_title(post: int, lang: Lang) -> str:
+    """What the blog post is about."""
+    title: str = _table()["posts"][str(post)][lang]
+    return title
+
+
+def rule_by_id(name: str) -> Rule:
+    """A rule by its id; UnknownNameError with the nearest ids otherwise."""
+    rules = all_rules()
+    if name not in rules:
+        import difflib
+
+        raise UnknownNameError("rule", name, nearest=difflib.get_close_matches(name, rules, n=3, cutoff=0.4))
+    return rules[name]
+
+
+def applies(rule: Rule, measure: Measures) -> bool:
+    """Whether the rule speaks about this workload."""
+    return all(_condition(key, wanted, measure) for key, wanted in rule.applies.items())
+
+
+def _condition(key: str, wanted: Any, measure: Measures) -> bool:
+    if key == "models":
+        name = measure.model.casefold()
+        return any(word in name for word in wanted)
+    if key in {"methods", "tasks"}:
+        return getattr(measure, key[:-1]) in wanted
+    bound, _, name = key.partition("_")
+    value = float(getattr(measure, {"gpus": "num_gpus"}.get(name, name)))
+    return value >= wanted if bound == "min" else value < wanted or (name == "gpus" and value == wanted)
+
+
+def judge(rule: Rule, measure: Measures, *, outcomes: Sequence[Outcome] = ()) -> RuleCheck:
+    """Hold a rule against our figures."""
+    figure = float(getattr(measure, rule.figure))
+    claim = _claim(rule, measure)
+    verdict = _JUDGES[rule.kind](rule, claim, figure, measure) if rule.kind != "setup" else judge_setup(outcomes, smaller=rule.smaller)
+    return RuleCheck(rule=rule, verdict=verdict, claim=claim, figure=figure, measures=measure, outcomes=tuple(outcomes))
+
+
+def check_measures(measure: Measures, *, outcomes: Callable[[Rule], Sequence[Outcome]] | None = None) -> list[RuleCheck]:
+    """All rules that speak about this workload, judged. `outcomes` evaluates the servers of a `setup` rule; without it those are left out."""
+    wanted = [rule for rule in all_rules().values() if applies(rule, measure) and (outcomes or rule.kind != "setup")]
+    return [judge(rule, measure, outcomes=outcomes(rule) if outcomes and rule.kind == "setup" else ()) for rule in wanted]
+
+
+def _claim(rule: Rule, measure: Measures) -> float:
+    claim = rule.value if not rule.base else rule.factor * float(getattr(measure, rule.base))
+    return max(1.0, math.ceil(claim)) if rule.round_up and math.isfinite(claim) else claim
+
+
+def _need(rule: Rule, claim: float, figure: float, measure: Measures) -> Verdict:
+    if not math.isfinite(claim) or not math.isfinite(figure):
+        return "unknown"
+    if figure > claim:
+        return "fails"
+    return "misleading" if figure < _MUCH_LESS * claim else "holds"
+
+
+def _host(rule: Rule, claim: float, figure: float, measure: Measures) -> Verdict:
+    if not math.isfinite(figure) or not math.isfinite(measure.loading_share):
+        return "unknown"
+    if measure.loading_share > _STALL_SHARE:
+        return "fails" if figure >= claim else "holds"
+    return "misleading" if figure < claim else "holds"
+
+
+def _at_most(rule: Rule, claim: float, figure: float, measure: Measures) -> Verdict:
+    return "unknown" if not math.isfinite(figure) else "holds" if figure <= claim else "fails"
+
+
+def _utilisation(rule: Rule, claim: float, figure: float, measure: Measures) -> Verdict:
+    if not math.isfinite(figure) or not math.isfinite(measure.mfu):
+        return "unknown"
+    return "fails" if figure < claim else "holds" if measure.mfu >= claim else "misleading"
+
+
+def _gpus(rule: Rule, claim: float, figure: float, measure: Measures) -> Verdict:
+    if not math.isfinite(claim):
+        return "unknown"
+    high = rule.high if not math.isnan(rule.high) else claim
+    return "misleading" if figure < claim else "fails" if figure > high else "holds"
+
+
+def _saving(rule: Rule, claim: float, figure: float, measure: Measures) -> Verdict:
+    if not math.isfinite(figure):
+        return "unknown"
+    return "fails" if figure < claim else "misleading" if figure > rule.high else "holds"
+
+
+def _network(rule: Rule, claim: float, figure: float, measure: Measures) -> Verdict:
+    if not math.isfinite(figure) or not math.isfinite(measure.communication_share):
+        return "unknown"
+    waits = measure.communication_share > _WAITING_SHARE
+    if figure >= claim:
+        return "fails" if waits else "holds"
+    return "holds" if waits else "misleading"
+
+
+def _interconnect(rule: Rule, claim: float, figure: float, measure: Measures) -> Verdict:
+    if not math.isfinite(figure):
+        return "unknown"
+    if measure.has_nvlink:
+        return "fails" if figure > claim else "holds"
+    return "holds" if figure > claim else "misleading"
+
+
+def _term(rule: Rule, claim: float, figure: float, measure: Measures) -> Verdict:
+    if not math.isfinite(figure):
+        return "unknown"
+    committed = measure.purchase.startswith(("subscription", "reserved", "savings"))
+    return "holds" if committed == (figure > claim) else "fails"
+
+
+def _fixed(rule: Rule, claim: float, figure: float, measure: Measures) -> Verdict:
+    return rule.verdict
+
+
+def judge_setup(outcomes: Sequence[Outcome], *, smaller: str = "") -> Verdict:
+    """A named model on named servers. Fits without special help on all -> holds (misleading where `smaller` holds it too); with help or on some only -> misleading."""
+    known = [outcome for outcome in outcomes if outcome.fits is not None]
+    if not known:
+        return "unknown"
+    if not any(outcome.fits for outcome in known):
+        return "fails"
+    plain = all(outcome.fits and not outcome.helps for outcome in known)
+    less_does = any(outcome.fits and outcome.server == smaller for outcome in known)
+    return "holds" if plain and not less_does else "misleading"
+
+
+_JUDGES: Mapping[str, Callable[[Rule, float, float, Measures], Verdict]] = {
+    "need": _need,
+    "host": _host,
+    "at_most": _at_most,
+    "utilisation": _utilisation,
+    "gpus": _gpus,
+    "saving": _saving,
+    "network": _network,
+    "interconnect": _interconnect,
+    "term": _term,
+    "fixed": _fixed,
+}
