@@ -27,7 +27,10 @@ def command_pages() -> dict[str, str]:
     from rightfit.cli import app
 
     group: Any = typer.main.get_command(app)
-    parts = [MADE_BY, "# Commands\n\nExit codes: 0 answered, 1 no feasible answer (the reasons are printed), 2 bad input, 3 a needed component or network is missing.\n"]
+    parts = [
+        MADE_BY,
+        "# Commands\n\nExit codes: 0 answered, 1 no feasible answer (the reasons are printed), 2 bad input, 3 a needed component or network is missing.\n",
+    ]
     for path, command in walk_commands(group, ()):
         parts.append(command_section(path, command))
     return {"docs/reference/commands.md": "".join(parts)}
@@ -82,7 +85,10 @@ def physics_pages() -> dict[str, str]:
     import rightfit.physics
 
     pages = {}
-    index = [MADE_BY, "# Physics\n\nPure functions over arrays; each cites its formula and says where it is known to be wrong.\n\n| module | subject |\n|---|---|\n"]
+    index = [
+        MADE_BY,
+        "# Physics\n\nPure functions over arrays; each cites its formula and says where it is known to be wrong.\n\n| module | subject |\n|---|---|\n",
+    ]
     for information in sorted(pkgutil.iter_modules(rightfit.physics.__path__), key=lambda item: item.name):
         module = importlib.import_module(f"rightfit.physics.{information.name}")
         summary = (inspect.getdoc(module) or "").split("\n")[0]
@@ -108,7 +114,11 @@ def module_page(name: str, module: Any) -> str:
 def signature(function: Any) -> str:
     """The signature with short type names."""
     text = str(inspect.signature(function))
-    return text.replace("rightfit.physics.columns.", "").replace("numpy.ndarray[tuple[Any, ...], numpy.dtype[numpy.float64]]", "Array").replace("'", "")
+    return (
+        text.replace("rightfit.physics.columns.", "")
+        .replace("numpy.ndarray[tuple[Any, ...], numpy.dtype[numpy.float64]]", "Array")
+        .replace("'", "")
+    )
 
 
 def coefficient_page() -> dict[str, str]:

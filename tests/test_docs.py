@@ -42,7 +42,9 @@ def documented_commands() -> list[tuple[str, str]]:
 def test_documented_commands_run(page: str, line: str, tmp_path: Path) -> None:
     words = shlex.split(line, comments=True)[1:]
     environment = dict(os.environ, PYTHONPATH=str(ROOT / "src"), COLUMNS="100", LANG="C.UTF-8")
-    result = subprocess.run([sys.executable, "-m", "rightfit", *words], capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
+    result = subprocess.run(
+        [sys.executable, "-m", "rightfit", *words], capture_output=True, text=True, cwd=tmp_path, env=environment, check=False
+    )
     assert result.returncode in (0, 1), f"{page}: {line}\n{result.stderr}"
     assert result.stdout.strip()
     assert "Traceback" not in result.stderr
