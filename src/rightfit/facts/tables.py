@@ -45,6 +45,10 @@ def table(name: str) -> list[dict[str, str]]:
     return [dict(row) for row in _table(name)]
 
 
+#: Coefficients that stand in for those of the data files while a source is left out (estimate/folds.py); empty in use.
+SUBSTITUTES: dict[str, Mapping[str, float]] = {}
+
+
 @functools.cache
 def coefficients(name: str) -> Mapping[str, float]:
     """Values of `data/coefficients/<name>.toml`: key -> value in the entry's unit.
@@ -52,7 +56,8 @@ def coefficients(name: str) -> Mapping[str, float]:
     Each entry is a table {value, unit, source, ...}; one without a source or with a value that is no number is refused,
     because no figure may enter a prediction that nobody can trace.
     """
-    return MappingProxyType({key: float(str(entry["value"])) for key, entry in coefficient_entries(name).items()})
+    values = {key: float(str(entry["value"])) for key, entry in coefficient_entries(name).items()}
+    return MappingProxyType(values | dict(SUBSTITUTES.get(name, {})))
 
 
 @functools.cache

@@ -1,0 +1,65 @@
+"""Leave one source out: predict each source with coefficients that were fitted without it.
+
+A folds file holds, for every source, the coefficients that change when the source is left out: {source: {coefficient file: {key: value}}}.
+It is written by `validation/fit_folds.py`; predictions with it are made by the code as it is now, so they can never be stale.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rightfit.errors import FileInputError
+from rightfit.estimate.predict import predict
+from rightfit.estimate.tables import cell_text
+from rightfit.facts import tables
+
+Coefficients = Mapping[str, Mapping[str, float]]
+
+
+def _forget() -> None:
+    """Drop every cached value that was computed from coefficients."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith(("rightfit.estimate.", "rightfit.facts.tables")):
+            for value in list(vars(module).values()):
+                if hasattr(value, "cache_clear") and getattr(value, "__module__", "").startswith("rightfit."):
+                    value.cache_clear()
+
+
+@contextlib.contextmanager
+def substituted(values: Coefficients) -> Iterator[None]:
+    """Use other values of some coefficients inside the block, for cross-validation only. Not safe across threads."""
+    tables.SUBSTITUTES.update({name: dict(entries) for name, entries in values.items()})
+    _forget()
+    try:
+        yield
+    finally:
+        tables.SUBSTITUTES.clear()
+        _forget()
+
+
+def read_folds(path: Path) -> dict[str, Coefficients]:
+    """Coefficients by the source that was left out; empty when there is no such file."""
+    if not path.is_file():
+        return {}
+    try:
+        folds: dict[str, Coefficients] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise FileInputError(f"cannot read {path}: {error}") from None
+    return folds
+
+
+def predict_left_out(rows: Sequence[Mapping[str, Any]], folds: Mapping[str, Coefficients]) -> list[dict[str, Any]]:
+    """Predictions in row order, each source with the coefficients of its fold; sources without a fold with those that ship."""
+    answers: list[dict[str, Any]] = [{}] * len(rows)
+    sources = [cell_text(row.get("source")) for row in rows]
+    for source in dict.fromkeys(name if name in folds else "" for name in sources):
+        index = [i for i, name in enumerate(sources) if (name if name in folds else "") == source]
+        with substituted(folds.get(source, {})):
+            for i, answer in zip(index, predict([rows[i] for i in index]), strict=True):
+                answers[i] = answer
+    return answers
