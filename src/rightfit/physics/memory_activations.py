@@ -1,0 +1,179 @@
+"""Activations that the forward pass keeps for the backward pass, operator by operator.
+
+All functions return bytes per token of the micro-batch and per layer (shape (N,)), so that tokens and layers multiply afterwards.
+Tensors inside a tensor-parallel region are divided by `tensor`; with sequence parallelism so are the others
+(Korthikanti et al. 2022, "Reducing Activation Recomputation in Large Transformer Models").
+
+What an operator keeps follows PyTorch's autograd: a matrix product keeps its input only when its weight (or an adapter on it) is trained;
+a product of two activations keeps both; a normalisation written out in fp32 keeps its fp32 input.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from rightfit.physics import parameters
+from rightfit.physics.columns import Array, AttentionKernel, AttentionKind, Mlp, ModelColumns, Norm, SetupColumns
+from rightfit.physics.memory_states import is_full
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class LayerActivations:
+    """Bytes per token that one layer keeps, by part; shape (N,) each. `scores` are the parts that grow with the square of the length."""
+
+    norms: Array
+    attention: Array
+    scores: Array
+    feed_forward: Array
+    adapters: Array
+
+    @property
+    def total(self) -> Array:
+        """All parts."""
+        return self.norms + self.attention + self.scores + self.feed_forward + self.adapters
+
+
+def layer_activations(model: ModelColumns, setup: SetupColumns) -> LayerActivations:
+    """What one mean layer keeps without recomputation."""
+    return LayerActivations(
+        norms=norm_bytes(model, setup),
+        attention=attention_bytes(model, setup),
+        scores=score_bytes(model, setup),
+        feed_forward=feed_forward_bytes(model, setup),
+        adapters=adapter_input_bytes(model, setup),
+    )
+
+
+def outside_divisor(setup: SetupColumns) -> Array:
+    """What divides tensors outside the tensor-parallel region: the tensor degree with sequence parallelism, else 1."""
+    return np.where(setup.sequence_parallel > 0, setup.tensor, 1.0)
+
+
+def norm_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
+    """Two normalisations (three with cross attention): a fused kernel keeps its input; RMSNorm written out keeps an fp32 copy and,
+    where its weight is trained, the normalised tensor as well. Under autocast LayerNorm runs in fp32."""
+    width = model.hidden_size
+    fused = np.where(setup.autocast > 0, 4.0, setup.residual_bytes)
+    unfused = 4.0 + is_full(setup) * setup.residual_bytes
+    each = np.where((setup.fused_kernels > 0) | (model.norm == Norm.LAYERNORM), fused, unfused)
+    dropout = np.where(setup.dropout > 0, 2.0, 0.0)  # one byte of mask after attention, one after the feed-forward block
+    return width * (2.0 * each + dropout) / outside_divisor(setup)
+
+
+def attention_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
+    """Input of Q, K, V; Q, K, V themselves; the output; the log-sum-exp of flash attention; MLA's latents."""
+    a = setup.activation_bytes
+    query, value = parameters.query_width(model), parameters.value_width(model)
+    expanded = (setup.attention == AttentionKernel.EAGER) | ((setup.attention == AttentionKernel.SDPA) & (setup.fused_kernels == 0))
+    keys_values = np.where(expanded, query + value, 2.0 * model.num_kv_heads * model.head_dim)
+    keys_values = np.where(
+        parameters.is_mla(model), query + value + model.num_heads * (model.qk_nope_head_dim + model.v_head_dim), keys_values
+    )
+    latents = np.where(
+        parameters.is_mla(model), 2.0 * (model.q_lora_rank + model.kv_lora_rank) + 4.0 * (model.q_lora_rank + model.kv_lora_rank) / a, 0.0
+    )
+    statistics = np.where(setup.attention == AttentionKernel.EAGER, 0.0, 4.0 * model.num_heads)
+    qk_norm = model.qk_norm * (4.0 + is_full(setup) * a) * (query + model.num_kv_heads * model.head_dim) * (1.0 - setup.fused_kernels)
+    inside = a * (query + keys_values + value) + statistics + qk_norm
+    keeps_input = keeps_attention_input(setup)
+    return inside / setup.tensor + a * (model.hidden_size * keeps_input + latents) / outside_divisor(setup)
+
+
+def score_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
+    """Score matrices of eager attention: the softmax (in fp32 where it is upcast) and its 16-bit copy; with dropout a mask and one more copy."""
+    a = setup.activation_bytes
+    upcast = np.where(setup.dropout > 0, 0.0, 4.0)  # GPT-style kernels with dropout keep the softmax in 16 bits; Llama-style upcast it
+    per_pair = upcast + a + np.where(setup.dropout > 0, 1.0 + a, 0.0)
+    length = setup.seq_len * setup.token_fraction
+    eager = setup.attention == AttentionKernel.EAGER
+    return np.where(eager, per_pair * model.num_heads * length / setup.tensor, 0.0)
+
+
+def keeps_attention_input(setup: SetupColumns) -> Array:
+    """1 where the input of Q, K, V is kept: full training, or an adapter that reads it without a cast of its own."""
+    shared = (setup.adapter_on_query + setup.adapter_on_key_value > 0) & (setup.adapter_weight_bytes == setup.activation_bytes)
+    return np.maximum(is_full(setup), shared.astype(np.float64))
+
+
+def feed_forward_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
+    """Mean over layers of the dense block and the mixture of experts."""
+    layers = np.maximum(model.num_layers, 1.0)
+    moe = parameters.num_moe_layers(model) / layers
+    dense = _block_bytes(model, setup, model.intermediate_size, setup.tensor) + _input_bytes(model, setup)
+    return (1.0 - moe) * dense + moe * moe_bytes(model, setup)
+
+
+def moe_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
+    """Routed experts see `experts_per_token` copies of the token: gathered input, inner tensors, output before weighting; shared experts one."""
+    a = setup.activation_bytes
+    routed = model.experts_per_token * (_block_bytes(model, setup, model.moe_intermediate_size, setup.tensor) + 2.0 * a * model.hidden_size)
+    shared = _block_bytes(model, setup, model.moe_intermediate_size * model.num_shared_experts, setup.tensor)
+    router = 4.0 * 3.0 * model.num_experts
+    return routed + shared + router + _input_bytes(model, setup)
+
+
+def _block_bytes(model: ModelColumns, setup: SetupColumns, width: Array, divisor: Array) -> Array:
+    """Inner tensors of one feed-forward block of `width`."""
+    a = setup.activation_bytes
+    keeps_down = np.maximum(is_full(setup), ((setup.adapter_on_down > 0) & (setup.adapter_weight_bytes == a)).astype(np.float64))
+    gated = np.where(setup.fused_kernels > 0, 2.0, 3.0) + keeps_down
+    plain = np.where(model.mlp == Mlp.RELU, 1.0, 1.0 + keeps_down)
+    return a * width * np.where(parameters.is_gated(model), gated, plain) / divisor
+
+
+def _input_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
+    """Input of the feed-forward block, kept for the gradients of its first matrices."""
+    a = setup.activation_bytes
+    keeps = np.maximum(is_full(setup), ((setup.adapter_on_up > 0) & (setup.adapter_weight_bytes == a)).astype(np.float64))
+    return a * model.hidden_size * keeps / outside_divisor(setup)
+
+
+def adapter_input_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
+    """Inputs of LoRA's A matrices that are copies: cast to the adapter's width, or after the adapter's own dropout (one more byte of mask)."""
+    copies = (setup.adapter_weight_bytes != setup.activation_bytes) | (setup.adapter_dropout > 0)
+    each = np.where(setup.autocast + (setup.compute_dtype > 0) > 0, setup.activation_bytes, setup.adapter_weight_bytes)
+    each = each + np.where(setup.adapter_dropout > 0, 1.0, 0.0)
+    on_hidden = setup.adapter_on_query + setup.adapter_on_key_value + setup.adapter_on_up
+    width = on_hidden * model.hidden_size + setup.adapter_on_output * parameters.value_width(model)
+    width = width + setup.adapter_on_down * np.where(model.num_experts > 0, model.moe_intermediate_size, model.intermediate_size)
+    modules = on_hidden + setup.adapter_on_output + setup.adapter_on_down
+    inner = modules * setup.adapter_rank * setup.activation_bytes
+    return np.where(copies, each * width / setup.tensor, 0.0) + inner
+
+
+def checkpoint_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
+    """What full recomputation keeps of one layer: its input."""
+    return model.hidden_size * setup.residual_bytes / outside_divisor(setup)
+
+
+def selective_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
+    """What selective recomputation keeps of one layer.
+
+    With eager attention (Korthikanti et al. 2022) everything but the score matrices; with fused attention the score matrices do not exist and
+    stacks keep the layer's input, the outputs of attention and half of the matrix products (PyTorch's per-operator policy).
+    """
+    a = setup.activation_bytes
+    parts = layer_activations(model, setup)
+    width = parameters.query_width(model) + 2.0 * model.num_kv_heads * model.head_dim + 2.0 * model.hidden_size
+    width = width + np.where(parameters.is_gated(model), 2.0, 1.0) * model.intermediate_size
+    policy = checkpoint_bytes(model, setup) + a * (parameters.value_width(model) + 0.5 * width) / setup.tensor + 4.0 * model.num_heads
+    eager = setup.attention == AttentionKernel.EAGER
+    return np.where(eager, parts.total - parts.scores, np.minimum(policy, parts.total))
+
+
+def backward_scratch_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
+    """Gradients of activations that live at the widest point of one layer's backward pass: the feed-forward block's, and the residual's."""
+    a = setup.activation_bytes
+    gated = np.where(parameters.is_gated(model), 3.0, 2.0)
+    moe = parameters.num_moe_layers(model) > 0
+    width = np.where(moe, model.moe_intermediate_size * (model.experts_per_token + model.num_shared_experts), model.intermediate_size)
+    inner = a * gated * width / setup.tensor
+    scores = np.where(setup.attention == AttentionKernel.EAGER, 2.0 * score_bytes(model, setup), 0.0)
+    return np.maximum(inner, scores) + 2.0 * setup.residual_bytes * model.hidden_size / outside_divisor(setup)
+
+
+def is_linear_attention(model: ModelColumns) -> Array:
+    """1 where layers are state-space models, whose kept tensors are those of an attention layer of the same width to first order."""
+    return ((model.attention_kind == AttentionKind.SSM) | (model.attention_kind == AttentionKind.HYBRID_SSM)).astype(np.float64)

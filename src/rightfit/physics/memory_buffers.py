@@ -1,0 +1,54 @@
+"""Buffers of sharded and distributed training: gathered weights, gradients on their way, buckets, dequantised layers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rightfit.physics import parameters
+from rightfit.physics.columns import Array, ModelColumns, SetupColumns
+from rightfit.physics.memory_states import ParameterShare, is_full, stage_fraction
+
+
+def layer_share(share: ParameterShare, model: ModelColumns, setup: SetupColumns) -> Array:
+    """Parameters of one layer on this GPU before ZeRO [1]; routed experts included."""
+    layers = np.maximum(model.num_layers * stage_fraction(model, setup), 1.0)
+    return (share.linear + share.other + share.experts) / layers
+
+
+def gathered_bytes(share: ParameterShare, model: ModelColumns, setup: SetupColumns, *, prefetched_layers: float) -> Array:
+    """Stage 3: whole layers gathered for computing (the current one and those prefetched) [bytes].
+
+    Quantised layers are gathered in their packed form.
+    """
+    width = np.where(setup.quantized > 0, setup.linear_weight_bytes, setup.gather_bytes)
+    layer = layer_share(share, model, setup) * width * (1.0 + prefetched_layers)
+    return np.where((setup.shard_stage >= 3) & (setup.shard_degree > 1), layer, 0.0)
+
+
+def root_bytes(share: ParameterShare, setup: SetupColumns) -> Array:
+    """Stage 3: embedding, head and final norm, gathered together and kept from the forward to the end of the backward pass [bytes]."""
+    width = np.where(setup.quantized > 0, setup.other_weight_bytes, setup.gather_bytes)
+    return np.where((setup.shard_stage >= 3) & (setup.shard_degree > 1), (share.embedding + share.head) * width, 0.0)
+
+
+def unsharded_gradient_bytes(share: ParameterShare, model: ModelColumns, setup: SetupColumns) -> Array:
+    """Stage 2 and 3: gradients of one whole layer before they are reduced and scattered, and the copy in the width of the reduction [bytes]."""
+    layer = layer_share(share, model, setup)
+    width = setup.gather_bytes + np.where(setup.reduce_bytes > setup.gather_bytes, setup.reduce_bytes, 0.0)
+    return np.where((setup.shard_stage >= 2) & (setup.shard_degree > 1), layer * width, 0.0) * is_full(setup)
+
+
+def bucket_bytes(trained: Array, setup: SetupColumns, *, bucket_elements: float) -> Array:
+    """Replicated training: DistributedDataParallel's buckets hold a second copy of all gradients; ZeRO-1/2 two reduce buckets [bytes]."""
+    several = setup.data > 1
+    replicated = several & (setup.shard_stage == 0) & (setup.accumulation_bytes == 0)
+    ddp = np.where(replicated, trained * setup.gradient_bytes, 0.0)
+    zero = several & (setup.shard_stage > 0) & (setup.shard_stage < 3) & (setup.accumulation_bytes == 0)
+    return ddp + np.where(zero, np.minimum(bucket_elements, trained) * 2.0 * setup.reduce_bytes, 0.0)
+
+
+def dequantised_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
+    """The largest matrix of a quantised model, expanded for its product and its gradient [bytes]."""
+    dense = model.hidden_size * np.maximum(model.intermediate_size, model.moe_intermediate_size)
+    largest = np.where(parameters.num_moe_layers(model) > 0, model.hidden_size * model.moe_intermediate_size, dense)
+    return np.where(setup.quantized > 0, largest * setup.activation_bytes, 0.0)

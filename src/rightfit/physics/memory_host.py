@@ -1,0 +1,55 @@
+"""Host memory and disk of a training job."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rightfit.physics import parameters
+from rightfit.physics.columns import Array, ModelColumns, SetupColumns
+from rightfit.physics.memory_states import is_full
+
+
+def host_bytes(model: ModelColumns, setup: SetupColumns, *, process_bytes: float, workers: float, worker_bytes: float) -> Array:
+    """Peak RAM of one node [bytes].
+
+    Each process holds the interpreter and the CUDA libraries (`process_bytes`) and its data-loader workers. While loading, each process holds a copy
+    of the weights as read; sharded stacks (stage 3) load one shard at a time except for rank 0. Offloaded states and weights
+    are pinned on the node that owns them; while saving, rank 0 gathers the full weights.
+    """
+    processes = np.minimum(setup.num_gpus, setup.gpus_per_node)
+    running = processes * (process_bytes + workers * worker_bytes)
+    weights = stored_bytes(model, setup)
+    copies = np.where((setup.shard_stage >= 3) | (setup.tensor * setup.pipeline > 1), 1.0, processes)
+    loading = weights * copies
+    saving = weights
+    nodes = np.maximum(np.ceil(setup.num_gpus / setup.gpus_per_node), 1.0)
+    offloaded = offloaded_bytes(model, setup) / nodes
+    return running + np.maximum(np.maximum(loading, saving), 0.0) + offloaded
+
+
+def stored_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
+    """Weights as they lie on disk: 16 bits a parameter, 32 where the job stores fp32 [bytes]."""
+    return parameters.total_parameters(model) * np.where(setup.other_weight_bytes >= 4, 4.0, 2.0)
+
+
+def offloaded_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
+    """States that live in host memory instead of the GPU: fp32 master, two moments and fp32 gradient; weights [bytes, whole job]."""
+    trained = np.where(is_full(setup) > 0, parameters.total_parameters(model), setup.adapter_params)
+    each = setup.optimizer_bytes + setup.master_bytes + setup.gradient_bytes + 4.0
+    kept = setup.micro_batch * setup.seq_len * model.hidden_size * model.num_layers * setup.residual_bytes * setup.data
+    states = setup.offload_optimizer * trained * each
+    return states + setup.offload_params * stored_bytes(model, setup) + setup.offload_activations * kept
+
+
+def checkpoint_file_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
+    """One saved training state: what is trained, with its optimizer states (what a resume needs) [bytes]."""
+    trained = np.where(is_full(setup) > 0, setup.trainable_params, setup.adapter_params)
+    trained = np.where((is_full(setup) > 0) & (trained <= 0), parameters.total_parameters(model), trained)
+    weight = np.where(is_full(setup) > 0, np.where(setup.other_weight_bytes >= 4, 4.0, 2.0), setup.adapter_weight_bytes)
+    return trained * (weight + setup.master_bytes + setup.optimizer_bytes)
+
+
+def disk_bytes(model: ModelColumns, setup: SetupColumns, *, kept_checkpoints: float) -> Array:
+    """Base weights, saved states and one exported model [bytes]."""
+    base = stored_bytes(model, setup)
+    return base + kept_checkpoints * checkpoint_file_bytes(model, setup) + is_full(setup) * base

@@ -1,0 +1,35 @@
+"""Logits and the cross-entropy spike."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rightfit.physics import parameters
+from rightfit.physics.columns import Array, Kind, Loss, ModelColumns, SetupColumns
+from rightfit.physics.memory_states import is_full
+
+
+def logits_bytes(model: ModelColumns, setup: SetupColumns, tokens: Array, *, masked_fraction: float) -> Array:
+    """Logits and all their copies at the peak of the loss [bytes].
+
+    STANDARD: tokens x vocabulary / tensor x `logit_bytes` (the 16-bit logits, their fp32 copy, log-softmax, gradient). FUSED (Liger, cut
+    cross-entropy): logits exist in pieces of about tokens x hidden elements; the gradient of the hidden state is kept, and of the head where it is trained.
+    Encoders predict only the masked positions. tokens: (N,) [1] on this GPU.
+    """
+    vocabulary = model.vocab_size / setup.tensor
+    positions = tokens * np.where(model.kind == Kind.ENCODER, masked_fraction, 1.0)
+    standard = positions * vocabulary * setup.logit_bytes
+    piece = np.minimum(positions * model.hidden_size, positions * vocabulary) * (4.0 + setup.activation_bytes)
+    head = is_full(setup) * vocabulary * model.hidden_size * setup.activation_bytes
+    fused = piece + positions * model.hidden_size * setup.activation_bytes + head
+    return np.where(setup.loss == Loss.FUSED, np.minimum(fused, standard), standard) * model.has_lm_head
+
+
+def final_hidden_bytes(model: ModelColumns, setup: SetupColumns, tokens: Array) -> Array:
+    """Last hidden state, its fp32 copy in the final normalisation, and the head's input [bytes]."""
+    return tokens * model.hidden_size * (setup.residual_bytes + 4.0 * (1.0 - setup.fused_kernels))
+
+
+def embedding_gradient_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
+    """Dense gradient of the embedding table as the backward pass makes it, before it is added to what is there [bytes]."""
+    return is_full(setup) * parameters.embedding_parameters(model) / setup.tensor * setup.activation_bytes

@@ -1,0 +1,198 @@
+"""The peak of GPU memory over the phases of a training step.
+
+Four moments compete: the loss (all kept activations and the logits), the start of the backward pass (kept activations and the working set of the
+last layer), its end (all gradients and the working set of the first layer), and the optimizer step (gradients and scratch). In between
+the sum moves linearly, so the largest of the four is the peak. With pipeline parallelism the first and the last stage compete as well.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rightfit.physics import memory_activations as activations
+from rightfit.physics import memory_buffers as buffers
+from rightfit.physics import memory_logits as logits
+from rightfit.physics import memory_overheads as overheads
+from rightfit.physics import memory_states as states
+from rightfit.physics.columns import Array, DeviceColumns, ModelColumns, Recompute, SetupColumns
+
+TERMS = (
+    "weights",
+    "adapters",
+    "gradients",
+    "optimizer",
+    "master",
+    "activations",
+    "logits",
+    "working",
+    "buffers",
+    "scratch",
+    "workspace",
+    "slack",
+    "context",
+)
+STEADY = ("weights", "adapters", "optimizer", "master", "gradients")
+
+
+class Phase(IntEnum):
+    """When the peak happens."""
+
+    LOSS = 0
+    BACKWARD_START = 1
+    BACKWARD_END = 2
+    STEP = 3
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PeakColumns:
+    """`terms` add up to `peak` [bytes per GPU], as the asked counter sees it; `required` is what the card must hold; `phase` as in Phase."""
+
+    terms: dict[str, Array]
+    peak: Array
+    required: Array
+    phase: NDArray[np.intp]
+
+
+def peak_memory(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, *, coefficients: Mapping[str, float]) -> PeakColumns:
+    """Peak memory per GPU, the worse of the first and the last pipeline stage.
+
+    coefficients: see facts/data/coefficients/memory.toml.
+    """
+    last = _stage_peak(model, setup, device, coefficients, first=False, last=True)
+    if not np.any(setup.pipeline > 1):
+        return last
+    first = _stage_peak(model, setup, device, coefficients, first=True, last=False)
+    worse = first.peak > last.peak
+    return PeakColumns(
+        terms={name: np.where(worse, first.terms[name], last.terms[name]) for name in TERMS},
+        peak=np.where(worse, first.peak, last.peak),
+        required=np.maximum(first.required, last.required),
+        phase=np.where(worse, first.phase, last.phase),
+    )
+
+
+def tokens_per_gpu(setup: SetupColumns) -> Array:
+    """Tokens of one micro-batch on one GPU [1]."""
+    return setup.micro_batch * setup.seq_len * setup.token_fraction / setup.context
+
+
+def in_flight(setup: SetupColumns, *, first: bool) -> Array:
+    """Micro-batches whose activations a stage holds at once: the first of a 1F1B pipeline as many as there are stages, the last one.
+
+    Interleaved schedules hold (1 + (p - 1) / (p v)) times as much (Korthikanti et al. 2022). Stages that work one after the other hold one.
+    """
+    if not first:
+        return np.ones_like(setup.pipeline)
+    waiting = np.minimum(setup.pipeline, np.maximum(setup.grad_accum, 1.0))
+    interleaved = 1.0 + (setup.pipeline - 1.0) / (setup.pipeline * setup.virtual_pipeline)
+    plain = waiting * np.where(setup.virtual_pipeline > 1, interleaved, 1.0)
+    return np.where((setup.naive_pipeline > 0) | (setup.pipeline <= 1), 1.0, plain)
+
+
+def kept_and_working(model: ModelColumns, setup: SetupColumns) -> tuple[Array, Array]:
+    """Bytes per token that one layer keeps, and those it adds while its backward pass runs."""
+    whole = activations.layer_activations(model, setup).total
+    scratch = activations.backward_scratch_bytes(model, setup)
+    selective = activations.selective_bytes(model, setup)
+    checkpoint = activations.checkpoint_bytes(model, setup)
+    chosen = [setup.recompute == Recompute.NONE, setup.recompute == Recompute.SELECTIVE]
+    kept = np.select(chosen, [whole, selective], checkpoint)
+    working = np.select(chosen, [0.0 * whole, np.maximum(whole - selective, 0.0)], whole) + scratch
+    return kept * (1.0 - setup.offload_activations), working
+
+
+def _stage_peak(
+    model: ModelColumns, setup: SetupColumns, device: DeviceColumns, coefficients: Mapping[str, float], *, first: bool, last: bool
+) -> PeakColumns:
+    first = first or not np.any(setup.pipeline > 1)
+    share = states.parameter_share(model, setup, first=first, last=last)
+    steady = _steady(model, setup, share, coefficients)
+    moving = _moving(model, setup, share, coefficients, first=first, last=last)
+    phases = _phases(steady, moving, setup)
+    totals = np.stack([sum(phase.values(), start=np.zeros(1)) for phase in phases])
+    phase = np.argmax(totals, axis=0)
+    terms = {
+        name: np.choose(phase, [one.get(name, np.zeros(1)) for one in phases]) for name in TERMS if name in phases[0] or name in phases[3]
+    }
+    return _finish(terms, phase, setup, device, coefficients)
+
+
+def _steady(model: ModelColumns, setup: SetupColumns, share: states.ParameterShare, coefficients: Mapping[str, float]) -> dict[str, Array]:
+    """What stays through the whole step."""
+    dense, experts = states.trained_share(share, model, setup)
+    on_gpu = np.where(setup.offload_params > 0, 0.0, 1.0)
+    return {
+        "weights": states.weights_bytes(share, setup) * on_gpu,
+        "adapters": states.adapter_bytes(dense, setup),
+        "gradients": states.gradients_bytes(dense, experts, setup)
+        * np.where(setup.offload_optimizer * (setup.shard_stage >= 2) > 0, 0.0, 1.0),
+        "optimizer": states.optimizer_bytes(dense, experts, setup),
+        "master": states.master_bytes(dense, experts, setup),
+        "scratch": states.step_scratch_bytes(dense, experts, setup),
+        "buckets": buffers.bucket_bytes(dense, setup, bucket_elements=coefficients["zero_bucket_elements"]),
+        "workspace": overheads.workspace_bytes(setup, workspace=np.full(1, coefficients["workspace_bytes"])),
+    }
+
+
+def _moving(
+    model: ModelColumns, setup: SetupColumns, share: states.ParameterShare, coefficients: Mapping[str, float], *, first: bool, last: bool
+) -> dict[str, Array]:
+    """What comes and goes within the step."""
+    tokens = tokens_per_gpu(setup)
+    kept, working = kept_and_working(model, setup)
+    layers = np.ceil(np.maximum(model.num_layers, 1.0) / setup.pipeline)
+    gathered = buffers.gathered_bytes(share, model, setup, prefetched_layers=coefficients["prefetched_layers"])
+    spike = logits.logits_bytes(model, setup, tokens, masked_fraction=coefficients["masked_fraction"]) if last else 0.0 * tokens
+    return {
+        "kept": kept * tokens * layers * in_flight(setup, first=first and not last),
+        "one_kept": kept * tokens,
+        "working": working * tokens,
+        "logits": spike + (logits.final_hidden_bytes(model, setup, tokens) if last else 0.0),
+        "root": buffers.root_bytes(share, setup),
+        "gathered": gathered,
+        "gradient_layer": buffers.unsharded_gradient_bytes(share, model, setup),
+        "dequantised": buffers.dequantised_bytes(model, setup),
+    }
+
+
+def _phases(steady: dict[str, Array], moving: dict[str, Array], setup: SetupColumns) -> tuple[dict[str, Array], ...]:
+    """Terms of each moment, in the order of Phase."""
+    always = {name: steady[name] for name in ("weights", "adapters", "optimizer", "master", "workspace")}
+    accumulated = np.where(setup.grad_accum + (setup.accumulation_bytes > 0) > 1, 1.0, 0.0) * steady["gradients"]
+    buckets, nothing = steady["buckets"], 0.0 * steady["weights"]
+    layer = moving["gathered"] + moving["dequantised"]
+    return (
+        {**always, "gradients": accumulated, "activations": moving["kept"], "logits": moving["logits"], "working": nothing,
+         "buffers": buckets + moving["root"] + moving["gathered"], "scratch": nothing},
+        {**always, "gradients": accumulated, "activations": moving["kept"], "logits": nothing, "working": moving["working"],
+         "buffers": buckets + moving["root"] + layer + moving["gradient_layer"], "scratch": nothing},
+        {**always, "gradients": steady["gradients"], "activations": moving["one_kept"], "logits": nothing, "working": moving["working"],
+         "buffers": buckets + moving["root"] + layer + moving["gradient_layer"], "scratch": nothing},
+        {**always, "gradients": steady["gradients"], "activations": nothing, "logits": nothing, "working": nothing, "buffers": buckets,
+         "scratch": steady["scratch"]},
+    )  # fmt: skip
+
+
+def _finish(
+    terms: dict[str, Array], phase: NDArray[np.intp], setup: SetupColumns, device: DeviceColumns, coefficients: Mapping[str, float]
+) -> PeakColumns:
+    """Add what is not a tensor."""
+    steady = sum((terms[name] for name in STEADY), start=np.zeros(1))
+    live = sum(terms.values(), start=np.zeros(1))
+    ratios = {name: coefficients[f"slack_{name}"] for name in ("steady_ratio", "moving_ratio")}
+    slack = overheads.slack_bytes(steady, live - steady, setup, base=coefficients["slack_bytes"], **ratios)
+    outside = {"context": coefficients["context_bytes"], "per_peer": coefficients["nccl_peer_bytes"]}
+    context = overheads.context_bytes(setup, **outside)
+    everything = setup.replace(memory_counter=2.0)
+    required = (
+        live
+        + overheads.slack_bytes(steady, live - steady, everything, base=coefficients["slack_bytes"], **ratios)
+        + overheads.hidden_bytes(setup, **outside)
+    )
+    whole = {**terms, "slack": slack + 0.0 * live, "context": context + 0.0 * live}
+    return PeakColumns(terms=whole, peak=live + slack + context, required=required + 0.0 * device.memory_bytes, phase=phase)
