@@ -65,8 +65,8 @@ def test_money_in_dollars_and_yuan() -> None:
 
 
 def test_probabilities_claim_no_certainty() -> None:
-    assert q.probability_text(0.9999) == "> 99.9%"
-    assert q.probability_text(0.0001) == "< 0.1%"
+    assert q.probability_text(0.9999) == "over 99.9%"
+    assert q.probability_text(0.0001) == "under 0.1%"
     assert q.probability_text(0.973) == "97.3%"
 
 

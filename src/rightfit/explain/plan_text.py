@@ -216,8 +216,7 @@ def _terms(values: Mapping[str, float], lang: Lang, text: Any) -> tuple[Term, ..
 
 def _term(name: str, value: float, share: float, text: str, lang: Lang) -> Term:
     label = term_label(name, lang)
-    gap = "：" if lang == "zh" else ": "
-    return Term(name=name, label=label, value=value, share=share, text=f"{label}{gap}{text} ({q.percent_text(share)})")
+    return Term(name=name, label=label, value=value, share=share, text=say("terms.line", lang, name=label, value=text, share=q.percent_text(share)))
 
 
 def term_label(name: str, lang: Lang) -> str:

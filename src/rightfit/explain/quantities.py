@@ -101,11 +101,11 @@ def money_text(usd: float, currency: str = "usd", *, lang: Lang = "en") -> str:
     return f"-{sign}{digits}" if value < 0 else f"{sign}{digits}"
 
 
-def probability_text(probability: float) -> str:
+def probability_text(probability: float, lang: Lang = "en") -> str:
     """A probability without false certainty: "over 99.9%" rather than 100 %."""
     if probability > 0.999:
-        return "> 99.9%"
-    return "< 0.1%" if probability < 0.001 else percent_text(probability, 3)
+        return say("quantities.almost_sure", lang)
+    return say("quantities.almost_never", lang) if probability < 0.001 else percent_text(probability, 3)
 
 
 def purchase_text(purchase: str, lang: Lang) -> str:

@@ -58,7 +58,7 @@ def criterion_text(criterion: str, lang: Lang) -> str:
 
 def _number_text(name: str, value: float, lang: Lang, currency: str) -> str:
     if name == "bytes" or name.endswith("_bytes"):
-        return q.data_text(value) if name.startswith(("disk", "data", "local")) else q.memory_text(value)
+        return q.data_text(value) if name.startswith(("disk", "data", "local", "checkpoint")) else q.memory_text(value)
     if name.endswith("_usd"):
         return q.money_text(value, currency, lang=lang)
     if name.endswith("_s"):
@@ -66,7 +66,7 @@ def _number_text(name: str, value: float, lang: Lang, currency: str) -> str:
     if name.endswith("_h"):
         return q.duration_text(value * 3600, lang)
     if name.endswith("_probability") or name in _SHARES:
-        return q.percent_text(value) if name not in {"probability"} else q.probability_text(value)
+        return q.probability_text(value, lang) if name.endswith("probability") else q.percent_text(value)
     return q.count_text(value, lang) if value >= 1e5 else q.plain(value)
 
 
@@ -111,6 +111,8 @@ def _variant(reason: Reason) -> str:
     key = f"reasons.{reason.key}"
     if reason.params.get("runner_up") and has(f"{key}_runner_up"):
         return f"{key}_runner_up"
+    if reason.key.startswith("assumed_default_") and not has(key):
+        return "reasons.assumed_default_plain"
     if reason.params.get("saving_usd", 0) is None and has(f"{key}_possible"):
         return f"{key}_possible"
     return key

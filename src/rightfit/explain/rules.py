@@ -168,16 +168,16 @@ def _need(rule: Rule, claim: float, figure: float, measure: Measures) -> Verdict
     return "misleading" if figure < _MUCH_LESS * claim else "holds"
 
 
+def _enough(rule: Rule, claim: float, figure: float, measure: Measures) -> Verdict:
+    return "unknown" if not math.isfinite(figure) else "holds" if figure <= claim else "fails"
+
+
 def _host(rule: Rule, claim: float, figure: float, measure: Measures) -> Verdict:
     if not math.isfinite(figure) or not math.isfinite(measure.loading_share):
         return "unknown"
     if measure.loading_share > _STALL_SHARE:
         return "fails" if figure >= claim else "holds"
     return "misleading" if figure < claim else "holds"
-
-
-def _at_most(rule: Rule, claim: float, figure: float, measure: Measures) -> Verdict:
-    return "unknown" if not math.isfinite(figure) else "holds" if figure <= claim else "fails"
 
 
 def _utilisation(rule: Rule, claim: float, figure: float, measure: Measures) -> Verdict:
@@ -241,8 +241,9 @@ def judge_setup(outcomes: Sequence[Outcome], *, smaller: str = "") -> Verdict:
 
 _JUDGES: Mapping[str, Callable[[Rule, float, float, Measures], Verdict]] = {
     "need": _need,
+    "enough": _enough,
     "host": _host,
-    "at_most": _at_most,
+    "at_most": _enough,
     "utilisation": _utilisation,
     "gpus": _gpus,
     "saving": _saving,
