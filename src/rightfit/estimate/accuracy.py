@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,8 @@ from typing import Any
 
 from rightfit.estimate import score
 from rightfit.estimate.score import FitScore, GroupScore, Scored
+from rightfit.estimate.tables import cell_text
+from rightfit.estimate.truth import Truth
 
 #: What must be reached: (median APE, P90 of APE) by headline group, from the project's acceptance table.
 TARGETS: Mapping[str, tuple[float, float]] = {
@@ -20,6 +23,7 @@ TARGETS: Mapping[str, tuple[float, float]] = {
 }
 WIDTH_TARGETS = {"memory": 0.25, "time": 0.40}
 COVERAGE_TARGETS = {"80": (0.76, 0.85), "95": (0.93, 0.98)}
+PLOTS = ("predicted_measured", "error_by_source", "coverage")
 _SLICE_ROWS = 40
 _MIN_ROWS = 3
 
@@ -202,6 +206,44 @@ def worst_table(scored: Scored, count: int = 10) -> str:
             [row["id"], row["source"], job, f"{row['measured']:.4g}", f"{row['predicted']:.4g}", f"{ratio:.2f}x", blame, row["flags"]]
         )
     return table(("id", "source", "job", "measured", "predicted", "ratio", "largest terms", "flags of the row"), rows)
+
+
+_NOT_CONFIGURATION = frozenset({"id", "measured", "date", "source_where", "trust", "flags", "why_not", "usable"})
+
+
+def repeat_spread(truth: Truth) -> dict[str, list[float]]:
+    """Relative differences |a / b - 1| of neighbouring measurements of one configuration, by metric: no predictor can be better than half of it."""
+    seen: dict[tuple[str, ...], list[float]] = {}
+    for row, reason in zip(truth.rows, truth.excluded, strict=True):
+        value = score.number(row.get("measured"))
+        if not reason and value > 0:
+            key = tuple(cell_text(text) for name, text in sorted(row.items()) if name and name not in _NOT_CONFIGURATION)
+            seen.setdefault(key, []).append(value)
+    spread: dict[str, list[float]] = {}
+    for key, values in seen.items():
+        values.sort()
+        family = "memory" if score.MEMORY_METRIC in key else "time"
+        spread.setdefault(family, []).extend(high / low - 1 for low, high in itertools.pairwise(values))
+    return spread
+
+
+def noise_text(truth: Truth) -> str:
+    """The floor that the data allow: how much repeated measurements of one configuration differ."""
+    lines = []
+    for family, differences in sorted(repeat_spread(truth).items()):
+        if differences:
+            ordered = sorted(differences)
+            median, p90 = ordered[len(ordered) // 2], ordered[int(0.9 * (len(ordered) - 1))]
+            lines.append(
+                f"- {family}: {len(ordered)} pairs of rows with equal columns differ by {percent(median)} at the median, {percent(p90)} at P90"
+            )
+    if not lines:
+        return ""
+    return (
+        "### What the data allow\n\nRows whose configuration columns are all equal, yet whose measured values differ:\n\n"
+        + "\n".join(lines)
+        + "\n"
+    )
 
 
 def rival_rows(text: str, heading: str) -> list[list[str]]:

@@ -21,12 +21,17 @@ from rightfit.facts import tables
 Coefficients = Mapping[str, Mapping[str, float]]
 
 
+#: Modules that turn words into records and columns; nothing in their caches depends on a coefficient.
+_WITHOUT_COEFFICIENTS = frozenset({"cases", "setup", "convert", "hardware", "traced"})
+
+
 def _forget() -> None:
     """Drop every cached value that was computed from coefficients."""
+    tables.coefficients.cache_clear()
     for name, module in list(sys.modules.items()):
-        if name.startswith(("rightfit.estimate.", "rightfit.facts.tables")):
+        if name.startswith("rightfit.estimate.") and name.rpartition(".")[2] not in _WITHOUT_COEFFICIENTS:
             for value in list(vars(module).values()):
-                if hasattr(value, "cache_clear") and getattr(value, "__module__", "").startswith("rightfit."):
+                if hasattr(value, "cache_clear") and getattr(value, "__module__", "") == name:
                     value.cache_clear()
 
 

@@ -68,14 +68,15 @@ class IntervalModel:
         for name, factor in self.scale.items():
             if name != "base" and factor:
                 log_scale = log_scale + factor * (self.uncalibrated(regime) if name == "device_uncalibrated" else getattr(regime, name))
-        return np.exp(log_scale)
+        scale: Array = np.exp(log_scale)
+        return scale
 
     def uncalibrated(self, regime: RegimeColumns) -> Array:
         """1 where the accelerator is of a family that no error was seen on."""
         if not self.architectures:
             return regime.device_uncalibrated
         seen = [float(architecture_names().index(name)) for name in self.architectures]
-        return np.maximum(regime.device_uncalibrated, ~np.isin(regime.architecture, seen))
+        return np.maximum(regime.device_uncalibrated, np.where(np.isin(regime.architecture, seen), 0.0, 1.0))
 
     def table(self) -> Array:
         """Quantiles as an array (group, probability), groups in the order of `GROUPS`."""
@@ -141,11 +142,8 @@ def interval_columns(
     z = sign * table[group_codes(family, regime)][:, columns]
     spread = np.exp(model.sigma(regime)[:, None] * z)
     low80, high80, low95, high95 = (mid * spread[:, i] for i in ((0, 1, 2, 3) if sign > 0 else (1, 0, 3, 2)))
-    return FigureColumns(
-        mid,
-        *np.broadcast_arrays(low80, high80, low95, high95),
-        source="extrapolated" if np.all(model.uncalibrated(regime)) else "calibrated",
-    )
+    source = "extrapolated" if np.all(model.uncalibrated(regime)) else "calibrated"
+    return FigureColumns(np.broadcast_to(mid, low80.shape), low80, high80, low95, high95, source=source)
 
 
 def probability_over(
@@ -181,4 +179,5 @@ def cumulative(z: Array, quantiles: Array) -> Array:
     high_rate = np.log((1 - probabilities[-2]) / (1 - probabilities[-1])) / max(quantiles[-1] - quantiles[-2], 1e-9)
     low_tail = probabilities[0] * np.exp(np.minimum(low_rate * (z - quantiles[0]), 0.0))
     high_tail = 1.0 - (1 - probabilities[-1]) * np.exp(np.minimum(-high_rate * (z - quantiles[-1]), 0.0))
-    return np.where(z < quantiles[0], low_tail, np.where(z > quantiles[-1], high_tail, inside))
+    result: Array = np.where(z < quantiles[0], low_tail, np.where(z > quantiles[-1], high_tail, inside))
+    return result

@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rightfit.errors import RightfitError
 from rightfit.estimate.tables import PREDICTION_COLUMNS, clean_row
-from rightfit.physics.columns import Array, DeviceColumns, MemoryCounter, SetupColumns
+from rightfit.physics.columns import Array, DeviceColumns, SetupColumns
 
 if TYPE_CHECKING:
     from rightfit.estimate.cases import TrainingCases
@@ -122,7 +123,7 @@ def _predict_training(rows: list[dict[str, str]], answers: list[dict[str, Any]])
         _answer_time(cases, rows, answers, time)
 
 
-def _regime(cases: TrainingCases, rows: list[dict[str, str]], index: Array) -> RegimeColumns:
+def case_regimes(cases: TrainingCases, rows: Sequence[Mapping[str, str]], index: NDArray[np.intp]) -> RegimeColumns:
     """What is known about these cases, for the width of their intervals."""
     from rightfit.estimate.regimes import regime_columns
 
@@ -141,32 +142,32 @@ def _regime(cases: TrainingCases, rows: list[dict[str, str]], index: Array) -> R
     )
 
 
-def _answer_memory(cases: TrainingCases, rows: list[dict[str, str]], answers: list[dict[str, Any]], index: Array) -> None:
+def _answer_memory(cases: TrainingCases, rows: list[dict[str, str]], answers: list[dict[str, Any]], index: NDArray[np.intp]) -> None:
     """Peak memory per GPU of the kind asked for, and whether the job fits the card."""
     from rightfit.estimate.intervals import interval_columns, probability_over
     from rightfit.estimate.memory import memory_columns
 
     model, setup, device = cases.model.take(index), cases.setup.take(index), cases.device.take(index)
-    regime = _regime(cases, rows, index)
+    regime = case_regimes(cases, rows, index)
     memory = memory_columns(model, setup, device)
     figures = interval_columns(MEMORY_METRIC, memory.peak_bytes / _GIB, regime)
     shares = {name: value / memory.peak_bytes for name, value in memory.terms.items()}
     _fill(answers, cases, index, figures, shares)
-    needed = memory_columns(model, setup.replace(memory_counter=MemoryCounter.DRIVER), device).peak_bytes
-    over = np.broadcast_to(probability_over(MEMORY_METRIC, needed, device.memory_bytes, regime), index.shape)
+    over = np.broadcast_to(probability_over(MEMORY_METRIC, memory.required_bytes, memory.capacity_bytes, regime), index.shape)
+    fits = np.broadcast_to(memory.fits, index.shape)
     for position, i in enumerate(index):
         answer = answers[int(cases.index[i])]
         if cases.gpu_names[int(i)] and not answer["error"]:
-            answer["fits"], answer["fits95"] = int(over[position] < 0.5), int(over[position] < _TAIL)
+            answer["fits"], answer["fits95"] = int(fits[position]), int(over[position] < _TAIL)
 
 
-def _answer_time(cases: TrainingCases, rows: list[dict[str, str]], answers: list[dict[str, Any]], index: Array) -> None:
+def _answer_time(cases: TrainingCases, rows: list[dict[str, str]], answers: list[dict[str, Any]], index: NDArray[np.intp]) -> None:
     """Step time and what follows from it, each row in the metric that it asks for."""
     from rightfit.estimate.intervals import interval_columns
     from rightfit.estimate.speed import step_columns
 
     model, setup, device = cases.model.take(index), cases.setup.take(index), cases.device.take(index)
-    regime = _regime(cases, rows, index)
+    regime = case_regimes(cases, rows, index)
     step = step_columns(model, setup, device, cases.links.take(index))
     shares = {name: value / step.step_s for name, value in step.terms.items()}
     metrics = np.array([answers[int(cases.index[i])]["metric"] for i in index])
@@ -194,12 +195,14 @@ def rate_values(step_s: Array, model_flops: Array, setup: SetupColumns, device: 
     }
 
 
-def _refuse(answers: list[dict[str, Any]], cases: TrainingCases, index: Array, reason: str) -> None:
+def _refuse(answers: list[dict[str, Any]], cases: TrainingCases, index: NDArray[np.intp], reason: str) -> None:
     for i in index:
         answers[int(cases.index[i])]["error"] = reason
 
 
-def _fill(answers: list[dict[str, Any]], cases: TrainingCases, index: Array, figures: FigureColumns, shares: Mapping[str, Array]) -> None:
+def _fill(
+    answers: list[dict[str, Any]], cases: TrainingCases, index: NDArray[np.intp], figures: FigureColumns, shares: Mapping[str, Array]
+) -> None:
     """Write figures, assumptions and term shares into the answers of these cases."""
     bounds = np.stack([figures.mid, figures.low80, figures.high80, figures.low95, figures.high95], axis=1)
     usable = np.isfinite(bounds).all(axis=1) & (figures.mid > 0)

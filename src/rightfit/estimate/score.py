@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rightfit.estimate.tables import cell_text
 from rightfit.physics.columns import Array
@@ -73,11 +74,11 @@ class Scored:
         """predicted / measured - 1."""
         return self.predicted / self.measured - 1.0
 
-    def take(self, index: Array) -> Scored:
+    def take(self, index: NDArray[np.intp]) -> Scored:
         """Rows `index`."""
         return Scored(
-            [self.rows[i] for i in index],
-            [self.predictions[i] for i in index],
+            [self.rows[int(i)] for i in index],
+            [self.predictions[int(i)] for i in index],
             self.measured[index],
             self.predicted[index],
             self.bounds[index],
@@ -101,7 +102,7 @@ def pair(rows: Sequence[Mapping[str, Any]], predictions: Sequence[Mapping[str, A
     names = ("low80", "high80", "low95", "high95")
     bounds = np.array([[number(answer.get(name)) for name in names] for answer in predictions]).reshape(-1, 4)
     keep = np.flatnonzero((measured > 0) & (predicted > 0))
-    return Scored([rows[i] for i in keep], [predictions[i] for i in keep], measured[keep], predicted[keep], bounds[keep])
+    return Scored([rows[int(i)] for i in keep], [predictions[int(i)] for i in keep], measured[keep], predicted[keep], bounds[keep])
 
 
 def group_score(group: str, scored: Scored) -> GroupScore:

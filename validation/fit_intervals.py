@@ -1,0 +1,152 @@
+"""Refit the intervals from leave-one-source-out errors and write facts/data/intervals.csv.
+
+    python validation/fit_intervals.py [--truth DIR] [--check]
+
+Deterministic: the same tables, folds and code give the same file. Prints the coverage of every source under intervals that were fitted
+without it. `--check` writes nothing and fails when the file is not current.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import dataclasses
+import io
+import sys
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from interval_fit import Residuals, fit_model, nested_models  # noqa: E402
+
+from rightfit import facts  # noqa: E402
+from rightfit.estimate.cases import training_cases  # noqa: E402
+from rightfit.estimate.folds import predict_left_out, read_folds  # noqa: E402
+from rightfit.estimate.intervals import METRIC_FAMILY, PROBABILITIES, IntervalModel, interval_columns  # noqa: E402
+from rightfit.estimate.predict import case_regimes  # noqa: E402
+from rightfit.estimate.score import number  # noqa: E402
+from rightfit.estimate.software import architecture_names  # noqa: E402
+from rightfit.estimate.tables import clean_row  # noqa: E402
+from rightfit.estimate.truth import read_truth  # noqa: E402
+
+VALIDATION = Path(__file__).resolve().parent
+TARGET = VALIDATION.parent / "src" / "rightfit" / "facts" / "data" / "intervals.csv"
+
+
+def left_out_residuals(folder: Path | None) -> dict[str, Residuals]:
+    """Log errors by family, from predictions that did not see the source."""
+    truth = read_truth(folder).select(["train_memory", "train_throughput"])
+    rows = [clean_row(row)[0] for row, reason in zip(truth.rows, truth.excluded, strict=True) if not reason]
+    answers = predict_left_out(rows, read_folds(VALIDATION / "folds.json"))
+    cases = training_cases(rows)
+    at = {int(row): i for i, row in enumerate(cases.index)}
+    regime = case_regimes(cases, rows, np.arange(len(cases.index)))
+    result = {}
+    for family in ("memory", "time"):
+        kept, errors = [], []
+        for i, (row, answer) in enumerate(zip(rows, answers, strict=True)):
+            mine, sign = METRIC_FAMILY.get(row["metric"], ("", 1.0))
+            ratio = number(row.get("measured")) / number(answer["predicted"])
+            if mine == family and ratio > 0:
+                kept.append(i)
+                errors.append(sign * np.log(ratio))
+        everything = Residuals(family, np.zeros(len(cases.index)), regime, np.array([""] * len(cases.index), dtype=object))
+        part = everything.take(np.array([at[i] for i in kept], dtype=np.intp))
+        sources = np.array([rows[i]["source"] for i in kept], dtype=object)
+        result[family] = dataclasses.replace(part, log_error=np.array(errors), source=sources)
+    return result
+
+
+def coverage(data: Residuals, held: np.ndarray, model: IntervalModel) -> tuple[float, float, float]:
+    """(share inside 80 %, inside 95 %, median width of 80 %) of these rows."""
+    part = data.take(held)
+    metric = "peak_memory_bytes" if data.family == "memory" else "step_s"
+    figures = interval_columns(metric, np.ones(len(held)), part.regime, models={data.family: model})
+    ratio = np.exp(part.log_error)
+    inside80 = np.mean((ratio >= figures.low80) & (ratio <= figures.high80))
+    inside95 = np.mean((ratio >= figures.low95) & (ratio <= figures.high95))
+    return float(inside80), float(inside95), float(np.median(figures.high80 - figures.low80))
+
+
+def nested_report(data: Residuals) -> str:
+    """Coverage by source, each under intervals fitted without it, and over all rows and sources."""
+    lines, rows, weights = [], [], []
+    for held, model in nested_models(data):
+        values = coverage(data, held, model)
+        rows.append(values)
+        weights.append(len(held))
+        lines.append(
+            f"  {data.source[held[0]]:32s} {len(held):5d} rows  80 %: {values[0]:6.1%}  95 %: {values[1]:6.1%}  width {values[2]:6.1%}"
+        )
+    table = np.array(rows)
+    by_row, by_source = np.average(table, axis=0, weights=weights), table.mean(axis=0)
+    for name, values in (("all rows", by_row), ("mean over sources", by_source)):
+        lines.append(f"  {name:32s} {sum(weights):5d} rows  80 %: {values[0]:6.1%}  95 %: {values[1]:6.1%}  width {values[2]:6.1%}")
+    return f"{data.family}, nested leave-one-source-out\n" + "\n".join(lines)
+
+
+def architectures(data: Residuals) -> list[str]:
+    """Accelerator families with errors to learn from."""
+    names = architecture_names()
+    return sorted({names[int(code)] for code in data.regime.architecture})
+
+
+def file_rows(data: Residuals) -> list[dict[str, str]]:
+    """Rows of intervals.csv of one family."""
+    model = fit_model(data)
+    source = f"validation/fit_intervals.py: {len(data.log_error)} rows of {len(set(data.source.tolist()))} sources, each source left out"
+    decided = "decided: no rows to fit it on"
+    from interval_fit import DECIDED
+
+    common = {"family": data.family, "probability": "", "value": ""}
+    rows = [
+        {**common, "part": "scale", "name": name, "value": f"{value:g}", "source": decided if name in DECIDED[data.family] else source}
+        for name, value in model.scale.items()
+    ]
+    for name, values in model.quantiles.items():
+        for probability, value in zip(PROBABILITIES, values, strict=True):
+            rows.append(
+                {**common, "part": "quantile", "name": name, "probability": f"{probability:g}", "value": f"{value:g}", "source": source}
+            )
+    rows += [{**common, "part": "architecture", "name": name, "source": source} for name in architectures(data)]
+    return rows
+
+
+def render(residuals: dict[str, Residuals]) -> str:
+    """The text of intervals.csv."""
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, ("family", "part", "name", "probability", "value", "source"), lineterminator="\n")
+    writer.writeheader()
+    for data in residuals.values():
+        if len(data.log_error):
+            writer.writerows(file_rows(data))
+    return buffer.getvalue()
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Refit, report, write or check."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--truth", type=Path, default=VALIDATION / "truth")
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args(argv)
+    residuals = left_out_residuals(options.truth)
+    text = render(residuals)
+    if options.check:
+        current = TARGET.read_text(encoding="utf-8") == text
+        print(
+            "intervals.csv is current" if current else "intervals.csv is not current: run python validation/fit_intervals.py",
+            file=sys.stderr,
+        )
+        return 0 if current else 1
+    for data in residuals.values():
+        if len(data.log_error):
+            print(nested_report(data))
+    TARGET.write_text(text, encoding="utf-8")
+    assert facts.table("intervals")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
