@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -25,23 +26,19 @@ app = typer.Typer(
 catalog_app = typer.Typer(help="The catalog of servers and prices.", no_args_is_help=True)
 app.add_typer(catalog_app, name="catalog", rich_help_panel=_LOOK)
 
-for name, function, panel in (
-    ("plan", plan.plan, _MAIN),
-    ("estimate", plan.estimate, _MAIN),
-    ("why", plan.why, _MAIN),
-):
-    app.command(name, rich_help_panel=panel)(command(function, workload=True))
-for name, function, panel in (
-    ("predict", predict.predict, _MAIN),
-    ("validate", predict.validate, _MAIN),
-    ("check", facts.check, _LOOK),
-    ("models", facts.models, _LOOK),
-    ("servers", facts.servers, _LOOK),
-    ("prices", facts.prices, _LOOK),
-    ("accelerators", facts.accelerators, _LOOK),
-    ("datasets", facts.datasets, _LOOK),
-):
-    app.command(name, rich_help_panel=panel)(command(function))
+_WITH_WORKLOAD: dict[str, Callable[..., Any]] = {"plan": plan.plan, "estimate": plan.estimate, "why": plan.why}
+_PREDICTION: dict[str, Callable[..., Any]] = {"predict": predict.predict, "validate": predict.validate}
+_LOOKING: dict[str, Callable[..., Any]] = {
+    "check": facts.check,
+    "models": facts.models,
+    "servers": facts.servers,
+    "prices": facts.prices,
+    "accelerators": facts.accelerators,
+    "datasets": facts.datasets,
+}
+for _commands, _panel in ((_WITH_WORKLOAD, _MAIN), (_PREDICTION, _MAIN), (_LOOKING, _LOOK)):
+    for _name, _function in _commands.items():
+        app.command(_name, rich_help_panel=_panel)(command(_function, workload=_commands is _WITH_WORKLOAD))
 catalog_app.command("status")(command(catalog.status))
 catalog_app.command("verify")(command(catalog.verify))
 later.register(app, catalog_app)

@@ -13,7 +13,9 @@ from rightfit.cli.labels import label
 from rightfit.cli.output import Answer, View, emit, listing
 from rightfit.cli.tables import Column, Table
 
-Query = Annotated[str, typer.Argument(help="Words that the name must hold; nothing lists all.", show_default=False)]
+Query = Annotated[
+    list[str] | None, typer.Argument(help="Words that the name must hold; nothing lists all.", metavar="[QUERY]", show_default=False)
+]
 Clouds = Annotated[list[str] | None, typer.Option("--cloud", help="Only these clouds, e.g. aws,gcp.", metavar="A,B", show_default=False)]
 Gpus = Annotated[list[str] | None, typer.Option("--gpu", help="Only these accelerators, e.g. A100.", metavar="A,B", show_default=False)]
 Regions = Annotated[list[str] | None, typer.Option("--region", help="Only these regions.", metavar="A,B", show_default=False)]
@@ -109,48 +111,48 @@ _PRICE_COLUMNS = (
 )
 
 
-def models(query: Query = "", kind: Kind = None, *, view: View) -> None:
+def models(query: Query = None, kind: Kind = None, *, view: View) -> None:
     """Models that rightfit knows, by name or alias.
 
     Example: rightfit models llama-3
     """
     from rightfit import api
 
-    listing([_model_record(record) for record in api.models(query, kind=kind)], Table(_MODEL_COLUMNS, []), view)
+    listing([_model_record(record) for record in api.models(_joined(query), kind=kind)], Table(_MODEL_COLUMNS, []), view)
 
 
-def accelerators(query: Query = "", *, view: View) -> None:
+def accelerators(query: Query = None, *, view: View) -> None:
     """Accelerators: memory, bandwidth, dense tensor rates.
 
     Example: rightfit accelerators A100
     """
     from rightfit import api
 
-    listing(_records(api.accelerators(query)), Table(_ACCELERATOR_COLUMNS, []), view)
+    listing(_records(api.accelerators(_joined(query))), Table(_ACCELERATOR_COLUMNS, []), view)
 
 
-def datasets(query: Query = "", *, view: View) -> None:
+def datasets(query: Query = None, *, view: View) -> None:
     """Public data sets that --data takes by name.
 
     Example: rightfit datasets alpaca
     """
     from rightfit import api
 
-    listing(_records(api.datasets(query)), Table(_DATASET_COLUMNS, []), view)
+    listing(_records(api.datasets(_joined(query))), Table(_DATASET_COLUMNS, []), view)
 
 
-def servers(query: Query = "", cloud: Clouds = None, gpu: Gpus = None, *, view: View) -> None:
+def servers(query: Query = None, cloud: Clouds = None, gpu: Gpus = None, *, view: View) -> None:
     """Server types of all clouds.
 
     Example: rightfit servers --cloud alicloud --gpu A10
     """
     from rightfit import api
 
-    listing(api.servers(query, cloud=cloud or (), gpu=gpu or ()), Table(_SERVER_COLUMNS, []), view)
+    listing(api.servers(_joined(query), cloud=cloud or (), gpu=gpu or ()), Table(_SERVER_COLUMNS, []), view)
 
 
 def prices(
-    query: Query = "",
+    query: Query = None,
     cloud: Clouds = None,
     gpu: Gpus = None,
     region: Regions = None,
@@ -165,7 +167,9 @@ def prices(
     """
     from rightfit import api
 
-    records = api.prices(query, cloud=cloud or (), gpu=gpu or (), region=region or (), country=country or (), purchase=purchase or ())
+    records = api.prices(
+        _joined(query), cloud=cloud or (), gpu=gpu or (), region=region or (), country=country or (), purchase=purchase or ()
+    )
     columns = (*_PRICE_COLUMNS, Column("source", flexible=True)) if view.verbose else _PRICE_COLUMNS
     shown = records if view.is_machine else [{**record, "remark": _remark(record, view)} for record in records]
     listing(shown, Table(columns, []), view)
@@ -184,6 +188,10 @@ def check(
 
     results = [_plain_record(result) for result in api.check(claims)]
     emit(Answer(results, [_flat(result) for result in results], [_verdict(result, view) for result in results]), view)
+
+
+def _joined(query: list[str] | None) -> str:
+    return " ".join(query or ())
 
 
 def _model_record(record: Any) -> dict[str, Any]:

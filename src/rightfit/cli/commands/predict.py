@@ -3,12 +3,33 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from rightfit.cli.output import View
+from rightfit.cli.labels import label
+from rightfit.cli.output import Answer, Format, View, emit, listing, note
+from rightfit.cli.tables import Column, Table
 from rightfit.errors import UnavailableError
+
+_NOT_IN_TABLES = ("terms", "fits95")
+
+
+def _figure(value: Any) -> str:
+    return "" if value is None else f"{value:,.4g}"
+
+
+_COLUMNS = (
+    Column("id", drop=1),
+    Column("metric"),
+    Column("predicted", _figure, right=True),
+    Column("low80", _figure, right=True),
+    Column("high80", _figure, right=True),
+    Column("low95", _figure, right=True, drop=3),
+    Column("high95", _figure, right=True, drop=2),
+    Column("fits", lambda value: {1: "yes", 0: "no"}.get(value, "")),
+    Column("error", flexible=True),
+)
 
 
 def predict(
@@ -23,7 +44,19 @@ def predict(
 
     Example: rightfit predict cases.csv --out predictions.csv
     """
-    raise UnavailableError("rightfit predict is not in this version")
+    from rightfit import api
+    from rightfit.estimate.tables import read_cases, write_predictions
+
+    rows = api.predict(read_cases("/dev/stdin" if str(cases) == "-" else cases))
+    records = [{key: value for key, value in row.items() if key not in _NOT_IN_TABLES} for row in rows]
+    if out is not None:
+        write_predictions(out, records)
+        refused = sum(bool(row["error"]) for row in records)
+        note(label("status", "predicted", view.lang, rows=f"{len(records):,}", refused=f"{refused:,}", path=out), view)
+    elif view.format is Format.table:
+        listing(records, Table(_COLUMNS, []), view)
+    else:
+        emit(Answer(rows, records, [Table(_COLUMNS, records)]), view)
 
 
 def validate(
