@@ -105,7 +105,7 @@ def _to_columns(cases: list[_Case], index: list[int], refused: dict[int, str], r
         names,
         num_gpus=setup_columns.num_gpus if cases else np.zeros(0),
         gpus_per_node=setup_columns.gpus_per_node if cases else np.zeros(0),
-        notes=[f"{rows[i].get('extra_flags', '')} {rows[i].get('notes', '')}" for i in index],
+        notes=[f"{rows[i].get('extra_flags', '')} {rows[i].get('notes', '')} {rows[i].get('framework', '')}" for i in index],
     )
     return TrainingCases(
         model=_gather(cases, "arch", model_columns, ModelColumns),
@@ -147,6 +147,7 @@ def _read_row(row: Mapping[str, str]) -> _Case:
     fixed = _resolved(arch, words, *_setup_words(row, taken), accelerator.supports_bf16, accelerator.supports_flash_attention)
     rules = conventions(framework=words[0], flags=words[1], method=words[2], strategy=strategy, weights=words[4])
     setup = {**_BASE, **fixed, **layout, **_batch(row, layout, rules, arch, taken), **_offload(row)}
+    setup["weight_update"] = float("forward+backward only" not in _word(row, "flags").lower())
     setup["memory_counter"] = _counter(row, fixed["memory_counter"], taken)
     setup["gpus_per_node"] = 16.0 if accelerator.name == "V100-SXM-32GB" and "dgx2" in words[1].lower() else 8.0
     return _Case(arch, accelerator, known, setup, taken)
@@ -464,6 +465,10 @@ def _batch(
         taken.append(f"micro-batch not stated: {micro:.0f} assumed")
     if not accumulation:
         accumulation = max(round(total / (micro * ranks)), 1.0) if total else 1.0
+        if layout["pipeline"] > 1 and accumulation == 1 and micro > 1 and not layout["naive_pipeline"]:
+            # A pipeline needs micro-batches: what is stated is the local batch that the schedule cuts into single sequences.
+            accumulation, micro = micro, 1.0
+            taken.append("micro-batches of the pipeline not stated: one sequence each")
     length = _number(row, "seq_len")
     if not length:
         length = float(min(arch.max_position or 1e9, float(rules["seq_len"])))

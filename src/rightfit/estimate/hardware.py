@@ -157,6 +157,7 @@ def default_interconnect(accelerator: Accelerator) -> str:
 
 _INTER_DEFAULTS = {"Volta": "volta", "Ampere": "ampere", "Hopper": "hopper", "Blackwell": "blackwell", "Blackwell Ultra": "blackwell"}
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:x\s*(\d+(?:\.\d+)?)\s*)?(gbps|gb/s|gbit|gbe)", re.IGNORECASE)
+_DGX = re.compile(r"dgx|dle|ngc|tensorflow1|nvidia")
 _NOTE_KINDS = (
     ("efa", InterKind.EFA),
     ("infiniband", InterKind.INFINIBAND),
@@ -175,6 +176,8 @@ def default_inter(accelerator: Accelerator, notes: str) -> tuple[float, int]:
     if found:
         return float(found[1]) * float(found[2] or 1) * 1e9 / 8, kind
     family = _INTER_DEFAULTS.get(accelerator.architecture, "other") if accelerator.form != "pcie" else "other"
+    if family == "volta" and _DGX.search(lowered):
+        family = "dgx_volta"
     return link_facts()[f"default_inter_{family}"], kind
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from rightfit.physics.columns import Array, AttentionKernel, AttentionKind, DeviceColumns, Dtype, Kind, ModelColumns, SetupColumns
 from rightfit.physics.flops import attention_layers, attention_pairs, attention_width
 from rightfit.physics.gemm import dtype_bytes, effective_dtype
+from rightfit.physics.memory_bound import uses_dropout
 from rightfit.physics.rates import RateColumns
 
 _FLASH_BACKWARD_FLOPS = 2.5  # five products instead of two: the scores are computed again
@@ -67,7 +68,7 @@ def _eager(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, rate
     head_factor = np.minimum(1.0, (np.maximum(model.head_dim, 1.0) / 128.0) ** 0.5)
     products = flops / (peak * head_factor * np.where(dtype <= Dtype.FP32, rates.vector_fraction, rates.eager_attention))
     scores = pairs * model.num_heads * dtype_bytes(dtype) / (device.memory_bandwidth * rates.bandwidth_fraction)
-    dropout = 1.0 + 0.5 * (setup.dropout > 0)
+    dropout = 1.0 + 0.5 * uses_dropout(model, setup)
     forward = products + scores * rates.softmax_passes * dropout
     return forward, _EAGER_BACKWARD_FLOPS * products + scores * (rates.softmax_passes + 2.0) * dropout
 

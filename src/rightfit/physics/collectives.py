@@ -91,8 +91,8 @@ def context_group(setup: SetupColumns) -> Group:
 
 
 def expert_group(setup: SetupColumns) -> Group:
-    """Expert-parallel ranks: inside the data-parallel dimension."""
-    return group(setup.expert, stride=setup.tensor * setup.context, gpus_per_node=setup.gpus_per_node)
+    """Expert-parallel ranks: neighbours, folded over tensor, context and data ranks (experts themselves are then not cut by tensor)."""
+    return group(setup.expert, stride=np.ones(1), gpus_per_node=setup.gpus_per_node)
 
 
 def data_group(setup: SetupColumns, *, size: Array | None = None) -> Group:

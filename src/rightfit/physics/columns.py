@@ -281,6 +281,7 @@ class SetupColumns(Columns):
     residual_bytes: Array = column(2)
     logit_bytes: Array = column(10)
     naive_pipeline: Array = column(0)
+    weight_update: Array = column(1)
 
     @property
     def num_gpus(self) -> Array:

@@ -59,11 +59,15 @@ def local_tokens(setup: SetupColumns) -> Array:
 
 def _shape(item: Matmul, setup: SetupColumns, tokens: Array, rates: RateColumns) -> tuple[Array, Array, Array, Array]:
     """(m, n, k, weight matrices) of a product on one rank; m counts the padded rows of every local expert."""
-    n = item.n / setup.tensor if item.split == "n" else item.n
-    k = item.k / setup.tensor if item.split == "k" else item.k
     experts = np.asarray(item.experts, dtype=np.float64)
+    # With expert parallelism folded over the tensor ranks, experts stay whole and each rank routes its share of the tokens.
+    folded = (experts > 0) & (setup.expert > 1)
+    split = np.where(folded, 1.0, setup.tensor)
+    n = item.n / split if item.split == "n" else item.n
+    k = item.k / split if item.split == "k" else item.k
     if not experts.any():
         return tokens * item.tokens_factor, n, k, np.ones(1)
+    tokens = tokens / np.where(folded, setup.tensor, 1.0)
     local = np.maximum(experts / setup.expert, 1.0)
     each = tokens * item.tokens_factor / local * rates.expert_imbalance
     padded = np.ceil(each / _EXPERT_TILE) * _EXPERT_TILE * local
@@ -93,15 +97,24 @@ def _products(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, r
         inputs = item.count * gemm_s(m, k, n, flops=flops, **common)
         weights = item.count * gemm_s(k * matrices, n, m / matrices, flops=flops, **common)
         if is_head:
-            head = [forward, inputs + weights * np.where(setup.adapter_params > 0, 0.0, 1.0)]
+            trained = np.where(setup.adapter_params > 0, setup.trained_embeddings, 1.0)
+            head = [forward, inputs + weights * trained]
         else:
             layers = [layers[0] + forward, layers[1] + inputs, layers[2] + weights]
     return _Products(*layers, *head)
 
 
-def _adapters(setup: SetupColumns, device: DeviceColumns, rates: RateColumns, tokens: Array) -> tuple[Array, Array]:
+def _low_rank_params(model: ModelColumns, setup: SetupColumns) -> Array:
+    """Adapter parameters without embeddings and head that are trained whole beside them."""
+    whole = setup.trained_embeddings * (2.0 - model.tied_embeddings) * model.vocab_size * model.hidden_size
+    return np.maximum(setup.adapter_params - whole, 0.0)
+
+
+def _adapters(
+    model: ModelColumns, setup: SetupColumns, device: DeviceColumns, rates: RateColumns, tokens: Array
+) -> tuple[Array, Array]:
     """Forward and backward seconds of low-rank adapters: thin products that move their inputs and outputs through memory."""
-    widths = setup.adapter_params / np.maximum(setup.adapter_rank, 1.0) / setup.tensor
+    widths = _low_rank_params(model, setup) / np.maximum(setup.adapter_rank, 1.0) / setup.tensor
     passes = 2.5 + 2.0 * (setup.adapter_dropout > 0) + 2.0 * (setup.method == Method.DORA)
     moved = tokens * widths * passes * setup.activation_bytes / memory_bound.achieved_bandwidth(device, rates)
     low_rank = setup.adapter_rank > 0
@@ -143,7 +156,7 @@ def compute_times(model: ModelColumns, setup: SetupColumns, device: DeviceColumn
     moved_forward = moved + casts + _fp8_casts(model, setup, device, rates, tokens)
     moved_backward = moved * rates.backward_passes + casts * trains_weights(setup) + _fp8_casts(model, setup, device, rates, tokens)
     expand = memory_bound.dequantise_s(model, setup, device, rates)
-    adapter_forward, adapter_backward = _adapters(setup, device, rates, tokens)
+    adapter_forward, adapter_backward = _adapters(model, setup, device, rates, tokens)
     gemm_forward = products.forward + vision
     gemm_backward = products.input_gradient + vision + trains_weights(setup) * products.weight_gradient
     forward = gemm_forward + attention.forward_s + moved_forward + expand + adapter_forward

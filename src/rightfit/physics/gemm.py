@@ -49,7 +49,8 @@ def sustained_flops(setup: SetupColumns, device: DeviceColumns, rates: RateColum
     reachable = fraction * peak
     # A soft minimum: close to its power limit a card already lowers its clock.
     smooth = (reachable**-4.0 + power_rate**-4.0) ** -0.25
-    return np.asarray(smooth * rates.gemm_quality)
+    # fp32 products are so slow that software makes no difference to them.
+    return np.asarray(smooth * np.where(dtype == Dtype.FP32, 1.0, rates.gemm_quality))
 
 
 def multiprocessors(device: DeviceColumns) -> Array:

@@ -9,13 +9,19 @@ from __future__ import annotations
 import numpy as np
 
 from rightfit.physics.columns import Array, DeviceColumns, Kind, Method, ModelColumns, Norm, SetupColumns
-from rightfit.physics.flops import attention_layers, is_gated, trains_weights
+from rightfit.physics.flops import attention_layers, head_share, is_gated, trains_weights
 from rightfit.physics.rates import RateColumns
 
 
 def achieved_bandwidth(device: DeviceColumns, rates: RateColumns) -> Array:
     """Streaming bandwidth [bytes/s], shape (N,)."""
     return np.maximum(device.memory_bandwidth * rates.bandwidth_fraction, 1.0)
+
+
+def uses_dropout(model: ModelColumns, setup: SetupColumns) -> Array:
+    """1 where dropout runs: stated, or an encoder or encoder-decoder (BERT, T5: 0.1 by default)."""
+    usual = (model.kind == Kind.ENCODER) | (model.kind == Kind.ENCODER_DECODER)
+    return np.where((setup.dropout > 0) | usual, 1.0, 0.0)
 
 
 def token_elements(model: ModelColumns, setup: SetupColumns, rates: RateColumns) -> Array:
@@ -27,7 +33,7 @@ def token_elements(model: ModelColumns, setup: SetupColumns, rates: RateColumns)
     layers = model.num_layers
     shared_by = np.where(setup.sequence_parallel > 0, setup.tensor, 1.0)
     norms = np.where(model.norm == Norm.RMSNORM, rates.norm_passes, np.minimum(rates.norm_passes, 4.0))
-    dropout = 2.0 * 1.25 * (setup.dropout > 0)
+    dropout = 2.5 * uses_dropout(model, setup)
     hidden = layers * model.hidden_size * (2.0 * norms + 2.0 * rates.residual_passes + 2.0 * dropout) / shared_by
     heads = (model.num_heads + model.num_kv_heads) * model.head_dim
     rotary = np.where((model.learned_positions > 0) | (model.kind == Kind.ENCODER), 2.0, rates.rope_passes + 2.0)
@@ -68,7 +74,7 @@ def dequantise_s(model: ModelColumns, setup: SetupColumns, device: DeviceColumns
 
 def loss_s(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, rates: RateColumns, *, tokens: Array) -> Array:
     """Forward and backward seconds of the loss over the vocabulary, shape (N,): `loss_bytes` per logit."""
-    logits = tokens * model.vocab_size * (model.has_lm_head > 0) / setup.tensor
+    logits = tokens * model.vocab_size * head_share(model) / setup.tensor
     return logits * rates.loss_bytes / achieved_bandwidth(device, rates)
 
 

@@ -122,7 +122,7 @@ def _tensor_s(model: ModelColumns, setup: SetupColumns, links: LinkColumns, rate
 
 
 def _expert_s(model: ModelColumns, setup: SetupColumns, links: LinkColumns, rates: RateColumns) -> Array:
-    copies = local_tokens(setup) * model.experts_per_token * rates.expert_imbalance / np.where(setup.sequence_parallel > 0, setup.tensor, 1.0)
+    copies = local_tokens(setup) * model.experts_per_token * rates.expert_imbalance / setup.tensor
     one = all_to_all_s(copies * model.hidden_size * setup.activation_bytes, expert_group(setup), links, rates)
     return model.num_moe_layers * 2.0 * one * (2.0 + _recomputed(setup))
 
@@ -237,13 +237,16 @@ def step_times(
         chunks=setup.virtual_pipeline,
         layers=model.num_layers,
     )
+    # Layers placed on several GPUs without micro-batches (device_map): one works, the others wait.
+    idle = np.where(setup.naive_pipeline > 0, setup.grad_accum * (body + compute.head_s) - busy, idle)
     sends = np.where(stages > 1, 2.0 * communication.send_s * setup.virtual_pipeline * (setup.grad_accum * (1 - rates.pipeline_overlap) + stages - 1), 0.0)
     backward_cover = rates.overlap * (busy_backward + shard_micro) / stages
     data = _exposed(communication.data_s, backward_cover)
     share = np.where(setup.shard_stage > 0, np.maximum(setup.shard_degree, 1.0), 1.0)
     trained = memory_bound.trained_params(model, setup) / np.maximum(model.params_total, 1.0) * rank_params(model, setup) / share
     update = np.where(setup.offload_optimizer > 0, 0.0, memory_bound.update_s(setup, device, rates, trained_params=trained))
-    overhead = setup.grad_accum * rates.step_cpu_s + rates.update_cpu_s
+    update = update * setup.weight_update
+    overhead = setup.grad_accum * rates.step_cpu_s + rates.update_cpu_s * setup.weight_update
     per = setup.grad_accum / stages
     terms = {
         "gemm_s": compute.gemm_s * per,
