@@ -1,0 +1,318 @@
+"""What single model families do differently from the table: one small function each, before or after the common reading."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from rightfit.facts.config_reader import ConfigReader
+from rightfit.facts.parameter_count import mamba_parameters, norm_parameters_of
+
+Fields = dict[str, Any]
+
+
+@dataclasses.dataclass(slots=True)
+class Draft:
+    """An architecture while it is read."""
+
+    fields: Fields
+    extras: list[str] = dataclasses.field(default_factory=list)
+    norms_per_layer: int = 2
+    linear_layer_parameters: int = 0
+    other_parameters: int = 0
+    without_attention: bool = False
+
+
+Before = Callable[[ConfigReader, Draft], ConfigReader]
+After = Callable[[ConfigReader, Draft], None]
+Extra = Callable[[ConfigReader, Mapping[str, Any]], int]
+
+
+class Hook(NamedTuple):
+    """`before` may rename keys or preset fields; `after` corrects what the common reading found."""
+
+    before: Before | None = None
+    after: After | None = None
+
+
+def _renamed(text: ConfigReader, **values: object) -> ConfigReader:
+    """The same file with some keys set, as if it had been written in the common way."""
+    return dataclasses.replace(text, config={**text.config, **values})
+
+
+def _norm_size(fields: Mapping[str, Any]) -> int:
+    return norm_parameters_of(fields["hidden_size"], fields["norm"])
+
+
+# --- before -------------------------------------------------------------------------------------------------------------------------
+
+
+def _qwen(text: ConfigReader, draft: Draft) -> ConfigReader:
+    """Qwen 1 writes the width of gate and up projections together."""
+    draft.fields["intermediate_size"] = text.integer("intermediate_size", minimum=2) // 2
+    return text
+
+
+def _chatglm(text: ConfigReader, draft: Draft) -> ConfigReader:
+    """ChatGLM2 and later; the first ChatGLM is a post-norm GELU model with tied embeddings and biases everywhere."""
+    if text.value("inner_hidden_size") is not None or text.value("position_encoding_2d") is not None:
+        draft.fields.update(mlp_kind="gelu", norm="layernorm", tied_embeddings=True)
+        draft.fields.update(qkv_bias=True, attention_out_bias=True, mlp_bias=True)
+    if text.flag("multi_query_attention", default=False):
+        draft.fields["num_kv_heads"] = text.integer("num_kv_heads", keys=("multi_query_group_num",))
+    return text
+
+
+def _gpt_bigcode(text: ConfigReader, draft: Draft) -> ConfigReader:
+    if text.flag("multi_query", default=True):
+        draft.fields["num_kv_heads"] = 1
+    return text
+
+
+def _falcon(text: ConfigReader, draft: Draft) -> ConfigReader:
+    """The 40B and 180B decoder states kv heads and has two norms in parallel; the 7B has one kv head and one norm."""
+    heads = text.integer("num_heads")
+    if text.flag("new_decoder_architecture", default=False):
+        draft.fields["num_kv_heads"] = text.integer("num_kv_heads", default=heads)
+        draft.norms_per_layer = text.integer("norms", keys=("num_ln_in_parallel_attn",), default=2)
+    else:
+        draft.fields["num_kv_heads"] = 1 if text.flag("multi_query", default=True) else heads
+        draft.norms_per_layer = 1 if text.flag("parallel_attn", default=True) else 2
+    return text
+
+
+def _mpt(text: ConfigReader, draft: Draft) -> ConfigReader:
+    """MPT gives the feed-forward width as a ratio; `alibi` inside attn_config replaces positions."""
+    ratio = text.value("expansion_ratio")
+    if isinstance(ratio, int | float) and not isinstance(ratio, bool) and 0 < ratio <= 1000:
+        draft.fields["intermediate_size"] = int(ratio * text.integer("hidden_size"))
+    draft.fields["learned_positions"] = text.flag("learned_pos_emb", default=False) and text.value("attn_config.alibi") is False
+    return text
+
+
+def _t5(text: ConfigReader, draft: Draft) -> ConfigReader:
+    """T5: gated only from version 1.1 on; decoder layers default to the encoder's."""
+    feed = text.text("feed_forward_proj", default="relu")
+    draft.fields["mlp_kind"] = "geglu" if feed.startswith("gated") else "gelu" if "gelu" in feed else "relu"
+    return text
+
+
+def _bart(text: ConfigReader, draft: Draft) -> ConfigReader:
+    """BART and kin name encoder and decoder apart; both are as wide in every published model."""
+    heads = text.integer("num_heads", keys=("encoder_attention_heads", "decoder_attention_heads", "num_attention_heads"))
+    layers = text.integer("num_layers", keys=("encoder_layers", "num_hidden_layers"))
+    feed = text.integer("intermediate_size", keys=("encoder_ffn_dim", "decoder_ffn_dim"), default=4 * text.integer("hidden_size"))
+    draft.fields["intermediate_size"] = feed
+    return _renamed(text, num_attention_heads=heads, num_hidden_layers=layers)
+
+
+def _mamba(text: ConfigReader, draft: Draft) -> ConfigReader:
+    """A stack of Mamba-1 mixers: no heads, no feed-forward blocks."""
+    hidden = text.integer("hidden_size")
+    inner = text.integer("inner", keys=("intermediate_size",), default=hidden * text.integer("expand", keys=("expand",), default=2))
+    draft.linear_layer_parameters = _mamba_mixer(text, hidden=hidden, inner=inner, prefix="")
+    draft.without_attention, draft.norms_per_layer = True, 1
+    draft.fields["intermediate_size"] = 0
+    draft.fields.update(mlp_kind="swiglu", norm="rmsnorm", inner_size=inner)
+    return text
+
+
+def _mamba_mixer(text: ConfigReader, *, hidden: int, inner: int, prefix: str) -> int:
+    rank = text.value("time_step_rank" if not prefix else "mamba_dt_rank")
+    automatic = rank is None or rank == "auto"
+    key = "time_step_rank" if not prefix else "mamba_dt_rank"
+    return mamba_parameters(
+        hidden_size=hidden,
+        inner_size=inner,
+        state_size=text.integer("state", keys=("state_size", "mamba_d_state"), default=16),
+        conv_kernel=text.integer("conv", keys=("conv_kernel", "mamba_d_conv"), default=4),
+        time_step_rank=-(-hidden // 16) if automatic else text.integer("rank", keys=(key,)),
+    )
+
+
+# --- after --------------------------------------------------------------------------------------------------------------------------
+
+
+def _after_mamba(_: ConfigReader, draft: Draft) -> None:
+    """The record's feed-forward width holds the mixer's inner width, which is what its matrix products have."""
+    draft.fields["intermediate_size"] = 0
+    draft.fields.pop("inner_size", None)
+
+
+def _after_gated_delta(text: ConfigReader, draft: Draft) -> None:
+    """Qwen3-Next: three gated delta-net layers to one of gated attention, whose query projection is doubled by the gate."""
+    fields = draft.fields
+    hidden = fields["hidden_size"]
+    if not fields["num_linear_layers"]:
+        every = text.integer("interval", keys=("full_attention_interval",), default=4)
+        fields["num_full_attention_layers"] = fields["num_layers"] // every
+        fields["num_linear_layers"] = fields["num_layers"] - fields["num_full_attention_layers"]
+    key_heads, value_heads = (text.integer("heads", keys=(f"linear_num_{one}_heads",)) for one in ("key", "value"))
+    key_dim, value_dim = (text.integer("dim", keys=(f"linear_{one}_head_dim",)) for one in ("key", "value"))
+    kernel = text.integer("kernel", keys=("linear_conv_kernel_dim",), default=4)
+    keys, values = key_heads * key_dim, value_heads * value_dim
+    into = hidden * (2 * keys + 2 * values) + hidden * 2 * value_heads
+    draft.linear_layer_parameters = into + kernel * (2 * keys + values) + 2 * value_heads + value_dim + values * hidden
+    draft.other_parameters += fields["num_full_attention_layers"] * hidden * fields["num_heads"] * fields["head_dim"]
+    draft.other_parameters += fields.get("num_moe_layers", 0) * hidden * bool(fields.get("num_shared_experts"))
+
+
+def _after_gpt_neo(_: ConfigReader, draft: Draft) -> None:
+    """Every second layer of GPT-Neo attends within a window."""
+    sliding = draft.fields["num_layers"] // 2
+    draft.fields.update(num_sliding_layers=sliding, num_full_attention_layers=draft.fields["num_layers"] - sliding, sliding_window=256)
+
+
+def _after_opt(text: ConfigReader, draft: Draft) -> None:
+    """OPT has two more positions than it says; the 350M projects its embeddings and is post-norm without a final norm."""
+    fields = draft.fields
+    hidden, width = fields["hidden_size"], text.integer("width", keys=("word_embed_proj_dim",), default=fields["hidden_size"])
+    draft.other_parameters += 2 * hidden
+    if width != hidden:
+        draft.other_parameters += 2 * width * hidden - fields["vocab_size"] * (hidden - width) - _norm_size(fields)
+
+
+def _after_no_position_limit(_: ConfigReader, draft: Draft) -> None:
+    """BLOOM's ALiBi has no limit; it was trained with 2,048 tokens."""
+    draft.fields["max_position"] = draft.fields["max_position"] or 2048
+
+
+def _after_no_norm_weights(_: ConfigReader, draft: Draft) -> None:
+    """OLMo 1 normalises without weights."""
+    draft.other_parameters -= _norm_size(draft.fields) * (draft.fields["num_layers"] * draft.norms_per_layer + 1)
+
+
+def _after_half_norm(_: ConfigReader, draft: Draft) -> None:
+    """LayerNorm without shift."""
+    draft.other_parameters -= draft.fields["hidden_size"] * (draft.fields["num_layers"] * draft.norms_per_layer + 1)
+
+
+def _after_llama4(text: ConfigReader, draft: Draft) -> None:
+    """Llama 4: dense layers have a width of their own and every MoE layer one shared expert."""
+    fields = draft.fields
+    expert = fields["intermediate_size"]
+    fields["moe_intermediate_size"] = expert
+    fields["num_shared_experts"] = 1
+    fields["intermediate_size"] = text.integer("intermediate_size", keys=("intermediate_size_mlp",), default=expert)
+
+
+def _after_jamba(text: ConfigReader, draft: Draft) -> None:
+    """Jamba: one attention layer in eight, Mamba-1 in the rest, experts in every second."""
+    fields = draft.fields
+    period = text.integer("period", keys=("attn_layer_period",), default=8)
+    fields["num_full_attention_layers"] = fields["num_layers"] // period
+    fields["num_linear_layers"] = fields["num_layers"] - fields["num_full_attention_layers"]
+    inner = fields["hidden_size"] * text.integer("expand", keys=("mamba_expand",), default=2)
+    mixer = _mamba_mixer(text, hidden=fields["hidden_size"], inner=inner, prefix="mamba_")
+    inner_norms = 2 * text.integer("state", keys=("mamba_d_state",), default=16) + -(-fields["hidden_size"] // 16)
+    draft.linear_layer_parameters = mixer + inner_norms
+
+
+def _after_small_embedding(text: ConfigReader, draft: Draft) -> None:
+    """ELECTRA embeds in a smaller width and projects up."""
+    fields = draft.fields
+    hidden, width = fields["hidden_size"], text.integer("width", keys=("embedding_size",), default=fields["hidden_size"])
+    if width != hidden:
+        types = text.integer("types", keys=("type_vocab_size",), default=2, minimum=0)
+        rows = fields["vocab_size"] + fields["max_position"] + types + 2
+        draft.other_parameters += width * hidden + hidden - rows * (hidden - width)
+
+
+def _after_albert(text: ConfigReader, draft: Draft) -> None:
+    """ALBERT: all layers share one set of parameters; the embedding is narrow."""
+    _after_small_embedding(text, draft)
+    fields = draft.fields
+    hidden, feed = fields["hidden_size"], fields["intermediate_size"]
+    layer = 4 * hidden * (hidden + 1) + 2 * hidden * feed + feed + hidden + 4 * hidden
+    groups = text.integer("groups", keys=("num_hidden_groups",), default=1)
+    draft.other_parameters -= layer * (fields["num_layers"] - groups)
+
+
+def _after_deberta(text: ConfigReader, draft: Draft) -> None:
+    """DeBERTa: relative positions; the first version projects them in every layer, the second shares the projections."""
+    fields = draft.fields
+    hidden, layers = fields["hidden_size"], fields["num_layers"]
+    if not text.flag("relative_attention", default=False):
+        return
+    buckets = text.integer("buckets", keys=("position_buckets",), default=-1, minimum=-1)
+    reach = buckets if buckets > 0 else text.integer("reach", keys=("max_relative_positions",), default=-1, minimum=-1)
+    draft.other_parameters += 2 * (reach if reach > 0 else fields["max_position"]) * hidden
+    if text.text("model_type") == "deberta":
+        # In place of the key and query biases it has one for queries and one for values, and two projections of positions.
+        draft.other_parameters += layers * (2 * hidden * hidden + hidden - hidden)
+
+
+def _after_encoder_decoder(text: ConfigReader, draft: Draft, decoder_key: str) -> None:
+    fields = draft.fields
+    encoder = fields["num_layers"]
+    decoder = text.integer("num_layers", keys=(decoder_key,), default=encoder)
+    fields.update(num_encoder_layers=encoder, num_decoder_layers=decoder, num_layers=encoder + decoder)
+    fields.update(num_full_attention_layers=encoder + decoder, num_sliding_layers=0, sliding_window=0)
+
+
+def _after_t5(text: ConfigReader, draft: Draft) -> None:
+    _after_encoder_decoder(text, draft, "num_decoder_layers")
+    draft.other_parameters += 2 * text.integer("buckets", keys=("relative_attention_num_buckets",), default=32) * draft.fields["num_heads"]
+
+
+def _after_bart(text: ConfigReader, draft: Draft) -> None:
+    _after_encoder_decoder(text, draft, "decoder_layers")
+    fields = draft.fields
+    if text.text("model_type") in ("bart", "mbart"):
+        draft.other_parameters += 2 * 2 * fields["hidden_size"] * fields["learned_positions"] + 2 * _norm_size(fields)
+    if text.text("model_type") in ("bart", "marian"):
+        draft.other_parameters -= 2 * _norm_size(fields)
+
+
+def _after_whisper(text: ConfigReader, draft: Draft) -> None:
+    """Whisper: two convolutions, 1,500 audio positions and 448 text positions."""
+    _after_encoder_decoder(text, draft, "decoder_layers")
+    fields = draft.fields
+    hidden, mels = fields["hidden_size"], text.integer("mels", keys=("num_mel_bins",), default=80)
+    audio = text.integer("max_position", keys=("max_source_positions",), default=1500)
+    written = text.integer("max_position", keys=("max_target_positions",), default=448)
+    fields["max_position"] = audio
+    draft.other_parameters += 3 * hidden * (mels + hidden) + 2 * hidden - (audio - written) * hidden
+    # Keys have no bias in any of the three kinds of attention.
+    draft.other_parameters -= hidden * (fields["num_layers"] + fields["num_decoder_layers"])
+
+
+HOOKS: Mapping[str, Hook] = {
+    "qwen": Hook(_qwen),
+    "chatglm": Hook(_chatglm),
+    "windowed": Hook(),
+    "alternating": Hook(),
+    "gpt_bigcode": Hook(_gpt_bigcode),
+    "falcon": Hook(_falcon),
+    "mpt": Hook(_mpt, _after_half_norm),
+    "t5": Hook(_t5, _after_t5),
+    "bart": Hook(_bart, _after_bart),
+    "whisper": Hook(_bart, _after_whisper),
+    "mamba": Hook(_mamba, _after_mamba),
+    "gated_delta": Hook(None, _after_gated_delta),
+    "gpt_neo": Hook(None, _after_gpt_neo),
+    "opt": Hook(None, _after_opt),
+    "no_position_limit": Hook(None, _after_no_position_limit),
+    "no_norm_weights": Hook(None, _after_no_norm_weights),
+    "half_norm": Hook(None, _after_half_norm),
+    "llama4": Hook(None, _after_llama4),
+    "jamba": Hook(None, _after_jamba),
+    "small_embedding": Hook(None, _after_small_embedding),
+    "albert": Hook(None, _after_albert),
+    "deberta": Hook(None, _after_deberta),
+}
+
+EXTRAS: Mapping[str, Extra] = {
+    "pooler": lambda _, fields: fields["hidden_size"] * (fields["hidden_size"] + 1),
+    "token_types": lambda text, fields: fields["hidden_size"] * text.integer("types", keys=("type_vocab_size",), default=2, minimum=0),
+    "task_types": lambda text, fields: (
+        fields["hidden_size"] * text.integer("types", keys=("task_type_vocab_size",), default=3) * text.flag("use_task_id", default=False)
+    ),
+    "embedding_norm": lambda _, fields: _norm_size(fields),
+    "no_final_norm": lambda _, fields: -_norm_size(fields),
+    "head_bias": lambda _, fields: fields["vocab_size"],
+    "router_bias": lambda _, fields: fields.get("num_moe_layers", 0) * fields.get("num_experts", 0),
+    "shared_expert_gate": lambda _, fields: fields.get("num_moe_layers", 0) * fields["hidden_size"],
+    "attention_sinks": lambda _, fields: fields["num_layers"] * fields["num_heads"],
+}

@@ -1,0 +1,94 @@
+"""Reading a model's config.json strictly: from a file, a folder or bytes; whatever is wrong is one line naming file and key."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+from rightfit.errors import FileInputError
+from rightfit.facts.config_architecture import architecture_from_config
+from rightfit.facts.records import TransformerArchitecture
+
+# The largest real config.json files (quantisation maps of every layer) are under 1 MB.
+LARGEST_CONFIG_BYTES = 5_000_000
+FILE_NAME = "config.json"
+
+
+def read_config(path: Path | str) -> TransformerArchitecture:
+    """Architecture in a config.json, given the file or the model folder that holds it."""
+    file = Path(path).expanduser()
+    if file.is_dir():
+        file = file / FILE_NAME
+    config = parse_config(_read_bytes(file), label=str(file))
+    return architecture_from_config(config, name=_name_of(file, config), label=str(file), source=f"{file.name} given by the user")
+
+
+def _name_of(file: Path, config: Mapping[str, Any]) -> str:
+    written = config.get("_name_or_path")
+    if isinstance(written, str) and written.strip() and len(written) <= 200:
+        return written
+    return file.resolve().parent.name if file.name == FILE_NAME else file.stem
+
+
+def _read_bytes(file: Path) -> bytes:
+    try:
+        if not file.is_file():
+            raise FileInputError(f"{file}: no such file; give a {FILE_NAME} or the folder that holds one")
+        size = file.stat().st_size
+        if size > LARGEST_CONFIG_BYTES:
+            raise FileInputError(
+                f"{file}: {size / 1e6:.0f} MB is no model configuration; at most {LARGEST_CONFIG_BYTES / 1e6:.0f} MB is read"
+            )
+        with file.open("rb") as stream:
+            return stream.read(LARGEST_CONFIG_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise FileInputError(f"{file}: cannot be read: {reason}") from None
+
+
+def parse_config(data: bytes, *, label: str) -> dict[str, Any]:
+    """The JSON object in `data`; `label` names the file in errors. Repeated keys, NaN and infinities are refused."""
+    if len(data) > LARGEST_CONFIG_BYTES:
+        raise FileInputError(f"{label}: over {LARGEST_CONFIG_BYTES / 1e6:.0f} MB is no model configuration")
+    text = _decode(data, label)
+    if not text.strip():
+        raise FileInputError(f"{label}: the file is empty")
+    try:
+        value = json.loads(text, object_pairs_hook=lambda pairs: _object(pairs, label), parse_constant=lambda word: _constant(word, label))
+    except json.JSONDecodeError as error:
+        raise FileInputError(f"{label}: not JSON at line {error.lineno}, column {error.colno}: {error.msg}") from None
+    except RecursionError:
+        raise FileInputError(f"{label}: nested too deeply to be a model configuration") from None
+    except ValueError as error:
+        raise FileInputError(f"{label}: a number cannot be read: {str(error)[:80]}") from None
+    if not isinstance(value, dict):
+        raise FileInputError(f"{label}: holds {_json_type(value)}, not an object with keys")
+    return value
+
+
+def _decode(data: bytes, label: str) -> str:
+    encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise FileInputError(f"{label}: not UTF-8 text at byte {error.start}") from None
+
+
+def _object(pairs: list[tuple[str, Any]], label: str) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        seen: set[str] = set()
+        repeated = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise FileInputError(f"{label}: key {repeated[:60]!r} is given twice")
+    return values
+
+
+def _constant(word: str, label: str) -> NoReturn:
+    raise FileInputError(f"{label}: {word} is not a number")
+
+
+def _json_type(value: object) -> str:
+    names = {list: "a list", str: "a string", bool: "true or false", int: "a number", float: "a number"}
+    return names.get(type(value), "null")
