@@ -100,7 +100,7 @@ _REQUESTS = (
     "条",
 )
 
-_NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+(?:_\d+)*)?(?:\.\d+)?(?:e[+-]?\d+)?", re.IGNORECASE)
+_NUMBER = re.compile(r"[+-]?(?:(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+(?:_\d+)*)(?:\.\d+)?|\.\d+)(?:e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
 _CHINESE_DIGITS = {digit: value for value, digit in enumerate("零一二三四五六七八九")} | {"两": 2, "〇": 0}
 
 
@@ -137,7 +137,7 @@ def split_number(text: str, *, example: str) -> tuple[float, str]:
         raise QuantityError(f"{plain!r} is not a quantity; write a number, for example {example}")
     match = _NUMBER.match(plain)
     digits = match.group(0) if match else ""
-    if not any(character.isdigit() for character in digits):
+    if not digits:
         return _split_chinese_number(plain, text=text, example=example)
     number = float(digits.replace(",", "").replace("_", ""))
     rest = plain[len(digits) :].strip()

@@ -1,0 +1,65 @@
+"""The public list of rightfit equals reality, and importing it is cheap."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import rightfit
+from rightfit import api, errors
+
+SOURCE = Path(rightfit.__file__).parent.parent
+
+
+def in_a_new_process(code: str) -> str:
+    environment = dict(os.environ, PYTHONPATH=str(SOURCE))
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment).stdout.strip()
+
+
+def test_list_is_sorted_and_complete() -> None:
+    assert list(rightfit.__all__) == sorted(rightfit.__all__)
+    functions = {
+        name
+        for name, item in vars(api).items()
+        if inspect.isfunction(item) and item.__module__ == api.__name__ and not name.startswith("_")
+    }
+    classes = {name for name, item in vars(errors).items() if inspect.isclass(item) and item.__module__ == errors.__name__}
+    assert set(rightfit.__all__) == (functions - {"read_workload"}) | classes | {"Workload", "__version__"}
+
+
+def test_every_public_name_can_be_had_and_is_documented() -> None:
+    for name in rightfit.__all__:
+        value = getattr(rightfit, name)
+        assert name == "__version__" or inspect.getdoc(value), name
+    assert set(dir(rightfit)) == set(rightfit.__all__)
+
+
+def test_public_functions_are_typed() -> None:
+    for name in ("plan", "estimate", "why", "predict", "check", "models", "accelerators", "datasets", "servers", "prices"):
+        signature = inspect.signature(getattr(api, name))
+        assert signature.return_annotation is not inspect.Signature.empty
+        assert all(parameter.annotation is not inspect.Parameter.empty for parameter in signature.parameters.values())
+
+
+def test_import_loads_nothing_heavy() -> None:
+    loaded = in_a_new_process(
+        "import sys, rightfit; print(' '.join(name for name in ('numpy', 'pydantic', 'typer', 'rich', 'yaml') if name in sys.modules))"
+    )
+    assert loaded == ""
+
+
+def test_estimate_is_a_function_and_a_package_whichever_comes_first() -> None:
+    assert in_a_new_process("import rightfit.estimate.figures, rightfit; print(callable(rightfit.estimate))") == "True"
+    assert (
+        in_a_new_process(
+            "import rightfit; e = rightfit.estimate; import rightfit.estimate.figures as f; print(callable(e), f.Figure.__name__)"
+        )
+        == "True Figure"
+    )
+
+
+def test_unknown_names_are_attribute_errors() -> None:
+    assert not hasattr(rightfit, "plam")
