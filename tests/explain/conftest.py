@@ -64,10 +64,19 @@ def make_option(**changes: Any) -> Option:
         layout=layout,
         estimate=estimate,
         memory_terms={"weights": 5.5 * GIB, "activations": 4 * GIB, "logits": 2 * GIB, "context": 0.5 * GIB},
-        time_terms={"compute": 9.0, "memory_bound": 0.8, "loading": 0.2},
+        time_terms={"gemm_s": 9.0, "memory_bound_s": 0.8, "loading_s": 0.2},
         cost=Cost(0.7068, 3.68, figure(3.68), {"server": 3.6, "storage": 0.08}, 0.0736),
         why=(
-            Reason("cheapest", {"total_usd": 3.68, "total_time_s": 18720.0, "runner_up": "aws/g6.xlarge", "runner_up_usd": 4.2, "runner_up_time_s": 18700.0}),
+            Reason(
+                "cheapest",
+                {
+                    "total_usd": 3.68,
+                    "total_time_s": 18720.0,
+                    "runner_up": "aws/g6.xlarge",
+                    "runner_up_usd": 4.2,
+                    "runner_up_time_s": 18700.0,
+                },
+            ),
             Reason("fits", {"peak_bytes": 12 * GIB, "limit_bytes": 22 * GIB, "probability": 0.9995}),
         ),
         warnings=(Reason("price_stale", {"as_of": "2024-12-31"}),),

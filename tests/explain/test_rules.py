@@ -134,6 +134,9 @@ def test_an_unknown_rule_names_the_nearest() -> None:
         rules.rule_by_id("vram_24gb_7b")
 
 
-@pytest.mark.parametrize(("unit", "value", "text"), [("memory", 2**30, "1 GiB"), ("bandwidth", 3.125e9, "25 Gbps"), ("rate", 3e9, "3 GB/s"), ("percent", 0.25, "25%")])
+@pytest.mark.parametrize(
+    ("unit", "value", "text"),
+    [("memory", 2**30, "1 GiB"), ("bandwidth", 3.125e9, "25 Gbps"), ("rate", 3e9, "3 GB/s"), ("percent", 0.25, "25%")],
+)
 def test_figures_in_a_rules_unit(unit: str, value: float, text: str) -> None:
     assert figure_text(value, unit, "en") == text

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Set
 from typing import Any
 
 from rightfit.search.answer import Option
 
 _BYTES_PER_16_BIT_WEIGHT = 2
+_COMMUNICATION = frozenset({"tensor", "expert", "context", "shard", "data", "offload", "communication"})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -58,7 +60,8 @@ def measures(option: Option, workload: Any, *, params: float, savings: tuple[flo
     peak = option.estimate["peak_memory_bytes"]
     time_s = _mid(option, "total_time_s")
     data = _data_bytes(option, workload)
-    waiting = _share(option, "loading"), _share(option, "communication")
+    loading = _share(option, {"loading"}) if _has_term(option, "loading") else math.nan
+    communication = _share(option, _COMMUNICATION)
     return Measures(
         model=str(workload.model),
         task=str(workload.task),
@@ -80,9 +83,9 @@ def measures(option: Option, workload: Any, *, params: float, savings: tuple[flo
         data_bytes=data,
         read_bytes_per_s=data * float(workload.epochs or 1) / time_s if time_s > 0 else math.nan,
         network_bytes_per_s=option.network_gbps * 1e9 / 8,
-        loading_share=waiting[0],
-        communication_share=waiting[1],
-        busy_share=1 - waiting[0] - waiting[1],
+        loading_share=loading,
+        communication_share=communication,
+        busy_share=1 - communication - (0.0 if math.isnan(loading) else loading),
         mfu=_mid(option, "mfu"),
         total_time_s=time_s,
         total_usd=option.cost.total_usd,
@@ -103,10 +106,15 @@ def _mid(option: Option, name: str) -> float:
     return figure.mid if figure is not None else math.nan
 
 
-def _share(option: Option, word: str) -> float:
-    """Share of a step that terms named `word`... take."""
+def _has_term(option: Option, word: str) -> bool:
+    return any(name.removesuffix("_s") == word for name in option.time_terms)
+
+
+def _share(option: Option, words: Set[str]) -> float:
+    """Share of a step that the terms of these names take."""
     total = sum(option.time_terms.values())
-    return sum(value for name, value in option.time_terms.items() if name.startswith(word)) / total if total else math.nan
+    taken = sum(value for name, value in option.time_terms.items() if name.removesuffix("_s") in words)
+    return taken / total if total else math.nan
 
 
 def _data_bytes(option: Option, workload: Any) -> float:

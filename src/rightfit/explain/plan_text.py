@@ -7,12 +7,12 @@ left to the faces (a `Term` brings its share for that).
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rightfit.explain import quantities as q
-from rightfit.explain.messages import Lang, has, join, say, say_or
-from rightfit.explain.reasons import change_text, criterion_text, field_text, renderer, where_text
+from rightfit.explain.messages import Lang, join, say, say_or
+from rightfit.explain.reasons import change_text, criterion_text, field_text, renderer, term_text, where_text
 from rightfit.search.answer import Assumption, Layout, NearMiss, Option, Plan, Rejection
 
 _CRITERION_UNITS = {"gpu_memory": "limit_bytes", "host_memory": "limit_bytes", "deadline": "limit_s", "budget": "limit_usd"}
@@ -200,7 +200,7 @@ def memory_terms(option: Option, lang: Lang) -> tuple[Term, ...]:
 
 def time_terms(option: Option, lang: Lang) -> tuple[Term, ...]:
     """Time of a step by term, largest first."""
-    return _terms(option.time_terms, lang, lambda value: q.duration_text(value, lang))
+    return _terms(option.time_terms, lang, lambda value: q.duration_text(value, lang), kind="time")
 
 
 def cost_terms(option: Option, lang: Lang, *, currency: str = "usd") -> tuple[Term, ...]:
@@ -208,20 +208,16 @@ def cost_terms(option: Option, lang: Lang, *, currency: str = "usd") -> tuple[Te
     return _terms(option.cost.terms, lang, lambda value: q.money_text(value, currency))
 
 
-def _terms(values: Mapping[str, float], lang: Lang, text: Any) -> tuple[Term, ...]:
+def _terms(values: Mapping[str, float], lang: Lang, text: Callable[[float], str], *, kind: str = "") -> tuple[Term, ...]:
     total = sum(values.values())
     ordered = sorted(((value, name) for name, value in values.items() if value > 0), reverse=True)
-    return tuple(_term(name, value, value / total, text(value), lang) for value, name in ordered)
+    return tuple(_term(name, value, value / total, text(value), lang, kind) for value, name in ordered)
 
 
-def _term(name: str, value: float, share: float, text: str, lang: Lang) -> Term:
-    label = term_label(name, lang)
-    return Term(name=name, label=label, value=value, share=share, text=say("terms.line", lang, name=label, value=text, share=q.percent_text(share)))
-
-
-def term_label(name: str, lang: Lang) -> str:
-    """A term of memory, time or cost in words."""
-    return say(f"terms.{name}", lang) if has(f"terms.{name}") else name.replace("_", " ")
+def _term(name: str, value: float, share: float, text: str, lang: Lang, kind: str) -> Term:
+    label = term_text(name, lang, kind=kind)
+    line = say("terms.line", lang, name=label, value=text, share=q.percent_text(share))
+    return Term(name=name, label=label, value=value, share=share, text=line)
 
 
 def considered_text(plan: Plan, lang: Lang) -> str:

@@ -21,7 +21,7 @@ _NAMES: Mapping[str, Callable[[str, Lang], str]] = {
     "purchase": q.purchase_text,
     "provider": q.provider_text,
 }
-_WORDS = {"term": "terms", "level": "choice.recompute", "sharding": "choice.sharding", "criterion": "rejections.name"}
+_WORDS = {"level": "choice.recompute", "sharding": "choice.sharding", "criterion": "rejections.name"}
 
 
 def renderer(lang: Lang, *, currency: str = "usd") -> Callable[[Reason], str]:
@@ -56,6 +56,12 @@ def criterion_text(criterion: str, lang: Lang) -> str:
     return say(key, lang) if has(key) else criterion
 
 
+def term_text(name: str, lang: Lang, *, kind: str = "") -> str:
+    """A term of memory, time (`kind` "time") or cost in words."""
+    keys = (f"terms.{kind}_{name.removesuffix('_s')}", f"terms.{name}") if kind else (f"terms.{name}",)
+    return next((say(key, lang) for key in keys if has(key)), name.removesuffix("_s").replace("_", " "))
+
+
 def _number_text(name: str, value: float, lang: Lang, currency: str) -> str:
     if name == "bytes" or name.endswith("_bytes"):
         return q.data_text(value) if name.startswith(("disk", "data", "local", "checkpoint")) else q.memory_text(value)
@@ -71,12 +77,14 @@ def _number_text(name: str, value: float, lang: Lang, currency: str) -> str:
 
 
 def _name_text(name: str, value: str, lang: Lang) -> str:
+    if name == "term":
+        return term_text(value, lang, kind="time")
     if name in _NAMES:
         return _NAMES[name](value, lang)
     topic_name = _WORDS.get(name)
     if topic_name is None:
         return value
-    key = f"{topic_name}.{value}" if "." not in topic_name else f"{topic_name}_{value}"
+    key = f"{topic_name}_{value}"
     return say(key, lang) if has(key) else value.replace("_", " ")
 
 

@@ -6,7 +6,8 @@ import math
 
 from rightfit.explain import quantities as q
 from rightfit.explain.measures import Measures
-from rightfit.explain.messages import Lang, has, say, say_or
+from rightfit.explain.messages import Lang, say, say_or
+from rightfit.explain.reasons import term_text
 
 
 def figure_text(value: float, unit: str, lang: Lang, *, currency: str = "usd") -> str:
@@ -57,7 +58,7 @@ def _measure_fields(measure: Measures, lang: Lang, currency: str) -> dict[str, s
         "purchase": q.purchase_text(measure.purchase, lang),
         "sharding": _sharding(measure, lang),
         "interconnect": _interconnect(measure, lang),
-        "bottleneck": say(f"terms.{measure.bottleneck}", lang) if has(f"terms.{measure.bottleneck}") else measure.bottleneck,
+        "bottleneck": term_text(measure.bottleneck, lang, kind="time"),
     }
 
 
