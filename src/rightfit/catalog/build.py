@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,13 +12,12 @@ import numpy as np
 from rightfit.catalog import tables
 from rightfit.catalog.blocks import CREATE_BLOCK, write_block
 from rightfit.catalog.integrity import Finding, Market, quarantined_rows, run_checks
+from rightfit.catalog.layout import APPLICATION_ID, SCHEMA_VERSION
+from rightfit.catalog.names import Region
 from rightfit.catalog.offers import PURCHASES, Flags, ServerTable
 from rightfit.catalog.pack import PackedTable
+from rightfit.catalog.package_data import manifest
 
-# Raised whenever the layout below changes; an older store is then simply not found and a new one is built.
-SCHEMA_VERSION = 1
-APPLICATION_ID = 0x52464954  # "RFIT" in the SQLite header
-TABLE_NAMES = ("block", "meta", "region", "storage_price", "egress_price", "interruption", "discount", "market_gpu_price", "finding")
 # SQL name -> packed table; every column is kept as it was read, numbers with numeric affinity.
 _PLAIN_TABLES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "storage_price": ("storage_prices", ("provider", "kind", "region")),
@@ -32,8 +31,6 @@ _NUMERIC_COLUMNS = frozenset(
     "interruption_pct_high savings_pct discount_pct_low discount_pct_typical discount_pct_high samples gpu_count "
     "price_min_usd_gpu_hour price_median_usd_gpu_hour price_max_usd_gpu_hour offers".split()
 )
-Report = Callable[[str], None]
-
 
 def fill_store(connection: sqlite3.Connection) -> None:
     """Create and fill every table of the store in one transaction."""
@@ -58,9 +55,16 @@ def _market(regions: tables.RegionTable, *, rule: Mapping[str, Any]) -> tuple[Se
     packed_servers, packed_prices = tables.load_packed("servers"), tables.load_packed("prices")
     priced = _is_priced(packed_servers, packed_prices)
     servers = tables.server_table(packed_servers, rule=rule, is_priced=priced)
-    prices = tables.price_columns(packed_prices, servers=servers, regions=regions, rule=rule)
+    advisor = tables.load_packed("interruptions")
+    prices = tables.price_columns(packed_prices, servers=servers, regions=regions, rule=rule, interruptions=advisor)
     market = Market(servers, prices, regions, accelerator_memory(), market_levels(tables.load_packed("market_gpu_prices")))
     return servers, prices, run_checks(market, rule=rule)
+
+
+def regions_of(records: Iterable[Region]) -> tables.RegionTable:
+    """Region records as columns."""
+    rows = tuple(records)
+    return tables.RegionTable(**{field.name: tuple(getattr(row, field.name) for row in rows) for field in dataclasses.fields(tables.RegionTable)})
 
 
 def accelerator_memory() -> dict[str, float]:
@@ -144,7 +148,7 @@ def _write_findings(connection: sqlite3.Connection, findings: list[Finding]) -> 
 def _write_meta(connection: sqlite3.Connection, servers: ServerTable, prices: tables.PriceColumns) -> None:
     facts = {
         "schema_version": SCHEMA_VERSION,
-        "fingerprint": tables.manifest()["fingerprint"],
+        "fingerprint": manifest()["fingerprint"],
         "servers": len(servers),
         "prices": len(prices),
         "newest_date": tables.newest_date(prices.as_of_dates).isoformat(),

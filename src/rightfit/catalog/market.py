@@ -2,50 +2,87 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from rightfit.catalog import store
+from rightfit.catalog import queries, store
 from rightfit.catalog.blocks import join_columns, read_blocks
-from rightfit.catalog.offers import PURCHASE_CODES, Flags, OfferFilter, OfferTable, ServerTable
-from rightfit.errors import CatalogError
+from rightfit.catalog.offers import Indices, OfferFilter, OfferTable, ServerTable
+from rightfit.errors import CatalogError, UnknownNameError
+
+if TYPE_CHECKING:
+    from rightfit.catalog.charges import EgressPrice, StoragePrice
+    from rightfit.catalog.integrity import Finding
+    from rightfit.catalog.names import Region
+    from rightfit.catalog.report import Status
 
 _Answer = TypeVar("_Answer")
-_CPU_AND_ACCELERATOR = ("accelerator", "cpu")
+_PARTS: dict[bool | None, tuple[str, ...]] = {True: ("accelerator",), False: ("cpu",), None: ("accelerator", "cpu")}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PriceList:
+    """The offers asked for, in order, and how many passed before the limit."""
+
+    offers: OfferTable
+    total: int
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One dict an offer."""
+        return [self.offers.row(index) for index in range(len(self.offers))]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ServerList:
+    """The servers asked for, in order, and how many passed before the limit."""
+
+    servers: ServerTable
+    total: int
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One dict a server."""
+        return [self.servers.row(index) for index in range(len(self.servers))]
 
 
 class Catalog:
-    """The market. Open it with `open_catalog()`; it is read-only and safe to share between threads for reading."""
+    """The market. Open it with `open_catalog()`; it is read-only."""
 
     def __init__(self, connection: sqlite3.Connection, *, location: str, path: Path | None = None) -> None:
         self._connection = connection
         self._path = path
-        self.location = location
+        self.location = location  # path of the store, or ":memory:"
         self._blocks: dict[str, dict[str, Any]] = {}
         self._servers: dict[tuple[str, ...], ServerTable] = {}
+        self._offers: dict[tuple[str, ...], OfferTable] = {}
+        self._regions: tuple[Region, ...] = ()
 
     def read(self, question: Callable[[sqlite3.Connection], _Answer]) -> _Answer:
         """Ask the store; a store that turns out damaged is rebuilt once and asked again."""
         try:
             return question(self._connection)
-        except sqlite3.DatabaseError:
+        except (sqlite3.DatabaseError, UnicodeDecodeError):
             self._rebuild()
         try:
             return question(self._connection)
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             raise CatalogError(f"the catalog store {self.location} cannot be read even after a rebuild: {error}") from None
 
     def _rebuild(self) -> None:
         self._connection.close()
-        if self.location != ":memory:":
-            Path(self.location).unlink(missing_ok=True)
-        self._connection, self.location = store.open_store(self._path)
-        self._blocks.clear()
-        self._servers.clear()
+        self._connection, self.location = store.open_store(self._path, damaged=self.location)
+        for cache in (self._blocks, self._servers, self._offers):
+            cache.clear()
+        self._regions = ()
+
+    def close(self) -> None:
+        """Let go of the store."""
+        self._connection.close()
 
     def blocks(self, prefix: str) -> dict[str, Any]:
         """The columns stored under a prefix, read once."""
@@ -53,82 +90,191 @@ class Catalog:
             self._blocks[prefix] = self.read(lambda connection: read_blocks(connection, prefix))
         return self._blocks[prefix]
 
+    # ---- servers and offers --------------------------------------------------------------------------------------------------
+
     def servers(self, *, has_accelerator: bool | None = None) -> ServerTable:
-        """Every server type (True: only those with an accelerator). Rows keep the same index in both."""
-        parts = ("accelerator",) if has_accelerator else _CPU_AND_ACCELERATOR
+        """Every server type (True: only those with an accelerator, which come first, so rows keep their index)."""
+        parts = _PARTS[True if has_accelerator else None]
         if parts not in self._servers:
             self._servers[parts] = ServerTable(**join_columns([self.blocks(f"server_{part}") for part in parts]))
         return self._servers[parts]
 
+    def all_offers(self, *, has_accelerator: bool | None = None) -> OfferTable:
+        """Every price row, also those that are never recommended."""
+        parts = _PARTS[has_accelerator]
+        if parts not in self._offers:
+            columns = join_columns([self.blocks(f"price_{part}") for part in parts])
+            regions = self.blocks("region")
+            self._offers[parts] = OfferTable(
+                servers=self.servers(has_accelerator=True if has_accelerator else None),
+                regions=regions["region"],
+                region_providers=regions["provider"],
+                region_countries=regions["country"],
+                **columns,
+                **self.blocks("price_labels"),
+            )
+        return self._offers[parts]
+
     def offers(self, wanted: OfferFilter | None = None) -> OfferTable:
         """The offers that pass the filter, in the order of server, region and purchase mode."""
-        choice = wanted or OfferFilter()
-        table = self._all_offers(has_accelerator=choice.has_accelerator)
-        return table.take(_mask(table, choice))
+        choice = self._settled(wanted or OfferFilter())
+        table = self.all_offers(has_accelerator=choice.has_accelerator)
+        return table.take(queries.offer_mask(table, choice))
 
-    def _all_offers(self, *, has_accelerator: bool | None) -> OfferTable:
-        parts = {True: ("accelerator",), False: ("cpu",), None: _CPU_AND_ACCELERATOR}[has_accelerator]
-        columns = join_columns([self.blocks(f"price_{part}") for part in parts])
-        labels, regions = self.blocks("price_labels"), self.blocks("region")
-        return OfferTable(
-            servers=self.servers(has_accelerator=True if has_accelerator else None),
-            server_index=columns["server_index"],
-            regions=regions["region"],
-            region_providers=regions["provider"],
-            region_countries=regions["country"],
-            region_index=columns["region_index"],
-            purchase_index=columns["purchase_index"],
-            price_usd_per_h=columns["price_usd_per_h"],
-            as_of_dates=labels["as_of_dates"],
-            as_of_index=columns["as_of_index"],
-            sources=labels["sources"],
-            source_index=columns["source_index"],
-            is_estimate=columns["is_estimate"],
-            is_stale=columns["is_stale"],
-            is_pseudo_region=columns["is_pseudo_region"],
-            is_quarantined=columns["is_quarantined"],
+    def _settled(self, wanted: OfferFilter) -> OfferFilter:
+        """The filter with every name checked: other spellings resolved, unknown ones refused with the nearest."""
+        if not (wanted.providers or wanted.regions or wanted.countries or wanted.purchases or wanted.gpus):
+            return wanted
+        from rightfit.catalog import names
+        from rightfit.facts import accelerators
+
+        for gpu in wanted.gpus:
+            if gpu not in accelerators():
+                raise UnknownNameError("accelerator", gpu, nearest=self._near_accelerators(gpu), field="gpu")
+        providers = tuple(names.resolve_provider(name) for name in wanted.providers)
+        regions = [region for name in wanted.regions for region in self.find_regions(name, providers=providers)]
+        return dataclasses.replace(
+            wanted,
+            providers=providers,
+            regions=tuple(dict.fromkeys(region.region for region in regions)),
+            countries=tuple(code for name in wanted.countries for code in names.resolve_countries(name, self.regions())),
+            purchases=names.resolve_purchases(wanted.purchases),
         )
 
+    @staticmethod
+    def _near_accelerators(name: str) -> tuple[str, ...]:
+        from rightfit.facts import match_accelerators, nearest_accelerators
 
-def _mask(table: OfferTable, wanted: OfferFilter) -> Flags:
-    """Server and region conditions are tested on labels, then spread over the rows."""
-    keep = _server_mask(table.servers, wanted)[table.server_index] & _region_mask(table, wanted)[table.region_index]
-    if wanted.purchases:
-        keep &= np.isin(table.purchase_index, [PURCHASE_CODES[name] for name in wanted.purchases])
-    if not wanted.include_stale:
-        keep &= ~table.is_stale
-    if not wanted.include_quarantined:
-        keep &= ~table.is_quarantined
-    return keep
+        return match_accelerators(name) or nearest_accelerators(name)
 
+    def prices(
+        self, wanted: OfferFilter | None = None, *, name: str = "", sort: str = "price", limit: int | None = 50, descending: bool = False
+    ) -> PriceList:
+        """Offers that pass the filter and whose server name holds `name` (or matches it, with * and ?), sorted, the first `limit`."""
+        choice = self._settled(wanted or OfferFilter(has_accelerator=None))
+        table = self.all_offers(has_accelerator=choice.has_accelerator)
+        keep = queries.offer_mask(table, choice)
+        if name:
+            keep &= queries.name_matches(table.servers.instance_type, name)[table.server_index]
+        rows = np.flatnonzero(keep)
+        return PriceList(table.take(queries.first_offers(table, rows, sort=sort, limit=limit, descending=descending)), len(rows))
 
-def _server_mask(servers: ServerTable, wanted: OfferFilter) -> Flags:
-    keep = np.ones(len(servers), dtype=np.bool_)
-    if wanted.providers:
-        keep &= np.array([provider in wanted.providers for provider in servers.provider])
-    if wanted.gpus:
-        keep &= np.array([name in wanted.gpus for name in servers.accelerator_name])
-    if not wanted.include_slices:
-        keep &= servers.is_whole_accelerator
-    if not wanted.include_not_recommended:
-        keep &= servers.is_recommendable
-    return keep
+    def find_servers(
+        self, wanted: OfferFilter | None = None, *, name: str = "", sort: str = "name", limit: int | None = 50, descending: bool = False
+    ) -> ServerList:
+        """Server types that pass the filter's conditions on servers and whose name holds `name`."""
+        choice = self._settled(wanted or OfferFilter(has_accelerator=None, include_not_recommended=True, include_slices=True))
+        table = self.servers()
+        keep = queries.server_mask(table, choice)
+        if name:
+            keep &= queries.name_matches(table.instance_type, name)
+        if choice.regions or choice.countries or choice.purchases:
+            offers = self.all_offers(has_accelerator=choice.has_accelerator)
+            keep &= np.isin(np.arange(len(table)), offers.server_index[queries.offer_mask(offers, choice)])
+        rows = np.flatnonzero(keep)
+        return ServerList(table.take(queries.first_servers(table, rows, sort=sort, limit=limit, descending=descending)), len(rows))
 
+    @functools.cached_property
+    def server_rows(self) -> dict[tuple[str, str], int]:
+        """Row of a server by (provider, instance type)."""
+        table = self.servers()
+        return {key: row for row, key in enumerate(zip(table.provider, table.instance_type, strict=True))}
 
-def _region_mask(table: OfferTable, wanted: OfferFilter) -> Flags:
-    keep = np.ones(len(table.regions), dtype=np.bool_)
-    if wanted.regions:
-        keep &= np.array([region in wanted.regions for region in table.regions])
-    if wanted.countries:
-        lone = _one_price_everywhere(table)
-        keep &= np.array([country in wanted.countries for country in table.region_countries]) | lone
-    return keep
+    def offers_of(self, server_row: int) -> OfferTable:
+        """Every price of one server, sound and current or not."""
+        table = self.all_offers(has_accelerator=None)
+        first, last = np.searchsorted(table.server_index, [server_row, server_row + 1])
+        rows: Indices = np.arange(first, last)
+        return table.take(rows)
 
+    # ---- regions -------------------------------------------------------------------------------------------------------------
 
-def _one_price_everywhere(table: OfferTable) -> Flags:
-    """Regions of providers that list no real region at all."""
-    located = {provider for provider, country in zip(table.region_providers, table.region_countries, strict=True) if country}
-    return np.array([provider not in located for provider in table.region_providers], dtype=np.bool_)
+    def regions(self) -> tuple[Region, ...]:
+        """Every region of every provider, pseudo regions included."""
+        if not self._regions:
+            from rightfit.catalog.names import Region
+
+            columns = ", ".join(field.name for field in dataclasses.fields(Region))
+            rows = self.read(lambda connection: connection.execute(f"SELECT {columns} FROM region ORDER BY id").fetchall())  # noqa: S608
+            self._regions = tuple(Region(*row) for row in rows)
+        return self._regions
+
+    def find_regions(self, text: str, *, providers: Iterable[str] = ()) -> tuple[Region, ...]:
+        """Regions by code, city or display name in English or Chinese; UnknownNameError with the nearest codes."""
+        from rightfit.catalog.names import resolve_regions
+
+        chosen = frozenset(providers)
+        return resolve_regions(text, [region for region in self.regions() if not chosen or region.provider in chosen])
+
+    def region(self, provider: str, code: str) -> Region:
+        """One region of one provider."""
+        from rightfit.catalog.names import resolve_provider
+
+        return self.find_regions(code, providers=[resolve_provider(provider)])[0]
+
+    # ---- charges beside the server -------------------------------------------------------------------------------------------
+
+    def storage_price(self, provider: str, region: str, *, kind: str = "block", product: str | None = None) -> StoragePrice | None:
+        """USD per GB-month with product, date, source and how near it is to the place asked for."""
+        from rightfit.catalog.charges import storage_price
+
+        return self.read(lambda connection: storage_price(connection, provider, region=region, kind=kind, product=product))
+
+    def storage_price_usd_per_gb_month(self, provider: str, region: str, kind: str = "block") -> float:
+        """Just the figure; NaN where nobody's price is known."""
+        price = self.storage_price(provider, region, kind=kind)
+        return price.price_usd_per_gb_month if price else float("nan")
+
+    def egress_price(self, provider: str, region: str, *, destination: str = "internet") -> EgressPrice | None:
+        """Tiers of data leaving a region."""
+        from rightfit.catalog.charges import egress_price
+        from rightfit.catalog.names import Region
+
+        place = next((known for known in self.regions() if (known.provider, known.region) == (provider, region)), None)
+        place = place or Region(provider, region, "", "", "", region, region, "")
+        return self.read(lambda connection: egress_price(connection, place, destination=destination))
+
+    def egress_cost_usd(self, provider: str, region: str, *, num_gb: float, destination: str = "internet") -> float:
+        """The bill for `num_gb` within a month; NaN where nobody's price is known."""
+        price = self.egress_price(provider, region, destination=destination)
+        return price.cost_usd(num_gb) if price else float("nan")
+
+    def interruption(self, provider: str, region: str, instance_type: str) -> tuple[float, float] | None:
+        """Monthly share of spot servers reclaimed (low, high) as fractions, or None where nobody publishes it."""
+        from rightfit.catalog.charges import interruption
+
+        return self.read(lambda connection: interruption(connection, provider, region=region, instance_type=instance_type))
+
+    def discounts(self, provider: str | None = None, *, mechanism: str | None = None) -> list[dict[str, Any]]:
+        """Discounts off on demand: computed percentiles and published rules."""
+        return self._rows("discount", provider=provider, mechanism=mechanism)
+
+    def market_gpu_prices(self, gpu: str | None = None, *, provider: str | None = None) -> list[dict[str, Any]]:
+        """USD per accelerator-hour on marketplaces and small clouds that publish no server types."""
+        return self._rows("market_gpu_price", gpu_name=gpu, provider=provider)
+
+    def _rows(self, table: str, **equal: str | None) -> list[dict[str, Any]]:
+        from rightfit.catalog.charges import table_rows
+
+        return self.read(lambda connection: table_rows(connection, table, **equal))
+
+    # ---- trust ---------------------------------------------------------------------------------------------------------------
+
+    def status(self) -> Status:
+        """Rows, dates and sources by provider; where the store lies and how old its newest price is."""
+        from rightfit.catalog.report import status
+
+        return status(self)
+
+    def verify(self) -> list[Finding]:
+        """Every integrity check over the whole store, and over the store itself."""
+        from rightfit.catalog.report import verify
+
+        return verify(self)
+
+    def as_of(self) -> dict[str, str]:
+        """The newest price date of each provider."""
+        return {entry.provider: entry.newest for entry in self.status().providers}
 
 
 def open_catalog(path: str | Path | None = None) -> Catalog:

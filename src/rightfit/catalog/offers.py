@@ -36,6 +36,8 @@ PURCHASE_GROUPS: dict[str, tuple[str, ...]] = {
     "subscription": ("subscription-1m", "subscription-1y", "subscription-3y", "subscription-5y"),
     "any": PURCHASES,
 }
+# AWS Spot Advisor's bands as fractions a month; the last row stands for "unknown".
+INTERRUPTION_BANDS: tuple[tuple[float, float], ...] = ((0.0, 0.05), (0.05, 0.10), (0.10, 0.15), (0.15, 0.20), (0.20, 1.0), (np.nan, np.nan))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -112,6 +114,12 @@ class OfferTable:
     as_of_index: Indices
     sources: tuple[str, ...]
     source_index: Indices
+    notes: tuple[str, ...]
+    note_index: Indices
+    price_original: Floats  # in `currencies`, per hour or, for a prepaid term, for the whole term
+    currencies: tuple[str, ...]
+    currency_index: Indices
+    interruption_band: Indices  # monthly share of spot servers reclaimed: a row of INTERRUPTION_BANDS, the last one where unknown
     is_estimate: Flags
     is_stale: Flags
     is_pseudo_region: Flags
@@ -122,9 +130,8 @@ class OfferTable:
 
     def take(self, rows: Indices | Flags) -> OfferTable:
         """The given rows (indices or a mask); servers and labels are shared, not copied."""
-        names = ("server_index", "region_index", "purchase_index", "price_usd_per_h", "as_of_index", "source_index")
-        flags = ("is_estimate", "is_stale", "is_pseudo_region", "is_quarantined")
-        return dataclasses.replace(self, **{name: getattr(self, name)[rows] for name in names + flags})
+        columns = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return dataclasses.replace(self, **{name: column[rows] for name, column in columns.items() if isinstance(column, np.ndarray)})
 
     def row(self, index: int) -> dict[str, Any]:
         """One offer as a plain dict, its server's name included."""
@@ -138,10 +145,20 @@ class OfferTable:
             "price_usd_per_h": float(self.price_usd_per_h[index]),
             "as_of": self.as_of_dates[self.as_of_index[index]],
             "source": self.sources[self.source_index[index]],
+            "note": self.notes[self.note_index[index]],
+            "price_original": float(self.price_original[index]),
+            "currency": self.currencies[self.currency_index[index]],
             "is_estimate": bool(self.is_estimate[index]),
             "is_stale": bool(self.is_stale[index]),
             "is_pseudo_region": bool(self.is_pseudo_region[index]),
+            "is_quarantined": bool(self.is_quarantined[index]),
         }
+
+    @property
+    def interruption_range(self) -> tuple[Floats, Floats]:
+        """Low and high monthly share of spot servers reclaimed, as fractions; NaN where nobody publishes it."""
+        bands = np.array(INTERRUPTION_BANDS)
+        return bands[self.interruption_band, 0], bands[self.interruption_band, 1]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from rightfit.catalog import build
-from rightfit.catalog.tables import manifest
+from rightfit.catalog.layout import APPLICATION_ID, SCHEMA_VERSION, TABLE_NAMES
+from rightfit.catalog.package_data import manifest
 from rightfit.errors import CatalogError
 
 logger = logging.getLogger("rightfit.catalog")
@@ -41,20 +41,21 @@ def cache_folder() -> Path:
 
 def store_path(folder: Path | None = None) -> Path:
     """The store file for this version of data and schema."""
-    name = f"catalog-{build.SCHEMA_VERSION}-{manifest()['fingerprint'][:16]}.sqlite"
+    name = f"catalog-{SCHEMA_VERSION}-{manifest()['fingerprint'][:16]}.sqlite"
     return (folder or cache_folder()) / name
 
 
-def open_store(path: Path | None = None) -> tuple[sqlite3.Connection, str]:
+def open_store(path: Path | None = None, *, damaged: str = "") -> tuple[sqlite3.Connection, str]:
     """A read-only connection to a sound store, and where it is. Builds it when missing or damaged.
 
+    `damaged` names a store that looked sound but was not; it is built anew.
     Without an explicit `path`, a cache folder that cannot be written (read-only, full disk) costs one warning and the store is built in
     memory for this process. With an explicit `path` the same is a CatalogError that names it.
     """
     target = path or store_path()
     try:
-        if not is_sound(target):
-            build_store(target)
+        if damaged == str(target) or not is_sound(target):
+            build_store(target, even_if_sound=damaged == str(target))
         return connect(target), str(target)
     except (OSError, sqlite3.Error) as error:
         problem = _one_line(error)
@@ -93,7 +94,7 @@ def _is_ours(connection: sqlite3.Connection) -> bool:
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    return version == build.SCHEMA_VERSION and application == build.APPLICATION_ID and names.issuperset(build.TABLE_NAMES)
+    return version == SCHEMA_VERSION and application == APPLICATION_ID and names.issuperset(TABLE_NAMES)
 
 
 def build_store(path: Path, *, even_if_sound: bool = False) -> None:
@@ -106,6 +107,8 @@ def build_store(path: Path, *, even_if_sound: bool = False) -> None:
 
 
 def _build_atomically(path: Path) -> None:
+    from rightfit.catalog import build  # only the first use of a version needs it
+
     temporary = path.with_name(f"{path.stem}.{os.getpid()}-{time.monotonic_ns()}.tmp")
     try:
         with contextlib.closing(sqlite3.connect(temporary, isolation_level=None)) as connection:
@@ -167,6 +170,8 @@ def _try_lock(descriptor: int) -> bool:
 
 
 def _in_memory() -> sqlite3.Connection:
+    from rightfit.catalog import build
+
     connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     build.fill_store(connection)
     return connection

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import json
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import resources
 from typing import Any
 
 import numpy as np
 
-from rightfit.catalog.offers import PURCHASE_CODES, Flags, Floats, Indices, ServerTable
+from rightfit.catalog.offers import INTERRUPTION_BANDS, PURCHASE_CODES, Flags, Floats, Indices, ServerTable
 from rightfit.catalog.pack import PackedColumn, PackedTable, decode_table
+from rightfit.catalog.package_data import data_bytes
 from rightfit.errors import CatalogError
 
 GIB = 2.0**30
@@ -42,6 +41,7 @@ class PriceColumns:
     is_estimate: Flags
     is_stale: Flags
     is_pseudo_region: Flags
+    interruption_band: Indices
     # (provider, region, server, purchase) in the source's words, for rows that join to nothing.
     orphans: Mapping[int, tuple[str, str, str, str]] = dataclasses.field(default_factory=dict)
 
@@ -61,23 +61,6 @@ class RegionTable:
     display_en: tuple[str, ...]
     display_zh: tuple[str, ...]
     source: tuple[str, ...]
-
-
-def data_bytes(name: str) -> bytes:
-    """A file of the package's catalog data."""
-    try:
-        return resources.files("rightfit.catalog").joinpath("data", name).read_bytes()
-    except OSError as error:
-        raise CatalogError(f"the installed package lacks catalog/data/{name} ({error}); reinstall rightfit") from None
-
-
-def manifest() -> dict[str, Any]:
-    """Fingerprint, and rows and checksum of each packed table."""
-    try:
-        result: dict[str, Any] = json.loads(data_bytes("manifest.json"))
-    except ValueError:
-        raise CatalogError("catalog/data/manifest.json of the installed package is damaged; reinstall rightfit") from None
-    return result
 
 
 def rules() -> dict[str, Any]:
@@ -172,7 +155,9 @@ def join_index(left: Sequence[PackedColumn], right: Mapping[tuple[str, ...], int
     return positions[inverse.reshape(-1)]
 
 
-def price_columns(packed: PackedTable, *, servers: ServerTable, regions: RegionTable, rule: Mapping[str, Any]) -> PriceColumns:
+def price_columns(
+    packed: PackedTable, *, servers: ServerTable, regions: RegionTable, rule: Mapping[str, Any], interruptions: PackedTable | None = None
+) -> PriceColumns:
     """Prices joined to servers and regions, with flags by rule. Rows whose server or region is unknown keep index -1 and come first."""
     server_rows = {key: i for i, key in enumerate(zip(servers.provider, servers.instance_type, strict=True))}
     region_rows = {key: i for i, key in enumerate(zip(regions.provider, regions.region, strict=True))}
@@ -203,8 +188,23 @@ def price_columns(packed: PackedTable, *, servers: ServerTable, regions: RegionT
         is_estimate=estimate[note.codes][order],
         is_stale=stale[as_of.codes][order],
         is_pseudo_region=pseudo[packed["region"].codes][order],
+        interruption_band=_interruption_bands(packed, interruptions)[order],
         orphans=_orphans(packed, order=order, known=(server_index >= 0) & (region_index >= 0) & (purchase_index >= 0)),
     )
+
+
+def _interruption_bands(packed: PackedTable, interruptions: PackedTable | None) -> Indices:
+    """The band of each spot price; the last band (unknown) for all others."""
+    unknown = len(INTERRUPTION_BANDS) - 1
+    bands = np.full(len(packed["purchase"].codes), unknown, dtype=np.intp)
+    if interruptions is None:
+        return bands
+    names = ("provider", "region", "instance_type")
+    rows = {key: i for i, key in enumerate(zip(*(interruptions[name].texts() for name in names), strict=True))}
+    found = join_index([packed[name] for name in names], rows)
+    spot = (found >= 0) & (np.array(packed["purchase"].labels) == "spot")[packed["purchase"].codes]
+    bands[spot] = interruptions["interruption_band"].numbers(empty=unknown).astype(np.intp)[found[spot]]
+    return bands
 
 
 def _orphans(packed: PackedTable, *, order: Indices, known: Flags) -> dict[int, tuple[str, str, str, str]]:

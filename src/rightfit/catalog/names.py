@@ -1,0 +1,144 @@
+"""Providers, regions and countries by the names people use, with the nearest valid name when none fits."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rightfit.catalog.offers import PURCHASE_CODES, PURCHASE_GROUPS, PURCHASES
+from rightfit.catalog.package_data import data_bytes
+from rightfit.errors import UnknownNameError
+from rightfit.facts import fuzzy
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Region:
+    """One region of one provider; `country` is empty for a pseudo region ("any", "global", "eu", "cheapest-listed")."""
+
+    provider: str
+    region: str
+    country: str
+    continent: str
+    city: str
+    display_en: str
+    display_zh: str
+    source: str
+
+    @property
+    def is_pseudo(self) -> bool:
+        """Whether this says where a price holds rather than where a server can be started."""
+        return not self.country
+
+
+@functools.cache
+def names_data() -> Mapping[str, Any]:
+    """The other names of providers and parts of the world."""
+    import tomllib
+
+    return tomllib.loads(data_bytes("names.toml").decode())
+
+
+def fold(text: str) -> str:
+    """Case, blanks, dashes and underscores do not matter in a name."""
+    return " ".join(text.casefold().replace("-", " ").replace("_", " ").split())[: fuzzy.LONGEST_NAME]
+
+
+@functools.cache
+def _provider_names() -> Mapping[str, str]:
+    """Folded name -> provider code."""
+    known = names_data()["providers"]
+    names = {fold(code): code for code in known}
+    for code, entry in known.items():
+        for name in (entry["en"], entry["zh"], *entry["aliases"]):
+            names.setdefault(fold(name), code)
+    return names
+
+
+def provider_display(code: str, *, lang: str = "en") -> str:
+    """The provider's full name in English or Chinese."""
+    entry = names_data()["providers"].get(code)
+    return entry[lang] if entry else code
+
+
+def find_provider(text: str) -> str | None:
+    """The provider code for a name, or None."""
+    return _provider_names().get(fold(text))
+
+
+def resolve_provider(text: str) -> str:
+    """The provider code for a name; UnknownNameError with the nearest ones otherwise."""
+    if found := find_provider(text):
+        return found
+    codes = tuple(names_data()["providers"])
+    folded = fold(text)
+    for missing, aliases in names_data()["missing_providers"].items():
+        if folded in (missing, *map(fold, aliases)):
+            raise UnknownNameError("cloud", text, allowed=f"the catalog holds no servers of it; it holds {', '.join(codes)}", field="cloud")
+    near = tuple(dict.fromkeys(_provider_names()[name] for name in fuzzy.nearest(folded, _provider_names(), count=4)))
+    raise UnknownNameError("cloud", text, nearest=near, allowed="" if near else "known: " + ", ".join(codes), field="cloud")
+
+
+def find_regions(text: str, regions: Iterable[Region]) -> tuple[Region, ...]:
+    """Regions whose code, city or display name (English or Chinese) is `text`; a code beats a name."""
+    records = tuple(regions)
+    code = text.strip().casefold()
+    exact = tuple(record for record in records if record.region.casefold() == code)
+    if exact:
+        return exact
+    wanted = fold(text)
+    return tuple(record for record in records if wanted and wanted in _region_names(record))
+
+
+@functools.cache
+def _region_names(record: Region) -> frozenset[str]:
+    """Display names carry the country outside and the city inside brackets: both the whole and the city count."""
+    names = {record.city, record.display_en, record.display_zh}
+    for display in (record.display_en, record.display_zh.replace("（", "(").replace("）", ")")):
+        if "(" in display:
+            names.add(display.split("(", 1)[1].rstrip(")"))
+    if record.display_zh.startswith("中国"):
+        names.add(record.display_zh.removeprefix("中国"))
+    return frozenset(fold(name) for name in names if name and not record.is_pseudo) | {fold(record.region)}
+
+
+def resolve_regions(text: str, regions: Iterable[Region]) -> tuple[Region, ...]:
+    """Like `find_regions`, but UnknownNameError with the nearest region codes when nothing fits."""
+    records = tuple(regions)
+    if found := find_regions(text, records):
+        return found
+    spelled: dict[str, str] = {}
+    for record in records:
+        for name in _region_names(record):
+            spelled.setdefault(name, record.region)
+    near = tuple(dict.fromkeys(spelled[name] for name in fuzzy.nearest(fold(text), spelled, count=5)))
+    raise UnknownNameError("region", text, nearest=near, allowed="" if near else "see `rightfit catalog status` for regions", field="region")
+
+
+def resolve_countries(text: str, regions: Iterable[Region]) -> tuple[str, ...]:
+    """ISO codes for a code or a continent; UnknownNameError when no region lies there."""
+    records = tuple(regions)
+    known = sorted({record.country for record in records if record.country})
+    if text.strip().upper() in known:
+        return (text.strip().upper(),)
+    folded = fold(text)
+    for continent, aliases in names_data()["continents"].items():
+        if folded in (fold(continent), *map(fold, aliases)):
+            return tuple(sorted({record.country for record in records if record.continent == continent and record.country}))
+    raise UnknownNameError("country", text, allowed="the catalog has regions in " + ", ".join(known), field="country")
+
+
+def resolve_purchases(names: Iterable[str]) -> tuple[str, ...]:
+    """Purchase modes with groups ("reserved", "subscription", "any") spread out."""
+    modes: dict[str, None] = {}
+    for name in names:
+        folded = name.strip().casefold().replace("_", "-").replace(" ", "-")
+        if folded in PURCHASE_GROUPS:
+            modes.update(dict.fromkeys(PURCHASE_GROUPS[folded]))
+        elif folded in PURCHASE_CODES:
+            modes[folded] = None
+        else:
+            words = (*PURCHASES, *PURCHASE_GROUPS)
+            raise UnknownNameError("purchase mode", name, nearest=fuzzy.nearest(folded, words), allowed="", field="purchase")
+    return tuple(modes)

@@ -1,0 +1,161 @@
+"""How far the catalog can be trusted: what it holds, how old it is, and what its checks say."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import hashlib
+import sqlite3
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rightfit.catalog.blocks import read_blocks
+from rightfit.catalog.integrity import Finding, Market, run_checks
+from rightfit.catalog.offers import OfferTable
+from rightfit.catalog.package_data import data_bytes, manifest
+
+if TYPE_CHECKING:
+    from rightfit.catalog.market import Catalog
+    from rightfit.catalog.tables import PriceColumns
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ProviderStatus:
+    """What the catalog holds of one provider; `oldest` and `newest` are dates of its prices, empty without any."""
+
+    provider: str
+    servers: int
+    accelerated_servers: int
+    recommendable_servers: int
+    prices: int
+    regions: int
+    oldest: str
+    newest: str
+    stale_prices: int
+    estimated_prices: int
+    sources: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Status:
+    """The catalog as a whole. `age_days` counts from the newest price to today."""
+
+    location: str
+    size_bytes: int
+    fingerprint: str
+    schema_version: int
+    newest: str
+    age_days: int
+    servers: int
+    prices: int
+    quarantined_prices: int
+    not_recommended_servers: int
+    providers: tuple[ProviderStatus, ...]
+    rows: dict[str, int]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return dataclasses.asdict(self)
+
+
+def status(catalog: Catalog) -> Status:
+    """Count and date everything."""
+    table = catalog.all_offers()
+    meta = catalog.read(lambda connection: dict(connection.execute("SELECT key, value FROM meta").fetchall()))
+    newest = datetime.date.fromisoformat(meta["newest_date"])
+    provider_of = np.array(table.servers.provider)
+    return Status(
+        location=catalog.location,
+        size_bytes=catalog.read(_size_bytes),
+        fingerprint=meta["fingerprint"],
+        schema_version=int(meta["schema_version"]),
+        newest=newest.isoformat(),
+        age_days=(datetime.datetime.now(tz=datetime.UTC).date() - newest).days,
+        servers=len(table.servers),
+        prices=len(table),
+        quarantined_prices=int(np.count_nonzero(table.is_quarantined)),
+        not_recommended_servers=int(np.count_nonzero(~table.servers.is_recommendable)),
+        providers=tuple(_provider_status(table, name, provider_of=provider_of) for name in sorted(set(table.servers.provider))),
+        rows={name: int(entry["rows"]) for name, entry in manifest()["tables"].items()},
+    )
+
+
+def _size_bytes(connection: sqlite3.Connection) -> int:
+    pages, page = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
+    return int(pages * page)
+
+
+def _provider_status(table: OfferTable, provider: str, *, provider_of: Any) -> ProviderStatus:
+    servers = table.servers
+    own_servers = provider_of == provider
+    own = own_servers[table.server_index]
+    dates = sorted(table.as_of_dates[i] for i in np.unique(table.as_of_index[own]).tolist())
+    return ProviderStatus(
+        provider=provider,
+        servers=int(np.count_nonzero(own_servers)),
+        accelerated_servers=int(np.count_nonzero(own_servers & (servers.num_accelerators > 0))),
+        recommendable_servers=int(np.count_nonzero(own_servers & servers.is_recommendable)),
+        prices=int(np.count_nonzero(own)),
+        regions=len(np.unique(table.region_index[own])),
+        oldest=dates[0] if dates else "",
+        newest=dates[-1] if dates else "",
+        stale_prices=int(np.count_nonzero(own & table.is_stale)),
+        estimated_prices=int(np.count_nonzero(own & table.is_estimate)),
+        sources=tuple(sorted(table.sources[i] for i in np.unique(table.source_index[own]).tolist())),
+    )
+
+
+def verify(catalog: Catalog) -> list[Finding]:
+    """The store's own soundness, the package's files, and every named check over every row; orphans are those found at the build."""
+    from rightfit.catalog import build, tables
+
+    rule = tables.rules()
+    found = [*_store_findings(catalog), *_package_findings()]
+    market = Market(
+        catalog.servers(),
+        price_columns(catalog.all_offers()),
+        build.regions_of(catalog.regions()),
+        build.accelerator_memory(),
+        build.market_levels(tables.load_packed("market_gpu_prices")),
+    )
+    return found + run_checks(market, rule=rule) + _orphans(catalog)
+
+
+def price_columns(table: OfferTable) -> PriceColumns:
+    """The store's prices in the form the checks take."""
+    from rightfit.catalog.tables import PriceColumns
+
+    names = [field.name for field in dataclasses.fields(PriceColumns) if field.name != "orphans"]
+    return PriceColumns(**{name: getattr(table, name) for name in names})
+
+
+def _store_findings(catalog: Catalog) -> list[Finding]:
+    """SQLite's own check of every page, and the checksum of every column."""
+    answer = catalog.read(lambda connection: connection.execute("PRAGMA integrity_check").fetchone()[0])
+    if answer != "ok":
+        return [_file_finding("check_store_sound", catalog.location, had=str(answer)[:200], limit="ok")]
+    prefixes = ("server_accelerator", "server_cpu", "price_accelerator", "price_cpu", "price_labels", "region")
+    for prefix in prefixes:
+        catalog.read(lambda connection, prefix=prefix: read_blocks(connection, prefix))  # type: ignore[misc]
+    return []
+
+
+def _package_findings() -> list[Finding]:
+    """Packed tables whose checksum is not the manifest's."""
+    found = []
+    for name, entry in manifest()["tables"].items():
+        sha256 = hashlib.sha256(data_bytes(f"{name}.pack")).hexdigest()
+        if sha256 != entry["sha256"]:
+            found.append(_file_finding("check_package_data", f"{name}.pack", had=sha256[:16], limit=entry["sha256"][:16]))
+    return found
+
+
+def _file_finding(check: str, name: str, *, had: str, limit: str) -> Finding:
+    return Finding(check, "error", "", "", name, "", had, limit, "the file is damaged; remove it or reinstall rightfit")
+
+
+def _orphans(catalog: Catalog) -> list[Finding]:
+    names = ", ".join(f'"{field.name}"' for field in dataclasses.fields(Finding))
+    query = f"SELECT {names} FROM finding WHERE \"check\" = 'check_orphan_price'"  # noqa: S608
+    return [Finding(*row) for row in catalog.read(lambda connection: connection.execute(query).fetchall())]
