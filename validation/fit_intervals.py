@@ -19,17 +19,16 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from interval_fit import Residuals, fit_model, nested_models  # noqa: E402
-
-from rightfit import facts  # noqa: E402
-from rightfit.estimate.cases import training_cases  # noqa: E402
-from rightfit.estimate.folds import predict_left_out, read_folds  # noqa: E402
-from rightfit.estimate.intervals import METRIC_FAMILY, PROBABILITIES, IntervalModel, interval_columns  # noqa: E402
-from rightfit.estimate.predict import case_regimes  # noqa: E402
-from rightfit.estimate.score import number  # noqa: E402
-from rightfit.estimate.software import architecture_names  # noqa: E402
-from rightfit.estimate.tables import clean_row  # noqa: E402
-from rightfit.estimate.truth import read_truth  # noqa: E402
+from interval_fit import Residuals, fit_model, nested_models
+from rightfit import facts
+from rightfit.estimate.cases import training_cases
+from rightfit.estimate.folds import predict_left_out, read_folds
+from rightfit.estimate.intervals import METRIC_FAMILY, PROBABILITIES, IntervalModel, interval_columns
+from rightfit.estimate.predict import case_regimes
+from rightfit.estimate.score import number
+from rightfit.estimate.software import architecture_names
+from rightfit.estimate.tables import clean_row
+from rightfit.estimate.truth import read_truth
 
 VALIDATION = Path(__file__).resolve().parent
 TARGET = VALIDATION.parent / "src" / "rightfit" / "facts" / "data" / "intervals.csv"
@@ -39,7 +38,7 @@ def left_out_residuals(folder: Path | None) -> dict[str, Residuals]:
     """Log errors by family, from predictions that did not see the source."""
     truth = read_truth(folder).select(["train_memory", "train_throughput"])
     rows = [clean_row(row)[0] for row, reason in zip(truth.rows, truth.excluded, strict=True) if not reason]
-    answers = predict_left_out(rows, read_folds(VALIDATION / "folds.json"))
+    answers = predict_left_out(rows, read_folds(VALIDATION / "folds"))
     cases = training_cases(rows)
     at = {int(row): i for i, row in enumerate(cases.index)}
     regime = case_regimes(cases, rows, np.arange(len(cases.index)))

@@ -1,7 +1,7 @@
 """Leave one source out: predict each source with coefficients that were fitted without it.
 
 A folds file holds, for every source, the coefficients that change when the source is left out: {source: {coefficient file: {key: value}}}.
-It is written by `validation/fit_folds.py`; predictions with it are made by the code as it is now, so they can never be stale.
+`validation/fit_speed.py --folds` and `validation/fit_memory.py --folds` write them; predictions with it are made by the code as it is now, so they can never be stale.
 """
 
 from __future__ import annotations
@@ -47,15 +47,17 @@ def substituted(values: Coefficients) -> Iterator[None]:
         _forget()
 
 
-def read_folds(path: Path) -> dict[str, Coefficients]:
-    """Coefficients by the source that was left out; empty when there is no such file."""
-    if not path.is_file():
-        return {}
-    try:
-        folds: dict[str, Coefficients] = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise FileInputError(f"cannot read {path}: {error}") from None
-    return folds
+def read_folds(folder: Path) -> dict[str, Coefficients]:
+    """Coefficients by the source that was left out, from every JSON file of a folder; empty when there is none."""
+    folds: dict[str, dict[str, Mapping[str, float]]] = {}
+    for path in sorted(folder.glob("*.json")):
+        try:
+            found: dict[str, Coefficients] = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise FileInputError(f"cannot read {path}: {error}") from None
+        for source, values in found.items():
+            folds.setdefault(source, {}).update(values)
+    return dict(folds)
 
 
 def predict_left_out(rows: Sequence[Mapping[str, Any]], folds: Mapping[str, Coefficients]) -> list[dict[str, Any]]:

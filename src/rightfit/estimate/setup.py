@@ -211,7 +211,7 @@ def _stored_bytes(weights: str, compute: float) -> float:
 
 def _trained_states(method: str, optimizer: str, numbers: dict[str, float], rules: dict[str, str]) -> dict[str, float]:
     """Bytes per trained parameter: gradient, accumulation buffer, master copy, optimizer states, scratch of the step."""
-    choice = _find("optimizers", optimizer)
+    choice = _find("optimizers", optimizer) or _find("optimizers", "")
     adapters = METHODS.get(method, 0.0) not in (Method.FULL, Method.GALORE, Method.FREEZE)
     weight = float(rules["adapter"]) if adapters else numbers["linear_weight_bytes"]
     wide = weight if adapters else (weight if rules["state"] == "weights" else float(rules["state"]))

@@ -1,6 +1,6 @@
 """`rightfit validate`: predict every measured row, score it, print it, keep the accuracy page and the headline current.
 
-The errors are leave-one-source-out where a folds file lies beside the measured tables: each source is predicted with coefficients that
+The errors are leave-one-source-out where a `folds` folder lies beside the measured tables: each source is predicted with coefficients that
 were fitted without it. Elsewhere (`--truth` with one's own tables) they are of the coefficients that ship.
 """
 
@@ -41,7 +41,7 @@ class Validation:
 
 def predictions_of(truth: Truth, folder: Path) -> tuple[list[dict[str, Any]], bool]:
     """Predictions of every row, and whether each source was left out."""
-    folds = read_folds(folder.parent / "folds.json")
+    folds = read_folds(folder.parent / "folds")
     return predict_left_out(truth.rows, folds), bool(folds)
 
 
@@ -74,7 +74,7 @@ def _training_rows(truth: Truth) -> Truth:
 def _provenance(left_out: bool, truth: Truth) -> str:
     counted = sum(not reason for reason in truth.excluded)
     how = (
-        "Every source is predicted with coefficients fitted without it (leave-one-source-out; `validation/fit_folds.py`)."
+        "Every source is predicted with coefficients fitted without it (leave-one-source-out; see `validation/README.md`)."
         if left_out
         else "The coefficients are those that ship; they were fitted on some of these sources."
     )
