@@ -54,7 +54,7 @@ def emit(answer: Answer, view: View) -> None:
         Format.json: lambda: _json(answer.data),
         Format.yaml: lambda: _yaml(answer.data),
         Format.csv: lambda: _csv(answer.records),
-        Format.markdown: lambda: "\n\n".join(part if isinstance(part, str) else markdown(part, lang=view.lang) for part in answer.parts),
+        Format.markdown: lambda: "\n\n".join(_markdown(part, view) for part in answer.parts),
         Format.table: lambda: _text(answer.parts, view),
     }[view.format]()
     sys.stdout.write(text.rstrip("\n") + "\n" if text else "")
@@ -126,6 +126,13 @@ def _csv_cell(value: Any) -> Any:
     return int(value) if isinstance(value, bool) else value
 
 
+def _markdown(part: str | Table, view: View) -> str:
+    """Prose with its indented lines as a list, or a table."""
+    if isinstance(part, Table):
+        return markdown(part, lang=view.lang)
+    return "\n".join(f"- {line.strip()}" if line.startswith("  ") else line for line in part.splitlines())
+
+
 def _text(parts: Sequence[str | Table], view: View) -> str:
     width, styled = output_width(), sys.stdout.isatty() and view.format is Format.table
     shown = []
@@ -133,11 +140,5 @@ def _text(parts: Sequence[str | Table], view: View) -> str:
         if isinstance(part, Table):
             shown.append(render(part, lang=view.lang, width=width, styled=styled))
         else:
-            shown.append("\n".join(wrap_line(line, width=width) for line in part.splitlines()))
+            shown.append("\n".join(wrap(line, width=width) for line in part.splitlines()))
     return "\n\n".join(shown)
-
-
-def wrap_line(line: str, *, width: int) -> str:
-    """Break a long line of prose; continuation lines keep its indent."""
-    indent = line[: len(line) - len(line.lstrip())]
-    return wrap(line.lstrip(), width=width, indent=indent)

@@ -81,16 +81,18 @@ def markdown(table: Table, *, lang: Lang) -> str:
     return "\n".join([*title, rows[0], rule, *rows[1:]])
 
 
-def wrap(text: str, *, width: int, indent: str = "") -> str:
-    """Break prose at blanks, or between Chinese characters, so that no line is wider than `width`."""
-    lines, line = [], ""
-    for word in _words(text):
-        if line and text_width(indent + line + word.rstrip()) > width:
-            lines.append(line.rstrip())
-            line = word.lstrip()
+def wrap(line: str, *, width: int) -> str:
+    """Break one line of prose at blanks, or between Chinese characters; what follows keeps the indent, and hangs under a "- "."""
+    body = line.lstrip(" ")
+    indent = " " * (len(line) - len(body) + (2 if body.startswith("- ") else 0))
+    lines, current = [], line[: len(line) - len(body)]
+    for word in _words(body):
+        if current.strip() and text_width(current + word.rstrip()) > width:
+            lines.append(current.rstrip())
+            current = indent + word.lstrip()
         else:
-            line += word
-    return "\n".join(indent + part for part in [*lines, line.rstrip()])
+            current += word
+    return "\n".join([*lines, current.rstrip()])
 
 
 def _words(text: str) -> Iterable[str]:

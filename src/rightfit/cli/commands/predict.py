@@ -10,7 +10,7 @@ import typer
 from rightfit.cli.labels import label
 from rightfit.cli.output import Answer, Format, View, emit, listing, note
 from rightfit.cli.tables import Column, Table
-from rightfit.errors import UnavailableError
+from rightfit.errors import NoAnswerError
 
 _NOT_IN_TABLES = ("terms", "fits95")
 
@@ -61,11 +61,26 @@ def predict(
 
 def validate(
     truth: Annotated[Path | None, typer.Option("--truth", help="Folder with measured tables.", metavar="DIR")] = None,
+    write: Annotated[bool, typer.Option("--write", help="Write the accuracy page and the headline figures of this checkout.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Exit with 1 when a headline figure got worse or the page is not current.")
+    ] = False,
     *,
     view: View,
 ) -> None:
     """Score the predictors against measured figures.
 
-    Example: rightfit validate
+    Example: rightfit validate --truth validation/truth
     """
-    raise UnavailableError("rightfit validate is not in this version")
+    from rightfit.estimate import validate as harness
+    from rightfit.estimate.truth import truth_folder
+
+    result = harness.validate(truth)
+    page, headline = harness.repository_paths(truth_folder(truth))
+    records = [{"figure": name, "value": value} for name, value in result.headline.items()]
+    emit(Answer(result.headline, records, [result.summary()]), view)
+    if write:
+        note("\n".join(str(path) for path in harness.write(result, page=page, headline=headline)), view)
+    problems = harness.check(result, page=page, headline=headline) if check else []
+    if problems:
+        raise NoAnswerError("\n".join(problems))
