@@ -12,7 +12,7 @@ import re
 
 from rightfit import facts
 from rightfit.estimate.convert import model_columns
-from rightfit.estimate.software import software_class
+from rightfit.estimate.software import speed_words
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.physics import parameters
 from rightfit.physics.columns import Array, AttentionKernel, Dtype, Loss, MemoryCounter, Method, ModelColumns, Recompute
@@ -97,8 +97,8 @@ def resolve_setup(
     states = _trained_states(method, optimizer, numbers, rules)
     adapters = _adapter_fields(model, method, lora_rank, lora_targets, flags, rules)
     kernels = _kernel_fields(attention, recompute, loss, rules, supports_flash=supports_flash)
-    words = {"method": METHODS.get(method, float(Method.FULL)), "framework": float(software_class(framework, flags))}
-    return {**words, **numbers, **states, **adapters, **kernels}
+    words = speed_words(framework=framework, flags=flags, attention=attention, weights=weights_dtype or quantization)
+    return {"method": METHODS.get(method, float(Method.FULL)), **words, **numbers, **states, **adapters, **kernels}
 
 
 @functools.lru_cache(maxsize=4096)
@@ -170,11 +170,7 @@ def _number_formats(method: str, precision: str, weights: str, rules: dict[str, 
     code = Dtype[dtype["code"]]
     compute = float(dtype["bytes"])
     packed = _find("quantizations", weights or "nf4-dq") if method == "qlora" else _quantised_base(weights)
-    stored = _stored_bytes(weights, compute)
-    if method not in ("full", "galore") and not packed:
-        stored = _stored_bytes(weights, compute)
-    elif "weights" in rules and method in ("full", "galore", "freeze"):
-        stored = float(rules["weights"])
+    stored = float(rules["weights"]) if "weights" in rules else _stored_bytes(weights, compute)
     upcast = rules.get("kbit_upcast") == "1" and packed.get("kbit") == "1"
     residual = compute if rules["residual"] == "compute" else float(rules["residual"])
     return {
@@ -301,6 +297,8 @@ def _kernel_fields(attention: str, recompute: str, loss: str, rules: dict[str, s
         "recompute": float(RECOMPUTES.get((recompute or rules["recompute"]).lower(), Recompute.NONE)),
         "loss": float(Loss.FUSED if fused else Loss.STANDARD),
         "logit_bytes": float(rules["logit"]),
+        "kept_logit_bytes": float(rules["logit_kept"]),
+        "variable_length": float(rules["variable_length"]),
         "fused_kernels": float(rules["fused"]),
         "compiled": float(rules.get("compiled", "0")),
         "memory_counter": float(COUNTERS.get(rules["counter"], MemoryCounter.RESERVED)),

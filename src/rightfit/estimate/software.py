@@ -23,13 +23,40 @@ def _software_rows() -> tuple[tuple[int, str, re.Pattern[str] | None], ...]:
 def software_class(framework: str, flags: str = "") -> int:
     """Code of the class of software (facts/data/speed_frameworks.csv): the last row whose words occur in the framework or its flags."""
     text = f"{framework} {flags}".lower()
-    matching = [code for code, _, words in _software_rows() if words is not None and words.search(text)]
-    return matching[-1] if matching else 0
+    return next((code for code, _, words in reversed(_software_rows()) if words is not None and words.search(text)), 0)
+
+
+_VERSION = re.compile(r"\bfa-?(\d)|flash[-_ ]?attn?[-_ ]?(\d)|flash[-_ ]?attention[-_ ]?(\d)")
+
+
+@functools.lru_cache(maxsize=4096)
+def speed_words(*, framework: str = "", flags: str = "", attention: str = "", weights: str = "") -> dict[str, float]:
+    """Fields of SetupColumns that only the time physics reads, from words.
+
+    Class of software; version of FlashAttention where stated ("FA3"); whether an RL trainer sends its weights to an inference engine each
+    step; bytes moved to expand one quantised parameter (facts/data/speed_quantizations.csv).
+    """
+    text = f"{framework} {flags}".lower()
+    version = _VERSION.search(f"{attention} {text}".lower())
+    return {
+        "framework": float(software_class(framework, flags)),
+        "attention_version": float(next(group for group in version.groups() if group)) if version else 0.0,
+        "weight_sync": float(bool(re.search(r"rl trainer|grpo|ppo\b", text))),
+        "dequantise_bytes": _dequantise_bytes(f"{weights} {text}".lower()),
+    }
+
+
+def _dequantise_bytes(text: str) -> float:
+    for row in facts.table("speed_quantizations"):
+        if re.search(row["words"], text):
+            return float(row["bytes_per_parameter"])
+    return 0.0
 
 
 def software_names() -> tuple[str, ...]:
     """Names of the classes, by code."""
-    return tuple(name for _, name, _ in _software_rows())
+    by_code = {code: name for code, name, _ in _software_rows()}
+    return tuple(by_code[code] for code in sorted(by_code))
 
 
 @functools.cache
@@ -74,7 +101,7 @@ SOFTWARE_FIELDS = (
     "expert_overlap",
     "selective_share",
 )
-GLOBAL_FIELDS = ("dequantise_fraction", "expert_imbalance", "fp8_overhead_passes", "context_overlap", "pipeline_overlap")
+GLOBAL_FIELDS = ("dequantise_fraction", "expert_imbalance", "fp8_overhead_passes", "context_overlap", "pipeline_overlap", "weight_sync_bandwidth")
 NETWORK_FIELDS = ("switch_fraction", "mesh_fraction", "pcie_fraction", "inter_fraction", "straggler")
 
 
@@ -95,7 +122,8 @@ def rate_columns(setup: SetupColumns, device: DeviceColumns) -> RateColumns:
 def _attention_rates(setup: SetupColumns, family: NDArray[np.intp]) -> dict[str, Array]:
     """Fused-attention fractions: vendor stacks use the best kernel of the family, others the portable one."""
     names = architecture_names()
-    best = (setup.framework == software_names().index("vendor")) & (setup.attention == AttentionKernel.FLASH)
+    vendor = (setup.framework == software_names().index("vendor")) & (setup.attention == AttentionKernel.FLASH)
+    best = (setup.attention_version >= 3) | (vendor & (setup.attention_version == 0))
     return {
         f"flash_{way}": np.where(best, _by_name(f"best_flash_{way}", names, "compute")[family], _by_name(f"flash_{way}", names, "compute")[family])
         for way in ("forward", "backward")

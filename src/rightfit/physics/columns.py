@@ -222,7 +222,10 @@ class SetupColumns(Columns):
     `master_bytes`, `optimizer_bytes`, `accumulation_bytes` and `optimizer_temporary_bytes` (scratch of the step) are per TRAINED parameter;
     `adapter_weight_bytes` per adapter parameter. `gather_bytes` and `reduce_bytes` are the widths in which shards are gathered and gradients
     reduced. `residual_bytes` is the width of the residual stream (what recomputation keeps), `logit_bytes` what one logit takes
-    at the peak of a STANDARD loss, all copies together. `naive_pipeline` 1 = layers spread over GPUs that work one after the other.
+    at the peak of a STANDARD loss, all copies together. `kept_logit_bytes` of them stay through the backward pass. `naive_pipeline` 1 = layers spread over GPUs that work one after the other.
+    `variable_length` 1 = sequences are not packed or padded to one length, so tensor sizes change from step to step.
+    `weight_update` 0 = forward and backward only; `weight_sync` 1 = trained weights are sent to an inference engine each step;
+    `attention_version` is that of FlashAttention (0 = not stated); `dequantise_bytes` what expanding one quantised parameter moves.
     """
 
     method: Array = column(Method.FULL)
@@ -282,6 +285,9 @@ class SetupColumns(Columns):
     logit_bytes: Array = column(10)
     naive_pipeline: Array = column(0)
     weight_update: Array = column(1)
+    weight_sync: Array = column(0)
+    attention_version: Array = column(0)
+    dequantise_bytes: Array = column(0)
 
     @property
     def num_gpus(self) -> Array:

@@ -66,9 +66,12 @@ def weight_cast_s(model: ModelColumns, setup: SetupColumns, device: DeviceColumn
 
 
 def dequantise_s(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, rates: RateColumns) -> Array:
-    """Seconds to expand every frozen quantised weight once to 16 bit (read packed, write 2 bytes), all layers of a rank, shape (N,)."""
+    """Seconds to expand every frozen quantised weight once to 16 bit, all layers of a rank, shape (N,).
+
+    `dequantise_bytes` of the setup says what the kernel moves per parameter; not stated: read packed, write 2 bytes.
+    """
     body = np.maximum(model.params_total - model.params_embedding, 0.0) / setup.tensor
-    moved = body * (setup.linear_weight_bytes + 2.0)
+    moved = body * np.where(setup.dequantise_bytes > 0, setup.dequantise_bytes, setup.linear_weight_bytes + 2.0)
     return np.where(setup.quantized > 0, moved / (achieved_bandwidth(device, rates) * rates.dequantise_fraction), 0.0)
 
 

@@ -56,6 +56,7 @@ class RateColumns(Columns):
     expert_imbalance: Array = column(1.1)
     expert_cpu_s: Array = column(0)
     fp8_overhead_passes: Array = column(2)
+    weight_sync_bandwidth: Array = column(3.5e9)
     selective_share: Array = column(0.1)
     switch_fraction: Array = column(0.75)
     mesh_fraction: Array = column(0.75)

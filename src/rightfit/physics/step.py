@@ -246,7 +246,8 @@ def step_times(
     trained = memory_bound.trained_params(model, setup) / np.maximum(model.params_total, 1.0) * rank_params(model, setup) / share
     update = np.where(setup.offload_optimizer > 0, 0.0, memory_bound.update_s(setup, device, rates, trained_params=trained))
     update = update * setup.weight_update
-    overhead = setup.grad_accum * rates.step_cpu_s + rates.update_cpu_s * setup.weight_update
+    sync = setup.weight_sync * 2.0 * memory_bound.trained_params(model, setup) / rates.weight_sync_bandwidth
+    overhead = setup.grad_accum * rates.step_cpu_s + rates.update_cpu_s * setup.weight_update + sync
     per = setup.grad_accum / stages
     terms = {
         "gemm_s": compute.gemm_s * per,
