@@ -1,4 +1,4 @@
-"""Evaluate a function once for each distinct key and gather: how a million candidates cost a few thousand evaluations.
+"""Distinct keys of many rows, without sorting: how a million candidates cost a few thousand evaluations.
 
 A candidate's memory does not depend on its price, nor its arithmetic on its network. So each physics function is called on the distinct
 combinations of what it reads, found without sorting: combinations are numbered by mixed radix, and a flag array marks those that occur.
@@ -6,7 +6,7 @@ combinations of what it reads, found without sorting: combinations are numbered 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 LARGEST_FLAG_TABLE = 64_000_000
+RECODE_ABOVE = 4_000_000
 
 
 def combine(codes: Sequence[NDArray[np.integer]], sizes: Sequence[int]) -> tuple[Index, int]:
@@ -43,23 +44,22 @@ def distinct(codes: Index, size: int) -> tuple[Index, Index]:
 
 def distinct_rows(columns: Sequence[NDArray[np.integer]]) -> tuple[Index, Index]:
     """For small-integer columns of N rows: one representative row for each distinct combination, and each row's group."""
-    dense = [distinct(column.astype(np.intp), int(column.max(initial=0)) + 1) for column in columns]
-    codes, size = combine([inverse for _, inverse in dense], [max(1, unique.shape[0]) for unique, _ in dense])
+    codes, size = np.zeros(columns[0].shape[0], dtype=np.intp), 1
+    for column in columns:
+        radix = int(column.max(initial=0)) + 1
+        if size > 1 and size * radix > RECODE_ABOVE:
+            unique, codes = distinct(codes, size)
+            size = max(1, unique.shape[0])
+        codes, size = codes * radix + column, size * radix
     unique, inverse = distinct(codes, size)
-    first = np.empty(unique.shape[0], dtype=np.intp)
-    first[inverse[::-1]] = np.arange(codes.shape[0])[::-1]
-    return first, inverse
+    return first_rows(inverse, unique.shape[0]), inverse
 
 
-def factored(function: Callable[[Index], Mapping[str, Array]], columns: Sequence[NDArray[np.integer]]) -> dict[str, Array]:
-    """`function` of every row, evaluated once for each distinct combination of `columns`.
-
-    `function` gets the row numbers of the representatives and returns arrays of that length (or of length one); the result has one
-    value for each row. The caller promises that `function` reads nothing but `columns`.
-    """
-    first, inverse = distinct_rows(columns)
-    values = function(first)
-    return {name: value if value.shape[0] == 1 else value[inverse] for name, value in values.items()}
+def first_rows(group: Index, size: int) -> Index:
+    """The first row of each group."""
+    first = np.zeros(size, dtype=np.intp)
+    first[group[::-1]] = np.arange(group.shape[0])[::-1]
+    return first
 
 
 def group_minimum(values: Array, starts: Index) -> tuple[Array, Index]:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit.physics.columns import Method, Recompute, SetupColumns
+from rightfit.search.factor import distinct_rows
 
 Codes = NDArray[np.int32]
 Mask = NDArray[np.bool_]
@@ -69,7 +70,11 @@ class SpaceLimits:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SetupTable:
-    """All setups, ordered by block (variant, accelerators per node), then nodes, then from plain to elaborate."""
+    """All setups, ordered by block (variant, accelerators per node), then nodes, then from plain to elaborate; recomputation varies fastest.
+
+    `memory_group`, `compute_group`: numbers of the distinct combinations of what memory and compute time read besides variant, micro-batch
+    and recomputation. They are found while the table is still small.
+    """
 
     variant: Codes
     gpus_per_node: Codes
@@ -84,6 +89,8 @@ class SetupTable:
     recompute: Codes
     micro_batch: Codes
     grad_accum: Codes
+    memory_group: Codes
+    compute_group: Codes
 
     @property
     def num_rows(self) -> int:
@@ -198,19 +205,32 @@ def _sharded(limits: SpaceLimits, grid: Grid) -> Grid:
     ]
     mask = np.choose(mode, rules)
     degree = np.where(mode == Sharding.NONE, 1, np.where(mode == Sharding.HYBRID, local, data)).astype(np.int32)
-    return _keep({**grid, "shard_degree": degree}, mask)
+    return _grouped(_keep({**grid, "shard_degree": degree}, mask))
+
+
+def _grouped(grid: Grid) -> Grid:
+    """Number the distinct combinations that memory and compute time depend on (see SetupTable). Memory reads the number of accelerators up to
+    eight (communication buffers), and of the data ranks only whether there are several; where they shard, the degree says the rest."""
+    accelerators = np.minimum(grid["gpus_per_node"] * grid["nodes"], 8)
+    model_ranks = [grid[name] for name in ("tensor", "pipeline", "context", "expert")]
+    several = (grid["data"] > 1).astype(np.int32)
+    _, memory = distinct_rows([*model_ranks, grid["sharding"], grid["shard_degree"], accelerators, several])
+    third = (SHARD_STAGE[grid["sharding"]] >= 3).astype(np.int32)
+    _, compute = distinct_rows([grid["tensor"], grid["context"], grid["expert"], third])
+    return {**grid, "memory_group": memory.astype(np.int32), "compute_group": compute.astype(np.int32)}
 
 
 def _batched(limits: SpaceLimits, grid: Grid) -> Grid:
-    """Each sharding with each recomputation and micro-batch: powers of two up to the rank's share of the global batch. Where the ranks do not
-    divide the batch, the step is rounded up by at most a quarter (the number of steps is then smaller: the work stays the same)."""
+    """Each sharding with each micro-batch (powers of two up to the rank's share of the global batch) and recomputation. Where the ranks do not
+    divide the batch, the step is rounded up by at most a quarter (the number of steps is then smaller: the work stays the same). The
+    recomputation levels of a setup are consecutive rows, least first: search/evaluate.py relies on it."""
     powers = tuple(2**power for power in range(max(1, limits.global_batch.bit_length())))
-    grid = _cross(grid, "recompute", limits.recompute or tuple(Recompute))
     grid = _cross(grid, "micro_batch", limits.micro_batch or powers)
     one_pass = grid["data"] * grid["micro_batch"]
     accumulate = -(-limits.global_batch // one_pass)
     mask = one_pass * accumulate <= BATCH_TOLERANCE * limits.global_batch
-    return _keep({**grid, "grad_accum": accumulate.astype(np.int32)}, mask)
+    grid = _keep({**grid, "grad_accum": accumulate.astype(np.int32)}, mask)
+    return _cross(grid, "recompute", limits.recompute or tuple(Recompute))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -218,6 +238,7 @@ class Space:
     """Setups with the range of rows of each block (variant, accelerators per node)."""
 
     setups: SetupTable
+    limits: SpaceLimits
     gpu_counts: tuple[int, ...]
     num_variants: int
     starts: NDArray[np.intp]
@@ -238,4 +259,4 @@ def build_space(limits: SpaceLimits, *, gpu_counts: tuple[int, ...], num_variant
     setups = SetupTable(variant=variant, **{name: tiled[name] for name in FIELDS if name != "variant"})
     per_count = np.bincount(np.searchsorted(np.array(gpu_counts), grid["gpus_per_node"]), minlength=len(gpu_counts))
     counts = np.tile(per_count, num_variants).astype(np.intp)
-    return Space(setups, gpu_counts, num_variants, np.cumsum(counts) - counts, counts)
+    return Space(setups, limits, gpu_counts, num_variants, np.cumsum(counts) - counts, counts)

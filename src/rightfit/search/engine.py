@@ -1,0 +1,85 @@
+"""The physics that the search runs on: estimate/ and physics/ behind the few functions of evaluate.Physics."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rightfit import facts
+from rightfit.estimate.convert import model_columns
+from rightfit.estimate.intervals import MEMORY, interval_columns, interval_models, probability_over
+from rightfit.estimate.memory import MemoryColumns, memory_columns
+from rightfit.estimate.regimes import RegimeColumns, regime_columns
+from rightfit.estimate.software import rate_columns
+from rightfit.estimate.speed import StepColumns, step_columns
+from rightfit.facts.records import TransformerArchitecture
+from rightfit.physics import memory_host
+from rightfit.physics.columns import Array, Columns, DeviceColumns, LinkColumns, ModelColumns, SetupColumns
+from rightfit.physics.compute import ComputeTimes, compute_times
+from rightfit.physics.memory_peak import peak_memory
+from rightfit.physics.step import communication_times, step_times
+from rightfit.search.machines import collapse
+
+MEMORY_METRIC, TIME_METRIC = "peak_memory_bytes", "step_s"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Engine:
+    """The analytic engine for one model. A setup is offered when it fits with 90 % probability (the upper end of the 80 % interval)."""
+
+    model: ModelColumns
+    shape_typical: float
+
+    @classmethod
+    def of(cls, model: TransformerArchitecture) -> Engine:
+        """The engine for an architecture."""
+        return cls(model_columns([model]), float(model.certainty == "typical"))
+
+    def regime(self, setup: SetupColumns, device: DeviceColumns) -> RegimeColumns:
+        """How well each setup is known."""
+        return regime_columns(self.model, setup, device, shape_typical=self.shape_typical)
+
+    def memory(self, setup: SetupColumns) -> Array:
+        """Peak memory of each setup, all that the card must hold [bytes]."""
+        return peak_memory(self.model, setup, DeviceColumns(), coefficients=facts.coefficients("memory")).required
+
+    def safety(self, setup: SetupColumns, device: DeviceColumns) -> Array:
+        """The factor by which the true memory exceeds the predicted one with probability 1 - `fit_probability`: the error of a prediction is a
+        factor, so this does not depend on the prediction."""
+        ones = np.ones(setup.num_rows)
+        return interval_columns(MEMORY_METRIC, ones, self.regime(setup, device)).high80
+
+    def caution(self, device: DeviceColumns) -> NDArray[np.intp]:
+        """0 where memory predictions were calibrated on the accelerator's family, 1 where not."""
+        return interval_models()[MEMORY].uncalibrated(RegimeColumns.of(architecture=device.architecture)).astype(np.intp)
+
+    def capacity(self, device: DeviceColumns) -> Array:
+        """What a job can use of each accelerator's memory [bytes]."""
+        return device.memory_bytes * facts.coefficients("memory")["usable_fraction"]
+
+    def host(self, setup: SetupColumns) -> Array:
+        """Host memory per node [bytes]."""
+        known = facts.coefficients("memory")
+        names = {"process_bytes": "host_process_bytes", "workers": "host_workers", "worker_bytes": "host_worker_bytes"}
+        return memory_host.host_bytes(self.model, setup, **{name: known[key] for name, key in names.items()})
+
+    def compute(self, setup: SetupColumns, device: DeviceColumns) -> ComputeTimes:
+        """Times of one micro-batch."""
+        return compute_times(self.model, setup, device, rate_columns(setup, device))
+
+    def step_s(self, setup: SetupColumns, device: DeviceColumns, links: LinkColumns, compute: Columns) -> Array:
+        """Seconds of one optimizer step."""
+        assert isinstance(compute, ComputeTimes)
+        rates = collapse(rate_columns(setup, device))
+        communication = communication_times(self.model, setup, links, rates)
+        return step_times(self.model, setup, device, rates, compute=compute, communication=communication).step_s
+
+    def details(self, setup: SetupColumns, device: DeviceColumns, links: LinkColumns) -> tuple[MemoryColumns, StepColumns]:
+        """Everything about a few rows."""
+        return memory_columns(self.model, setup, device), step_columns(self.model, setup, device, links)
+
+    def fit_probability_of(self, setup: SetupColumns, device: DeviceColumns, required_bytes: Array) -> Array:
+        """Probability that each row fits its accelerator."""
+        return 1.0 - probability_over(MEMORY_METRIC, required_bytes, self.capacity(device), self.regime(setup, device))

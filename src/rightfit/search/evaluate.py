@@ -1,0 +1,254 @@
+"""Candidates = machine classes x setups; memory and time of each, evaluated on the distinct keys that they depend on.
+
+Memory depends on the setup and hardly on the machine, so it is computed per distinct setup and compared with every machine's capacity as
+an outer product. Only what fits gets a time. Of the recomputation levels of one setup only the least that fits is timed: the
+others recompute more at the same layout and micro-batch, and physics.step gives them at least the same time, because a longer backward pass
+adds its whole length and hides at most `overlap` <= 1 of it in communication (so no best answer is lost; the brute-force test
+evaluates them all). The result is, for each machine class, node count and host-memory tier, the setup that takes least time.
+
+One minimum is enough for every objective: with the server, the number of nodes, the region and the purchase mode given, the cost grows with the
+run time (rent is non-decreasing in billed time, storage is linear in it, the expected time under interruptions grows with the work), and
+so does the time itself; so the fastest setup that fits is also the cheapest, and also best for any objective that grows in both.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rightfit.physics.columns import Array, Columns, DeviceColumns, LinkColumns, Recompute, SetupColumns
+from rightfit.search.factor import combine, distinct, distinct_rows
+from rightfit.search.machines import Machines, collapse
+from rightfit.search.space import SetupTable, Space
+
+Index = NDArray[np.intp]
+Mask = NDArray[np.bool_]
+
+CHUNK_ROWS = 16_384
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class MemoryNeed:
+    """What each setup needs [bytes]: on one accelerator at the peak, the same with the margin for safety, shape (caution class, setup), and on
+    one host. `caution`: each machine's caution class."""
+
+    peak_bytes: Array
+    safe_bytes: Array
+    host_bytes: Array
+    caution: Index
+
+
+class Physics(Protocol):
+    """What the search asks of estimate/: the real one is search.engine.Engine, tests bring their own."""
+
+    def memory(self, setup: SetupColumns) -> Array:
+        """Peak memory of each setup on one accelerator [bytes]."""
+
+    def safety(self, setup: SetupColumns, device: DeviceColumns) -> Array:
+        """Factor on the peak memory of each setup that makes it fit `device` (one row) with the wanted probability."""
+
+    def caution(self, device: DeviceColumns) -> Index:
+        """Accelerators with the same number have the same `safety`."""
+
+    def host(self, setup: SetupColumns) -> Array:
+        """Host memory of each setup on one node [bytes]."""
+
+    def capacity(self, device: DeviceColumns) -> Array:
+        """What of each accelerator's memory a job can use [bytes]."""
+
+    def compute(self, setup: SetupColumns, device: DeviceColumns) -> Columns:
+        """Times of one micro-batch that do not depend on links, nodes, pipeline or accumulation."""
+
+    def step_s(self, setup: SetupColumns, device: DeviceColumns, links: LinkColumns, compute: Columns) -> Array:
+        """Seconds of one optimizer step from `compute` and everything else."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Best:
+    """The fastest setup that fits, by (machine class, node count, host tier): `run_s` of the work alone, `setup` row (-1: none fits).
+
+    A host tier t holds setups that need at most `tiers[t]` bytes of host memory. `need` and `node` are by setup: its memory and the
+    position of its node count.
+    """
+
+    run_s: Array
+    setup: Index
+    tiers: Array
+    need: MemoryNeed
+    node: Index
+    num_candidates: int
+    num_timed: int
+
+
+def memory_key(setups: SetupTable) -> tuple[Index, Index]:
+    """A representative setup of each distinct memory key, and each setup's key.
+
+    Besides the group: variant, micro-batch, recomputation, and of the accumulation only whether there is any and how many micro-batches
+    fill a pipeline.
+    """
+    accumulate = np.minimum(setups.grad_accum, np.maximum(setups.pipeline, 2))
+    return distinct_rows([setups.variant, setups.memory_group, setups.recompute, accumulate, setups.micro_batch])
+
+
+def memory_of(setups: SetupTable, base: SetupColumns, device: DeviceColumns, physics: Physics) -> MemoryNeed:
+    """Memory of every setup, evaluated once for each distinct key; host memory depends on accelerators per node too."""
+    first, inverse = memory_key(setups)
+    columns = collapse(setups.take(first).columns(base))
+    peak = np.broadcast_to(physics.memory(columns), first.shape)
+    _, representative, caution = np.unique(physics.caution(device), return_index=True, return_inverse=True)
+    safe = [np.broadcast_to(peak * physics.safety(columns, device.take(row[None])), first.shape)[inverse] for row in representative]
+    host_first, host_inverse = distinct_rows(
+        [setups.variant, setups.sharding, setups.gpus_per_node, setups.nodes, setups.tensor * setups.pipeline > 1]
+    )
+    host = physics.host(collapse(setups.take(host_first).columns(base)))
+    return MemoryNeed(peak[inverse], np.stack(safe), np.broadcast_to(host, host_first.shape)[host_inverse], caution)
+
+
+def work_steps(setups: SetupTable, *, tokens: float, seq_len: int) -> Array:
+    """Optimizer steps for the whole work: ceil(tokens / tokens per step), at least one. A layout whose batch was rounded up takes fewer."""
+    batch = setups.data * setups.micro_batch.astype(np.float64) * setups.grad_accum
+    return np.maximum(np.ceil(tokens / (batch * seq_len) - 1e-9), 1.0)
+
+
+def fitting_rows(space: Space, machines: Machines, need: MemoryNeed, capacity: Array, *, every_level: bool = False) -> tuple[Index, Index]:
+    """(machine class, setup) of every candidate that fits its accelerator; with `every_level` dominated recomputation levels too."""
+    levels = 1 if every_level else len(space.limits.recompute) or len(Recompute)
+    block = space.block(machines.variant, machines.gpus_per_node)
+    pairs = []
+    for number in np.unique(block):
+        for caution in range(need.safe_bytes.shape[0]):
+            members = np.flatnonzero((block == number) & (need.caution == caution))
+            rows = slice(int(space.starts[number]), int(space.starts[number] + space.counts[number]))
+            fits = first_level(need.safe_bytes[caution, None, rows] <= capacity[members, None], levels)
+            machine, setup = np.nonzero(fits)
+            pairs.append((members[machine], setup + rows.start))
+    machines_of, setups_of = zip(*pairs, strict=True) if pairs else ((np.zeros(0, dtype=np.intp),), (np.zeros(0, dtype=np.intp),))
+    return np.concatenate(machines_of), np.concatenate(setups_of)
+
+
+def first_level(fits: Mask, levels: int) -> Mask:
+    """Keep, of each run of `levels` consecutive setups, the first that fits."""
+    shaped = fits.reshape(fits.shape[0], -1, levels).copy()
+    taken = shaped[:, :, 0].copy()
+    for level in range(1, levels):
+        shaped[:, :, level] &= ~taken
+        taken |= shaped[:, :, level]
+    return shaped.reshape(fits.shape)
+
+
+def chunks(size: int, rows: int = CHUNK_ROWS) -> Iterator[slice]:
+    """Slices of at most `rows`: small enough that a column stays in the processor's cache, and memory stays bounded."""
+    for start in range(0, size, rows):
+        yield slice(start, min(start + rows, size))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Timer:
+    """Times candidates: the compute part once for each distinct (accelerator, compute key), the rest row by row in chunks."""
+
+    columns: SetupColumns
+    machines: Machines
+    physics: Physics
+    position: NDArray[np.int32]
+    compute: Columns
+    compute_key: Index
+    num_keys: int
+
+    def step_s(self, machine: Index, setup: Index) -> Array:
+        """Seconds of one step for each candidate."""
+        out = np.empty(machine.shape[0])
+        for piece in chunks(machine.shape[0]):
+            rows, setups = machine[piece], setup[piece]
+            code = self.machines.device_code[rows] * self.num_keys + self.compute_key[setups]
+            compute = self.compute.take(self.position[code].astype(np.intp))
+            chosen = self.columns.take(setups)
+            out[piece] = self.physics.step_s(chosen, self.machines.device.take(rows), self.machines.links.take(rows), compute)
+        return out
+
+
+def compute_key(setups: SetupTable) -> tuple[Index, int, Index]:
+    """Each setup's compute key, the number of keys, and a representative setup of each."""
+    first, inverse = distinct_rows([setups.variant, setups.compute_group, setups.recompute, setups.micro_batch])
+    return inverse, first.shape[0], first
+
+
+def build_timer(setups: SetupTable, base: SetupColumns, machines: Machines, physics: Physics, machine: Index, setup: Index) -> Timer:
+    """Evaluate the compute part of the given candidates."""
+    key, num_keys, first = compute_key(setups)
+    device_code = machines.device_code
+    codes, size = combine([device_code[machine], key[setup]], [int(device_code.max(initial=0)) + 1, num_keys])
+    unique, _ = distinct(codes, size)
+    position = np.zeros(size, dtype=np.int32)
+    position[unique] = np.arange(unique.shape[0], dtype=np.int32)
+    representative = np.zeros(int(device_code.max(initial=0)) + 1, dtype=np.intp)
+    representative[device_code[::-1]] = np.arange(device_code.shape[0])[::-1]
+    columns = collapse(setups.columns(base))
+    parts = []
+    for piece in chunks(unique.shape[0], CHUNK_ROWS // 2):
+        device_row, key_row = np.divmod(unique[piece], num_keys)
+        parts.append(physics.compute(columns.take(first[key_row]), machines.device.take(representative[device_row])))
+    compute = collapse(type(parts[0]).stack(parts)) if parts else physics.compute(columns.take(first[:0]), machines.device.take(first[:0]))
+    return Timer(columns, machines, physics, position, compute, key, num_keys)
+
+
+def host_tiers(host_bytes: Array, host_memory: Array) -> tuple[Array, Index]:
+    """Tiers of host memory: the distinct amounts that servers have. Each setup's tier is the smallest amount that holds it (the number of
+    tiers where none does)."""
+    amounts = np.unique(host_memory[np.isfinite(host_memory)])
+    tiers = np.append(amounts, np.inf)
+    return tiers, np.searchsorted(tiers, host_bytes)
+
+
+def best_by_group(code: Index, size: int, run_s: Array, setup: Index) -> tuple[Array, Index]:
+    """Least run time of each group and the first row's setup that has it."""
+    least = np.full(size, np.inf)
+    np.minimum.at(least, code, run_s)
+    winners = np.flatnonzero(run_s == least[code])[::-1]
+    chosen = np.full(size, -1, dtype=np.intp)
+    chosen[code[winners]] = setup[winners]
+    return least, chosen
+
+
+def search_setups(
+    space: Space,
+    machines: Machines,
+    base: SetupColumns,
+    physics: Physics,
+    *,
+    tokens: float,
+    host_memory: Array,
+    every_level: bool = False,
+) -> Best:
+    """Memory, fit and time of every candidate; the best by (machine class, node count, host tier)."""
+    setups = space.setups
+    need = memory_of(setups, base, machines.device, physics)
+    capacity = physics.capacity(machines.device)
+    machine, setup = fitting_rows(space, machines, need, capacity, every_level=every_level)
+    timer = build_timer(setups, base, machines, physics, machine, setup)
+    seq_len = int(timer.columns.seq_len[0])
+    steps = work_steps(setups, tokens=tokens, seq_len=seq_len)
+    run_s = timer.step_s(machine, setup) * steps[setup]
+    tiers, tier = host_tiers(need.host_bytes, host_memory)
+    node_counts = space.limits.node_counts
+    node = np.searchsorted(np.array(node_counts), setups.nodes)
+    shape = (len(machines), len(node_counts), tiers.shape[0])
+    code, size = combine([machine, node[setup], tier[setup]], shape)
+    least, chosen = best_by_group(code, size, run_s, setup)
+    run, row = best_within_tier(least.reshape(shape), chosen.reshape(shape))
+    block = space.block(machines.variant, machines.gpus_per_node)
+    candidates = int(space.counts[block].sum())
+    return Best(run, row, tiers, need, node, candidates, machine.shape[0])
+
+
+def best_within_tier(run_s: Array, setup: Index) -> tuple[Array, Index]:
+    """A server with more host memory may also use the setups of lower tiers: running minimum over the last axis."""
+    run, chosen = run_s.copy(), setup.copy()
+    for tier in range(1, run.shape[2]):
+        lower = run[:, :, tier - 1] <= run[:, :, tier]
+        run[:, :, tier] = np.where(lower, run[:, :, tier - 1], run[:, :, tier])
+        chosen[:, :, tier] = np.where(lower, chosen[:, :, tier - 1], chosen[:, :, tier])
+    return run, chosen

@@ -1,0 +1,150 @@
+"""Offers x node counts: what each way to rent costs for the run, with restarts, billing steps, storage and data transfer."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rightfit import facts
+from rightfit.catalog.offers import PURCHASES
+from rightfit.physics import interruption, money
+from rightfit.physics.columns import Array
+
+if TYPE_CHECKING:
+    from rightfit.catalog import OfferTable
+
+Index = NDArray[np.intp]
+
+SPOT = PURCHASES.index("spot")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class MarketFacts:
+    """What a run pays besides rent, and how offers are billed: one value per offer.
+
+    `spot_low`, `spot_high`: fraction of servers interrupted within a month (0 where not spot); `spot_known`: published for this offer or taken
+    from others. Storage and egress prices are 0 where `storage_known`, `egress_known` say that none was read.
+    """
+
+    storage_usd_per_gb_month: Array
+    storage_known: NDArray[np.bool_]
+    egress_usd_per_gb: Array
+    egress_known: NDArray[np.bool_]
+    spot_low: Array
+    spot_high: Array
+    spot_known: NDArray[np.bool_]
+    minimum_s: Array
+    increment_s: Array
+
+    def take(self, rows: Index) -> MarketFacts:
+        """The given offers."""
+        return MarketFacts(*(getattr(self, field.name)[rows] for field in dataclasses.fields(self)))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Volume:
+    """Bytes that a run keeps and moves: `weights` and `dataset` on every node, `checkpoint` each, `result` sent home at the end."""
+
+    weights_bytes: float
+    dataset_bytes: float
+    checkpoint_bytes: float
+    result_bytes: float
+
+    @property
+    def node_bytes(self) -> float:
+        """On each node: the model to start from and the data."""
+        return self.weights_bytes + self.dataset_bytes
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Bill:
+    """Time and money by (offer, node count), shape (O, J). The three cost terms add up to `total_usd`; the time terms to `total_s`."""
+
+    total_s: Array
+    startup_s: Array
+    run_s: Array
+    save_and_restart_s: Array
+    hourly_usd: Array
+    servers_usd: Array
+    storage_usd: Array
+    egress_usd: Array
+    total_usd: Array
+
+
+@functools.cache
+def billing_rules() -> dict[tuple[str, str], tuple[float, float]]:
+    """(provider, purchase) -> (minimum_s, increment_s) from facts/data/billing.csv; provider "*" is for those not listed."""
+    return {(row["provider"], row["purchase"]): (float(row["minimum_s"]), float(row["increment_s"])) for row in facts.table("billing")}
+
+
+def billing_of(offers: OfferTable) -> tuple[Array, Array]:
+    """Billing minimum and increment [s] of each offer."""
+    rules = billing_rules()
+    providers = tuple(dict.fromkeys(offers.servers.provider))
+    code = {provider: number for number, provider in enumerate(providers)}
+    table = np.array(
+        [[rules.get((provider, purchase), rules["*", purchase]) for purchase in PURCHASES] for provider in providers], dtype=np.float64
+    ).reshape(-1, len(PURCHASES), 2)
+    provider_code = np.array([code[provider] for provider in offers.servers.provider], dtype=np.intp)
+    found = table[provider_code[offers.server_index], offers.purchase_index]
+    return found[:, 0], found[:, 1]
+
+
+def failure_rate_per_s(facts_of_offers: MarketFacts, *, accelerators: Array, nodes: Array) -> Array:
+    """Stops per second of the whole job, shape (O, J): hardware failures of every accelerator, and interruptions of every spot server."""
+    hardware = facts.coefficients("planning")["failures_per_accelerator_s"]
+    monthly = (facts_of_offers.spot_low + facts_of_offers.spot_high) / 2.0
+    spot = interruption.interruptions_per_s(monthly)
+    return (hardware * accelerators[:, None] + spot[:, None]) * nodes[None, :]
+
+
+def bill(
+    run_s: Array,
+    *,
+    price_usd_per_h: Array,
+    accelerators: Array,
+    network_bytes_per_s: Array,
+    local_nvme_bytes: Array,
+    nodes: Array,
+    volume: Volume,
+    market: MarketFacts,
+) -> Bill:
+    """Time and money of a run of `run_s` seconds of work (O, J); the other arrays are by offer (O,), `nodes` by node count (J,).
+
+    Every term is non-decreasing in `run_s`: checkpoints and restarts by physics.interruption, rent by physics.money. A volume is rented for
+    model and data on each node unless its local disks hold them, and for two checkpoints; the result is sent out once.
+    """
+    usual = facts.coefficients("planning")
+    rate = np.minimum(np.where(network_bytes_per_s > 0, network_bytes_per_s, np.inf), usual["download_bytes_per_s"])
+    startup_s = np.broadcast_to((usual["startup_s"] + volume.node_bytes / rate)[:, None], run_s.shape)
+    save_s = (volume.checkpoint_bytes / (usual["checkpoint_bytes_per_s"] * nodes))[None, :]
+    between = 1.0 / failure_rate_per_s(market, accelerators=accelerators, nodes=nodes)
+    interval = interruption.optimal_interval_s(save_s, mean_time_between=between)
+    finite = np.where(np.isfinite(run_s), run_s, 0.0)
+    expected = interruption.expected_s(
+        finite, interval_s=interval, save_s=save_s, restart_s=usual["restart_s"] * np.ones((1, 1)), mean_time_between=between
+    )
+    total_s = np.where(np.isfinite(run_s), startup_s + expected, np.inf)
+    payable = np.where(np.isfinite(run_s), total_s, 0.0)
+    billed = money.billed_s(payable, minimum_s=market.minimum_s[:, None], increment_s=market.increment_s[:, None])
+    servers = money.server_usd(billed, price_usd_per_h=price_usd_per_h[:, None], nodes=nodes[None, :])
+    on_volume = np.where(local_nvme_bytes >= volume.node_bytes, 0.0, volume.node_bytes)[:, None] * nodes[None, :]
+    stored = on_volume + usual["checkpoints_kept"] * volume.checkpoint_bytes
+    storage = money.storage_usd(stored, kept_s=payable, price_usd_per_gb_month=market.storage_usd_per_gb_month[:, None])
+    egress = money.egress_usd(np.array([volume.result_bytes]), price_usd_per_gb=market.egress_usd_per_gb, free_bytes=np.zeros(1))[:, None]
+    total = np.where(np.isfinite(run_s), servers + storage + egress, np.inf)
+    return Bill(
+        total_s=total_s,
+        startup_s=startup_s,
+        run_s=run_s,
+        save_and_restart_s=expected - finite,
+        hourly_usd=price_usd_per_h[:, None] * nodes[None, :],
+        servers_usd=servers,
+        storage_usd=storage,
+        egress_usd=np.broadcast_to(egress, run_s.shape),
+        total_usd=total,
+    )
