@@ -272,8 +272,9 @@ def blame_text(plan: Plan, lang: Lang) -> str:
     """Which sets of criteria exclude every offer; empty where something is feasible."""
     if not plan.blame:
         return ""
-    sets = [(" + ".join(say_or(f"rejections.name_{name}", lang, name) for name in group)) for group in plan.blame]
-    return say("rejections.blame", lang, criteria=(" 或 " if lang == "zh" else " or ").join(sets))
+    both, either = ("与", "，或") if lang == "zh" else (" together with ", ", or ")
+    sets = [both.join(say_or(f"rejections.name_{name}", lang, name) for name in group) for group in plan.blame]
+    return say("rejections.blame", lang, criteria=either.join(sets))
 
 
 def faster_lines(plan: Plan, lang: Lang) -> tuple[str, ...]:

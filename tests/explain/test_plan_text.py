@@ -1,0 +1,123 @@
+"""A plan in words, from hand-made data with round figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from rightfit.explain import option_text, plan_text
+from rightfit.explain.plan_text import layout_text, needed_had_text, rejection_lines
+from rightfit.search.answer import Assumption, Counts, NearMiss, Option, Plan, Reason, Rejection
+from rightfit.workload import Workload
+
+GIB = 2**30
+
+
+@pytest.fixture(scope="module")
+def plan(option_of: Callable[..., Option], workload: Workload) -> Plan:
+    miss = NearMiss(
+        "aws", "g4dn.xlarge", "us-east-1", "on-demand", 1, 18 * GIB, 15 * GIB, Reason("change_gpu_memory", {"bytes": 3.0 * GIB})
+    )
+    faster = option_of(
+        rank=2,
+        provider="aws",
+        instance_type="p5.48xlarge",
+        estimate={**option_of().estimate, "total_time_s": option_of().estimate["step_s"]},
+    )
+    return Plan(
+        workload=workload,
+        assumptions=(Assumption("epochs", 1.0, Reason("assumed_epochs", {"value": 1.0})),),
+        options=(option_of(),),
+        pareto=(option_of(), faster),
+        rejected=(
+            Rejection("gpu_memory", 312, 40, 18 * GIB, 15 * GIB, 0.2, "aws/g4dn.xlarge", miss),
+            Rejection("cloud", 9000, 0, "aws", "gcp", 1.0, "gcp/x"),
+        ),
+        advice=(Reason("spot", {"saving_usd": 2.0, "total_usd": 1.68, "provider": "gcp", "instance_type": "g2-standard-4"}),),
+        catalog={},
+        counts=Counts(200_000, 40_000, 12_431, 320, 5_000_000),
+    )
+
+
+def test_the_choice_in_words(option_of: Callable[..., Option], workload: Workload) -> None:
+    text = option_text(option_of(), workload, "en")
+    assert text.headline == "Rent g2-standard-4 from Google Cloud in us-central1, on demand: 1 x L4 (24 GiB), $0.707 per hour."
+    assert text.outcome.startswith(
+        "QLoRA of meta-llama/Meta-Llama-3-8B takes 5 h 12 min (80 % interval 4 h 41 min to 5 h 43 min) and costs $3.68"
+    )
+    assert text.setup == "Set-up: one card; 2 x 2048 tokens per card and micro-step, accumulated 8 times; gradient checkpointing; bf16."
+    assert text.margin == "Memory to spare per card: 10 GiB (55% used; the 95 % interval reaches 14.4 GiB)."
+    assert text.speed == "Speed: 3,277 tokens/s, a step in 10 s; the cards do 42% of their peak arithmetic."
+    assert text.warnings == ("The price is of 2024-12-31 and may have moved; check it before renting.",)
+
+
+def test_the_choice_in_chinese(option_of: Callable[..., Option], workload: Workload) -> None:
+    text = option_text(option_of(nodes=2), workload, "zh")
+    assert text.headline == "租用谷歌云 us-central1 的 2 台 g2-standard-4（按量付费）：每台 1 张 L4（24 GiB），每小时 $0.707。"
+    assert text.speed == "速度：3,277 token/秒，单步 10 秒；实际算力为峰值的 42%。"
+    assert text.warnings == ("该价格日期为 2024-12-31，可能已有变动，租用前请核对。",)
+
+
+def test_terms_are_ordered_and_add_up(option_of: Callable[..., Option], workload: Workload) -> None:
+    text = option_text(option_of(), workload, "en")
+    assert [term.name for term in text.memory] == ["weights", "activations", "logits", "context"]
+    assert sum(term.share for term in text.memory) == pytest.approx(1)
+    assert text.memory[0].text == "weights: 5.5 GiB (46%)"
+    assert text.time[0].text == "matrix products: 9 s (90%)"
+    assert [term.text for term in text.cost] == ["servers: $3.60 (98%)", "storage: $0.08 (2.2%)"]
+
+
+def test_memory_that_may_not_do_says_so(option_of: Callable[..., Option], workload: Workload) -> None:
+    why = (Reason("fits", {"peak_bytes": 12 * GIB, "limit_bytes": 13 * GIB, "probability": 0.8}),)
+    assert "over the 13 GiB that the card can give" in option_text(option_of(why=why), workload, "en").margin
+
+
+def test_layouts_in_words(option_of: Callable[..., Option]) -> None:
+    layout = option_of(layout={"data": 4, "tensor": 2, "sharding": "zero3", "offload": "optimizer"}).layout
+    assert (
+        layout_text(layout, "en") == "4-way data parallel, 2-way tensor parallel, ZeRO-3 (everything sharded), optimizer state in host RAM"
+    )
+    assert layout_text(layout, "zh") == "4 路数据并行、2 路张量并行、ZeRO-3（参数、梯度、优化器状态全部分片）、优化器状态卸载到主机内存"
+
+
+def test_a_whole_plan(plan: Plan) -> None:
+    text = plan_text(plan, "en")
+    assert text.considered == "Looked at 12,431 offers of 320 server types: 5 M ways in all."
+    assert text.assumptions == ("epochs = 1: one pass over the data",)
+    assert text.rejected == (
+        "not enough GPU memory: 312 offers (40 by this alone)",
+        "Nearest miss: AWS g4dn.xlarge, needs 18 GiB per card, the card gives 15 GiB. It lacks 3 GiB of memory per card.",
+        "not one of the clouds asked for: 9,000 offers",
+    )
+    assert text.advice == ("Spot servers: $1.68 ($2.00 less) on Google Cloud g2-standard-4, if the job can resume from checkpoints.",)
+    assert text.faster == ("Faster for more money: AWS p5.48xlarge takes 10 s for $3.68 (same cost).",)
+    assert text.blame == ""
+
+
+def test_a_plan_without_answer_names_the_blame(plan: Plan, workload: Workload) -> None:
+    none = Plan(workload, (), (), (), plan.rejected, (), {}, plan.counts, blame=(("deadline",), ("budget", "gpu_memory")))
+    text = plan_text(none, "en")
+    assert text.best is None
+    assert text.headline == "No server in the catalog can fulfil this wish."
+    assert text.blame == "Nothing is left because of deadline, or budget together with GPU memory."
+    assert plan_text(none, "zh").blame == "没有可行方案，症结在于期限，或预算与显存。"
+
+
+def test_rejections_in_chinese(plan: Plan) -> None:
+    lines = rejection_lines(plan.rejected[0], "zh")
+    assert lines[0] == "显存不足：312 个报价（其中 40 仅因这一条）"
+    assert lines[1] == "最接近的是 AWS g4dn.xlarge：每卡需要 18 GiB，只有 15 GiB。每张卡还差 3 GiB 显存。"
+
+
+@pytest.mark.parametrize(
+    ("criterion", "needed", "had", "text"),
+    [
+        ("deadline", 86400.0, 172800.0, "would take 2 days, allowed are 24 h"),
+        ("budget", 200.0, 350.0, "would cost $350.00, the budget is $200.00"),
+        ("capability", "bf16", "T4", "T4 lacks bf16"),
+        ("layout", "", "", "no way to split the model over its cards"),
+    ],
+)
+def test_what_was_needed_and_had(criterion: str, needed: float | str, had: float | str, text: str) -> None:
+    assert needed_had_text(criterion, needed, had, "en") == text
