@@ -9,7 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rightfit.estimate.intervals import METRIC_FAMILY, PROBABILITIES, IntervalModel, cumulative, interval_columns, interval_models, probability_over
+from rightfit.estimate.intervals import (
+    METRIC_FAMILY,
+    PROBABILITIES,
+    IntervalModel,
+    cumulative,
+    interval_columns,
+    interval_models,
+    probability_over,
+)
 from rightfit.estimate.regimes import RegimeColumns, regime_columns
 from rightfit.physics.columns import DeviceColumns, Dtype, Kind, Method, ModelColumns, SetupColumns
 
@@ -116,7 +124,9 @@ def synthetic(interval_fit, *, sources: int = 24, rows: int = 60):
     moe, noise = dice.integers(0, 2, count).astype(float), dice.normal(size=count)
     bias = np.repeat(dice.normal(size=sources), rows)
     log_error = 0.05 * np.where(moe > 0, 2.0, 1.0) * (noise + bias)
-    return interval_fit.Residuals("memory", log_error, RegimeColumns.of(moe=moe), np.repeat([f"s{i}" for i in range(sources)], rows).astype(object))
+    return interval_fit.Residuals(
+        "memory", log_error, RegimeColumns.of(moe=moe), np.repeat([f"s{i}" for i in range(sources)], rows).astype(object)
+    )
 
 
 def test_the_fit_finds_the_scale_and_covers_sources_it_never_saw(interval_fit) -> None:

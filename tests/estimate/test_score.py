@@ -29,7 +29,9 @@ def test_errors_coverage_and_width() -> None:
     assert result.within_20 == pytest.approx(0.75)
     assert result.coverage80 == pytest.approx(0.5)
     assert result.coverage95 == pytest.approx(1.0)
-    assert result.width80 == pytest.approx((3 / 11 + 2 / 8) / 2 - (3 / 11 + 2 / 8) / 2 + sorted([3 / 11, 0.25, 2 / 15, 0.1])[1] / 2 + 0.25 / 2)
+    assert result.width80 == pytest.approx(
+        (3 / 11 + 2 / 8) / 2 - (3 / 11 + 2 / 8) / 2 + sorted([3 / 11, 0.25, 2 / 15, 0.1])[1] / 2 + 0.25 / 2
+    )
 
 
 def test_nothing_to_score_is_not_a_crash() -> None:
@@ -45,8 +47,16 @@ def test_lengths_must_agree() -> None:
 
 def test_confusion_of_fits() -> None:
     rows = [row(10), row("", is_oom="0"), row("", is_oom="1"), row("", is_oom="1"), row("", is_oom="1")]
-    answers = [answer(9, fits=1, fits95=1), answer(9, fits=0, fits95=0), answer(9, fits=1, fits95=1), answer(9, fits=1, fits95=0), answer(9, fits=0, fits95=0)]
-    assert score.fits_score("x", rows, answers) == score.FitScore("x", ran=2, false_refusals=1, out_of_memory=3, false_fits=1, false_fits_mid=2)
+    answers = [
+        answer(9, fits=1, fits95=1),
+        answer(9, fits=0, fits95=0),
+        answer(9, fits=1, fits95=1),
+        answer(9, fits=1, fits95=0),
+        answer(9, fits=0, fits95=0),
+    ]
+    assert score.fits_score("x", rows, answers) == score.FitScore(
+        "x", ran=2, false_refusals=1, out_of_memory=3, false_fits=1, false_fits_mid=2
+    )
 
 
 @pytest.mark.parametrize(

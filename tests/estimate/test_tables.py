@@ -59,7 +59,14 @@ def test_read_plain_and_gzip_with_byte_order_mark_and_bad_bytes(tmp_path) -> Non
     assert clean_row(rows[2])[1] == "the row has more cells than the header has columns"
 
 
-@pytest.mark.parametrize(("name", "content", "says"), [("empty.csv", b"", "is empty"), ("bad.csv.gz", b"not gzip", "cannot read"), ("cut.csv.gz", gzip.compress(b"id\n1\n" * 99)[:20], "cannot read")])
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("empty.csv", b"", "is empty"),
+        ("bad.csv.gz", b"not gzip", "cannot read"),
+        ("cut.csv.gz", gzip.compress(b"id\n1\n" * 99)[:20], "cannot read"),
+    ],
+)
 def test_unreadable_files_have_one_clear_line(tmp_path, name: str, content: bytes, says: str) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(FileInputError, match=says) as caught:
@@ -75,7 +82,10 @@ def test_missing_file_and_folder(tmp_path) -> None:
 
 
 def test_written_whole_with_carried_columns(tmp_path) -> None:
-    answers = [dict.fromkeys(PREDICTION_COLUMNS) | {"id": "1", "predicted": 2.5, "note": "a, b"}, dict.fromkeys(PREDICTION_COLUMNS) | {"id": "2"}]
+    answers = [
+        dict.fromkeys(PREDICTION_COLUMNS) | {"id": "1", "predicted": 2.5, "note": "a, b"},
+        dict.fromkeys(PREDICTION_COLUMNS) | {"id": "2"},
+    ]
     write_predictions(tmp_path / "out.csv", answers)
     rows = read_cases(tmp_path / "out.csv")
     assert list(rows[0])[:3] == ["id", "metric", "predicted"]

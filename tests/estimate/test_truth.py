@@ -43,7 +43,11 @@ def test_rules_compare_as_they_say() -> None:
 
 
 def test_own_measurements_in_a_folder_of_their_own(tmp_path) -> None:
-    write(tmp_path / "mine", "train_memory.csv", "id,metric,measured,usable\n1,peak_mem_gib_per_gpu,12,1\n2,peak_mem_gib_per_gpu,12,0\n3,peak_mem_gib_per_gpu,81920,1\n4,peak_mem_gib_per_gpu,many,1\n")
+    write(
+        tmp_path / "mine",
+        "train_memory.csv",
+        "id,metric,measured,usable\n1,peak_mem_gib_per_gpu,12,1\n2,peak_mem_gib_per_gpu,12,0\n3,peak_mem_gib_per_gpu,81920,1\n4,peak_mem_gib_per_gpu,many,1\n",
+    )
     write(tmp_path / "mine", "readme.csv", "just,text\n1,2\n")
     truth = read_truth(tmp_path / "mine")
     assert truth.files == ["train_memory.csv"]

@@ -17,7 +17,9 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_dry_run_lists_every_combination() -> None:
-    done = run("--dry-run", "--models", "a/b,c/d", "--methods", "lora,full", "--micro-batches", "1,2", "--seq-lens", "512", "--recompute", "both")
+    done = run(
+        "--dry-run", "--models", "a/b,c/d", "--methods", "lora,full", "--micro-batches", "1,2", "--seq-lens", "512", "--recompute", "both"
+    )
     assert done.returncode == 0
     lines = done.stdout.splitlines()
     assert len(lines) == 2 * 2 * 2 * 1 * 2
@@ -75,7 +77,9 @@ def test_what_it_writes_can_be_scored(tmp_path) -> None:
     failed = train_steps.Outcome(out_of_memory=True)
     memory = train_steps.memory_rows(row, ran) + train_steps.memory_rows(row, failed)
     train_steps.write_table(tmp_path / "train_memory.csv", train_steps.MEMORY_COLUMNS, memory, prefix="OM")
-    train_steps.write_table(tmp_path / "train_throughput.csv", train_steps.THROUGHPUT_COLUMNS, train_steps.throughput_rows(row, ran), prefix="OT")
+    train_steps.write_table(
+        tmp_path / "train_throughput.csv", train_steps.THROUGHPUT_COLUMNS, train_steps.throughput_rows(row, ran), prefix="OT"
+    )
     with (tmp_path / "train_memory.csv").open() as stream:
         assert [(r["id"], r["mem_kind"], r["measured"]) for r in csv.DictReader(stream)] == [
             ("OM00001", "allocated", "4.0"),

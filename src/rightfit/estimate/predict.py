@@ -170,16 +170,39 @@ def _answer_time(cases: TrainingCases, rows: list[dict[str, str]], answers: list
     regime = case_regimes(cases, rows, index)
     step = step_columns(model, setup, device, cases.links.take(index))
     shares = {name: value / step.step_s for name, value in step.terms.items()}
-    metrics = np.array([answers[int(cases.index[i])]["metric"] for i in index])
     values = rate_values(step.step_s, step.model_flops, setup, device)
+    values[DURATION_METRIC] = _samples_needed(cases, rows, index) / values["samples_per_s"] / 3600.0
+    metrics = np.array([answers[int(cases.index[i])]["metric"] for i in index])
     for metric in np.unique(metrics):
         here = np.flatnonzero(metrics == metric)
-        if metric not in values:
-            _refuse(answers, cases, index[here], "how much data the run took is not in the row, so the time to train cannot be told")
-            continue
         mid = np.broadcast_to(values[str(metric)], index.shape)[here]
         figures = interval_columns(str(metric), mid, regime.take(here))
+        if metric == DURATION_METRIC:
+            _explain_duration(answers, cases, index[here], mid)
         _fill(answers, cases, index[here], figures, {name: np.broadcast_to(value, index.shape)[here] for name, value in shares.items()})
+
+
+def _samples_needed(cases: TrainingCases, rows: Sequence[Mapping[str, str]], index: NDArray[np.intp]) -> Array:
+    """Samples of the whole run where the row is of a benchmark whose convergence is known, else NaN."""
+    from rightfit.estimate.convergence import samples_to_converge
+
+    batch = np.broadcast_to((cases.setup.data * cases.setup.micro_batch * cases.setup.grad_accum), cases.index.shape)
+    needed = np.full(index.shape, np.nan)
+    for position, i in enumerate(index):
+        row = rows[int(cases.index[i])]
+        if "mlperf" in f"{row.get('source', '')} {row.get('framework', '')} {row.get('extra_flags', '')}".lower():
+            needed[position] = samples_to_converge(cases.names[int(i)], global_batch=float(row.get("global_batch") or batch[i]))
+    return needed
+
+
+def _explain_duration(answers: list[dict[str, Any]], cases: TrainingCases, index: NDArray[np.intp], mid: Array) -> None:
+    """Say where the number of samples comes from, or that it is unknown."""
+    for i, value in zip(index, mid, strict=True):
+        answer = answers[int(cases.index[i])]
+        if np.isfinite(value):
+            answer["assumptions"].append("samples to the target taken from MLPerf's reference convergence points")
+        else:
+            answer["error"] = "how much data the run took is not in the row, so the time to train cannot be told"
 
 
 def rate_values(step_s: Array, model_flops: Array, setup: SetupColumns, device: DeviceColumns) -> dict[str, Array]:
@@ -195,11 +218,6 @@ def rate_values(step_s: Array, model_flops: Array, setup: SetupColumns, device: 
     }
 
 
-def _refuse(answers: list[dict[str, Any]], cases: TrainingCases, index: NDArray[np.intp], reason: str) -> None:
-    for i in index:
-        answers[int(cases.index[i])]["error"] = reason
-
-
 def _fill(
     answers: list[dict[str, Any]], cases: TrainingCases, index: NDArray[np.intp], figures: FigureColumns, shares: Mapping[str, Array]
 ) -> None:
@@ -211,7 +229,9 @@ def _fill(
         answer = answers[int(cases.index[i])]
         answer["assumptions"] += cases.assumptions[int(i)]
         if not usable[position]:
-            answer["error"] = "the estimate is not a finite positive number: the row's dimensions or layout make no sense together"
+            answer["error"] = (
+                answer["error"] or "the estimate is not a finite positive number: the row's dimensions or layout make no sense together"
+            )
             continue
         answer.update(zip(_FIGURES, (float(f"{value:.6g}") for value in bounds[position]), strict=True))
         answer["terms"] = {name: float(value[position]) for name, value in terms.items()}
