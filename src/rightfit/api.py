@@ -9,11 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rightfit.errors import UnknownNameError
-from rightfit.units import normalize
-
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog, OfferTable, ServerTable
+    from rightfit.catalog import Catalog
     from rightfit.catalog.check import CheckResult
     from rightfit.facts import Accelerator, Dataset, Model
     from rightfit.search.answer import Plan
@@ -85,42 +82,23 @@ def models(query: str = "", *, kind: str | None = None) -> list[Model]:
 
 def accelerators(query: str = "") -> list[Accelerator]:
     """Accelerators that a loose name covers ("A100"), or whose name, vendor or architecture holds all words of `query`."""
-    from rightfit import facts
+    from rightfit import lookup
 
-    known = facts.accelerators()
-    if not query.strip():
-        return list(known.values())
-    covered = facts.match_accelerators(query)
-    if covered:
-        return [known[name] for name in covered]
-    words = _words(query)
-    return [record for record in known.values() if _holds(f"{record.name} {record.vendor} {record.architecture}", words)]
+    return lookup.accelerators(query)
 
 
 def datasets(query: str = "") -> list[Dataset]:
     """Data sets whose name or domain holds all words of `query`."""
-    from rightfit import facts
+    from rightfit import lookup
 
-    words = _words(query)
-    return [record for record in facts.datasets().values() if _holds(f"{record.name} {record.domain}", words)]
+    return lookup.datasets(query)
 
 
 def servers(query: str = "", *, cloud: Names = (), gpu: Names = (), catalog: Catalog | None = None) -> list[dict[str, Any]]:
     """Server types, as dictionaries, whose provider, name, family or accelerator holds all words of `query`."""
-    from rightfit.catalog import open_catalog
+    from rightfit import lookup
 
-    table = (catalog or open_catalog()).servers()
-    clouds, gpus, words = _clouds(cloud, set(table.provider)), _gpus(gpu), _words(query)
-    columns = (table.provider, table.instance_type, table.family, table.accelerator_name)
-    found = []
-    for index, (provider, name, family, accelerator) in enumerate(zip(*columns, strict=True)):
-        if (
-            (not clouds or provider in clouds)
-            and (not gpus or accelerator in gpus)
-            and _holds(f"{provider}/{name} {family} {accelerator}", words)
-        ):
-            found.append(table.row(index))
-    return found
+    return lookup.servers(query, cloud=cloud, gpu=gpu, catalog=catalog).rows()
 
 
 def prices(
@@ -133,104 +111,7 @@ def prices(
     purchase: Names = (),
     catalog: Catalog | None = None,
 ) -> list[dict[str, Any]]:
-    """Prices, as dictionaries and cheapest first, of the server types that `servers` would find; each with date and source."""
-    import numpy as np
+    """Prices, as dictionaries and cheapest first, of the servers that `servers` would find; each with date and source."""
+    from rightfit import lookup
 
-    from rightfit.catalog import OfferFilter, open_catalog
-
-    market = catalog or open_catalog()
-    wanted = OfferFilter(
-        providers=tuple(_clouds(cloud, set(market.servers().provider))),
-        countries=_read("country", country),
-        gpus=tuple(_gpus(gpu)),
-        purchases=_purchases(purchase),
-        has_accelerator=None,
-        include_slices=True,
-        include_not_recommended=True,
-    )
-    offers = market.offers(wanted)
-    keep = _offer_mask(offers, _words(query), _regions(region, offers))
-    order = np.flatnonzero(keep)
-    order = order[np.argsort(offers.price_usd_per_h[order], kind="stable")]
-    return [offers.row(int(index)) for index in order]
-
-
-def _server_fits(table: ServerTable, words: list[str]) -> list[bool]:
-    """Whether each server holds all words; a word that is a whole server name means that server only."""
-    names = list(zip(table.provider, table.instance_type, table.family, table.accelerator_name, strict=True))
-    whole = {f"{provider}/{name}".casefold() for provider, name, _, _ in names} | {name.casefold() for _, name, _, _ in names}
-    exact = [word for word in words if word in whole]
-    loose = [word for word in words if word not in whole]
-    fits = []
-    for provider, name, family, accelerator in names:
-        own = (name.casefold(), f"{provider}/{name}".casefold())
-        fits.append(all(word in own for word in exact) and _holds(f"{provider}/{name} {family} {accelerator}", loose))
-    return fits
-
-
-def _offer_mask(offers: OfferTable, words: list[str], regions: set[str]) -> Any:
-    """Rows whose region is one of `regions` and whose server holds all words that are not a region's name."""
-    import numpy as np
-
-    known = {region.casefold() for region in offers.regions}
-    named = {word for word in words if word in known}
-    region_keeps = [(not regions or region in regions) and (not named or region.casefold() in named) for region in offers.regions]
-    server_keeps = _server_fits(offers.servers, [word for word in words if word not in named])
-    return np.array(region_keeps)[offers.region_index] & np.array(server_keeps)[offers.server_index]
-
-
-def _words(query: str) -> list[str]:
-    return normalize(query).casefold().split()
-
-
-def _holds(text: str, words: list[str]) -> bool:
-    folded = text.casefold()
-    return all(word in folded for word in words)
-
-
-def _read(option: str, value: Names) -> tuple[str, ...]:
-    """Names as the option of a workload reads them."""
-    from rightfit.workload.options import read_wish
-
-    names: tuple[str, ...] = read_wish(option, value if isinstance(value, str) else list(value)).get(option, ()) if value else ()
-    return names
-
-
-def _clouds(value: Names, known: set[str]) -> set[str]:
-    from rightfit.workload.vocabulary import nearest_words
-
-    names = _read("cloud", value)
-    for name in names:
-        if name not in known:
-            raise UnknownNameError(
-                "cloud", name, nearest=nearest_words(name, known), allowed="known: " + ", ".join(sorted(known)), field="cloud"
-            )
-    return set(names)
-
-
-def _gpus(value: Names) -> set[str]:
-    from rightfit import facts
-
-    found: set[str] = set()
-    for name in _read("gpu", value):
-        covered = facts.match_accelerators(name)
-        if not covered:
-            raise UnknownNameError("accelerator", name, nearest=facts.nearest_accelerators(name), field="gpu")
-        found.update(covered)
-    return found
-
-
-def _purchases(value: Names) -> tuple[str, ...]:
-    from rightfit.catalog import PURCHASE_GROUPS
-
-    return tuple(dict.fromkeys(mode for name in _read("purchase", value) for mode in PURCHASE_GROUPS.get(name, (name,))))
-
-
-def _regions(value: Names, offers: OfferTable) -> set[str]:
-    from rightfit.workload.vocabulary import nearest_words
-
-    names = _read("region", value)
-    for name in names:
-        if name not in offers.regions:
-            raise UnknownNameError("region", name, nearest=nearest_words(name, set(offers.regions), count=3), field="region")
-    return set(names)
+    return lookup.prices(query, cloud=cloud, region=region, country=country, gpu=gpu, purchase=purchase, catalog=catalog).rows()

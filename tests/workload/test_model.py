@@ -76,7 +76,6 @@ def test_frozen_and_equal_by_value() -> None:
         ({"task": "finetuen"}, UnknownNameError, "did you mean finetune"),
         ({"objective": "fast!"}, UnknownNameError, "did you mean time"),
         ({"purchase": "spott"}, UnknownNameError, "did you mean spot"),
-        ({"country": "Germny"}, UnknownNameError, "did you mean DE"),
         ({"sqlen": 3}, UnknownNameError, "did you mean seq_len?"),
         ({"deadline": "24"}, QuantityError, "say 24h?"),
         ({"deadline": 24}, QuantityError, "say 24h?"),
@@ -141,7 +140,7 @@ def test_every_problem_gets_its_line() -> None:
 
 
 def test_a_dataset_name_that_fits_several_names_the_option() -> None:
-    with pytest.raises((AmbiguousNameError, UnknownNameError), match="^data: "):
+    with pytest.raises((AmbiguousNameError, UnknownNameError), match=r"^data: "):
         Workload(model="7B", data="wiki")
 
 

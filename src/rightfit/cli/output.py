@@ -38,6 +38,12 @@ class View:
         """Whether a program reads the answer: everything is given, unrounded."""
         return self.format in (Format.json, Format.yaml, Format.csv)
 
+    def limit(self, *, default: int) -> int | None:
+        """How many records to give: what --top says, else all to programs and `default` to people."""
+        if self.top is not None:
+            return self.top or None
+        return None if self.is_machine else default
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answer:
@@ -65,17 +71,18 @@ def note(text: str, view: View) -> None:
     if not view.quiet:
         sys.stdout.flush()
         sys.stderr.write(text + "\n")
+        sys.stderr.flush()
 
 
-def listing(records: Sequence[Mapping[str, Any]], table: Table, view: View, *, default_top: int = 20) -> None:
-    """A list of records: people see the first `--top` and are told of the rest; programs get all unless they say otherwise."""
-    limit = view.top if view.top is not None else (len(records) if view.is_machine else default_top)
-    shown = list(records[: limit or None])
+def listing(records: Sequence[Mapping[str, Any]], table: Table, view: View, *, total: int | None = None) -> None:
+    """A list of records: people see the first ones and are told of the rest; programs get all unless --top says otherwise."""
+    shown = list(records[: view.limit(default=20)])
+    count = len(records) if total is None else total
+    emit(Answer(shown, shown, [dataclasses.replace(table, records=shown)] if shown else []), view)
     if not records:
         note(label("status", "nothing_found", view.lang), view)
-    emit(Answer(shown, shown, [dataclasses.replace(table, records=shown)] if shown else []), view)
-    if len(shown) < len(records):
-        note(label("status", "more", view.lang, shown=len(shown), total=f"{len(records):,}"), view)
+    elif len(shown) < count:
+        note(label("status", "more", view.lang, shown=len(shown), total=f"{count:,}"), view)
 
 
 def plain(value: Any) -> Any:

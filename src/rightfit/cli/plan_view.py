@@ -126,7 +126,7 @@ def _option_record(option: Option, lang: Lang) -> dict[str, Any]:
 def terms_table(name: str, terms: Sequence[Term], lang: Lang, *, show: Callable[[Any], str], most: int | None) -> Table:
     """The parts of a sum, largest first, each with its share as a bar; the small ones are folded into one line."""
     kept = terms[: most if most is None or len(terms) > most + 1 else None]
-    shown = [{"term": term.label, "value": term.value, "share": term.share} for term in kept]
+    shown: list[dict[str, Any]] = [{"term": term.label, "value": term.value, "share": term.share} for term in kept]
     rest = terms[len(kept) :]
     if rest:
         value, share = sum(term.value for term in rest), sum(term.share for term in rest)

@@ -268,14 +268,10 @@ def _cloud(text: str) -> str:
 
 
 def _country(text: str) -> str:
-    """An ISO code or a known name; UnknownNameError otherwise."""
+    """An ISO code; a name that is not in the vocabulary (a continent, say) is left to the catalog."""
     folded = vocabulary.fold(text)
-    if folded in vocabulary.COUNTRIES:
-        return vocabulary.COUNTRIES[folded]
-    if len(folded) == 2 and folded.isascii() and folded.isalpha():
-        return folded.upper()
-    nearest = vocabulary.nearest_words(folded, (), aliases=vocabulary.COUNTRIES)
-    raise UnknownNameError("country", text, nearest=nearest, allowed="two-letter ISO code, such as US or CN", field="country")
+    is_code = len(folded) == 2 and folded.isascii() and folded.isalpha()
+    return vocabulary.COUNTRIES.get(folded) or (folded.upper() if is_code else text)
 
 
 def _read_number(option: Option, value: Any) -> dict[str, Any]:

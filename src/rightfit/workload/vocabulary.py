@@ -82,11 +82,12 @@ PURCHASES = Vocabulary(
         "subscription-5y",
         "capacity-block",
         "on-demand-tier3",
+        "any",
     ),
     {
         **_aliases(on_demand="ondemand od pay-as-you-go payg hourly 按量 按量付费 按需", spot="preemptible preempt bid 竞价 抢占式 抢占"),
         **_aliases(reserved="reserve ri committed 预留", subscription="prepaid monthly 包月 包年包月 包年", savings_plan_1y="savings-plan"),
-        **_aliases(capacity_block="capacity-blocks"),
+        **_aliases(capacity_block="capacity-blocks", any="all 任意 全部"),
     },
 )
 PRECISIONS = Vocabulary(

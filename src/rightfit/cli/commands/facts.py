@@ -10,6 +10,7 @@ import typer
 
 from rightfit import units
 from rightfit.cli.labels import label
+from rightfit.cli.market import open_market
 from rightfit.cli.output import Answer, View, emit, listing
 from rightfit.cli.tables import Column, Table
 
@@ -148,7 +149,7 @@ def servers(query: Query = None, cloud: Clouds = None, gpu: Gpus = None, *, view
     """
     from rightfit import api
 
-    listing(api.servers(_joined(query), cloud=cloud or (), gpu=gpu or ()), Table(_SERVER_COLUMNS, []), view)
+    listing(api.servers(_joined(query), cloud=cloud or (), gpu=gpu or (), catalog=open_market(view)), Table(_SERVER_COLUMNS, []), view)
 
 
 def prices(
@@ -165,14 +166,22 @@ def prices(
 
     Example: rightfit prices g5.xlarge --purchase spot
     """
-    from rightfit import api
+    from rightfit import lookup
 
-    records = api.prices(
-        _joined(query), cloud=cloud or (), gpu=gpu or (), region=region or (), country=country or (), purchase=purchase or ()
+    found = lookup.prices(
+        _joined(query),
+        cloud=cloud or (),
+        gpu=gpu or (),
+        region=region or (),
+        country=country or (),
+        purchase=purchase or (),
+        limit=view.limit(default=20),
+        catalog=open_market(view),
     )
     columns = (*_PRICE_COLUMNS, Column("source", flexible=True)) if view.verbose else _PRICE_COLUMNS
+    records = found.rows()
     shown = records if view.is_machine else [{**record, "remark": _remark(record, view)} for record in records]
-    listing(shown, Table(columns, []), view)
+    listing(shown, Table(columns, []), view, total=found.total)
 
 
 def check(

@@ -1,0 +1,20 @@
+"""Open the catalog, and say so when that takes a while."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rightfit.cli.labels import label
+from rightfit.cli.output import View, note
+
+if TYPE_CHECKING:
+    from rightfit.catalog import Catalog
+
+
+def open_market(view: View) -> Catalog:
+    """The catalog; its store is built on first use, which takes seconds and is announced."""
+    from rightfit.catalog import open_catalog, store
+
+    if not store.store_path().exists():
+        note(label("catalog", "building", view.lang), view)
+    return open_catalog()
