@@ -28,6 +28,7 @@ from rightfit.facts import records  # noqa: E402
 Row = Mapping[str, str]
 Rule = str | tuple[str, float] | Callable[[Row], object]
 
+CORRECTIONS = ROOT / "src" / "rightfit" / "facts" / "data" / "corrections.csv"
 GIB = 2.0**30
 MIB = 2.0**20
 BYTE_UNITS = {"GB": 1e9, "GiB": GIB}
@@ -70,11 +71,19 @@ def count_moe_layers(row: Row) -> int:
 
 
 def ties_embeddings(row: Row) -> str:
-    """Whether the head shares the input embedding; where nobody says, whether the embeddings hold one matrix or two."""
-    if row["tied_embeddings"]:
-        return row["tied_embeddings"]
-    one_matrix = int(row["vocab_size"]) * int(row["hidden_size"])
-    return str(int(int(row["params_embedding"]) < 1.5 * one_matrix))
+    """Whether the head shares the input embedding. Blank rows have no head of their own (encoders) or share it (BART, Whisper, CLIP)."""
+    return row["tied_embeddings"] or "1"
+
+
+def count_layers(row: Row) -> str:
+    """All layers: both stacks of an encoder-decoder, where the source counts the encoder only."""
+    both = int(row["encoder_layers"] or 0) + int(row["decoder_layers"] or 0)
+    return str(both or row["n_layers"])
+
+
+def count_full_attention_layers(row: Row) -> str:
+    """Layers whose self-attention sees the whole sequence; both stacks of an encoder-decoder."""
+    return count_layers(row) if row["kind"] == "encoder-decoder" else row["n_full_attn_layers"]
 
 
 def feed_forward_width(row: Row) -> str:
@@ -90,9 +99,9 @@ def best_dataset_source(row: Row) -> str:
 
 
 TRANSFORMER: dict[str, Rule] = {
-    "num_layers": "n_layers", "num_heads": "n_heads", "num_kv_heads": "n_kv_heads", "num_experts": "n_experts",
+    "num_layers": count_layers, "num_heads": "n_heads", "num_kv_heads": "n_kv_heads", "num_experts": "n_experts",
     "num_shared_experts": "n_shared_experts", "learned_positions": "learned_pos_embeddings", "attention_out_bias": "attn_out_bias",
-    "num_encoder_layers": "encoder_layers", "num_decoder_layers": "decoder_layers", "num_full_attention_layers": "n_full_attn_layers",
+    "num_encoder_layers": "encoder_layers", "num_decoder_layers": "decoder_layers", "num_full_attention_layers": count_full_attention_layers,
     "num_sliding_layers": "n_sliding_layers", "num_linear_layers": "n_linear_layers", "num_moe_layers": count_moe_layers,
     "tied_embeddings": ties_embeddings, "intermediate_size": feed_forward_width,
     "qk_norm": lambda row: int(bool(row["qk_norm"])), "qk_norm_full": lambda row: int(row["qk_norm"] == "full"),
@@ -195,13 +204,23 @@ def refuse_shared_names(index: Sequence[tuple[str, str, str]]) -> None:
                 raise SystemExit(f"{text!r} names both {owner[text]} and {name}")
 
 
+def correct(header: Sequence[str], table: Sequence[list[str]]) -> None:
+    """Apply data/corrections.csv: cells that the sources have wrong or leave out, each with its reason."""
+    by_name = {line[0]: line for line in table}
+    for row in read_rows(CORRECTIONS):
+        if row["name"] in by_name:
+            by_name[row["name"]][header.index(row["field"])] = row["value"]
+
+
 def build_models(source: Path, out: Path) -> None:
     """models_<family>.csv for the four families and the index of names and aliases over all of them."""
     index: list[tuple[str, str, str]] = []
     for family, (record, rules) in ARCHITECTURES.items():
         rows = read_rows(source / f"models_{family}.csv")
         refuse_without_source(family, rows)
-        write_rows(out / f"models_{family}.csv", *convert(rows, record, rules))
+        header, table = convert(rows, record, rules)
+        correct(header, table)
+        write_rows(out / f"models_{family}.csv", header, table)
         index += [(family, row["name"], row["aliases"]) for row in rows]
     refuse_shared_names(index)
     write_rows(out / "models_index.csv", ("family", "name", "aliases"), index)

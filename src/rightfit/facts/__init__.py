@@ -9,7 +9,7 @@ from rightfit.facts.architectures import models
 from rightfit.facts.corpora import dataset, datasets, nearest_datasets
 from rightfit.facts.devices import accelerator, accelerators, match_accelerators, nearest_accelerators
 from rightfit.facts.records import Accelerator, Dataset, DiffusionModel, Model, OtherModel, TransformerArchitecture, VisionModel
-from rightfit.facts.resolve import model
+from rightfit.facts.resolve import Resolution, model, nearest_models, resolve_model, search_models
 from rightfit.facts.tables import coefficient_entries, coefficients, table
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "DiffusionModel",
     "Model",
     "OtherModel",
+    "Resolution",
     "TransformerArchitecture",
     "VisionModel",
     "accelerator",
@@ -31,5 +32,8 @@ __all__ = [
     "models",
     "nearest_accelerators",
     "nearest_datasets",
+    "nearest_models",
+    "resolve_model",
+    "search_models",
     "table",
 ]

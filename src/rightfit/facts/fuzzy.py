@@ -6,38 +6,16 @@ import re
 from collections.abc import Iterable, Sequence
 
 # A number keeps its decimals and one size letter ("1.5b", "v0.1"); words and numbers part where they touch ("llama3" = "llama", "3").
-_TOKEN = re.compile(r"v?\d+(?:\.\d+)+[a-z]?(?![a-z])|\d+[bmkt](?![a-z])|\d+|[a-z]+|[^\x00-\x7f]+")
+_TOKEN = re.compile(r"\d+bit|v?\d+(?:\.\d+)+[a-z]?(?![a-z])|\d+[bmkt](?![a-z])|\d+|[a-z]+|[^\x00-\x7f]+")
 _DECIMAL_UNDERSCORE = re.compile(r"(?<=\d)_(?=\d)")
+# Words that leave the architecture as it is: training stages, number formats, wrappers.
 _NOISE = frozenset(
-    [
-        "instruct",
-        "chat",
-        "it",
-        "base",
-        "hf",
-        "pt",
-        "sft",
-        "dpo",
-        "rlhf",
-        "meta",
-        "model",
-        "bf16",
-        "fp16",
-        "fp8",
-        "awq",
-        "gptq",
-        "gguf",
-        "int4",
-        "int8",
-        "4bit",
-        "8bit",
-        "bnb",
-        "bit",
-        "uncased",
-        "the",
-        "preview",
-    ]
+    ["instruct", "chat", "it", "hf", "pt", "sft", "dpo", "rlhf", "meta", "model", "preview", "the"]  # stages and wrappers
 )
+_NOISE |= frozenset(["bf16", "fp16", "fp8", "int4", "int8", "4bit", "8bit", "bnb", "bit", "awq", "gptq", "gguf"])  # number formats
+# A word for a size where there is no number ("bert base"), noise where there is one ("llama 8b base").
+_NOISE_BESIDE_A_SIZE = frozenset({"base", "uncased"})
+_SIZE = re.compile(r"\d+(?:\.\d+)?[bm]")
 LONGEST_NAME = 200
 
 
@@ -53,11 +31,12 @@ def base_name(text: str) -> str:
 
 def without_noise(words: Sequence[str]) -> tuple[str, ...]:
     """Words that tell architectures apart: 'instruct', 'chat', 'hf', 'bf16' and the like do not."""
-    kept = tuple(word for word in words if word not in _NOISE)
+    noise = _NOISE | _NOISE_BESIDE_A_SIZE if any(_SIZE.fullmatch(word) for word in words) else _NOISE
+    kept = tuple(word for word in words if word not in noise)
     return kept or tuple(words)
 
 
-def nearest(text: str, names: Iterable[str], *, count: int = 3, cutoff: float = 0.45) -> tuple[str, ...]:
+def nearest(text: str, names: Iterable[str], *, count: int = 3, cutoff: float = 0.5) -> tuple[str, ...]:
     """The `count` names most like `text`, best first; none below the similarity `cutoff` (0 to 1)."""
     from difflib import SequenceMatcher
 

@@ -1,15 +1,166 @@
-"""From what the user typed to one model record."""
+"""From what the user typed to one model record: names however spelt, files, sizes, dimensions, hub ids. Never a silent guess."""
 
 from __future__ import annotations
 
-from rightfit.errors import UnknownNameError
-from rightfit.facts import architectures, fuzzy
-from rightfit.facts.records import Model
+import functools
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from rightfit.errors import AmbiguousNameError, UnknownNameError
+from rightfit.facts import architectures, dimensions, fuzzy
+from rightfit.facts.architectures import IndexEntry
+from rightfit.facts.records import Model, TransformerArchitecture
+
+_HUB_ID = re.compile(r"(?:ms:|modelscope:|hf:)?[A-Za-z0-9][\w.-]{0,95}/[\w.-]{1,95}")
+_PATH_MARKS = ("./", "../", "~", "/", ".\\", "..\\")
+_SHAPE = (
+    "num_layers",
+    "hidden_size",
+    "num_heads",
+    "num_kv_heads",
+    "head_dim",
+    "intermediate_size",
+    "vocab_size",
+    "tied_embeddings",
+    "num_experts",
+    "params_total",
+)
+MODEL_FORMS = "give a name, a hub id, a config.json or its folder, a size such as 7B, or layers=..,hidden=.."
 
 
-def model(text: str) -> Model:
-    """The model that `text` names."""
-    entry = architectures.exact_names().get(text.strip().casefold())
-    if entry is not None:
-        return architectures.load(entry)
-    raise UnknownNameError("model", text, nearest=fuzzy.nearest(text, architectures.exact_names()))
+class Resolution(NamedTuple):
+    """A record and how it was found: name, alias, spelling, file, hub, size or dimensions."""
+
+    record: Model
+    how: str
+    query: str
+
+
+def model(text: str, *, network: bool = True) -> Model:
+    """The model that `text` means; see `resolve_model`."""
+    return resolve_model(text, network=network).record
+
+
+def resolve_model(text: str, *, network: bool = True) -> Resolution:
+    """The model that `text` means, and how that was found.
+
+    In this order: bundled name or alias; path to a config.json or folder; dimensions ("layers=32,hidden=4096,..."); a bare parameter
+    count ("7B"); a name spelt otherwise ("Llama 3 8B instruct"); a hub id that is not bundled, through the network when `network`.
+    Raises UnknownNameError with the nearest names, AmbiguousNameError when several fit, FileInputError, NetworkError.
+    """
+    query = text.strip()
+    if not query or len(query) > 4096 or "\x00" in query:
+        raise UnknownNameError("model", query[:80].replace("\x00", ""), allowed=MODEL_FORMS)
+    if entry := architectures.exact_names().get(query.casefold()):
+        return Resolution(architectures.load(entry), "name" if entry.name == query else "alias", query)
+    if path := _existing_path(query):
+        from rightfit.facts.config_json import read_config
+
+        return Resolution(read_config(path), "file", query)
+    if "=" in query:
+        return Resolution(dimensions.given_architecture(query), "dimensions", query)
+    if (size := dimensions.parameter_count(query)) is not None:
+        return Resolution(dimensions.typical_architecture(size), "size", query)
+    if entry := _loose_entry(query):
+        return Resolution(architectures.load(entry), "spelling", query)
+    if network and _HUB_ID.fullmatch(query):
+        from rightfit.facts import hub
+
+        return Resolution(hub.fetch_architecture(query, nearest=nearest_models(query)), "hub", query)
+    raise UnknownNameError("model", query, nearest=nearest_models(query), allowed="" if nearest_models(query) else MODEL_FORMS)
+
+
+def _existing_path(query: str) -> Path | None:
+    """The path that `query` is, when it looks like one or exists. One that looks like a path is taken for it even if absent."""
+    looks_like_path = query.startswith(_PATH_MARKS) or query.lower().endswith(".json") or "\\" in query
+    path = Path(query).expanduser() if query.startswith("~/") else Path(query)
+    if looks_like_path:
+        return path
+    try:
+        return path if path.is_file() or (path / "config.json").is_file() else None
+    except (OSError, ValueError):
+        return None
+
+
+@functools.cache
+def _spellings() -> Mapping[tuple[str, ...], tuple[IndexEntry, ...]]:
+    """Tokens of every name and alias, organisation left out, and the models that have them."""
+    found: dict[tuple[str, ...], list[IndexEntry]] = {}
+    for entry in architectures.index():
+        for name in (entry.name, *entry.aliases):
+            known = found.setdefault(fuzzy.tokens(fuzzy.base_name(name)), [])
+            if entry not in known:
+                known.append(entry)
+    return {key: tuple(entries) for key, entries in found.items()}
+
+
+def _loose_entry(query: str) -> IndexEntry | None:
+    """The bundled model whose name has the same words: all of them, or all that matter, or (without an organisation) at least these."""
+    words = fuzzy.tokens(fuzzy.base_name(query))
+    if not words:
+        return None
+    if same := _spellings().get(words):
+        return _only(query, same)
+    wanted = fuzzy.without_noise(words)
+    same_core = [entry for key, entries in _spellings().items() if fuzzy.without_noise(key) == wanted for entry in entries]
+    if same_core:
+        return _only(query, same_core)
+    if "/" in query:
+        return None
+    least = set(wanted)
+    wider = [(len(key), entry) for key, entries in _spellings().items() if least <= set(key) for entry in entries]
+    return _only(query, [entry for _, entry in sorted(wider, key=lambda item: item[0])]) if wider else None
+
+
+def _only(query: str, entries: Iterable[IndexEntry]) -> IndexEntry:
+    """The one model among `entries`. Several are one when their shapes are the same (Llama 3 and 3.1); the longest context stands for them."""
+    unique = list(dict.fromkeys(entries))
+    if len(unique) == 1:
+        return unique[0]
+    if len({_shape(entry) for entry in unique[:40]}) > 1:
+        raise AmbiguousNameError("model", query, [entry.name for entry in unique])
+    return max(unique, key=lambda entry: getattr(architectures.load(entry), "max_position", 0))
+
+
+def _shape(entry: IndexEntry) -> tuple[object, ...]:
+    if entry.family != "transformer":
+        return (entry.name,)
+    record = architectures.load(entry)
+    assert isinstance(record, TransformerArchitecture)
+    return tuple(getattr(record, name) for name in _SHAPE)
+
+
+def nearest_models(text: str, *, count: int = 3) -> tuple[str, ...]:
+    """Names of the bundled models most like `text`."""
+    owner = {name: entry.name for entry in architectures.index() for name in (entry.name, *entry.aliases)}
+    bare = fuzzy.base_name(text)
+    close = (
+        fuzzy.nearest(text, owner, count=3 * count)
+        if bare == text
+        else fuzzy.nearest(bare, {fuzzy.base_name(one): one for one in owner}, count=3 * count)
+    )
+    full = owner if bare == text else {fuzzy.base_name(one): name for one, name in owner.items()}
+    return tuple(dict.fromkeys(full[name] for name in close))[:count]
+
+
+def search_models(query: str = "", kind: str | None = None) -> list[Model]:
+    """Bundled models whose name, aliases or family hold all words of `query`, nearest spelling when none does.
+
+    `kind` keeps one family of records (transformer, vision, diffusion, other) or one transformer kind (decoder, encoder, vlm ...).
+    """
+    words = fuzzy.tokens(query)
+    found = [entry for entry in architectures.index() if _holds(entry, words)]
+    if not found and words:
+        names = nearest_models(query, count=10)
+        found = [entry for entry in architectures.index() if entry.name in names]
+    records = (architectures.load(entry) for entry in found if kind not in architectures.FAMILIES or entry.family == kind)
+    return [record for record in records if kind is None or kind in architectures.FAMILIES or getattr(record, "kind", "") == kind]
+
+
+def _holds(entry: IndexEntry, words: tuple[str, ...]) -> bool:
+    if not words:
+        return True
+    text = " ".join((entry.name, *entry.aliases)).casefold()
+    return all(word in text for word in words)
