@@ -98,7 +98,7 @@ def wrap(line: str, *, width: int) -> str:
 def _words(text: str) -> Iterable[str]:
     """Pieces that may stand at the end of a line: words with their blank, single Chinese characters with their punctuation."""
     piece = ""
-    for char, following in zip(text, text[1:] + " ", strict=True):
+    for char, following in zip(text, f"{text} "[1:], strict=True):
         piece += char
         wide = unicodedata.east_asian_width(char) in "WF"
         if (
