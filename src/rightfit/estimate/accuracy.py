@@ -149,18 +149,21 @@ def score_table(name: str, groups: Sequence[GroupScore]) -> str:
     return table((name, *_SCORE_HEADER), [[group.group, *_score_cells(group)] for group in groups])
 
 
-def headline_table(page: Accuracy) -> str:
-    """The figures that the project is judged by, beside what they must be."""
+Cells = tuple[Sequence[str], list[list[str]]]
+
+
+def headline_cells(page: Accuracy) -> Cells:
+    """The figures that the project is judged by, beside what they must be: header and rows."""
     rows = []
     for group in page.headline:
         median, p90 = TARGETS[group.group]
         met = "yes" if group.median_ape <= median and group.p90_ape <= p90 else "no"
         rows.append([group.group, *_score_cells(group)[:5], f"{percent(median)} / {percent(p90)}", met])
-    return table(("figure", *_SCORE_HEADER[:5], "target median / P90", "met"), rows)
+    return ("figure", *_SCORE_HEADER[:5], "target median / P90", "met"), rows
 
 
-def interval_table(page: Accuracy) -> str:
-    """Coverage and width of the intervals."""
+def interval_cells(page: Accuracy) -> Cells:
+    """Coverage and width of the intervals: header and rows."""
     rows = []
     for group in page.families:
         low80, high80 = COVERAGE_TARGETS["80"]
@@ -168,11 +171,11 @@ def interval_table(page: Accuracy) -> str:
         good = low80 <= group.coverage80 <= high80 and low95 <= group.coverage95 <= high95 and group.width80 <= WIDTH_TARGETS[group.group]
         cells = [percent(group.coverage80), percent(group.coverage95), percent(group.width80)]
         rows.append([group.group, *cells, f"76-85 % / 93-98 % / {percent(WIDTH_TARGETS[group.group])}", "yes" if good else "no"])
-    return table(("figure", "in 80 %", "in 95 %", "median width of 80 %", "target", "met"), rows)
+    return ("figure", "in 80 %", "in 95 %", "median width of 80 %", "target", "met"), rows
 
 
-def fits_table(page: Accuracy) -> str:
-    """Confusion of fits / does not fit."""
+def fits_cells(page: Accuracy) -> Cells:
+    """Confusion of fits / does not fit: header and rows."""
     rows = []
     for fit in page.fits:
         refused = percent(fit.false_refusals / fit.ran) if fit.ran else "-"
@@ -180,8 +183,14 @@ def fits_table(page: Accuracy) -> str:
         false_mid = percent(fit.false_fits_mid / fit.out_of_memory) if fit.out_of_memory else "-"
         rows.append([fit.group, str(fit.ran), f"{fit.false_refusals} ({refused})", str(fit.out_of_memory), f"{fit.false_fits} ({false95})"])
         rows[-1].append(f"{fit.false_fits_mid} ({false_mid})")
-    header = ("rows", "ran", "called 'does not fit'", "out of memory", "called 'fits' at the 95 % bound", "called 'fits' at the mid value")
-    return table(header, rows)
+    return (
+        "rows",
+        "ran",
+        "called 'does not fit'",
+        "out of memory",
+        "called 'fits' at the 95 % bound",
+        "called 'fits' at the mid value",
+    ), rows
 
 
 def slices(scored: Scored) -> str:
@@ -292,9 +301,9 @@ APE is |predicted / measured - 1|. "By source" is the median over sources of eac
 
 ## Headline
 
-{headline_table(page)}
-{interval_table(page)}
-{fits_table(page)}
+{table(*headline_cells(page))}
+{table(*interval_cells(page))}
+{table(*fits_cells(page))}
 Answered: {answered:,} of {asked:,} usable rows ({share}). Refused:
 
 {refusals}

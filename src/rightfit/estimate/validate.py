@@ -33,10 +33,13 @@ class Validation:
     headline: dict[str, float]
     left_out: bool
 
+    def tables(self) -> list[accuracy.Cells]:
+        """The headline tables alone, each a header and its rows."""
+        return [accuracy.headline_cells(self.page), accuracy.interval_cells(self.page), accuracy.fits_cells(self.page)]
+
     def summary(self) -> str:
-        """The headline tables alone."""
-        tables = (accuracy.headline_table(self.page), accuracy.interval_table(self.page), accuracy.fits_table(self.page))
-        return "\n".join(tables)
+        """The headline tables as Markdown."""
+        return "\n".join(accuracy.table(*cells) for cells in self.tables())
 
 
 def predictions_of(truth: Truth, folder: Path) -> tuple[list[dict[str, Any]], bool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -59,6 +60,13 @@ def predict(
         emit(Answer(rows, records, [Table(_COLUMNS, records)]), view)
 
 
+def _score_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    columns = [
+        Column(name, right=index > 0, drop=len(header) - index if 2 < index < len(header) - 1 else 0) for index, name in enumerate(header)
+    ]
+    return Table(columns, [dict(zip(header, row, strict=True)) for row in rows])
+
+
 def validate(
     truth: Annotated[Path | None, typer.Option("--truth", help="Folder with measured tables.", metavar="DIR")] = None,
     write: Annotated[bool, typer.Option("--write", help="Write the accuracy page and the headline figures of this checkout.")] = False,
@@ -78,7 +86,7 @@ def validate(
     result = harness.validate(truth)
     page, headline = harness.repository_paths(truth_folder(truth))
     records = [{"figure": name, "value": value} for name, value in result.headline.items()]
-    emit(Answer(result.headline, records, [result.summary()]), view)
+    emit(Answer(result.headline, records, [_score_table(*cells) for cells in result.tables()]), view)
     if write:
         note("\n".join(str(path) for path in harness.write(result, page=page, headline=headline)), view)
     problems = harness.check(result, page=page, headline=headline) if check else []
