@@ -61,9 +61,7 @@ def predict(
 
 
 def _score_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    columns = [
-        Column(name, right=index > 0, drop=len(header) - index if 2 < index < len(header) - 1 else 0) for index, name in enumerate(header)
-    ]
+    columns = [Column(name, right=index > 0, drop=int(name in ("sources", "out of memory"))) for index, name in enumerate(header)]
     return Table(columns, [dict(zip(header, row, strict=True)) for row in rows])
 
 
