@@ -21,6 +21,9 @@ from rightfit.physics.compute import ComputeTimes, compute_times
 from rightfit.physics.memory_peak import peak_memory
 from rightfit.physics.step import communication_times, step_times
 from rightfit.search.machines import collapse
+from rightfit.search.market import Volume
+from rightfit.search.space import ADAPTER_METHODS
+from rightfit.search.wish import Wish
 
 MEMORY_METRIC, TIME_METRIC = "peak_memory_bytes", "step_s"
 
@@ -75,6 +78,14 @@ class Engine:
         rates = collapse(rate_columns(setup, device))
         communication = communication_times(self.model, setup, links, rates)
         return step_times(self.model, setup, device, rates, compute=compute, communication=communication).step_s
+
+    def volume(self, wish: Wish, base: SetupColumns) -> Volume:
+        """Bytes kept and moved by the whole job."""
+        weights = float(np.max(memory_host.stored_bytes(self.model, base)))
+        checkpoint = float(np.max(memory_host.checkpoint_file_bytes(self.model, base)))
+        trained = base.adapter_params * base.adapter_weight_bytes
+        result = float(np.max(trained)) if wish.method in ADAPTER_METHODS else weights
+        return Volume(weights, wish.amount.dataset_bytes, checkpoint, result)
 
     def details(self, setup: SetupColumns, device: DeviceColumns, links: LinkColumns) -> tuple[MemoryColumns, StepColumns]:
         """Everything about a few rows."""

@@ -71,17 +71,23 @@ class Physics(Protocol):
 class Best:
     """The fastest setup that fits, by (machine class, node count, host tier): `run_s` of the work alone, `setup` row (-1: none fits).
 
-    A host tier t holds setups that need at most `tiers[t]` bytes of host memory. `need` and `node` are by setup: its memory and the
-    position of its node count.
+    A host tier t holds setups that need at most `tiers[t]` bytes of host memory. By (machine class, node count): `least_bytes`, the least
+    memory on an accelerator (safety included) that any layout needs (infinite: no layout), and `least_host_bytes` of what fits.
     """
 
     run_s: Array
     setup: Index
     tiers: Array
-    need: MemoryNeed
-    node: Index
+    least_bytes: Array
+    least_host_bytes: Array
+    capacity_bytes: Array
     num_candidates: int
     num_timed: int
+
+    def tier_of(self, host_memory: Array) -> Index:
+        """The highest tier that a host can use, -1 for none; a host of unknown size (NaN) can use all."""
+        amounts = np.where(np.isfinite(host_memory), host_memory, np.inf)
+        return np.searchsorted(self.tiers, amounts, side="right") - 1
 
 
 def memory_key(setups: SetupTable) -> tuple[Index, Index]:
@@ -196,11 +202,11 @@ def build_timer(setups: SetupTable, base: SetupColumns, machines: Machines, phys
 
 
 def host_tiers(host_bytes: Array, host_memory: Array) -> tuple[Array, Index]:
-    """Tiers of host memory: the distinct amounts that servers have. Each setup's tier is the smallest amount that holds it (the number of
-    tiers where none does)."""
-    amounts = np.unique(host_memory[np.isfinite(host_memory)])
-    tiers = np.append(amounts, np.inf)
-    return tiers, np.searchsorted(tiers, host_bytes)
+    """Tiers of host memory: the distinct amounts that servers have, as far as setups differ in them. Each setup's tier is the smallest amount
+    that holds it; the last tier is for what no server is known to hold."""
+    amounts = np.append(np.unique(host_memory[np.isfinite(host_memory)]), np.inf)
+    used, tier = distinct(np.searchsorted(amounts, host_bytes), amounts.shape[0])
+    return amounts[used], tier
 
 
 def best_by_group(code: Index, size: int, run_s: Array, setup: Index) -> tuple[Array, Index]:
@@ -229,19 +235,37 @@ def search_setups(
     capacity = physics.capacity(machines.device)
     machine, setup = fitting_rows(space, machines, need, capacity, every_level=every_level)
     timer = build_timer(setups, base, machines, physics, machine, setup)
-    seq_len = int(timer.columns.seq_len[0])
-    steps = work_steps(setups, tokens=tokens, seq_len=seq_len)
+    steps = work_steps(setups, tokens=tokens, seq_len=int(timer.columns.seq_len[0]))
     run_s = timer.step_s(machine, setup) * steps[setup]
     tiers, tier = host_tiers(need.host_bytes, host_memory)
-    node_counts = space.limits.node_counts
-    node = np.searchsorted(np.array(node_counts), setups.nodes)
-    shape = (len(machines), len(node_counts), tiers.shape[0])
-    code, size = combine([machine, node[setup], tier[setup]], shape)
-    least, chosen = best_by_group(code, size, run_s, setup)
+    node = np.searchsorted(np.array(space.limits.node_counts), setups.nodes)
+    shape = (len(machines), len(space.limits.node_counts), tiers.shape[0])
+    place = machine * shape[1] + node[setup]
+    least, chosen = best_by_group(place * shape[2] + tier[setup], shape[0] * shape[1] * shape[2], run_s, setup)
     run, row = best_within_tier(least.reshape(shape), chosen.reshape(shape))
+    least_host = np.full(shape[0] * shape[1], np.inf)
+    np.minimum.at(least_host, place, need.host_bytes[setup])
     block = space.block(machines.variant, machines.gpus_per_node)
-    candidates = int(space.counts[block].sum())
-    return Best(run, row, tiers, need, node, candidates, machine.shape[0])
+    return Best(
+        run_s=run,
+        setup=row,
+        tiers=tiers,
+        least_bytes=least_memory(space, need, node)[need.caution, block],
+        least_host_bytes=least_host.reshape(shape[:2]),
+        capacity_bytes=np.broadcast_to(capacity, (len(machines),)),
+        num_candidates=int(space.counts[block].sum()),
+        num_timed=machine.shape[0],
+    )
+
+
+def least_memory(space: Space, need: MemoryNeed, node: Index) -> Array:
+    """Least safe memory of any setup, by (caution class, block, node count); infinite where there is no setup."""
+    blocks, nodes = space.counts.shape[0], len(space.limits.node_counts)
+    place = np.repeat(np.arange(blocks), space.counts) * nodes + node
+    least = np.full((need.safe_bytes.shape[0], blocks * nodes), np.inf)
+    for caution, safe in enumerate(need.safe_bytes):
+        np.minimum.at(least[caution], place, safe)
+    return least.reshape(-1, blocks, nodes)
 
 
 def best_within_tier(run_s: Array, setup: Index) -> tuple[Array, Index]:

@@ -1,0 +1,200 @@
+"""One search from end to end: wish and market in, every offer judged and priced out."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import weakref
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rightfit.catalog.offers import OfferTable
+from rightfit.physics.columns import Array, Method, Recompute, SetupColumns
+from rightfit.search.charges import read_market_facts
+from rightfit.search.constraints import Failures, Feasibility, Wanted, judge
+from rightfit.search.engine import Engine
+from rightfit.search.evaluate import Best, search_setups
+from rightfit.search.machines import Fleet, base_setup, build_fleet
+from rightfit.search.market import Bill, MarketFacts, Volume, bill
+from rightfit.search.space import NODE_COUNTS, Sharding, Space, SpaceLimits, build_space
+from rightfit.search.wish import Wish
+
+if TYPE_CHECKING:
+    from rightfit.catalog import Catalog
+
+Index = NDArray[np.intp]
+
+SHARDINGS = {"none": (Sharding.NONE,), "zero1": (Sharding.ZERO1,), "zero2": (Sharding.ZERO2,), "zero3": (Sharding.ZERO3,)}
+FULLY_SHARDED = (Sharding.ZERO3, Sharding.HYBRID)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Market:
+    """What can be rented: offers with accelerators (sound prices only), what else they charge, and the age of the prices."""
+
+    offers: OfferTable
+    charges: MarketFacts
+    as_of: Mapping[str, str]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Exploration:
+    """All that one search found. Rows of `bill` and `failures` are offers, columns the node counts of `space`."""
+
+    wish: Wish
+    wanted: Wanted
+    market: Market
+    fleet: Fleet
+    space: Space
+    base: SetupColumns
+    engine: Engine
+    best: Best
+    bill: Bill
+    failures: Failures
+    feasible: Feasibility
+    bits: NDArray[np.int32]
+    volume: Volume
+
+    @property
+    def node_counts(self) -> Array:
+        """Node counts of the columns."""
+        return np.array(self.space.limits.node_counts, dtype=np.float64)
+
+    def setup_of(self, offer: int, node: int) -> int:
+        """The setup row that an offer would run with, -1 where none fits."""
+        server = int(self.market.offers.server_index[offer])
+        machine = int(self.fleet.machine_index[server])
+        tier = int(self.best.tier_of(self.market.offers.servers.memory_bytes[[server]])[0])
+        return int(self.best.setup[machine, node, tier]) if machine >= 0 and tier >= 0 else -1
+
+
+_markets: weakref.WeakKeyDictionary[Any, Market] = weakref.WeakKeyDictionary()
+
+
+def open_market(catalog: Catalog) -> Market:
+    """The market of a catalog, read once."""
+    if catalog not in _markets:
+        table = catalog.all_offers(has_accelerator=True)
+        offers = table.take(~table.is_quarantined & np.isfinite(table.price_usd_per_h))
+        _markets[catalog] = Market(offers, read_market_facts(catalog, offers), newest_prices(offers))
+    return _markets[catalog]
+
+
+def newest_prices(offers: OfferTable) -> dict[str, str]:
+    """The newest price date of each provider."""
+    newest: dict[str, str] = {}
+    pairs = np.unique(np.stack([offers.server_index, offers.as_of_index]), axis=1)
+    for server, date in pairs.T.tolist():
+        provider = offers.servers.provider[server]
+        newest[provider] = max(newest.get(provider, ""), offers.as_of_dates[date])
+    return dict(sorted(newest.items()))
+
+
+def space_limits(wish: Wish, *, node_counts: tuple[int, ...] = NODE_COUNTS) -> SpaceLimits:
+    """The bounds of the space that the model and the user's choices set."""
+    workload, model = wish.workload, wish.model
+    return SpaceLimits(
+        num_heads=max(1, model.num_heads),
+        num_layers=max(1, model.num_layers),
+        num_experts=model.num_experts,
+        global_batch=wish.global_batch,
+        seq_len=wish.seq_len,
+        method=wish.method,
+        sliced_pipeline=wish.method != Method.QLORA,
+        node_counts=node_counts,
+        tensor=(workload.tensor_parallel,) if workload.tensor_parallel else (),
+        pipeline=(workload.pipeline_parallel,) if workload.pipeline_parallel else (),
+        micro_batch=(workload.micro_batch,) if workload.micro_batch else (),
+        recompute=(int(Recompute[workload.recompute.upper()]),) if workload.recompute else (),
+        sharding=chosen_shardings(workload.sharding, workload.offload),
+    )
+
+
+def chosen_shardings(sharding: str | None, offload: str | None) -> tuple[int, ...]:
+    """Sharding modes that the user's words leave open; an empty tuple means all."""
+    if offload in ("optimizer",):
+        return (Sharding.OFFLOAD_OPTIMIZER,)
+    if offload in ("params", "all", "activations"):
+        return (Sharding.OFFLOAD_ALL,)
+    modes = FULLY_SHARDED if sharding == "fsdp" else SHARDINGS.get(sharding or "", ())
+    if sharding == "zero3":
+        modes = FULLY_SHARDED
+    if not modes and offload == "none":
+        return tuple(mode for mode in Sharding if mode < Sharding.OFFLOAD_OPTIMIZER)
+    if modes and offload is None and sharding not in ("none",):
+        return (*modes, Sharding.NONE)  # one accelerator has nothing to shard over
+    return tuple(modes)
+
+
+@functools.lru_cache(maxsize=16)
+def _fleet(servers: _Identity, method: Method, precision: str, attention: str) -> Fleet:
+    return build_fleet(servers.table, method=method, precision=precision, attention=attention)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Identity:
+    """A table that equals only itself, so that it can be a cache key."""
+
+    table: Any
+
+
+_identities: dict[int, _Identity] = {}
+
+
+def fleet_of(market: Market, wish: Wish) -> Fleet:
+    """Machine classes of the market's servers for this method and precision."""
+    servers = market.offers.servers
+    known = _identities.get(id(servers))
+    if known is None or known.table is not servers:
+        known = _identities[id(servers)] = _Identity(servers)
+    return _fleet(known, wish.method, wish.workload.precision or "", wish.workload.attention or "")
+
+
+def explore(wish: Wish, market: Market, wanted: Wanted, *, node_counts: tuple[int, ...] = NODE_COUNTS, engine: Engine | None = None) -> Exploration:
+    """Search every setup on every machine, then price and judge every offer."""
+    fleet = fleet_of(market, wish)
+    machines = fleet.machines
+    space = build_space(space_limits(wish, node_counts=node_counts), gpu_counts=tuple(machines.gpus_per_node.tolist()), num_variants=len(machines.variants))
+    base = base_setup(wish, machines.variants)
+    engine = engine or Engine.of(wish.model)
+    servers = market.offers.servers
+    best = search_setups(space, machines, base, engine, tokens=wish.amount.tokens, host_memory=servers.memory_bytes)
+    run_s, feasible = by_server(best, fleet, servers.memory_bytes)
+    volume = engine.volume(wish, base)
+    offers = market.offers
+    prices = bill(
+        run_s[offers.server_index],
+        price_usd_per_h=offers.price_usd_per_h,
+        accelerators=servers.num_accelerators[offers.server_index],
+        network_bytes_per_s=np.nan_to_num(servers.network_bytes_per_s)[offers.server_index],
+        local_nvme_bytes=np.nan_to_num(servers.local_nvme_bytes)[offers.server_index],
+        nodes=np.array(node_counts, dtype=np.float64),
+        volume=volume,
+        market=market.charges,
+    )
+    failures = judge(offers, wanted, feasible=feasible, bill=prices, node_counts=np.array(node_counts, dtype=np.float64))
+    return Exploration(wish, wanted, market, fleet, space, base, engine, best, prices, failures, feasible, failures.bits(), volume)
+
+
+def by_server(best: Best, fleet: Fleet, host_memory: Array) -> tuple[Array, Feasibility]:
+    """Run time and feasibility of each (server, node count) from those of its machine class and host tier."""
+    able = fleet.machine_index >= 0
+    machine, tier = np.maximum(fleet.machine_index, 0), best.tier_of(host_memory)
+    if not len(fleet.machines):
+        nothing = np.full((host_memory.shape[0], best.run_s.shape[1]), np.inf)
+        return nothing, Feasibility(fleet.missing, nothing < 0, nothing < 0, nothing < 0, nothing, host_memory, nothing, host_memory)
+    run_s = np.where((able & (tier >= 0))[:, None], best.run_s[machine, :, np.maximum(tier, 0)], np.inf)
+    least = np.where(able[:, None], best.least_bytes[machine], np.inf)
+    return run_s, Feasibility(
+        missing=fleet.missing,
+        has_layout=np.isfinite(least),
+        fits_accelerator=np.isfinite(best.least_host_bytes[machine]) & able[:, None],
+        fits_host=np.isfinite(run_s),
+        least_bytes=least,
+        capacity_bytes=np.where(able, best.capacity_bytes[machine], np.nan),
+        least_host_bytes=best.least_host_bytes[machine],
+        host_bytes=host_memory,
+    )
