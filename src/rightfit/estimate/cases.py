@@ -148,6 +148,8 @@ def _read_row(row: Mapping[str, str]) -> _Case:
     rules = conventions(framework=words[0], flags=words[1], method=words[2], strategy=strategy, weights=words[4])
     setup = {**_BASE, **fixed, **layout, **_batch(row, layout, rules, arch, taken), **_offload(row)}
     setup["weight_update"] = float("forward+backward only" not in _word(row, "flags").lower())
+    if rules["sequence_parallel"] == "1":
+        setup["sequence_parallel"] = float(setup["tensor"] > 1)
     setup["memory_counter"] = _counter(row, fixed["memory_counter"], taken)
     setup["gpus_per_node"] = 16.0 if accelerator.name == "V100-SXM-32GB" and "dgx2" in words[1].lower() else 8.0
     return _Case(arch, accelerator, known, setup, taken)
@@ -394,7 +396,7 @@ def _layout(row: Mapping[str, str], taken: list[str]) -> dict[str, float]:
     ranks = data * sizes["cp"]
     layout = {"data": data, "tensor": sizes["tp"], "pipeline": sizes["pp"], "context": sizes["cp"], "expert": sizes["ep"]}
     layout |= {"virtual_pipeline": max(_number(row, "vp"), 1.0), "naive_pipeline": float(naive), "shard_stage": stage}
-    layout["sequence_parallel"] = float(sizes["tp"] > 1 and (strategy == "megatron" or "sequence" in _word(row, "extra_flags").lower()))
+    layout["sequence_parallel"] = float(sizes["tp"] > 1 and "sequence" in _word(row, "extra_flags").lower())
     layout["shard_degree"] = (degree if degree > 1 else ranks) if stage else 1.0
     return layout
 

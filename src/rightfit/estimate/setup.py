@@ -179,6 +179,7 @@ def _number_formats(method: str, precision: str, weights: str, rules: dict[str, 
         "linear_weight_bytes": float(packed["linear_bytes"]) if packed else stored,
         "other_weight_bytes": 4.0 if upcast else (compute if packed else stored),
         "quantized": float(bool(packed)),
+        "keeps_linear_inputs": float(packed.get("kbit") == "1"),
         "residual_bytes": 4.0
         if upcast or (stored == 4 and compute == 2 and rules["residual"] == "compute" and not _is_sharded(rules))
         else residual,
@@ -220,7 +221,8 @@ def _trained_states(method: str, optimizer: str, numbers: dict[str, float], rule
         "accumulation_bytes": 0.0 if adapters else float(rules["accumulation"]),
         "master_bytes": 0.0 if adapters else float(rules["master"]),
         "optimizer_bytes": float(choice["states"]) * state * on_device,
-        "optimizer_temporary_bytes": scratch * float(choice["temporary"]) * wide,
+        "optimizer_temporary_bytes": scratch * float(choice["temporary"]) * wide + (0.0 if adapters else float(rules["temporary_bytes"])),
+        "scratch_limit": float(rules["scratch_limit"]),
         "reduce_bytes": float(rules["reduce"]),
         "adapter_weight_bytes": float(rules["adapter"]),
     }
@@ -299,6 +301,9 @@ def _kernel_fields(attention: str, recompute: str, loss: str, rules: dict[str, s
         "logit_bytes": float(rules["logit"]),
         "kept_logit_bytes": float(rules["logit_kept"]),
         "variable_length": float(rules["variable_length"]),
+        "loads_whole": float(rules["loads_whole"]),
+        "layer_gradient_workspace": float(rules["layer_gradient_workspace"]),
+        "dropout": float(rules["dropout"]),
         "fused_kernels": float(rules["fused"]),
         "compiled": float(rules.get("compiled", "0")),
         "memory_counter": float(COUNTERS.get(rules["counter"], MemoryCounter.RESERVED)),

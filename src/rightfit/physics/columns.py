@@ -222,8 +222,11 @@ class SetupColumns(Columns):
     `master_bytes`, `optimizer_bytes`, `accumulation_bytes` and `optimizer_temporary_bytes` (scratch of the step) are per TRAINED parameter;
     `adapter_weight_bytes` per adapter parameter. `gather_bytes` and `reduce_bytes` are the widths in which shards are gathered and gradients
     reduced. `residual_bytes` is the width of the residual stream (what recomputation keeps), `logit_bytes` what one logit takes
-    at the peak of a STANDARD loss, all copies together. `kept_logit_bytes` of them stay through the backward pass. `naive_pipeline` 1 = layers spread over GPUs that work one after the other.
-    `variable_length` 1 = sequences are not packed or padded to one length, so tensor sizes change from step to step.
+    at the peak of a STANDARD loss, all copies together; `kept_logit_bytes` of them stay through the backward pass. `naive_pipeline` 1 = layers
+    spread over GPUs that work one after the other.
+    `keeps_linear_inputs` 1 = frozen matrix products keep their input too (bitsandbytes); `loads_whole` 1 = the whole model is on each GPU before it is
+    sharded; `scratch_limit` elements that the optimizer treats at a time (0 = all); `layer_gradient_workspace` 1 = a layer's weight gradients have a
+    standing buffer of their own (Transformer Engine). `variable_length` 1 = sequences are not packed or padded to one length, so tensor sizes change from step to step.
     `weight_update` 0 = forward and backward only; `weight_sync` 1 = trained weights are sent to an inference engine each step;
     `attention_version` is that of FlashAttention (0 = not stated); `dequantise_bytes` what expanding one quantised parameter moves.
     """
@@ -283,7 +286,13 @@ class SetupColumns(Columns):
     reduce_bytes: Array = column(2)
     residual_bytes: Array = column(2)
     logit_bytes: Array = column(10)
+    kept_logit_bytes: Array = column(0)
+    keeps_linear_inputs: Array = column(0)
+    loads_whole: Array = column(0)
+    scratch_limit: Array = column(0)
+    layer_gradient_workspace: Array = column(0)
     naive_pipeline: Array = column(0)
+    variable_length: Array = column(0)
     weight_update: Array = column(1)
     weight_sync: Array = column(0)
     attention_version: Array = column(0)

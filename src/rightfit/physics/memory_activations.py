@@ -94,7 +94,12 @@ def score_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
 def keeps_attention_input(setup: SetupColumns) -> Array:
     """1 where the input of Q, K, V is kept: full training, or an adapter that reads it without a cast of its own."""
     shared = (setup.adapter_on_query + setup.adapter_on_key_value > 0) & (setup.adapter_weight_bytes == setup.activation_bytes)
-    return np.maximum(is_full(setup), shared.astype(np.float64))
+    return np.maximum(keeps_inputs(setup), shared.astype(np.float64))
+
+
+def keeps_inputs(setup: SetupColumns) -> Array:
+    """1 where every matrix product keeps its input: its weight is trained, or its kernel keeps it regardless."""
+    return np.maximum(is_full(setup), setup.keeps_linear_inputs)
 
 
 def feed_forward_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
@@ -117,7 +122,7 @@ def moe_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
 def _block_bytes(model: ModelColumns, setup: SetupColumns, width: Array, divisor: Array) -> Array:
     """Inner tensors of one feed-forward block of `width`."""
     a = setup.activation_bytes
-    keeps_down = np.maximum(is_full(setup), ((setup.adapter_on_down > 0) & (setup.adapter_weight_bytes == a)).astype(np.float64))
+    keeps_down = np.maximum(keeps_inputs(setup), ((setup.adapter_on_down > 0) & (setup.adapter_weight_bytes == a)).astype(np.float64))
     gated = np.where(setup.fused_kernels > 0, 2.0, 3.0) + keeps_down
     plain = np.where(model.mlp == Mlp.RELU, 1.0, 1.0 + keeps_down)
     return a * width * np.where(parameters.is_gated(model), gated, plain) / divisor
@@ -126,7 +131,7 @@ def _block_bytes(model: ModelColumns, setup: SetupColumns, width: Array, divisor
 def _input_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
     """Input of the feed-forward block, kept for the gradients of its first matrices."""
     a = setup.activation_bytes
-    keeps = np.maximum(is_full(setup), ((setup.adapter_on_up > 0) & (setup.adapter_weight_bytes == a)).astype(np.float64))
+    keeps = np.maximum(keeps_inputs(setup), ((setup.adapter_on_up > 0) & (setup.adapter_weight_bytes == a)).astype(np.float64))
     return a * model.hidden_size * keeps / outside_divisor(setup)
 
 

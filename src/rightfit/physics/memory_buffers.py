@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rightfit.physics import parameters
-from rightfit.physics.columns import Array, ModelColumns, SetupColumns
+from rightfit.physics.columns import Array, ModelColumns, Recompute, SetupColumns
 from rightfit.physics.memory_states import ParameterShare, is_full, stage_fraction
 
 
@@ -36,6 +36,24 @@ def unsharded_gradient_bytes(share: ParameterShare, model: ModelColumns, setup: 
     layer = layer_share(share, model, setup)
     width = setup.gather_bytes + np.where(setup.reduce_bytes > setup.gather_bytes, setup.reduce_bytes, 0.0)
     return np.where((setup.shard_stage >= 2) & (setup.shard_degree > 1), layer * width, 0.0) * is_full(setup)
+
+
+def autocast_copies(share: ParameterShare, model: ModelColumns, setup: SetupColumns) -> tuple[Array, Array]:
+    """16-bit copies of fp32 weights under autocast: (at the loss, in the backward pass) [bytes].
+
+    Without recomputation the graph holds the copies of all layers until their backward pass. With recomputation the cache of autocast still holds those
+    of trained weights until the forward pass ends, and the backward pass sees one layer at a time. Sharded stacks cast what they gather.
+    """
+    casts = np.where((setup.autocast > 0) & (setup.shard_stage < 3) & (setup.quantized == 0), setup.activation_bytes, 0.0)
+    everything = casts * (share.linear + share.experts + share.head)
+    layer = casts * layer_share(share, model, setup)
+    stored = setup.recompute == Recompute.NONE
+    return np.where(stored | (is_full(setup) > 0), everything, layer), np.where(stored, everything, layer)
+
+
+def gradient_workspace_bytes(share: ParameterShare, model: ModelColumns, setup: SetupColumns) -> Array:
+    """Standing buffers that Transformer Engine hands to autograd in place of gradients it has already added up: one layer's weights [bytes]."""
+    return setup.layer_gradient_workspace * layer_share(share, model, setup) * setup.activation_bytes
 
 
 def bucket_bytes(trained: Array, setup: SetupColumns, *, bucket_elements: float) -> Array:

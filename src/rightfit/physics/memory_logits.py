@@ -25,6 +25,13 @@ def logits_bytes(model: ModelColumns, setup: SetupColumns, tokens: Array, *, mas
     return np.where(setup.loss == Loss.FUSED, np.minimum(fused, standard), standard) * model.has_lm_head
 
 
+def kept_logits_bytes(model: ModelColumns, setup: SetupColumns, tokens: Array, *, masked_fraction: float) -> Array:
+    """Copies of the logits that a stack does not let go of while the layers' backward passes run [bytes]."""
+    positions = tokens * np.where(model.kind == Kind.ENCODER, masked_fraction, 1.0)
+    kept = positions * model.vocab_size / setup.tensor * setup.kept_logit_bytes * model.has_lm_head
+    return np.where(setup.loss == Loss.FUSED, 0.0, kept)
+
+
 def final_hidden_bytes(model: ModelColumns, setup: SetupColumns, tokens: Array) -> Array:
     """Last hidden state, its fp32 copy in the final normalisation, and the head's input [bytes]."""
     return tokens * model.hidden_size * (setup.residual_bytes + 4.0 * (1.0 - setup.fused_kernels))

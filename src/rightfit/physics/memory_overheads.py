@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rightfit.physics.columns import Array, DeviceColumns, MemoryCounter, SetupColumns
+from rightfit.physics.columns import Array, DeviceColumns, SetupColumns
 
 
 def workspace_bytes(setup: SetupColumns, *, workspace: Array) -> Array:
@@ -17,24 +17,16 @@ def context_bytes(setup: SetupColumns, *, context: float, per_peer: float) -> Ar
 
     NCCL allocates per channel and peer; within a node this grows with the peers up to eight.
     """
-    peers = np.minimum(setup.num_gpus, 8.0) - 1.0
-    seen = setup.memory_counter == MemoryCounter.DRIVER
-    return np.where(seen, context + per_peer * peers, 0.0)
-
-
-def hidden_bytes(setup: SetupColumns, *, context: float, per_peer: float) -> Array:
-    """The same whatever counter is asked for: what the card must hold besides torch's memory."""
     return context + per_peer * (np.minimum(setup.num_gpus, 8.0) - 1.0)
 
 
-def slack_bytes(steady: Array, moving: Array, setup: SetupColumns, *, steady_ratio: float, moving_ratio: float, base: float) -> Array:
+def slack_bytes(steady: Array, moving: Array, *, steady_ratio: float, moving_ratio: Array, base: float) -> Array:
     """Memory that the caching allocator holds beyond live tensors: rounding and fragmentation [bytes].
 
-    steady: tensors that stay; moving: tensors that come and go within a step, whose sizes differ from step to step.
-    Nothing where the counter is `allocated`.
+    steady: tensors that stay; moving: tensors that come and go within a step. A block of one size cannot serve a slightly larger tensor, so where
+    lengths vary from step to step the cache holds several generations of the moving ones.
     """
-    seen = setup.memory_counter != MemoryCounter.ALLOCATED
-    return np.where(seen, base + steady_ratio * steady + moving_ratio * moving, 0.0)
+    return base + steady_ratio * steady + moving_ratio * moving
 
 
 def capacity_bytes(device: DeviceColumns, *, reserved_fraction: float) -> Array:

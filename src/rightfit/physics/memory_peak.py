@@ -1,8 +1,8 @@
 """The peak of GPU memory over the phases of a training step.
 
-Four moments compete: the loss (all kept activations and the logits), the start of the backward pass (kept activations and the working set of the
-last layer), its end (all gradients and the working set of the first layer), and the optimizer step (gradients and scratch). In between
-the sum moves linearly, so the largest of the four is the peak. With pipeline parallelism the first and the last stage compete as well.
+Five moments compete: the loss (all kept activations and the logits), the start of the backward pass (kept activations and the working set of the
+last layer), its end (all gradients and the working set of the first layer), the optimizer step (gradients and scratch), and
+loading where the whole model lies on the GPU before it is sharded. In between the sum moves linearly, so the largest of them is the peak. With pipeline parallelism the first and the last stage compete as well.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rightfit.physics import memory_buffers as buffers
 from rightfit.physics import memory_logits as logits
 from rightfit.physics import memory_overheads as overheads
 from rightfit.physics import memory_states as states
-from rightfit.physics.columns import Array, DeviceColumns, ModelColumns, Recompute, SetupColumns
+from rightfit.physics.columns import Array, DeviceColumns, MemoryCounter, ModelColumns, Recompute, SetupColumns
 
 TERMS = (
     "weights",
@@ -36,7 +36,8 @@ TERMS = (
     "slack",
     "context",
 )
-STEADY = ("weights", "adapters", "optimizer", "master", "gradients")
+STEADY = ("weights", "adapters", "optimizer", "master", "gradients", "scratch")
+MOVING = ("activations", "logits", "working", "buffers")
 
 
 class Phase(IntEnum):
@@ -46,6 +47,7 @@ class Phase(IntEnum):
     BACKWARD_START = 1
     BACKWARD_END = 2
     STEP = 3
+    LOAD = 4
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -113,13 +115,24 @@ def _stage_peak(
     share = states.parameter_share(model, setup, first=first, last=last)
     steady = _steady(model, setup, share, coefficients)
     moving = _moving(model, setup, share, coefficients, first=first, last=last)
-    phases = _phases(steady, moving, setup)
-    totals = np.stack([sum(phase.values(), start=np.zeros(1)) for phase in phases])
-    phase = np.argmax(totals, axis=0)
-    terms = {
-        name: np.choose(phase, [one.get(name, np.zeros(1)) for one in phases]) for name in TERMS if name in phases[0] or name in phases[3]
-    }
+    phases = [_with_slack(phase, setup, coefficients) for phase in _phases(steady, moving, setup)]
+    phase = np.argmax(np.stack(np.broadcast_arrays(*(sum(one.values(), start=np.zeros(1)) for one in phases))), axis=0)
+    zero = np.zeros(1)
+    terms = {name: np.choose(phase, [one.get(name, zero) for one in phases]) for name in TERMS if name != "context"}
     return _finish(terms, phase, setup, device, coefficients)
+
+
+def _with_slack(phase: dict[str, Array], setup: SetupColumns, coefficients: Mapping[str, float]) -> dict[str, Array]:
+    """Add what the allocator holds beyond the live tensors of a moment, whatever the counter; `_finish` takes it back where it is not seen."""
+    zero = np.zeros(1)
+    moving = sum((phase.get(name, zero) for name in MOVING), start=zero)
+    steady = sum((phase.get(name, zero) for name in STEADY), start=zero)
+    ratio = coefficients["slack_moving_ratio"] + setup.variable_length * coefficients["slack_varied_ratio"]
+    slack = overheads.slack_bytes(
+        steady, moving, steady_ratio=coefficients["slack_steady_ratio"], moving_ratio=ratio, base=coefficients["slack_bytes"]
+    )
+    seen = np.where(setup.memory_counter == MemoryCounter.ALLOCATED, 0.0, slack)
+    return {**phase, "slack": seen}
 
 
 def _steady(model: ModelColumns, setup: SetupColumns, share: states.ParameterShare, coefficients: Mapping[str, float]) -> dict[str, Array]:
@@ -134,6 +147,8 @@ def _steady(model: ModelColumns, setup: SetupColumns, share: states.ParameterSha
         "optimizer": states.optimizer_bytes(dense, experts, setup),
         "master": states.master_bytes(dense, experts, setup),
         "scratch": states.step_scratch_bytes(dense, experts, setup),
+        "loaded": setup.loads_whole * (share.total * setup.other_weight_bytes),
+        "gradient_workspace": buffers.gradient_workspace_bytes(share, model, setup),
         "buckets": buffers.bucket_bytes(dense, setup, bucket_elements=coefficients["zero_bucket_elements"]),
         "workspace": overheads.workspace_bytes(setup, workspace=np.full(1, coefficients["workspace_bytes"])),
     }
@@ -153,6 +168,9 @@ def _moving(
         "one_kept": kept * tokens,
         "working": working * tokens,
         "logits": spike + (logits.final_hidden_bytes(model, setup, tokens) if last else 0.0),
+        "kept_logits": logits.kept_logits_bytes(model, setup, tokens, masked_fraction=coefficients["masked_fraction"]) * float(last),
+        "copies_forward": buffers.autocast_copies(share, model, setup)[0],
+        "copies_backward": buffers.autocast_copies(share, model, setup)[1],
         "root": buffers.root_bytes(share, setup),
         "gathered": gathered,
         "gradient_layer": buffers.unsharded_gradient_bytes(share, model, setup),
@@ -165,16 +183,18 @@ def _phases(steady: dict[str, Array], moving: dict[str, Array], setup: SetupColu
     always = {name: steady[name] for name in ("weights", "adapters", "optimizer", "master", "workspace")}
     accumulated = np.where(setup.grad_accum + (setup.accumulation_bytes > 0) > 1, 1.0, 0.0) * steady["gradients"]
     buckets, nothing = steady["buckets"], 0.0 * steady["weights"]
-    layer = moving["gathered"] + moving["dequantised"]
+    buckets = buckets + steady["gradient_workspace"]
+    layer = moving["gathered"] + moving["dequantised"] + moving["copies_backward"]
     return (
         {**always, "gradients": accumulated, "activations": moving["kept"], "logits": moving["logits"], "working": nothing,
-         "buffers": buckets + moving["root"] + moving["gathered"], "scratch": nothing},
-        {**always, "gradients": accumulated, "activations": moving["kept"], "logits": nothing, "working": moving["working"],
+         "buffers": buckets + moving["root"] + moving["gathered"] + moving["copies_forward"], "scratch": nothing},
+        {**always, "gradients": accumulated, "activations": moving["kept"], "logits": moving["kept_logits"], "working": moving["working"],
          "buffers": buckets + moving["root"] + layer + moving["gradient_layer"], "scratch": nothing},
-        {**always, "gradients": steady["gradients"], "activations": moving["one_kept"], "logits": nothing, "working": moving["working"],
+        {**always, "gradients": steady["gradients"], "activations": moving["one_kept"], "logits": moving["kept_logits"], "working": moving["working"],
          "buffers": buckets + moving["root"] + layer + moving["gradient_layer"], "scratch": nothing},
         {**always, "gradients": steady["gradients"], "activations": nothing, "logits": nothing, "working": nothing, "buffers": buckets,
          "scratch": steady["scratch"]},
+        {"weights": steady["weights"], "adapters": steady["adapters"], "workspace": steady["workspace"], "buffers": steady["loaded"]},
     )  # fmt: skip
 
 
@@ -182,17 +202,10 @@ def _finish(
     terms: dict[str, Array], phase: NDArray[np.intp], setup: SetupColumns, device: DeviceColumns, coefficients: Mapping[str, float]
 ) -> PeakColumns:
     """Add what is not a tensor."""
-    steady = sum((terms[name] for name in STEADY), start=np.zeros(1))
-    live = sum(terms.values(), start=np.zeros(1))
-    ratios = {name: coefficients[f"slack_{name}"] for name in ("steady_ratio", "moving_ratio")}
-    slack = overheads.slack_bytes(steady, live - steady, setup, base=coefficients["slack_bytes"], **ratios)
     outside = {"context": coefficients["context_bytes"], "per_peer": coefficients["nccl_peer_bytes"]}
-    context = overheads.context_bytes(setup, **outside)
-    everything = setup.replace(memory_counter=2.0)
-    required = (
-        live
-        + overheads.slack_bytes(steady, live - steady, everything, base=coefficients["slack_bytes"], **ratios)
-        + overheads.hidden_bytes(setup, **outside)
+    hidden = overheads.context_bytes(setup, **outside)
+    context = np.where(setup.memory_counter == MemoryCounter.DRIVER, hidden, 0.0)
+    inside = sum(terms.values(), start=np.zeros(1))
+    return PeakColumns(
+        terms={**terms, "context": context}, peak=inside + context, required=inside + hidden + 0.0 * device.memory_bytes, phase=phase
     )
-    whole = {**terms, "slack": slack + 0.0 * live, "context": context + 0.0 * live}
-    return PeakColumns(terms=whole, peak=live + slack + context, required=required + 0.0 * device.memory_bytes, phase=phase)

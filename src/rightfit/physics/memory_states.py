@@ -110,10 +110,12 @@ def master_bytes(dense: Array, experts: Array, setup: SetupColumns) -> Array:
 
 
 def step_scratch_bytes(dense: Array, experts: Array, setup: SetupColumns) -> Array:
-    """Scratch of the optimizer step: torch's foreach AdamW makes one temporary of the size of a state, for all parameters at once."""
+    """Scratch of the optimizer step: torch's foreach AdamW makes one temporary of the size of a state, for all parameters at once; DeepSpeed
+    takes `scratch_limit` elements at a time (sub_group_size)."""
     here = 1.0 - setup.offload_optimizer
-    shards, expert_divisor = _shards(setup, stage=1.0), expert_shards(setup, stage=1.0)
-    return here * setup.optimizer_temporary_bytes * (dense / shards + experts / expert_divisor)
+    elements = dense / _shards(setup, stage=1.0) + experts / expert_shards(setup, stage=1.0)
+    at_once = np.where(setup.scratch_limit > 0, np.minimum(elements, setup.scratch_limit), elements)
+    return here * setup.optimizer_temporary_bytes * at_once
 
 
 def _shards(setup: SetupColumns, *, stage: float) -> Array:
