@@ -145,7 +145,7 @@ def _read_row(row: Mapping[str, str]) -> _Case:
     strategy = _strategy_name(row, layout)
     words = (_word(row, "framework"), _word(row, "extra_flags"), _method(row, taken), strategy, _word(row, "weights_dtype"))
     fixed = _resolved(arch, words, *_setup_words(row, taken), accelerator.supports_bf16, accelerator.supports_flash_attention)
-    rules = conventions(framework=words[0], flags=words[1], method=words[2], strategy=strategy, weights=words[4])
+    rules = conventions(framework=words[0], flags=words[1], method=words[2], strategy=strategy, weights=words[4], model=arch.name)
     setup = {**_BASE, **fixed, **layout, **_batch(row, layout, rules, arch, taken), **_offload(row)}
     setup["weight_update"] = float("forward+backward only" not in _word(row, "flags").lower())
     if rules["sequence_parallel"] == "1":
@@ -240,7 +240,7 @@ def _architecture_cached(key: tuple[Any, ...], params_b: float) -> tuple[Transfo
 
 def _unknown_model(name: str) -> str:
     try:
-        found = facts.model(name)
+        found = facts.model(name, network=False)
     except RightfitError as error:
         return f"{error}; give n_layers and hidden, or params"
     return f"model {name!r} is not a transformer ({type(found).__name__})"
@@ -252,7 +252,7 @@ def _known_architecture(name: str) -> TransformerArchitecture | None:
     if not base:
         return None
     try:
-        found = facts.model(base)
+        found = facts.model(base, network=False)
     except RightfitError:
         return None
     return found if isinstance(found, TransformerArchitecture) else None

@@ -92,7 +92,7 @@ def resolve_setup(
     Empty words take the usual default of the framework. `strategy` is single, ddp, zero1, zero2, zero3, megatron or naive-mp.
     """
     method = method.lower() or "full"
-    rules = conventions(framework=framework, flags=flags, method=method, strategy=strategy, weights=weights_dtype)
+    rules = conventions(framework=framework, flags=flags, method=method, strategy=strategy, weights=weights_dtype, model=model.name)
     numbers = _number_formats(method, precision, weights_dtype or quantization, rules, supports_bf16=supports_bf16)
     states = _trained_states(method, optimizer, numbers, rules)
     adapters = _adapter_fields(model, method, lora_rank, lora_targets, flags, rules)
@@ -102,7 +102,9 @@ def resolve_setup(
 
 
 @functools.lru_cache(maxsize=4096)
-def conventions(*, framework: str = "", flags: str = "", method: str = "", strategy: str = "", weights: str = "") -> dict[str, str]:
+def conventions(
+    *, framework: str = "", flags: str = "", method: str = "", strategy: str = "", weights: str = "", model: str = ""
+) -> dict[str, str]:
     """Settings that frameworks.csv gives to such a job."""
     subject = {
         "framework": framework.lower(),
@@ -110,6 +112,7 @@ def conventions(*, framework: str = "", flags: str = "", method: str = "", strat
         "method": method.lower(),
         "strategy": strategy.lower(),
         "weights": weights.lower(),
+        "model": model.lower(),
     }
     settings: dict[str, str] = {}
     for row in facts.table("frameworks"):
@@ -169,6 +172,7 @@ def _number_formats(method: str, precision: str, weights: str, rules: dict[str, 
     dtype = _find("dtypes", precision or ("bf16" if supports_bf16 else "fp16")) or _find("dtypes", "bf16")
     code = Dtype[dtype["code"]]
     compute = float(dtype["bytes"])
+    weights = rules.get(weights.lower(), weights)
     packed = _find("quantizations", weights or "nf4-dq") if method == "qlora" else _quantised_base(weights)
     stored = float(rules["weights"]) if "weights" in rules else _stored_bytes(weights, compute)
     upcast = rules.get("kbit_upcast") == "1" and packed.get("kbit") == "1"
@@ -301,6 +305,7 @@ def _kernel_fields(attention: str, recompute: str, loss: str, rules: dict[str, s
         "logit_bytes": float(rules["logit"]),
         "kept_logit_bytes": float(rules["logit_kept"]),
         "variable_length": float(rules["variable_length"]),
+        "expert_loop": float(rules["expert_loop"]),
         "loads_whole": float(rules["loads_whole"]),
         "layer_gradient_workspace": float(rules["layer_gradient_workspace"]),
         "dropout": float(rules["dropout"]),

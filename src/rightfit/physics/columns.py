@@ -226,7 +226,7 @@ class SetupColumns(Columns):
     spread over GPUs that work one after the other.
     `keeps_linear_inputs` 1 = frozen matrix products keep their input too (bitsandbytes); `loads_whole` 1 = the whole model is on each GPU before it is
     sharded; `scratch_limit` elements that the optimizer treats at a time (0 = all); `layer_gradient_workspace` 1 = a layer's weight gradients have a
-    standing buffer of their own (Transformer Engine). `variable_length` 1 = sequences are not packed or padded to one length, so tensor sizes change from step to step.
+    standing buffer of their own (Transformer Engine); `expert_loop` 1 = experts run one after the other, not as one grouped product. `variable_length` 1 = sequences are not packed or padded to one length, so tensor sizes change from step to step.
     `weight_update` 0 = forward and backward only; `weight_sync` 1 = trained weights are sent to an inference engine each step;
     `attention_version` is that of FlashAttention (0 = not stated); `dequantise_bytes` what expanding one quantised parameter moves.
     """
@@ -291,6 +291,7 @@ class SetupColumns(Columns):
     loads_whole: Array = column(0)
     scratch_limit: Array = column(0)
     layer_gradient_workspace: Array = column(0)
+    expert_loop: Array = column(0)
     naive_pipeline: Array = column(0)
     variable_length: Array = column(0)
     weight_update: Array = column(1)

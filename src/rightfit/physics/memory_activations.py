@@ -173,7 +173,8 @@ def backward_scratch_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
     a = setup.activation_bytes
     gated = np.where(parameters.is_gated(model), 3.0, 2.0)
     moe = parameters.num_moe_layers(model) > 0
-    width = np.where(moe, model.moe_intermediate_size * (model.experts_per_token + model.num_shared_experts), model.intermediate_size)
+    at_once = np.where(setup.expert_loop > 0, model.experts_per_token / np.maximum(model.num_experts, 1.0), model.experts_per_token)
+    width = np.where(moe, model.moe_intermediate_size * np.maximum(at_once, model.num_shared_experts), model.intermediate_size)
     inner = a * gated * width / setup.tensor
     scores = np.where(setup.attention == AttentionKernel.EAGER, 2.0 * score_bytes(model, setup), 0.0)
     return np.maximum(inner, scores) + 2.0 * setup.residual_bytes * model.hidden_size / outside_divisor(setup)

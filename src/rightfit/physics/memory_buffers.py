@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rightfit.physics import parameters
 from rightfit.physics.columns import Array, ModelColumns, Recompute, SetupColumns
@@ -21,8 +22,13 @@ def gathered_bytes(share: ParameterShare, model: ModelColumns, setup: SetupColum
     Quantised layers are gathered in their packed form.
     """
     width = np.where(setup.quantized > 0, setup.linear_weight_bytes, setup.gather_bytes)
-    layer = layer_share(share, model, setup) * width * (1.0 + prefetched_layers)
-    return np.where((setup.shard_stage >= 3) & (setup.shard_degree > 1), layer, 0.0)
+    alive = np.where(keeps_stage(setup), np.ceil(model.num_layers / setup.pipeline), 1.0 + prefetched_layers)
+    return np.where((setup.shard_stage >= 3) & (setup.shard_degree > 1), layer_share(share, model, setup) * width * alive, 0.0)
+
+
+def keeps_stage(setup: SetupColumns) -> NDArray[np.bool_]:
+    """Pipelines of sharded stages keep a stage's weights gathered, and its gradients whole, over all micro-batches of a step."""
+    return np.greater(setup.pipeline, 1.0) & np.equal(setup.naive_pipeline, 0.0)
 
 
 def root_bytes(share: ParameterShare, setup: SetupColumns) -> Array:
@@ -34,8 +40,11 @@ def root_bytes(share: ParameterShare, setup: SetupColumns) -> Array:
 def unsharded_gradient_bytes(share: ParameterShare, model: ModelColumns, setup: SetupColumns) -> Array:
     """Stage 2 and 3: gradients of one whole layer before they are reduced and scattered, and the copy in the width of the reduction [bytes]."""
     layer = layer_share(share, model, setup)
-    width = setup.gather_bytes + np.where(setup.reduce_bytes > setup.gather_bytes, setup.reduce_bytes, 0.0)
-    return np.where((setup.shard_stage >= 2) & (setup.shard_degree > 1), layer * width, 0.0) * is_full(setup)
+    wide = np.where(setup.reduce_bytes > setup.gather_bytes, setup.reduce_bytes, 0.0)
+    one = layer * (setup.gather_bytes + wide)
+    whole = layer * (setup.gather_bytes + setup.reduce_bytes * np.ceil(model.num_layers / setup.pipeline))
+    held = np.where(keeps_stage(setup), whole, one)
+    return np.where((setup.shard_stage >= 2) & (setup.shard_degree > 1), held, 0.0) * is_full(setup)
 
 
 def autocast_copies(share: ParameterShare, model: ModelColumns, setup: SetupColumns) -> tuple[Array, Array]:
