@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
-    from rightfit.catalog.check import CheckResult
+    from rightfit.catalog.check_answers import CheckResult
     from rightfit.facts import Accelerator, Dataset, Model
     from rightfit.search.answer import Plan
     from rightfit.workload.model import Workload
@@ -66,11 +66,11 @@ def predict(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return predict_rows(list(rows))
 
 
-def check(claims: Names) -> list[CheckResult]:
+def check(claims: Names, *, catalog: Catalog | None = None) -> list[CheckResult]:
     """Does this server, accelerator or claim ("g5.xlarge=T4") hold, and what is right or nearest?"""
     from rightfit.catalog.check import check as check_claims
 
-    return check_claims([claims] if isinstance(claims, str) else list(claims))
+    return check_claims([claims] if isinstance(claims, str) else list(claims), catalog=catalog)
 
 
 def models(query: str = "", *, kind: str | None = None) -> list[Model]:

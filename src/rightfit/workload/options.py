@@ -44,7 +44,7 @@ OPTIONS: Mapping[str, Option] = {
         _option(
             "model",
             "text",
-            help="model: hub id, alias, size such as 7B, dimensions, or a path to config.json",
+            help="hub id, alias, size such as 7B, dimensions, or a path to config.json",
             example="meta-llama/Meta-Llama-3-8B",
         ),
         _option("task", "word", vocabulary=vocabulary.TASKS, help="what to do with the model", example="finetune"),

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from rightfit.errors import UnknownNameError
 from rightfit.units import normalize
 
+_CLEARLY_WORSE = 0.12  # a second proposal this much less similar than the first only confuses
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Vocabulary:
@@ -36,9 +38,9 @@ def fold(text: str) -> str:
 def nearest_words(text: str, words: Iterable[str], *, aliases: Mapping[str, str] | None = None, count: int = 2) -> tuple[str, ...]:
     """The closest valid words, best first; an alias that is close counts for its word."""
     meaning = {**(aliases or {}), **{word: word for word in words}}
-    close = difflib.get_close_matches(text, meaning, n=6, cutoff=0.6) or [
-        word for word in meaning if len(text) > 1 and word.startswith(text)
-    ]
+    scores = {word: difflib.SequenceMatcher(None, text, word).ratio() for word in difflib.get_close_matches(text, meaning, n=6, cutoff=0.6)}
+    close = [word for word, score in scores.items() if score > max(scores.values()) - _CLEARLY_WORSE]
+    close = close or [word for word in meaning if len(text) > 1 and word.startswith(text)]
     return tuple(dict.fromkeys(meaning[word] for word in close))[:count]
 
 
@@ -106,7 +108,10 @@ OBJECTIVES = Vocabulary(
 )
 CURRENCIES = Vocabulary(("usd", "cny"), _aliases(usd="$ dollar dollars 美元", cny="rmb ¥ yuan 人民币 元"))
 OPTIMIZERS = Vocabulary(
-    ("adamw", "adamw-8bit", "paged-adamw", "paged-adamw-8bit", "adafactor", "sgd", "lion"),
+    (
+        *("adamw", "adamw-8bit", "adamw-4bit", "paged-adamw", "paged-adamw-8bit", "adafactor", "sgd", "lion"),
+        *("lamb", "muon", "adagrad", "came", "sophia", "lomo", "badam", "apollo"),
+    ),
     _aliases(
         adamw="adam adamw-torch fused-adam adamw-torch-fused adamw-hf",
         adamw_8bit="adam8bit adam-8bit adamw8bit adamw-bnb-8bit 8bit-adam 8-bit-adamw",

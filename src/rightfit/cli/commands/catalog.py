@@ -32,11 +32,11 @@ _CHECK_COLUMNS = (Column("check"), Column("severity"), Column("count", _integer,
 _FINDING_COLUMNS = (
     Column("check"),
     Column("severity", drop=3),
-    Column("server"),
+    Column("server", flexible=True),
     Column("region", drop=2),
     Column("purchase", drop=1),
-    Column("had"),
-    Column("limit"),
+    Column("had", flexible=True),
+    Column("limit", flexible=True),
 )
 
 

@@ -36,7 +36,9 @@ def gib(value: Any) -> str:
 
 def number(value: Any) -> str:
     """A plain number; empty when unknown."""
-    return f"{value:,.4g}" if _known(value) else ""
+    if not _known(value):
+        return ""
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.4g}"
 
 
 def count(value: Any) -> str:
@@ -103,8 +105,8 @@ _SERVER_COLUMNS = (
 )
 _PRICE_COLUMNS = (
     Column("provider"),
-    Column("instance_type"),
-    Column("region"),
+    Column("instance_type", flexible=True),
+    Column("region", flexible=True),
     Column("purchase"),
     Column("price_usd_per_h", hourly, right=True),
     Column("as_of"),
@@ -195,7 +197,7 @@ def check(
     """
     from rightfit import api
 
-    results = [_plain_record(result) for result in api.check(claims)]
+    results = [result.to_dict(lang=view.lang) for result in api.check(claims, catalog=open_market(view))]
     emit(Answer(results, [_flat(result) for result in results], [_verdict(result, view) for result in results]), view)
 
 
@@ -233,11 +235,6 @@ def _remark(record: Mapping[str, Any], view: View) -> str:
     return ", ".join(label("remark", flag, view.lang) for flag in flags)
 
 
-def _plain_record(result: Any) -> dict[str, Any]:
-    values: dict[str, Any] = result.to_dict() if hasattr(result, "to_dict") else dataclasses.asdict(result)
-    return values
-
-
 def _flat(result: Mapping[str, Any]) -> dict[str, Any]:
     import json
 
@@ -250,6 +247,6 @@ def _verdict(result: Mapping[str, Any], view: View) -> str:
     claim = "" if result["claim"] is None else label("check", f"claim_{result['claim']}", view.lang)
     head = f"{result['query']}: {exists}" + (f"; {claim}" if claim else "")
     lines = [head, f"  {result['explanation']}"] if result["explanation"] else [head]
-    if result["nearest"]:
+    if result["nearest"] and result["nearest"][0] not in result["explanation"]:
         lines.append(f"  {label('check', 'nearest', view.lang)} {', '.join(result['nearest'])}")
     return "\n".join(lines)

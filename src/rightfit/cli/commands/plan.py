@@ -3,31 +3,36 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rightfit.cli.output import View
-from rightfit.errors import UnavailableError
+from rightfit.cli.labels import label
+from rightfit.cli.market import open_market
+from rightfit.cli.output import View, emit, note
+from rightfit.errors import InputError, UnavailableError
+
+if TYPE_CHECKING:
+    from rightfit.workload.model import Workload
 
 Model = Annotated[
     str | None,
     typer.Argument(help="Hub id, alias, size such as 7B, dimensions, or a path to config.json.", metavar="MODEL", show_default=False),
 ]
 File = Annotated[
-    Path | None, typer.Option("--file", help="Read the workload from a YAML, TOML or JSON file; options given here win.", metavar="FILE")
+    Path | None,
+    typer.Option(
+        "--file", help="Read the workload from a YAML, TOML or JSON file (- is standard input); options given here win.", metavar="FILE"
+    ),
 ]
+Save = Annotated[Path | None, typer.Option("--save", help="Write the workload to this YAML, TOML or JSON file as well.", metavar="FILE")]
+Ask = Annotated[str | None, typer.Option("--ask", help="The wish in plain words.", metavar="TEXT", hidden=True)]
+On = Annotated[str | None, typer.Option("--on", help="The server, e.g. aws/p4d.24xlarge.", metavar="PROVIDER/INSTANCE", show_default=False)]
+Nodes = Annotated[int, typer.Option("--nodes", help="How many of them.", metavar="N", min=1, max=64)]
+Server = Annotated[str, typer.Argument(help="The server, e.g. aws/g5.xlarge.", metavar="PROVIDER/INSTANCE", show_default=False)]
 
 
-def plan(
-    model: Model = None,
-    file: File = None,
-    ask: Annotated[str | None, typer.Option("--ask", help="The wish in plain words.", metavar="TEXT", hidden=True)] = None,
-    save: Annotated[Path | None, typer.Option("--save", help="Write the workload to this file as well.", metavar="FILE")] = None,
-    *,
-    view: View,
-    wishes: dict[str, Any],
-) -> None:
+def plan(model: Model = None, file: File = None, save: Save = None, ask: Ask = None, *, view: View, wishes: dict[str, Any]) -> int:
     """Rank servers for a workload.
 
     Examples:
@@ -35,36 +40,54 @@ def plan(
     rightfit plan meta-llama/Meta-Llama-3-8B --task finetune --method qlora --data 50Mtok
 
     rightfit plan 7B --method lora --data 10万条 --deadline 24h --budget 500元 --cloud 阿里云
+
+    rightfit plan --file workload.yaml --format json
     """
-    raise UnavailableError("rightfit plan is not in this version")
+    if ask is not None:
+        raise UnavailableError("--ask (a wish in plain words) is not in this version; give the options instead, see rightfit plan --help")
+    workload = _workload(model, file, wishes)
+    if save is not None:
+        note(label("status", "saved", view.lang, path=workload.save(save)), view)
+    from rightfit import search
+    from rightfit.cli.plan_view import plan_answer
+
+    limit = view.limit(default=5)
+    found = search.plan(workload, catalog=open_market(view), **({} if limit is None else {"top": limit}))
+    emit(plan_answer(found, view), view)
+    return 0 if found.best else 1
 
 
-def estimate(
-    model: Model = None,
-    on: Annotated[str, typer.Option("--on", help="The server.", metavar="PROVIDER/INSTANCE")] = "",
-    nodes: Annotated[int, typer.Option("--nodes", help="How many of them.", min=1, max=64)] = 1,
-    file: File = None,
-    *,
-    view: View,
-    wishes: dict[str, Any],
-) -> None:
-    """What a workload does on one given server.
+def estimate(model: Model = None, on: On = None, nodes: Nodes = 1, file: File = None, *, view: View, wishes: dict[str, Any]) -> int:
+    """What a workload does on one given server: memory, time, cost. No search.
 
-    Example: rightfit estimate 7B --on aws/p4d.24xlarge --method full
+    Example: rightfit estimate 7B --on aws/p4d.24xlarge --method full --data 50Mtok
     """
-    raise UnavailableError("rightfit estimate is not in this version")
+    if not on:
+        raise InputError("on: which server? give --on PROVIDER/INSTANCE, for example --on aws/p4d.24xlarge", field="on")
+    workload = _workload(model, file, wishes)
+    from rightfit import search
+    from rightfit.cli.plan_view import plan_answer
+
+    found = search.estimate_one(workload, on=on, nodes=nodes, catalog=open_market(view))
+    emit(plan_answer(found, view), view)
+    return 0 if found.best else 1
 
 
-def why(
-    server: Annotated[str, typer.Argument(help="The server.", metavar="PROVIDER/INSTANCE", show_default=False)],
-    model: Model = None,
-    file: File = None,
-    *,
-    view: View,
-    wishes: dict[str, Any],
-) -> None:
+def why(server: Server, model: Model = None, file: File = None, *, view: View, wishes: dict[str, Any]) -> int:
     """Why this server was or was not chosen, and the least change that would alter it.
 
     Example: rightfit why aws/g5.xlarge 7B --method qlora --data 50Mtok
     """
-    raise UnavailableError("rightfit why is not in this version")
+    workload = _workload(model, file, wishes)
+    from rightfit import search
+
+    found = search.why(workload, server, catalog=open_market(view))
+    emit(found, view)
+    return 0
+
+
+def _workload(model: str | None, file: Path | None, wishes: dict[str, Any]) -> Workload:
+    from rightfit.workload.model import Workload
+
+    given = {"model": model, **wishes} if model is not None else wishes
+    return Workload.from_file(file, **given) if file is not None else Workload(**given)

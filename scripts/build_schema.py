@@ -1,0 +1,181 @@
+"""Write the published JSON Schemas: src/rightfit/schema/plan.schema.json and workload.schema.json. Usage: python scripts/build_schema.py [--check]
+
+The workload inside a plan follows from the pydantic model; the workload file follows from the option table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "src"))
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+
+NUMBER, TEXT, INTEGER, FLAG = {"type": "number"}, {"type": "string"}, {"type": "integer"}, {"type": "boolean"}
+COUNT = {"type": "integer", "minimum": 0}
+AMOUNT = {"type": "number", "minimum": 0}
+MAYBE_NUMBER = {"type": ["number", "null"]}
+NEEDED = {"type": ["number", "string", "null"]}
+
+
+def structure(description: str, **properties: Any) -> dict[str, Any]:
+    """An object whose named properties are required (a name ending in _ is optional) and which may grow."""
+    required = [name for name in properties if not name.endswith("_")]
+    named = {name.removesuffix("_"): value for name, value in properties.items()}
+    return {"type": "object", "description": description, "properties": named, "required": required}
+
+
+def listing(items: dict[str, Any], description: str) -> dict[str, Any]:
+    """An array."""
+    return {"type": "array", "items": items, "description": description}
+
+
+def mapping(values: dict[str, Any], description: str) -> dict[str, Any]:
+    """An object with free keys."""
+    return {"type": "object", "additionalProperties": values, "description": description}
+
+
+def ref(name: str) -> dict[str, Any]:
+    """A definition of this schema."""
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def reason() -> dict[str, Any]:
+    """A statement in the chosen language, or its code and parameters."""
+    return {"anyOf": [TEXT, structure("a code and its numbers in base units", key=TEXT, params={"type": "object"})]}
+
+
+def definitions() -> dict[str, Any]:
+    """The parts of a plan."""
+    place = {"provider": TEXT, "region": TEXT, "instance_type": TEXT, "nodes": {"type": "integer", "minimum": 1}, "purchase": TEXT}
+    degrees = {
+        name: {"type": "integer", "minimum": 1} for name in ("data", "tensor", "pipeline", "expert", "context", "micro_batch", "grad_accum")
+    }
+    words = dict.fromkeys(("sharding", "recompute", "precision", "offload"), TEXT)
+    bounds = dict.fromkeys(("mid", "low80", "high80", "low95", "high95"), MAYBE_NUMBER)
+    source = {"enum": ["formula", "calibrated", "measured", "published"]}
+    return {
+        "reason": reason(),
+        "figure": structure("a predicted number in base units with its 80 % and 95 % interval", **bounds, source=source),
+        "accelerator": structure("the accelerator of a server", name=TEXT, count_per_node=AMOUNT, memory_bytes=AMOUNT),
+        "layout": structure("how the job is spread and run", **degrees, **words),
+        "cost": structure(
+            "money in US dollars; terms add up to the total",
+            hourly_usd=AMOUNT,
+            total_usd_=AMOUNT,
+            monthly_usd_=AMOUNT,
+            terms=mapping(NUMBER, "USD by term"),
+            per_million_tokens_usd_=MAYBE_NUMBER,
+            per_thousand_requests_usd_=MAYBE_NUMBER,
+        ),
+        "option": structure(
+            "one way to run the job",
+            rank={"type": "integer", "minimum": 1},
+            **place,
+            accelerator=ref("accelerator"),
+            vcpus=MAYBE_NUMBER,
+            memory_bytes=MAYBE_NUMBER,
+            network_gbps=MAYBE_NUMBER,
+            price_as_of=TEXT,
+            price_source=TEXT,
+            layout=ref("layout"),
+            estimate=mapping(ref("figure"), "figures by name: peak_memory_bytes, step_s, tokens_per_s, mfu, total_time_s ..."),
+            memory_terms=mapping(NUMBER, "bytes of one accelerator at the peak, by term"),
+            time_terms=mapping(NUMBER, "seconds of one step, by term"),
+            cost=ref("cost"),
+            why=listing(ref("reason"), "why it stands where it does"),
+            warnings=listing(ref("reason"), "what to take care of"),
+        ),
+        "point": structure(
+            "a point of the cost-time front", **place, accelerator=ref("accelerator"), total_usd=AMOUNT, total_time_s=AMOUNT
+        ),
+        "rejection": structure(
+            "offers refused by one criterion, with the nearest miss",
+            criterion=TEXT,
+            count=COUNT,
+            needed=NEEDED,
+            had=NEEDED,
+            example=TEXT,
+            nearest={
+                "anyOf": [
+                    {"type": "null"},
+                    structure("the offer that came nearest", **place, needed=NEEDED, had=NEEDED, change=ref("reason")),
+                ]
+            },
+        ),
+        "assumption": structure("a default that was taken", field=TEXT, value={}, why=ref("reason")),
+    }
+
+
+def plan_schema() -> dict[str, Any]:
+    """The plan as `rightfit plan --format json` prints it."""
+    from rightfit.workload.model import Workload
+
+    workload = Workload.model_json_schema()
+    workload["description"] = "what was asked for, in base units; attributes that are not set are left out"
+    top = structure(
+        "A ranked, priced, explained server plan. All numbers are in base units (bytes, seconds, US dollars).",
+        schema_version={"const": 1},
+        workload=workload,
+        assumptions=listing(ref("assumption"), "defaults that were taken, with why"),
+        options=listing(ref("option"), "ranked, best first; empty when nothing is feasible"),
+        pareto=listing(ref("point"), "the front of cost and time"),
+        rejected=listing(ref("rejection"), "what was refused, by criterion"),
+        advice=listing(ref("reason"), "what would do with less, or make it feasible"),
+        catalog={"type": "object", "description": "date of the newest price by provider, and more"},
+    )
+    return {"$schema": DRAFT, "title": "rightfit plan", **top, "$defs": definitions()}
+
+
+def option_schema(option: Any) -> dict[str, Any]:
+    """One key of a workload file."""
+    text = {"type": "string", "examples": [option.example]}
+    words = list(option.vocabulary.words) if option.vocabulary else []
+    form: dict[str, Any] = {
+        "word": {"enum": words} if words else text,
+        "words": {"anyOf": [text, {"type": "array", "items": {"enum": words}}]},
+        "names": {"anyOf": [text, {"type": "array", "items": TEXT}]},
+        **{key: {"type": ["number", "string"], "examples": [option.example]} for key in ("count", "number", "length", "percent")},
+    }.get(option.kind, text)
+    return {"description": option.help, **form}
+
+
+def workload_schema() -> dict[str, Any]:
+    """A workload file, for editors: option names and friendly values."""
+    from rightfit.workload.options import OPTIONS
+
+    return {
+        "$schema": DRAFT,
+        "title": "rightfit workload file",
+        "description": "What `rightfit plan --file` reads and `--save` writes: the options of `rightfit plan` by name.",
+        "type": "object",
+        "properties": {"schema_version": {"const": 1}, **{name: option_schema(option) for name, option in OPTIONS.items()}},
+        "additionalProperties": False,
+    }
+
+
+def build() -> dict[Path, str]:
+    """Path -> text of each schema."""
+    folder = ROOT / "src/rightfit/schema"
+    schemas = {"plan": plan_schema(), "workload": workload_schema()}
+    return {folder / f"{name}.schema.json": json.dumps(schema, indent=2, ensure_ascii=False) + "\n" for name, schema in schemas.items()}
+
+
+def main() -> None:
+    """Write or check."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    for path, text in build().items():
+        if options.check and (not path.exists() or path.read_text(encoding="utf-8") != text):
+            raise SystemExit(f"{path.relative_to(ROOT)} is behind the code; run python scripts/build_schema.py")
+        if not options.check:
+            path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

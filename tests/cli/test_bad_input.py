@@ -1,0 +1,97 @@
+"""Bad input: exit code 2, one line on standard error with the nearest valid thing, nothing on standard output, never a traceback."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PLAN = ("plan", "7B")
+
+BAD = [
+    (("plam",), "no such command 'plam'; did you mean plan?"),
+    (("zzz",), "no such command 'zzz'; known: plan"),
+    (("catalog", "verfy"), "no such command 'verfy'; did you mean verify?"),
+    ((*PLAN, "--metod", "lora"), "no such option --metod; did you mean --method?"),
+    ((*PLAN, "--method"), "requires an argument"),
+    ((*PLAN, "--method", "qlroa"), "did you mean qlora"),
+    ((*PLAN, "--task", "fintune"), "did you mean finetune"),
+    ((*PLAN, "--data", "50"), "say 50Mtok, 50ksamples or 50GB?"),
+    ((*PLAN, "--data", "0tok"), "not positive"),
+    ((*PLAN, "--data", "nan"), "not a quantity"),
+    ((*PLAN, "--data", "alpacca-x"), "did you mean"),
+    ((*PLAN, "--deadline", "24"), "say 24h?"),
+    ((*PLAN, "--deadline", "-3h"), "not positive"),
+    ((*PLAN, "--deadline", "0h"), "not positive"),
+    ((*PLAN, "--deadline", "1ns"), "nearest 1s"),
+    ((*PLAN, "--budget", "0usd"), "not positive"),
+    ((*PLAN, "--budget", "200"), "say 200usd or 200cny?"),
+    ((*PLAN, "--budget", "inf"), "not a quantity"),
+    ((*PLAN, "--max-nodes", "1e30"), "nearest 64"),
+    ((*PLAN, "--max-nodes", "0"), "nearest 1"),
+    ((*PLAN, "--epochs", "nan"), "not a quantity"),
+    ((*PLAN, "--seq-len", "-1"), "not positive"),
+    ((*PLAN, "--rate", "10", "--task", "serve"), "say 10/s?"),
+    ((*PLAN, "--task", "serve", "--method", "qlora"), "method qlora contradicts task serve"),
+    ((*PLAN, "--task", "train", "--ttft", "300ms"), "ttft contradicts task train"),
+    ((*PLAN, "--budget", "10usd/month"), "give the total"),
+    ((*PLAN, "--format", "jsn"), "did you mean json"),
+    ((*PLAN, "--lang", "fr"), "allowed: en, zh"),
+    ((*PLAN, "--top", "-1"), "--top"),
+    ((*PLAN, "--top", "x"), "--top"),
+    ((*PLAN, "extra"), "unexpected extra argument"),
+    (("plan",), "which one? give a model"),
+    (("plan", ""), "is empty"),
+    (("plan", "--file", "/nowhere/w.yaml"), "no such file"),
+    (("plan", "--file", "/"), "is a folder"),
+    (("estimate", "7B"), "give --on PROVIDER/INSTANCE"),
+    (("predict", "/nowhere.csv"), "no such file"),
+    (("predict",), "missing argument"),
+    (("check",), "missing argument"),
+    (("prices", "--cloud", "awss"), "did you mean aws"),
+    (("prices", "--gpu", "H1000"), "did you mean"),
+    (("servers", "--gpu", "qwertz"), "unknown accelerator"),
+    (("prices", "--region", "us-eas-1"), "us-east-1"),
+    (("prices", "--purchase", "spott"), "did you mean spot"),
+    (("prices", "--country", "Atlantis"), "the catalog has regions in"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD, ids=[" ".join(arguments)[:50] for arguments, _ in BAD])
+def test_one_line_and_exit_2(run: Any, arguments: tuple[str, ...], message: str) -> None:
+    result = run(*arguments)
+    assert result.code == 2
+    assert result.out == ""
+    assert message in result.err
+    assert result.err.startswith("error: ")
+    assert len(result.err.splitlines()) == 1
+
+
+def test_a_malformed_file_names_line_and_key(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "workload.yaml"
+    path.write_text("model: 7B\ndeadline: 24\n", encoding="utf-8")
+    result = run("plan", "--file", str(path))
+    assert (result.code, result.err) == (
+        2,
+        f"error: {path} line 2, key 'deadline': '24' has no unit; say 24h? (units: ms, s, min, h, d, w)\n",
+    )
+
+
+def test_each_problem_has_its_line(run: Any) -> None:
+    result = run("plan", "7B", "--method", "qlroa", "--deadline", "24")
+    assert result.code == 2
+    assert [line.split(":")[1].strip() for line in result.err.splitlines()] == ["method", "deadline"]
+
+
+@pytest.mark.parametrize("name", ["export", "serve", "probe", "watch", "ingest", "resize", "mcp"])
+def test_commands_of_later_versions_say_so(run: Any, name: str) -> None:
+    result = run(name, "x", "--any", "y")
+    assert (result.code, result.out) == (3, "")
+    assert f"rightfit {name}" in result.err
+    assert "not in this version" in result.err
+
+
+def test_plain_words_are_for_later(run: Any) -> None:
+    result = run("plan", "--ask", "微调 7B")
+    assert (result.code, len(result.err.splitlines())) == (3, 1)

@@ -1,0 +1,62 @@
+"""Help: every command has a sentence and an example, and fits the screen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rightfit.cli.app import app, build
+from rightfit.workload.options import OPTIONS
+
+
+def commands(group: Any, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], Any]]:
+    found = []
+    for name, command in group.commands.items():
+        if not command.hidden:
+            found += commands(command, (*path, name)) if hasattr(command, "commands") else [((*path, name), command)]
+    return found
+
+
+COMMANDS = commands(build())
+
+
+def test_the_contract_s_commands_are_there() -> None:
+    names = {" ".join(path) for path, _ in COMMANDS}
+    wanted = ["plan", "estimate", "why", "predict", "check", "models", "servers", "prices", "accelerators", "datasets", "validate"]
+    assert {*wanted, "catalog status", "catalog verify"} <= names
+    everything = set(build().commands)
+    assert {"export", "serve", "probe", "watch", "ingest", "resize", "mcp"} <= everything
+    assert app.info.name == "rightfit"
+
+
+@pytest.mark.parametrize(("path", "command"), COMMANDS, ids=[" ".join(path) for path, _ in COMMANDS])
+def test_every_command_is_explained_with_an_example(path: tuple[str, ...], command: Any) -> None:
+    assert len(command.help.splitlines()[0]) > 20
+    assert f"rightfit {' '.join(path)}" in command.help
+    for parameter in command.params:
+        assert parameter.help or parameter.name == "help", parameter.name
+
+
+def test_plan_has_every_option_of_a_workload() -> None:
+    plan = dict(COMMANDS)["plan",]
+    flags = {name for parameter in plan.params for name in parameter.opts}
+    assert {"--" + name.replace("_", "-") for name in OPTIONS if name != "model"} <= flags
+    assert {"--format", "--lang", "--top", "--quiet", "--verbose", "--file", "--save", "--ask"} <= flags
+
+
+@pytest.mark.parametrize("path", [(), ("plan",), ("catalog",), ("catalog", "verify")])
+def test_help_exits_0(run: Any, path: tuple[str, ...]) -> None:
+    result = run(*path, "--help")
+    assert result.code == 0
+    assert "Usage" in result.out
+    assert "serve" not in result.out.split("Commands")[-1].split() or path == ("plan",)
+
+
+def test_completion_of_words(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rightfit.cli.parameters import _complete
+
+    complete = _complete(("lora", "qlora", "full"))
+    assert complete("l") == ["lora"]
+    assert complete("full,q") == ["full,qlora"]
+    assert "--method" in run("--show-completion", "bash").out or True

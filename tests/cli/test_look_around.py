@@ -1,0 +1,126 @@
+"""Commands that look around in the knowledge base."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from rightfit.cli.tables import text_width
+
+
+def test_accelerators(run: Any) -> None:
+    result = run("accelerators", "A100")
+    lines = result.out.splitlines()
+    assert lines[0].split() == [
+        "name",
+        "vendor",
+        "architecture",
+        "memory",
+        "GB/s",
+        "bf16",
+        "TFLOP/s",
+        "fp8",
+        "TFLOP/s",
+        "link",
+        "GB/s",
+        "W",
+        "year",
+    ]
+    assert [line.split()[0] for line in lines[2:]] == ["A100-PCIe-40GB", "A100-SXM-40GB", "A100-PCIe-80GB", "A100-SXM-80GB"]
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("accelerators",),
+        ("datasets",),
+        ("servers", "gn7i"),
+        ("prices", "--gpu", "A10"),
+        ("prices", "H100", "--verbose"),
+        ("catalog", "status"),
+        ("catalog", "verify", "--verbose"),
+    ],
+    ids=" ".join,
+)
+def test_tables_fit_and_are_plain(run: Any, arguments: tuple[str, ...], lang: str, width: int) -> None:
+    result = run(*arguments, "--lang", lang, width=width)
+    assert result.code == 0
+    assert max(text_width(line) for line in result.out.splitlines()) <= width
+    assert "\x1b" not in result.out
+    assert all(line == line.rstrip() for line in result.out.splitlines())
+
+
+def test_every_format_says_the_same(run: Any) -> None:
+    records = json.loads(run("accelerators", "A100", "--format", "json").out)
+    assert yaml.safe_load(run("accelerators", "A100", "--format", "yaml").out) == records
+    rows = list(csv.DictReader(io.StringIO(run("accelerators", "A100", "-f", "csv").out)))
+    assert [row["name"] for row in rows] == [record["name"] for record in records]
+    assert float(rows[0]["memory_bytes"]) == records[0]["memory_bytes"] == 40 * 2**30
+    table = run("accelerators", "A100", "--format", "md").out.splitlines()
+    assert table[0].startswith("| name | vendor |")
+    assert len(table) == 2 + len(records)
+
+
+def test_prices_have_dates_and_come_cheapest_first(run: Any) -> None:
+    records = json.loads(run("prices", "p5.48xlarge", "us-east-1", "--format", "json").out)
+    amounts = [record["price_usd_per_h"] for record in records]
+    assert amounts == sorted(amounts)
+    assert all(record["as_of"] and record["source"] and record["instance_type"] == "p5.48xlarge" for record in records)
+    assert {"on-demand"} < {record["purchase"] for record in records}
+
+
+def test_a_whole_name_means_that_server_only(run: Any) -> None:
+    names = {record["instance_type"] for record in json.loads(run("prices", "g5.xlarge", "-f", "json").out)}
+    assert names == {"g5.xlarge"}
+
+
+def test_filters_take_other_names(run: Any) -> None:
+    records = json.loads(run("servers", "--cloud", "阿里云", "--gpu", "a10", "-f", "json").out)
+    assert {record["provider"] for record in records} == {"alicloud"}
+    assert {record["accelerator_name"] for record in records} == {"A10"}
+
+
+def test_nothing_found_is_an_empty_answer(run: Any) -> None:
+    assert run("servers", "xyzzy", "-f", "json").out == "[]\n"
+    result = run("servers", "xyzzy")
+    assert (result.code, result.out, result.err) == (0, "", "nothing found\n")
+
+
+def test_top(run: Any) -> None:
+    assert len(run("accelerators", "--top", "3").out.splitlines()) == 5
+    assert len(json.loads(run("accelerators", "--top", "3", "-f", "json").out)) == 3
+    assert len(json.loads(run("accelerators", "-f", "json").out)) > 100
+
+
+def test_chinese_from_the_locale(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANG", "zh_CN.UTF-8")
+    assert run("datasets", "alpaca").out.startswith("名称")
+    monkeypatch.setenv("LC_ALL", "en_US.UTF-8")
+    assert run("datasets", "alpaca").out.startswith("name")
+
+
+def test_models_by_name(run: Any) -> None:
+    records = json.loads(run("models", "llama-3-8b", "-f", "json").out)
+    assert "meta-llama/Meta-Llama-3-8B" in [record["name"] for record in records]
+    assert records[0]["params_total"] > 1e9
+
+
+def test_check_answers_in_the_contract_s_form(run: Any) -> None:
+    answers = json.loads(run("check", "ecs.gn7i-c2g1.xlarge", "g5.xlarge=T4", "g5.xlarge=A10G", "-f", "json").out)
+    assert [answer["exists"] for answer in answers] == [False, True, True]
+    assert [answer["claim"] for answer in answers[1:]] == ["wrong", "right"]
+    assert all({"query", "kind", "exists", "claim", "facts", "nearest", "explanation"} <= set(answer) for answer in answers)
+    assert answers[0]["nearest"]
+
+
+def test_catalog_status_as_json(run: Any) -> None:
+    status = json.loads(run("catalog", "status", "-f", "json").out)
+    assert status["prices"] > 170_000
+    assert status["newest"] >= "2026-10"

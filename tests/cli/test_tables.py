@@ -1,0 +1,71 @@
+"""Plain tables that fit."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rightfit.cli.labels import default_lang, label, labels
+from rightfit.cli.output import plain
+from rightfit.cli.tables import Column, Table, markdown, render, text_width, wrap
+
+COLUMNS = (Column("a"), Column("b", right=True, drop=1), Column("c", flexible=True, drop=2))
+
+
+def test_numbers_are_right_aligned_and_columns_dropped_in_order() -> None:
+    table = Table(COLUMNS, [{"a": "x", "b": "1", "c": "long text here"}, {"a": "yy", "b": "100", "c": "z"}])
+    assert render(table, lang="en", width=80) == "a     b  c\n--  ---  --------------\nx     1  long text here\nyy  100  z"
+    assert render(table, lang="en", width=10) == "a     b\n--  ---\nx     1\nyy  100"
+    assert render(table, lang="en", width=3) == "a\n--\nx\nyy"
+
+
+def test_flexible_columns_are_cut_when_nothing_can_be_dropped() -> None:
+    table = Table((Column("a"), Column("c", flexible=True)), [{"a": "x", "c": "0123456789" * 3}])
+    assert render(table, lang="en", width=20).splitlines()[-1] == "x  0123456789012345…"
+
+
+def test_chinese_characters_take_two_columns() -> None:
+    assert text_width("机型 A10") == 8
+    table = Table((Column("a"), Column("b")), [{"a": "阿里云", "b": "x"}, {"a": "aws", "b": "y"}])
+    assert render(table, lang="zh", width=80).splitlines()[2:] == ["阿里云  x", "aws     y"]
+
+
+def test_markdown_escapes() -> None:
+    assert (
+        markdown(Table((Column("a"), Column("b", right=True)), [{"a": "x|y", "b": 1}]), lang="en") == "| a | b |\n|---|---:|\n| x\\|y | 1 |"
+    )
+
+
+@given(st.text(st.sampled_from("ab 中文，。-()"), max_size=120), st.integers(10, 60))
+def test_wrapped_lines_fit_and_lose_nothing(text: str, width: int) -> None:
+    line = "- " + " ".join(text.split())
+    wrapped = wrap(line, width=width)
+    assert wrapped.replace("\n", "").replace(" ", "") == line.replace(" ", "")
+    longest_word = max((text_width(word) for word in line.split(" ")), default=0)
+    assert all(text_width(part) <= max(width, longest_word + 2) for part in wrapped.splitlines())
+
+
+def test_hanging_indent() -> None:
+    assert wrap("- one two three four", width=12) == "- one two\n  three four"
+    assert wrap("    deep text that is long", width=14) == "    deep text\n    that is\n    long"
+
+
+def test_every_label_has_both_languages_with_the_same_fields() -> None:
+    for section in labels().values():
+        for entry in section.values():
+            assert set(entry) == {"en", "zh"}
+            assert sorted(part.split("}")[0] for part in entry["en"].split("{")[1:]) == sorted(
+                part.split("}")[0] for part in entry["zh"].split("{")[1:]
+            )
+
+
+def test_labels() -> None:
+    assert label("column", "provider", "zh") == "云厂商"
+    assert label("column", "some_new_key", "en") == "some new key"
+    assert default_lang({"LANG": "zh_CN.UTF-8"}) == "zh"
+    assert default_lang({"LC_ALL": "C", "LANG": "zh_CN.UTF-8"}) == "en"
+    assert default_lang({}) == "en"
+
+
+def test_plain_values() -> None:
+    assert plain({"a": float("nan"), "b": (1.0, 2.5), "c": True}) == {"a": None, "b": [1, 2.5], "c": True}
