@@ -27,10 +27,29 @@ _PLAIN_TABLES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "market_gpu_price": ("market_gpu_prices", ("provider", "gpu_name")),
 }
 _NUMERIC_COLUMNS = frozenset(
-    "price_usd price_original tier_from_gb tier_to_gb price_usd_per_gb free_gb_month interruption_band interruption_pct_low "
-    "interruption_pct_high savings_pct discount_pct_low discount_pct_typical discount_pct_high samples gpu_count "
-    "price_min_usd_gpu_hour price_median_usd_gpu_hour price_max_usd_gpu_hour offers".split()
+    [
+        "price_usd",
+        "price_original",
+        "tier_from_gb",
+        "tier_to_gb",
+        "price_usd_per_gb",
+        "free_gb_month",
+        "interruption_band",
+        "interruption_pct_low",
+        "interruption_pct_high",
+        "savings_pct",
+        "discount_pct_low",
+        "discount_pct_typical",
+        "discount_pct_high",
+        "samples",
+        "gpu_count",
+        "price_min_usd_gpu_hour",
+        "price_median_usd_gpu_hour",
+        "price_max_usd_gpu_hour",
+        "offers",
+    ]
 )
+
 
 def fill_store(connection: sqlite3.Connection) -> None:
     """Create and fill every table of the store in one transaction."""
@@ -64,7 +83,9 @@ def _market(regions: tables.RegionTable, *, rule: Mapping[str, Any]) -> tuple[Se
 def regions_of(records: Iterable[Region]) -> tables.RegionTable:
     """Region records as columns."""
     rows = tuple(records)
-    return tables.RegionTable(**{field.name: tuple(getattr(row, field.name) for row in rows) for field in dataclasses.fields(tables.RegionTable)})
+    return tables.RegionTable(
+        **{field.name: tuple(getattr(row, field.name) for row in rows) for field in dataclasses.fields(tables.RegionTable)}
+    )
 
 
 def accelerator_memory() -> dict[str, float]:
@@ -87,7 +108,9 @@ def market_levels(packed: PackedTable) -> dict[tuple[str, str], list[float]]:
 
 
 def _is_priced(packed_servers: PackedTable, packed_prices: PackedTable) -> Flags:
-    keys = {key: row for row, key in enumerate(zip(packed_servers["provider"].texts(), packed_servers["instance_type"].texts(), strict=True))}
+    keys = {
+        key: row for row, key in enumerate(zip(packed_servers["provider"].texts(), packed_servers["instance_type"].texts(), strict=True))
+    }
     rows = tables.join_index([packed_prices["provider"], packed_prices["instance_type"]], keys)
     is_priced = np.zeros(len(keys), dtype=np.bool_)
     is_priced[rows[rows >= 0]] = True
@@ -98,7 +121,9 @@ def _write_market(connection: sqlite3.Connection, servers: ServerTable, prices: 
     """Servers and prices as columns, in two parts: with an accelerator (small, read by every plan) and without."""
     num_accelerated = int(np.count_nonzero(servers.num_accelerators > 0))
     bad_servers, bad_prices = quarantined_rows(findings, num_servers=len(servers), num_prices=len(prices))
-    reasons = tuple(reason or ("quarantined" if bad else "") for reason, bad in zip(servers.not_recommended, bad_servers.tolist(), strict=True))
+    reasons = tuple(
+        reason or ("quarantined" if bad else "") for reason, bad in zip(servers.not_recommended, bad_servers.tolist(), strict=True)
+    )
     servers = dataclasses.replace(servers, not_recommended=reasons)
     known = (prices.server_index >= 0) & (prices.region_index >= 0) & (prices.purchase_index >= 0)
     for part, server_rows, wanted in (
@@ -125,7 +150,7 @@ def _write_regions(connection: sqlite3.Connection, regions: tables.RegionTable) 
         write_block(connection, f"region/{name}", values=getattr(regions, name))
     connection.execute(f"CREATE TABLE region (id INTEGER PRIMARY KEY, {', '.join(f'{name} TEXT NOT NULL' for name in names)})")
     rows = zip(range(len(regions.region)), *(getattr(regions, name) for name in names), strict=True)
-    connection.executemany(f"INSERT INTO region VALUES ({', '.join('?' * (len(names) + 1))})", rows)
+    connection.executemany(f"INSERT INTO region VALUES ({', '.join('?' * (len(names) + 1))})", rows)  # noqa: S608  (our own table and column names)
 
 
 def _write_plain(connection: sqlite3.Connection, name: str, *, packed: PackedTable, key: tuple[str, ...]) -> None:
@@ -133,7 +158,7 @@ def _write_plain(connection: sqlite3.Connection, name: str, *, packed: PackedTab
     declared = ", ".join(f"{column} {'REAL' if column in _NUMERIC_COLUMNS else 'TEXT'}" for column in packed)
     connection.execute(f"CREATE TABLE {name} ({declared})")
     rows = zip(*([text or None for text in column.texts()] for column in packed.values()), strict=True)
-    connection.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(packed))})", rows)
+    connection.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(packed))})", rows)  # noqa: S608  (our own table and column names)
     connection.execute(f"CREATE INDEX {name}_key ON {name} ({', '.join(key)})")
 
 
@@ -142,7 +167,7 @@ def _write_findings(connection: sqlite3.Connection, findings: list[Finding]) -> 
     quoted = ", ".join(f'"{name}"' for name in names)
     connection.execute(f"CREATE TABLE finding ({quoted})")
     rows = [tuple(getattr(finding, name) for name in names) for finding in findings]
-    connection.executemany(f"INSERT INTO finding VALUES ({', '.join('?' * len(names))})", rows)
+    connection.executemany(f"INSERT INTO finding VALUES ({', '.join('?' * len(names))})", rows)  # noqa: S608  (our own table and column names)
 
 
 def _write_meta(connection: sqlite3.Connection, servers: ServerTable, prices: tables.PriceColumns) -> None:

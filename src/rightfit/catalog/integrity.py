@@ -96,7 +96,9 @@ def check_unknown_accelerator(market: Market, limits: Limits, sound: Flags) -> F
     names, counts = market.servers.accelerator_name, market.servers.num_accelerators
     known = np.array([name in market.accelerator_memory_bytes if name else True for name in names], dtype=np.bool_)
     agrees = np.array([bool(name) for name in names]) == (counts > 0)
-    return failures(~known | ~agrees, had=lambda i: f"{counts[i]:g} x {names[i] or '(none)'}", limit=lambda i: "a known accelerator, count above 0")
+    return failures(
+        ~known | ~agrees, had=lambda i: f"{counts[i]:g} x {names[i] or '(none)'}", limit=lambda i: "a known accelerator, count above 0"
+    )
 
 
 def check_accelerator_memory_matches(market: Market, limits: Limits, sound: Flags) -> Failures:
@@ -139,7 +141,9 @@ def check_orphan_price(market: Market, limits: Limits, sound: Flags) -> Failures
     prices = market.prices
     missing = {"server": prices.server_index < 0, "region": prices.region_index < 0, "purchase mode": prices.purchase_index < 0}
     bad = missing["server"] | missing["region"] | missing["purchase mode"]
-    return failures(bad, had=lambda i: "unknown " + ", ".join(word for word, rows in missing.items() if rows[i]), limit=lambda i: "all known")
+    return failures(
+        bad, had=lambda i: "unknown " + ", ".join(word for word, rows in missing.items() if rows[i]), limit=lambda i: "all known"
+    )
 
 
 def check_duplicate_offer(market: Market, limits: Limits, sound: Flags) -> Failures:
@@ -151,7 +155,11 @@ def check_duplicate_offer(market: Market, limits: Limits, sound: Flags) -> Failu
     same = np.all([column[order][1:] == column[order][:-1] for column in columns], axis=0)
     bad = np.zeros(len(prices), dtype=np.bool_)
     bad[order[1:][same]] = True
-    return failures(bad & sound, had=lambda i: f"{_usd(prices.price_usd_per_h[i])} of {prices.as_of_dates[prices.as_of_index[i]]}", limit=lambda i: "one price")
+    return failures(
+        bad & sound,
+        had=lambda i: f"{_usd(prices.price_usd_per_h[i])} of {prices.as_of_dates[prices.as_of_index[i]]}",
+        limit=lambda i: "one price",
+    )
 
 
 def check_price_conversion(market: Market, limits: Limits, sound: Flags) -> Failures:
@@ -218,7 +226,9 @@ def _reviewed(market: Market, limits: Limits) -> Flags:
     keys = [(entry["provider"], entry["instance_type"]) for entry in limits.get("reviewed", ())]
 
     def is_reviewed(provider: str, name: str) -> bool:
-        return any(provider == wanted and (name == prefix or (prefix.endswith("*") and name.startswith(prefix[:-1]))) for wanted, prefix in keys)
+        return any(
+            provider == wanted and (name == prefix or (prefix.endswith("*") and name.startswith(prefix[:-1]))) for wanted, prefix in keys
+        )
 
     reviewed = np.array([is_reviewed(*key) for key in zip(servers.provider, servers.instance_type, strict=True)], dtype=np.bool_)
     return reviewed[np.maximum(market.prices.server_index, 0)]
@@ -228,7 +238,11 @@ def check_price_outlier_per_vcpu(market: Market, limits: Limits, sound: Flags) -
     """Price of a server without accelerator far from what the same provider takes for its cores and memory."""
     servers, prices = market.servers, market.prices
     usual = servers.vcpus * limits["usd_per_vcpu_h"] + servers.memory_bytes / GIB * limits["usd_per_gib_h"]
-    judged = (servers.num_accelerators == 0) & np.isfinite(usual) & np.array([name not in limits["skipped_categories"] for name in servers.category])
+    judged = (
+        (servers.num_accelerators == 0)
+        & np.isfinite(usual)
+        & np.array([name not in limits["skipped_categories"] for name in servers.category])
+    )
     rows = np.flatnonzero(sound & judged[np.maximum(prices.server_index, 0)])
     ratio = np.full(len(prices), np.nan)
     ratio[rows] = prices.price_usd_per_h[rows] / usual[prices.server_index[rows]]
@@ -255,7 +269,11 @@ def check_price_jump(market: Market, limits: Limits, sound: Flags) -> Failures:
     bad[rows] = (size >= 2) & ((price > usual * limits["factor"]) | (price < usual / limits["factor"]))
     level = np.full(len(prices), np.nan)
     level[rows] = usual
-    return failures(bad, had=lambda i: _usd(prices.price_usd_per_h[i]), limit=lambda i: f"within {limits['factor']:g}x of {level[i]:.3g} USD/h elsewhere")
+    return failures(
+        bad,
+        had=lambda i: _usd(prices.price_usd_per_h[i]),
+        limit=lambda i: f"within {limits['factor']:g}x of {level[i]:.3g} USD/h elsewhere",
+    )
 
 
 def on_demand_beside(market: Market, sound: Flags) -> tuple[Floats, Indices]:
@@ -281,7 +299,11 @@ def check_price_jump_between_purchases(market: Market, limits: Limits, sound: Fl
     partners[beside_row[off]] = np.flatnonzero(off)
     bad = partners >= 0
     other = prices.price_usd_per_h[np.maximum(partners, 0)]
-    return failures(bad, had=lambda i: _usd(prices.price_usd_per_h[i]), limit=lambda i: f"{_usd(other[i])} beside it, at most {limits['factor']:g}x apart")
+    return failures(
+        bad,
+        had=lambda i: _usd(prices.price_usd_per_h[i]),
+        limit=lambda i: f"{_usd(other[i])} beside it, at most {limits['factor']:g}x apart",
+    )
 
 
 def check_spot_below_on_demand(market: Market, limits: Limits, sound: Flags) -> Failures:
@@ -300,7 +322,9 @@ def check_commitment_below_on_demand(market: Market, limits: Limits, sound: Flag
 def _above_on_demand(market: Market, *, sound: Flags, rows: Flags, tolerance: float) -> Failures:
     price = market.prices.price_usd_per_h
     beside, _ = on_demand_beside(market, sound)
-    return failures(sound & rows & (price > beside * (1 + tolerance)), had=lambda i: _usd(price[i]), limit=lambda i: f"at most {_usd(beside[i])}")
+    return failures(
+        sound & rows & (price > beside * (1 + tolerance)), had=lambda i: _usd(price[i]), limit=lambda i: f"at most {_usd(beside[i])}"
+    )
 
 
 # Order matters: a check that compares sees only the rows that passed those above it.
@@ -327,7 +351,9 @@ def run_checks(market: Market, *, rule: Mapping[str, Any]) -> list[Finding]:
     sound = np.ones(len(market.prices), dtype=np.bool_)
     with np.errstate(invalid="ignore", divide="ignore"):
         for check in SERVER_CHECKS:
-            found += _server_findings(market, check.__name__, result=check(market, checks[check.__name__], sound), rule=checks[check.__name__])
+            found += _server_findings(
+                market, check.__name__, result=check(market, checks[check.__name__], sound), rule=checks[check.__name__]
+            )
         for check in PRICE_CHECKS:
             limits = checks[check.__name__]
             result = check(market, limits, sound)
@@ -340,7 +366,9 @@ def run_checks(market: Market, *, rule: Mapping[str, Any]) -> list[Finding]:
 def _server_findings(market: Market, check: str, *, result: Failures, rule: Limits) -> list[Finding]:
     servers = market.servers
     return [
-        Finding(check, rule["severity"], servers.provider[i], "", servers.instance_type[i], "", had, limit, rule["explanation"], server_row=i)
+        Finding(
+            check, rule["severity"], servers.provider[i], "", servers.instance_type[i], "", had, limit, rule["explanation"], server_row=i
+        )
         for i, had, limit in zip(result.rows.tolist(), result.had, result.limit, strict=True)
     ]
 

@@ -113,7 +113,9 @@ def resolve_regions(text: str, regions: Iterable[Region]) -> tuple[Region, ...]:
         for name in _region_names(record):
             spelled.setdefault(name, record.region)
     near = tuple(dict.fromkeys(spelled[name] for name in fuzzy.nearest(fold(text), spelled, count=5)))
-    raise UnknownNameError("region", text, nearest=near, allowed="" if near else "see `rightfit catalog status` for regions", field="region")
+    raise UnknownNameError(
+        "region", text, nearest=near, allowed="" if near else "see `rightfit catalog status` for regions", field="region"
+    )
 
 
 def resolve_countries(text: str, regions: Iterable[Region]) -> tuple[str, ...]:

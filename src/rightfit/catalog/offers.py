@@ -40,7 +40,7 @@ PURCHASE_GROUPS: dict[str, tuple[str, ...]] = {
 INTERRUPTION_BANDS: tuple[tuple[float, float], ...] = ((0.0, 0.05), (0.05, 0.10), (0.10, 0.15), (0.15, 0.20), (0.20, 1.0), (np.nan, np.nan))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class ServerTable:
     """Server types; row i of every column is one (provider, instance_type). Servers with an accelerator come first."""
 
@@ -93,7 +93,7 @@ class ServerTable:
         return {name: float(value) if isinstance(value, np.floating) else value for name, value in values.items()}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class OfferTable:
     """Offers: row i of every array is one price. Labels are looked up by the matching index column.
 
@@ -130,8 +130,8 @@ class OfferTable:
 
     def take(self, rows: Indices | Flags) -> OfferTable:
         """The given rows (indices or a mask); servers and labels are shared, not copied."""
-        columns = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return dataclasses.replace(self, **{name: column[rows] for name, column in columns.items() if isinstance(column, np.ndarray)})
+        columns: dict[str, Any] = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return OfferTable(**{name: column[rows] if isinstance(column, np.ndarray) else column for name, column in columns.items()})
 
     def row(self, index: int) -> dict[str, Any]:
         """One offer as a plain dict, its server's name included."""

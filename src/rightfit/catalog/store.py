@@ -23,6 +23,7 @@ logger = logging.getLogger("rightfit.catalog")
 _HEADER_BYTES = 100
 _WAIT_FOR_OTHER_BUILD_S = 30.0
 _ABANDONED_AFTER_S = 3600.0
+_UNREAD_AFTER_S = 90 * 86400.0
 
 
 def cache_folder() -> Path:
@@ -62,7 +63,9 @@ def open_store(path: Path | None = None, *, damaged: str = "") -> tuple[sqlite3.
     if path is not None:
         raise CatalogError(f"the catalog store {target} cannot be built or read: {problem}; check the folder, or set RIGHTFIT_CACHE_DIR")
     logger.warning(
-        "warning: the catalog store %s cannot be written (%s); using memory for this run, set RIGHTFIT_CACHE_DIR to a writable folder", target, problem
+        "warning: the catalog store %s cannot be written (%s); using memory for this run, set RIGHTFIT_CACHE_DIR to a writable folder",
+        target,
+        problem,
     )
     return _in_memory(), ":memory:"
 
@@ -135,11 +138,17 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _remove_abandoned(folder: Path) -> None:
-    """Temporary files left by a killed build."""
-    for left in folder.glob("catalog-*.tmp"):
-        with contextlib.suppress(OSError):
-            if time.time() - left.stat().st_mtime > _ABANDONED_AFTER_S:
-                left.unlink()
+    """Temporary files left by a killed build, and stores of other versions that nobody has read for long."""
+    for pattern, age_s in (
+        ("catalog-*.tmp", _ABANDONED_AFTER_S),
+        ("catalog-*.sqlite", _UNREAD_AFTER_S),
+        ("catalog-*.lock", _UNREAD_AFTER_S),
+    ):
+        for left in folder.glob(pattern):
+            with contextlib.suppress(OSError):
+                facts = left.stat()
+                if time.time() - max(facts.st_mtime, facts.st_atime) > age_s:
+                    left.unlink()
 
 
 @contextlib.contextmanager

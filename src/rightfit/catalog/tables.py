@@ -141,7 +141,7 @@ def region_table(packed: PackedTable) -> RegionTable:
     return RegionTable(**{name: tuple(columns[name][i] for i in order) for name in fields})
 
 
-def join_index(left: Sequence[PackedColumn], right: Mapping[tuple[str, ...], int]) -> Indices:
+def join_index(left: Sequence[PackedColumn], right: Mapping[Any, int]) -> Indices:
     """The position in `right` of each row's key, -1 where there is none. Looks up distinct keys only."""
     combined = np.zeros(len(left[0].codes), dtype=np.int64)
     for column in left:
