@@ -34,7 +34,7 @@ DECIDED = {
     "memory": {"shape_typical": 0.7, "device_unknown": 0.2, "device_uncalibrated": 0.2},
     "time": {"shape_typical": 0.5, "device_unknown": 1.5, "device_uncalibrated": 0.6},
 }
-RIDGE = 0.02
+RIDGE = 0.2
 GROUP_PRIOR_SOURCES = 4.0
 FEATURES = tuple(field.name for field in dataclasses.fields(RegimeColumns) if field.name != "architecture")
 
@@ -69,9 +69,9 @@ class Residuals:
             yield np.flatnonzero(self.source != name), np.flatnonzero(self.source == name)
 
 
-def fit_scale(data: Residuals) -> dict[str, float]:
+def fit_scale(data: Residuals, *, ridge: float | None = None) -> dict[str, float]:
     """Log-scale factors by feature: the penalised maximum of a Laplace likelihood."""
-    decided = DECIDED[data.family]
+    decided, strength = DECIDED[data.family], RIDGE if ridge is None else ridge
     x, w, size = data.features(), data.weights(), np.abs(data.log_error)
     fitted = [i for i, name in enumerate(FEATURES) if name not in decided and np.ptp(x[:, i]) > 0]
     offset = x @ np.array([decided.get(name, 0.0) for name in FEATURES])
@@ -81,7 +81,7 @@ def fit_scale(data: Residuals) -> dict[str, float]:
         log_sigma = beta[0] + design @ beta[1:] + offset
         ratio = size * np.exp(-log_sigma)
         slope = w * (1.0 - ratio)
-        penalty = RIDGE * beta[1:]
+        penalty = strength * beta[1:]
         gradient = np.concatenate([[slope.sum()], design.T @ slope + penalty])
         return float(np.sum(w * (ratio + log_sigma)) + 0.5 * np.sum(penalty * beta[1:])), gradient
 

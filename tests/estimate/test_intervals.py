@@ -131,7 +131,7 @@ def synthetic(interval_fit, *, sources: int = 24, rows: int = 60):
 
 def test_the_fit_finds_the_scale_and_covers_sources_it_never_saw(interval_fit) -> None:
     data = synthetic(interval_fit)
-    scale = interval_fit.fit_scale(data)
+    scale = interval_fit.fit_scale(data, ridge=0.001)
     assert scale["moe"] == pytest.approx(np.log(2), abs=0.12)
     inside80 = inside95 = 0
     for held, model in interval_fit.nested_models(data):

@@ -51,8 +51,9 @@ def test_page_headline_and_gate(checkout: Path) -> None:
     assert check(validate(folder), page=page, headline=headline) == []
     text = page.read_text()
     assert "| memory, full |" in text
-    assert "| **rightfit** (usable rows of these tables) |" in text
+    assert "| **rightfit** (the usable rows of these tables) |" in text
     assert "SimuMax" in text
+    assert "rule: 16 bytes a parameter (the same rows)" in text
     first = written[2].read_bytes()
     write(result, page=page, headline=headline)
     assert written[2].read_bytes() == first
@@ -82,7 +83,14 @@ def test_a_folder_without_training_rows(tmp_path: Path) -> None:
 
 
 def test_left_out_coefficients_act_and_are_forgotten() -> None:
-    row = {"metric": "step_time_s", "model": "meta-llama/Meta-Llama-3-8B", "gpu": "A100-SXM-80GB", "method": "full", "micro_batch": "1", "seq_len": "4096"}
+    row = {
+        "metric": "step_time_s",
+        "model": "meta-llama/Meta-Llama-3-8B",
+        "gpu": "A100-SXM-80GB",
+        "method": "full",
+        "micro_batch": "1",
+        "seq_len": "4096",
+    }
     before = predict([row])[0]["predicted"]
     slow = {"compute": {"gemm_fraction.ampere-hbm": 0.05}}
     with substituted(slow):

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rightfit.estimate import score
+from rightfit.estimate import rules, score
 from rightfit.estimate.score import FitScore, GroupScore, Scored
 from rightfit.estimate.tables import cell_text
 from rightfit.estimate.truth import Truth
@@ -40,6 +40,7 @@ class Accuracy:
     answered: tuple[int, int]
     refusals: list[tuple[str, int]]
     others: list[GroupScore]
+    rules: list[tuple[str, GroupScore, FitScore | None]]
     provenance: str
 
 
@@ -66,8 +67,19 @@ def accuracy(
         score.answered_share(kept),
         _refusals(kept),
         [score.group_score(f"not counted: {name}", part) for name, part in zip(("memory", "time"), _split(others), strict=True)],
+        _rules(kept_rows),
         provenance,
     )
+
+
+def _rules(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, GroupScore, FitScore | None]]:
+    """Rules of thumb on the rows that count: name, score, confusion of fits where there is one."""
+    answers = rules.rule_predictions(rows)
+    memory, time = _split(score.pair(rows, answers))
+    return [
+        (rules.MEMORY_RULE, score.group_score(rules.MEMORY_RULE, memory), score.fits_score("rule", rows, answers)),
+        (rules.TIME_RULE, score.group_score(rules.TIME_RULE, time), None),
+    ]
 
 
 def _split(scored: Scored) -> tuple[Scored, Scored]:
@@ -264,26 +276,40 @@ def rival_rows(text: str, heading: str) -> list[list[str]]:
 
 
 def rivals(page: Accuracy, peers: str) -> str:
-    """The rivals' errors as measured on these tables, our own line on top."""
-    if not peers:
-        return "The rivals' scores are not beside the measured tables.\n"
-    usable = page.fits[0]
-    ours_memory = ["**rightfit** (usable rows of these tables)", *_rival_cells(page.families[0])]
-    false_fits = f"{usable.false_fits} of {usable.out_of_memory}"
-    ours_memory += [false_fits, f"{usable.false_refusals} of {usable.ran}"]
-    ours_time = ["**rightfit** (usable rows of these tables)", *_rival_cells(page.families[1])]
-    del ours_time[3]
+    """The rivals' errors as measured on these tables, our own line and the rules of thumb on exactly our rows on top."""
+    (memory_rule, memory_score, memory_fits), (time_rule, time_score, _) = page.rules
+    ours = "**rightfit** (the usable rows of these tables)"
+    memory = [
+        [ours, *_rival_cells(page.families[0]), *_fit_cells(page.fits[0])],
+        [f"{memory_rule} (the same rows)", *_rival_cells(memory_score)],
+    ]
+    memory[1] += _fit_cells(memory_fits) if memory_fits else ["-", "-"]
+    time = [[ours, *_rival_cells(page.families[1])], [f"{time_rule} (the same rows)", *_rival_cells(time_score)]]
+    for cells in time:
+        del cells[3]
     parts = []
-    for title, heading, ours in (("Peak memory", "Peak memory", ours_memory), ("Throughput", "Throughput", ours_time)):
-        cells = rival_rows(peers, heading)
-        if cells:
-            parts.append(f"### {title}\n\n{table(cells[0], [ours, *cells[2:]])}")
+    for title, own in (("Peak memory", memory), ("Throughput", time)):
+        theirs = rival_rows(peers, title)
+        header = theirs[0] if theirs else _RIVAL_HEADERS[title]
+        parts.append(f"### {title}\n\n{table(header, [*own, *theirs[2:]])}")
     return "\n".join(parts)
 
 
+_RIVAL_HEADERS = {
+    "Peak memory": ["tool", "rows", "median APE (signed)", "by source", "within 20 %", "false fits", "false refusals"],
+    "Throughput": ["tool", "rows", "median APE (signed)", "within 20 %"],
+}
+
+
 def _rival_cells(group: GroupScore) -> list[str]:
+    if not group.rows:
+        return ["0", "-", "-", "-"]
     median = f"{percent(group.median_ape)} ({100 * group.signed_median:+.0f})"
     return [f"{group.rows:,}", median, percent(group.by_source_median_ape), percent(group.within_20)]
+
+
+def _fit_cells(fit: FitScore) -> list[str]:
+    return [f"{fit.false_fits} of {fit.out_of_memory}", f"{fit.false_refusals} of {fit.ran}"]
 
 
 def render(page: Accuracy, *, peers: str = "", noise: str = "", plots: Sequence[str] = ()) -> str:

@@ -7,10 +7,12 @@ from the same columns as the estimate itself, so that one case, a table and a se
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 import numpy as np
 
+from rightfit.estimate.software import software_names
 from rightfit.physics.columns import (
     Array,
     AttentionKernel,
@@ -56,6 +58,9 @@ class RegimeColumns(Columns):
     eager_attention: Array = dataclasses.field(default_factory=_zero)
     stored_activations: Array = dataclasses.field(default_factory=_zero)
     large_batch: Array = dataclasses.field(default_factory=_zero)
+    vendor_stack: Array = dataclasses.field(default_factory=_zero)
+    eager_stack: Array = dataclasses.field(default_factory=_zero)
+    classic_stack: Array = dataclasses.field(default_factory=_zero)
     framework_unknown: Array = dataclasses.field(default_factory=_zero)
     counter_unknown: Array = dataclasses.field(default_factory=_zero)
     shape_typical: Array = dataclasses.field(default_factory=_zero)
@@ -67,6 +72,12 @@ class RegimeColumns(Columns):
 
 def _is_one_of(values: Array, choices: tuple[Any, ...]) -> Array:
     return np.isin(values, [float(choice) for choice in choices]).astype(np.float64)
+
+
+@functools.cache
+def software_codes(*classes: str) -> tuple[int, ...]:
+    """Codes of classes of training software by their names."""
+    return tuple(code for code, name in enumerate(software_names()) if name in classes)
 
 
 def _flag(condition: Any) -> Array:
@@ -84,6 +95,15 @@ def method_flags(setup: SetupColumns) -> dict[str, Array]:
         "eager_attention": _flag(setup.attention == AttentionKernel.EAGER),
         "stored_activations": _flag(setup.recompute != Recompute.FULL),
         "large_batch": _flag(setup.micro_batch * setup.seq_len > 16384),
+    }
+
+
+def software_flags(setup: SetupColumns) -> dict[str, Array]:
+    """Which class of training software (facts/data/speed_frameworks.csv)."""
+    return {
+        "vendor_stack": _is_one_of(setup.framework, software_codes("vendor", "compiled")),
+        "eager_stack": _is_one_of(setup.framework, software_codes("eager", "unsloth", "deepspeed")),
+        "classic_stack": _is_one_of(setup.framework, software_codes("classic")),
     }
 
 
@@ -114,5 +134,5 @@ def regime_columns(model: ModelColumns, setup: SetupColumns, device: DeviceColum
     each a scalar or one value a row, zero where not given.
     """
     assumptions = np.log2(1.0 + np.atleast_1d(np.asarray(knowledge.pop("num_assumptions", 0.0), dtype=np.float64)))
-    flags = {**method_flags(setup), **layout_flags(setup), **model_flags(model)}
+    flags = {**method_flags(setup), **software_flags(setup), **layout_flags(setup), **model_flags(model)}
     return RegimeColumns.of(**flags, assumptions=assumptions, architecture=device.architecture, **knowledge)
