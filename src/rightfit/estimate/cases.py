@@ -21,6 +21,7 @@ from rightfit.errors import RightfitError
 from rightfit.estimate.convert import device_columns, model_columns
 from rightfit.estimate.hardware import default_links
 from rightfit.estimate.setup import COUNTERS, METHODS, conventions, resolve_setup
+from rightfit.estimate.software import is_fine_tuning_stack
 from rightfit.facts.records import Accelerator, TransformerArchitecture
 from rightfit.physics import parameters
 from rightfit.physics.columns import DeviceColumns, LinkColumns, ModelColumns, SetupColumns
@@ -43,6 +44,8 @@ _DIMENSIONS = {
     "params": "params_total",
     "active": "params_active",
 }
+# Instruction samples (Alpaca, OpenOrca, Dolly) have 200-600 tokens: a quarter of the usual limit of 2,048.
+_UNSTATED_MEAN = 0.25
 _DEFAULT_GPU = "A100-SXM-80GB"
 _OFFLOADS = {"optimizer": ("cpu", "optim"), "params": ("param", "cpu optimizer+params"), "activations": ("activation",)}
 
@@ -147,6 +150,8 @@ def _read_row(row: Mapping[str, str]) -> _Case:
     fixed = _resolved(arch, words, *_setup_words(row, taken), accelerator.supports_bf16, accelerator.supports_flash_attention)
     rules = conventions(framework=words[0], flags=words[1], method=words[2], strategy=strategy, weights=words[4], model=arch.name)
     setup = {**_BASE, **fixed, **layout, **_batch(row, layout, rules, arch, taken), **_offload(row)}
+    if not _number(row, "seq_len") and is_fine_tuning_stack(int(fixed["framework"])):
+        setup["mean_length"] = _UNSTATED_MEAN
     setup["weight_update"] = float("forward+backward only" not in _word(row, "flags").lower())
     if rules["sequence_parallel"] == "1":
         setup["sequence_parallel"] = float(setup["tensor"] > 1)

@@ -96,6 +96,7 @@ def resolve_setup(
     numbers = _number_formats(method, precision, weights_dtype or quantization, rules, supports_bf16=supports_bf16)
     states = _trained_states(method, optimizer, numbers, rules)
     adapters = _adapter_fields(model, method, lora_rank, lora_targets, flags, rules)
+    states |= _mean_widths(states, numbers, adapters)
     kernels = _kernel_fields(attention, recompute, loss, rules, supports_flash=supports_flash)
     words = speed_words(framework=framework, flags=flags, attention=attention, weights=weights_dtype or quantization)
     return {"method": METHODS.get(method, float(Method.FULL)), **words, **numbers, **states, **adapters, **kernels}
@@ -262,7 +263,18 @@ def _adapter_fields(
         "adapter_on_up": chosen.up,
         "adapter_on_down": chosen.down,
         "adapter_on_experts": chosen.experts,
-        "trained_embeddings": embeddings,
+        "trained_embeddings": whole / (count + whole),
+    }
+
+
+def _mean_widths(states: dict[str, float], numbers: dict[str, float], adapters: dict[str, float]) -> dict[str, float]:
+    """Embedding and head that are trained beside adapters keep the width of the base model, so the widths per trained parameter are means."""
+    share = adapters.get("trained_embeddings", 0.0)
+    if not share or not states["adapter_weight_bytes"]:
+        return {}
+    ratio = 1.0 - share + share * numbers["other_weight_bytes"] / states["adapter_weight_bytes"]
+    return {
+        name: states[name] * ratio for name in ("adapter_weight_bytes", "gradient_bytes", "optimizer_bytes", "optimizer_temporary_bytes")
     }
 
 
@@ -305,6 +317,7 @@ def _kernel_fields(attention: str, recompute: str, loss: str, rules: dict[str, s
         "logit_bytes": float(rules["logit"]),
         "kept_logit_bytes": float(rules["logit_kept"]),
         "variable_length": float(rules["variable_length"]),
+        "routed_bytes": float(rules["routed"]),
         "expert_loop": float(rules["expert_loop"]),
         "loads_whole": float(rules["loads_whole"]),
         "layer_gradient_workspace": float(rules["layer_gradient_workspace"]),

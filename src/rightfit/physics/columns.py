@@ -226,8 +226,10 @@ class SetupColumns(Columns):
     spread over GPUs that work one after the other.
     `keeps_linear_inputs` 1 = frozen matrix products keep their input too (bitsandbytes); `loads_whole` 1 = the whole model is on each GPU before it is
     sharded; `scratch_limit` elements that the optimizer treats at a time (0 = all); `layer_gradient_workspace` 1 = a layer's weight gradients have a
-    standing buffer of their own (Transformer Engine); `expert_loop` 1 = experts run one after the other, not as one grouped product. `variable_length` 1 = sequences are not packed or padded to one length, so tensor sizes change from step to step.
-    `weight_update` 0 = forward and backward only; `weight_sync` 1 = trained weights are sent to an inference engine each step;
+    standing buffer of their own (Transformer Engine); `expert_loop` 1 = experts run one after the other, not as one grouped product;
+    `routed_bytes` are kept per chosen expert and hidden element (gathered inputs, outputs, their fp32 copies). `variable_length` 1 = sequences are not packed or padded to one length, so tensor sizes change from step to step.
+    `mean_length` is the mean over the
+    limit where samples are shorter than `seq_len` (time sees the mean, memory the longest). `weight_update` 0 = forward and backward only; `weight_sync` 1 = trained weights are sent to an inference engine each step;
     `attention_version` is that of FlashAttention (0 = not stated); `dequantise_bytes` what expanding one quantised parameter moves.
     """
 
@@ -292,9 +294,11 @@ class SetupColumns(Columns):
     scratch_limit: Array = column(0)
     layer_gradient_workspace: Array = column(0)
     expert_loop: Array = column(0)
+    routed_bytes: Array = column(8)
     naive_pipeline: Array = column(0)
     variable_length: Array = column(0)
     weight_update: Array = column(1)
+    mean_length: Array = column(1)
     weight_sync: Array = column(0)
     attention_version: Array = column(0)
     dequantise_bytes: Array = column(0)
@@ -307,7 +311,12 @@ class SetupColumns(Columns):
     @property
     def tokens_per_step(self) -> Array:
         """Tokens of one optimizer step, whole job."""
-        return self.data * self.micro_batch * self.grad_accum * self.seq_len * self.token_fraction
+        return self.data * self.micro_batch * self.grad_accum * self.real_length
+
+    @property
+    def real_length(self) -> Array:
+        """Tokens that a sequence has on average: `seq_len` less padding that is skipped."""
+        return self.seq_len * self.token_fraction * self.mean_length
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -113,7 +113,9 @@ def feed_forward_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
 def moe_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
     """Routed experts see `experts_per_token` copies of the token: gathered input, inner tensors, output before weighting; shared experts one."""
     a = setup.activation_bytes
-    routed = model.experts_per_token * (_block_bytes(model, setup, model.moe_intermediate_size, setup.tensor) + 2.0 * a * model.hidden_size)
+    routed = model.experts_per_token * (
+        _block_bytes(model, setup, model.moe_intermediate_size, setup.tensor) + setup.routed_bytes * model.hidden_size
+    )
     shared = _block_bytes(model, setup, model.moe_intermediate_size * model.num_shared_experts, setup.tensor)
     router = 4.0 * 3.0 * model.num_experts
     return routed + shared + router + _input_bytes(model, setup)

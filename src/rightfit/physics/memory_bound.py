@@ -39,7 +39,7 @@ def token_elements(model: ModelColumns, setup: SetupColumns, rates: RateColumns)
     rotary = np.where((model.learned_positions > 0) | (model.kind == Kind.ENCODER), 2.0, rates.rope_passes + 2.0)
     attention = (full + sliding) * heads * (rotary + model.qk_norm * norms) / setup.tensor
     mixer = linear * 2.0 * model.hidden_size * 8.0 / setup.tensor
-    return hidden + attention + mixer + _feed_forward_elements(model, setup, rates)
+    return rates.pass_factor * (hidden + attention + mixer + _feed_forward_elements(model, setup, rates))
 
 
 def _feed_forward_elements(model: ModelColumns, setup: SetupColumns, rates: RateColumns) -> Array:
@@ -89,6 +89,16 @@ def update_s(setup: SetupColumns, device: DeviceColumns, rates: RateColumns, *, 
     state = 2.0 * setup.optimizer_bytes + 2.0 * setup.master_bytes
     moved = trained_params * (2.0 * setup.gradient_bytes + state + 2.0 * setup.other_weight_bytes)
     return moved * rates.update_passes / achieved_bandwidth(device, rates)
+
+
+def accumulate_s(setup: SetupColumns, device: DeviceColumns, rates: RateColumns, *, trained_params: Array) -> Array:
+    """Seconds per micro-batch of adding `trained_params` gradients of a rank to those of earlier micro-batches, shape (N,).
+
+    Read the new, read and write the sum. Nothing with one micro-batch, and little where gradients are sharded each micro-batch (stages 2, 3).
+    """
+    width = np.maximum(setup.gradient_bytes, setup.accumulation_bytes)
+    moved = trained_params * 3.0 * width / achieved_bandwidth(device, rates)
+    return np.where((setup.grad_accum > 1) & (setup.shard_stage < 2), moved, 0.0)
 
 
 def trained_params(model: ModelColumns, setup: SetupColumns) -> Array:
