@@ -27,25 +27,25 @@ def plan(
     Give a `Workload`, the path of a workload file, or the options of `rightfit plan` by name: `plan(model="7B", method="qlora", data="50Mtok")`.
     The result has `.best`, `.options`, `.pareto`, `.rejected`, `.advice`, `.to_dict()` and `.to_json()`; `.best` is None when nothing is feasible.
     """
-    from rightfit import search
+    from rightfit.search import plan as search_plan
 
-    return search.plan(read_workload(workload, wishes), catalog=catalog, **({} if top is None else {"top": top}))
+    return search_plan(read_workload(workload, wishes), catalog=catalog, **({} if top is None else {"top": top}))
 
 
 def estimate(
     workload: Workload | str | Path | None = None, /, *, on: str, nodes: int = 1, catalog: Catalog | None = None, **wishes: Any
 ) -> Plan:
     """What a workload does on one given server ("aws/p4d.24xlarge"), without a search over servers."""
-    from rightfit import search
+    from rightfit.search.single import estimate_one
 
-    return search.estimate_one(read_workload(workload, wishes), on=on, nodes=nodes, catalog=catalog)
+    return estimate_one(read_workload(workload, wishes), on=on, nodes=nodes, catalog=catalog)
 
 
 def why(server: str, workload: Workload | str | Path | None = None, /, *, catalog: Catalog | None = None, **wishes: Any) -> Any:
     """Why a server ("aws/g5.xlarge") was or was not chosen, and the least change that would alter it."""
-    from rightfit import search
+    from rightfit.search.single import why as why_server
 
-    return search.why(read_workload(workload, wishes), server, catalog=catalog)
+    return why_server(read_workload(workload, wishes), server, catalog=catalog)
 
 
 def read_workload(workload: Workload | str | Path | None, wishes: Mapping[str, Any]) -> Workload:

@@ -25,7 +25,8 @@ def interruptions_per_s(monthly_fraction: Array) -> Array:
     Reference: AWS Spot Advisor publishes f over the trailing month in bands of five points.
     Known error: the top band is open (20-100 %), and interruptions come in bursts when capacity is short.
     """
-    return -np.log1p(-np.minimum(monthly_fraction, 1.0 - 1e-9)) / SECONDS_PER_MONTH
+    rate: Array = -np.log1p(-np.minimum(monthly_fraction, 1.0 - 1e-9)) / SECONDS_PER_MONTH
+    return rate
 
 
 def mean_time_between_s(rate_per_s: Array, *, nodes: Array) -> Array:
@@ -34,7 +35,8 @@ def mean_time_between_s(rate_per_s: Array, *, nodes: Array) -> Array:
     rate_per_s: (N,) [1/s]; nodes: (N,) [1]. Result: (N,) [s], infinite where the rate is 0.
     """
     total = np.asarray(rate_per_s * nodes, dtype=np.float64)
-    return np.divide(1.0, total, out=np.full(np.broadcast(total).shape, np.inf), where=total > 0)
+    between: Array = np.divide(1.0, total, out=np.full(np.broadcast(total).shape, np.inf), where=total > 0)
+    return between
 
 
 def optimal_interval_s(save_s: Array, *, mean_time_between: Array) -> Array:

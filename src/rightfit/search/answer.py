@@ -154,9 +154,20 @@ class Option:
 
     def to_dict(self, render: Render | None = None) -> dict[str, Any]:
         """As in the plan's JSON; with `render`, `why` and `warnings` are sentences."""
-        plain = (
-            "rank provider region instance_type nodes purchase vcpus memory_bytes network_gbps price_as_of price_source num_alternatives".split()
-        )
+        plain = [
+            "rank",
+            "provider",
+            "region",
+            "instance_type",
+            "nodes",
+            "purchase",
+            "vcpus",
+            "memory_bytes",
+            "network_gbps",
+            "price_as_of",
+            "price_source",
+            "num_alternatives",
+        ]
         return {
             **{name: getattr(self, name) for name in plain},
             "accelerator": dataclasses.asdict(self.accelerator),
@@ -226,7 +237,8 @@ class Counts:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Plan:
-    """The answer to a workload. `blame`: the smallest sets of criteria that exclude every offer (only when there is no option)."""
+    """The answer to a workload. `blame`: the smallest sets of criteria that exclude every offer (only when there is no option). `unfit`: for one
+    given server on which nothing fits, the setup that needs least memory, so that it can be said how much is missing."""
 
     workload: Any
     assumptions: tuple[Assumption, ...]
@@ -237,6 +249,7 @@ class Plan:
     catalog: Mapping[str, Any]
     counts: Counts
     blame: tuple[tuple[str, ...], ...] = ()
+    unfit: Option | None = None
 
     @property
     def best(self) -> Option | None:
@@ -245,7 +258,7 @@ class Plan:
 
     def to_dict(self, render: Render | None = None) -> dict[str, Any]:
         """The plan as in the contract. `render` turns reasons into sentences; without it they stay {key, params}."""
-        return finite(
+        values: dict[str, Any] = finite(
             {
                 "schema_version": SCHEMA_VERSION,
                 "workload": self.workload.to_dict(),
@@ -254,11 +267,13 @@ class Plan:
                 "pareto": [summary(option) for option in self.pareto],
                 "rejected": [rejection.to_dict(render) for rejection in self.rejected],
                 "blame": [list(group) for group in self.blame],
+                "unfit": self.unfit.to_dict(render) if self.unfit else None,
                 "advice": render_all(self.advice, render),
                 "catalog": dict(self.catalog),
                 "counts": dataclasses.asdict(self.counts),
             }
         )
+        return values
 
     def to_json(self, render: Render | None = None, *, indent: int | None = 2) -> str:
         """`to_dict` as JSON text."""

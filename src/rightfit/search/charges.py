@@ -117,10 +117,8 @@ def _published(connection: sqlite3.Connection, wanted: Sequence[tuple[str, str]]
     for provider in providers:
         types = [name for owner, name in wanted if owner == provider]
         marks = ",".join("?" * len(types))
-        query = (
-            "SELECT region, instance_type, interruption_pct_low, interruption_pct_high FROM interruption "
-            f"WHERE provider = ? AND instance_type IN ({marks})"  # noqa: S608
-        )
+        columns = "region, instance_type, interruption_pct_low, interruption_pct_high"
+        query = f"SELECT {columns} FROM interruption WHERE provider = ? AND instance_type IN ({marks})"  # noqa: S608
         for region, name, low, high in connection.execute(query, (provider, *types)):
             found[provider, region, name] = (low / 100, high / 100)
     return found

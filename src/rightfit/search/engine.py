@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.estimate.convert import model_columns
-from rightfit.estimate.intervals import MEMORY, interval_columns, interval_models, probability_over
+from rightfit.estimate.intervals import MEMORY, TIME, interval_columns, interval_models, probability_over
 from rightfit.estimate.memory import MemoryColumns, memory_columns
 from rightfit.estimate.regimes import RegimeColumns, regime_columns
 from rightfit.estimate.software import rate_columns
@@ -57,6 +57,10 @@ class Engine:
     def caution(self, device: DeviceColumns) -> NDArray[np.intp]:
         """0 where memory predictions were calibrated on the accelerator's family, 1 where not."""
         return interval_models()[MEMORY].uncalibrated(RegimeColumns.of(architecture=device.architecture)).astype(np.intp)
+
+    def uncalibrated(self, device: DeviceColumns) -> NDArray[np.bool_]:
+        """Accelerators of families that no time was calibrated on."""
+        return interval_models()[TIME].uncalibrated(RegimeColumns.of(architecture=device.architecture)) > 0
 
     def capacity(self, device: DeviceColumns) -> Array:
         """What a job can use of each accelerator's memory [bytes]."""

@@ -108,7 +108,7 @@ def memory_of(setups: SetupTable, base: SetupColumns, device: DeviceColumns, phy
     _, representative, caution = np.unique(physics.caution(device), return_index=True, return_inverse=True)
     safe = [np.broadcast_to(peak * physics.safety(columns, device.take(row[None])), first.shape)[inverse] for row in representative]
     host_first, host_inverse = distinct_rows(
-        [setups.variant, setups.sharding, setups.gpus_per_node, setups.nodes, setups.tensor * setups.pipeline > 1]
+        [setups.variant, setups.sharding, setups.gpus_per_node, setups.nodes, (setups.tensor * setups.pipeline > 1).astype(np.int32)]
     )
     host = physics.host(collapse(setups.take(host_first).columns(base)))
     return MemoryNeed(peak[inverse], np.stack(safe), np.broadcast_to(host, host_first.shape)[host_inverse], caution)
@@ -128,6 +128,8 @@ def fitting_rows(space: Space, machines: Machines, need: MemoryNeed, capacity: A
     for number in np.unique(block):
         for caution in range(need.safe_bytes.shape[0]):
             members = np.flatnonzero((block == number) & (need.caution == caution))
+            if not members.shape[0]:
+                continue
             rows = slice(int(space.starts[number]), int(space.starts[number] + space.counts[number]))
             fits = first_level(need.safe_bytes[caution, None, rows] <= capacity[members, None], levels)
             machine, setup = np.nonzero(fits)

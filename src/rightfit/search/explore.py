@@ -153,19 +153,30 @@ def fleet_of(market: Market, wish: Wish) -> Fleet:
     return _fleet(known, wish.method, wish.workload.precision or "", wish.workload.attention or "")
 
 
-def explore(wish: Wish, market: Market, wanted: Wanted, *, node_counts: tuple[int, ...] = NODE_COUNTS, engine: Engine | None = None) -> Exploration:
+def explore(
+    wish: Wish, market: Market, wanted: Wanted, *, node_counts: tuple[int, ...] = NODE_COUNTS, engine: Engine | None = None
+) -> Exploration:
     """Search every setup on every machine, then price and judge every offer."""
     fleet = fleet_of(market, wish)
     machines = fleet.machines
-    space = build_space(space_limits(wish, node_counts=node_counts), gpu_counts=tuple(machines.gpus_per_node.tolist()), num_variants=len(machines.variants))
+    space = build_space(
+        space_limits(wish, node_counts=node_counts), gpu_counts=tuple(machines.gpus_per_node.tolist()), num_variants=len(machines.variants)
+    )
     base = base_setup(wish, machines.variants)
     engine = engine or Engine.of(wish.model)
     servers = market.offers.servers
     best = search_setups(space, machines, base, engine, tokens=wish.amount.tokens, host_memory=servers.memory_bytes)
     run_s, feasible = by_server(best, fleet, servers.memory_bytes)
     volume = engine.volume(wish, base)
-    offers = market.offers
-    prices = bill(
+    prices = price(market, volume, run_s, node_counts=node_counts)
+    failures = judge(market.offers, wanted, feasible=feasible, bill=prices, node_counts=np.array(node_counts, dtype=np.float64))
+    return Exploration(wish, wanted, market, fleet, space, base, engine, best, prices, failures, feasible, failures.bits(), volume)
+
+
+def price(market: Market, volume: Volume, run_s: Array, *, node_counts: tuple[int, ...]) -> Bill:
+    """Time and money of every (offer, node count) from the run time of every (server, node count)."""
+    offers, servers = market.offers, market.offers.servers
+    return bill(
         run_s[offers.server_index],
         price_usd_per_h=offers.price_usd_per_h,
         accelerators=servers.num_accelerators[offers.server_index],
@@ -175,8 +186,6 @@ def explore(wish: Wish, market: Market, wanted: Wanted, *, node_counts: tuple[in
         volume=volume,
         market=market.charges,
     )
-    failures = judge(offers, wanted, feasible=feasible, bill=prices, node_counts=np.array(node_counts, dtype=np.float64))
-    return Exploration(wish, wanted, market, fleet, space, base, engine, best, prices, failures, feasible, failures.bits(), volume)
 
 
 def by_server(best: Best, fleet: Fleet, host_memory: Array) -> tuple[Array, Feasibility]:

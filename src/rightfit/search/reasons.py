@@ -19,6 +19,7 @@ WHY an option stands where it does (Option.why):
     bottleneck        {term, share}
     recompute_needed  {level, without_bytes, limit_bytes}     without recomputation it would not fit
     sharding_needed   {sharding, shard_degree}
+    offload_needed    {offload, host_bytes}
     deadline_met      {total_time_s, deadline_s, probability};   budget_met {total_usd, budget_usd}
 
 WARNINGS (Option.warnings):
@@ -28,6 +29,12 @@ WARNINGS (Option.warnings):
     memory_tight {probability, peak_bytes, limit_bytes}, deadline_risk {probability, deadline_s}
     host_memory_unknown {}, host_memory_low {needed_bytes, had_bytes}, network_unknown {}, uncalibrated {accelerator}
     not_nvidia {accelerator}
+
+    price_unknown {}                               no sound price of the given server is known
+
+STANDING of one server (Verdict.standing): why_best {total_usd, total_time_s}, why_unpriced {},
+    why_ranked {rank, total_usd, total_time_s, best, best_usd, best_time_s, price_factor}   price_factor: at this fraction of its price it would lead
+    why_refused {criterion, needed, had, margin}, followed by the changes below
 
 ADVICE (Plan.advice), each with the predicted effect of following it:
     method {from_method, to_method, total_usd, saving_usd, provider, instance_type, nodes, accelerator, total_time_s}

@@ -76,7 +76,9 @@ def read_wish(workload: Workload) -> Wish:
 def refuse_what_is_not_there(workload: Workload) -> None:
     """Tasks of later versions, each with one honest line."""
     if workload.task in ("serve", "batch"):
-        raise UnavailableError(f"task {workload.task} is not in this version: serving and batch inference come with version 0.2; train and finetune work")
+        raise UnavailableError(
+            f"task {workload.task} is not in this version: serving and batch inference come with version 0.2; train and finetune work"
+        )
     if workload.task == "prepare":
         raise UnavailableError("task prepare is not in this version: data preparation comes with version 0.3; train and finetune work")
 
@@ -85,7 +87,9 @@ def transformer(workload: Workload) -> TransformerArchitecture:
     """The architecture that `workload.model` names; other kinds of models come later."""
     model = facts.model(workload.model)
     if not isinstance(model, TransformerArchitecture):
-        kind = {"VisionModel": "vision", "DiffusionModel": "diffusion"}.get(type(model).__name__, getattr(model, "kind", "") or "this kind of")
+        kind = {"VisionModel": "vision", "DiffusionModel": "diffusion"}.get(
+            type(model).__name__, getattr(model, "kind", "") or "this kind of"
+        )
         raise UnavailableError(f"{model.name} is a {kind} model: rightfit plans transformers only; other models come with version 0.3")
     return model
 
@@ -142,7 +146,9 @@ def _from_dataset(dataset: Dataset, seq_len: int, notes: Notes, per_token: float
     if dataset.tokens:
         return Amount(float(dataset.tokens), dataset.size_bytes or dataset.tokens * per_token, float(dataset.samples))
     if dataset.domain not in ("text", "code", "preference", "instruction", "pretraining", "math"):
-        raise InputError(f"dataset {dataset.name} holds {dataset.domain}, and its tokens are not known; give an amount, for example 50Mtok", field="data")
+        raise InputError(
+            f"dataset {dataset.name} holds {dataset.domain}, and its tokens are not known; give an amount, for example 50Mtok", field="data"
+        )
     if dataset.size_bytes:
         tokens = dataset.size_bytes / per_token
         notes.take("data_tokens", tokens, "tokens_from_bytes", bytes=dataset.size_bytes, bytes_per_token=per_token)

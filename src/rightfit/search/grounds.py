@@ -1,0 +1,162 @@
+"""Reasons of an option, as data: why it stands where it does, and what to beware of."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rightfit import facts
+from rightfit.physics import interruption
+from rightfit.search.answer import Option, Reason
+
+if TYPE_CHECKING:
+    from rightfit.search.explore import Exploration
+
+HEADLINES = {"cost": "cheapest", "time": "fastest", "balanced": "balanced"}
+COMMITTED_S = 24 * 3600.0
+
+
+def with_reasons(found: Exploration, options: Sequence[Option]) -> tuple[Option, ...]:
+    """The options with `why` and `warnings`."""
+    return tuple(
+        dataclasses.replace(option, why=why(found, option, _runner_up(options, option)), warnings=warnings(found, option))
+        for option in options
+    )
+
+
+def _runner_up(options: Sequence[Option], option: Option) -> Option | None:
+    """The next option, which the first is compared with."""
+    return options[1] if option.rank == 1 and len(options) > 1 else None
+
+
+def why(found: Exploration, option: Option, runner_up: Option | None) -> tuple[Reason, ...]:
+    """Why this option stands where it does."""
+    reasons = []
+    if option.rank == 1:
+        reasons.append(_headline(found, option, runner_up))
+    reasons.append(
+        Reason(
+            "fits",
+            {
+                "peak_bytes": option.estimate["peak_memory_bytes"].mid,
+                "limit_bytes": option.facts["capacity_bytes"],
+                "probability": option.facts["fit_probability"],
+            },
+        )
+    )
+    reasons.extend(_layout_reasons(found, option))
+    reasons.append(_bottleneck(option))
+    reasons.extend(_limits_met(found, option))
+    return tuple(reasons)
+
+
+def _headline(found: Exploration, option: Option, runner_up: Option | None) -> Reason:
+    params: dict[str, object] = {"total_usd": option.cost.total_usd, "total_time_s": option.estimate["total_time_s"].mid}
+    if runner_up is not None:
+        name = f"{runner_up.nodes} x {runner_up.provider} {runner_up.instance_type}"
+        params |= {
+            "runner_up": name,
+            "runner_up_usd": runner_up.cost.total_usd,
+            "runner_up_time_s": runner_up.estimate["total_time_s"].mid,
+        }
+    return Reason(HEADLINES[found.wish.workload.objective], params)
+
+
+def _layout_reasons(found: Exploration, option: Option) -> list[Reason]:
+    """What the layout needs to fit: recomputation, sharding, offloading."""
+    reasons = []
+    layout, limit = option.layout, option.facts["capacity_bytes"]
+    if layout.recompute != "none" and not found.wish.workload.recompute:
+        without = _without_recompute(found, option)
+        if without > limit:
+            reasons.append(Reason("recompute_needed", {"level": layout.recompute, "without_bytes": without, "limit_bytes": limit}))
+    if layout.sharding in ("zero-1", "zero-2", "zero-3", "hybrid"):
+        reasons.append(Reason("sharding_needed", {"sharding": layout.sharding, "shard_degree": layout.shard_degree}))
+    if layout.offload != "none":
+        reasons.append(Reason("offload_needed", {"offload": layout.offload, "host_bytes": option.estimate["host_memory_bytes"].mid}))
+    return reasons
+
+
+def _without_recompute(found: Exploration, option: Option) -> float:
+    """Safe memory of the same setup without recomputation: it is the first row of its run of levels."""
+    row = int(option.facts["setup_row"])
+    first = row - int(found.space.setups.recompute[row])
+    columns = found.space.setups.take(np.array([first])).columns(found.base)
+    return float(found.engine.memory(columns)[0])
+
+
+def _bottleneck(option: Option) -> Reason:
+    """The term that takes most of a step."""
+    term = max(option.time_terms, key=lambda name: option.time_terms[name])
+    return Reason("bottleneck", {"term": term, "share": option.time_terms[term] / sum(option.time_terms.values())})
+
+
+def _limits_met(found: Exploration, option: Option) -> list[Reason]:
+    reasons = []
+    if found.wanted.deadline_s is not None:
+        params = {
+            "total_time_s": option.estimate["total_time_s"].mid,
+            "deadline_s": found.wanted.deadline_s,
+            "probability": option.facts["deadline_probability"],
+        }
+        reasons.append(Reason("deadline_met", params))
+    if found.wanted.budget_usd is not None:
+        reasons.append(Reason("budget_met", {"total_usd": option.cost.total_usd, "budget_usd": found.wanted.budget_usd}))
+    return reasons
+
+
+def warnings(found: Exploration, option: Option) -> tuple[Reason, ...]:
+    """What to beware of."""
+    return (*_price_warnings(option), *_risk_warnings(found, option), *_knowledge_warnings(option))
+
+
+def _price_warnings(option: Option) -> list[Reason]:
+    reasons = []
+    if option.facts["is_stale"]:
+        reasons.append(Reason("price_stale", {"as_of": option.price_as_of}))
+    if option.facts["is_estimate"]:
+        reasons.append(Reason("price_estimate", {"source": option.price_source}))
+    if option.facts["is_pseudo_region"]:
+        reasons.append(Reason("price_region", {"region": option.region}))
+    term_s, used_s = option.facts["billing_minimum_s"], option.estimate["total_time_s"].mid
+    if term_s >= COMMITTED_S and used_s < term_s:
+        reasons.append(Reason("commitment", {"term_h": term_s / 3600.0, "used_h": used_s / 3600.0}))
+    return reasons
+
+
+def _risk_warnings(found: Exploration, option: Option) -> list[Reason]:
+    reasons = []
+    low, high = option.facts["spot_low"], option.facts["spot_high"]
+    if high > 0:
+        rate = float(interruption.interruptions_per_s(np.array([(low + high) / 2.0]))[0])
+        expected = rate * option.nodes * option.estimate["total_time_s"].mid
+        key = "spot_interruption" if option.facts["spot_known"] else "spot_rate_unknown"
+        reasons.append(Reason(key, {"monthly_low": low, "monthly_high": high, "expected_interruptions": expected}))
+    usual = facts.coefficients("planning")
+    if option.facts["fit_probability"] < usual["memory_tight_probability"]:
+        params = {
+            "probability": option.facts["fit_probability"],
+            "peak_bytes": option.estimate["peak_memory_bytes"].mid,
+            "limit_bytes": option.facts["capacity_bytes"],
+        }
+        reasons.append(Reason("memory_tight", params))
+    late = option.facts["deadline_probability"]
+    if late is not None and late < usual["memory_tight_probability"]:
+        reasons.append(Reason("deadline_risk", {"probability": late, "deadline_s": found.wanted.deadline_s}))
+    return reasons
+
+
+def _knowledge_warnings(option: Option) -> list[Reason]:
+    reasons = []
+    if not np.isfinite(option.memory_bytes):
+        reasons.append(Reason("host_memory_unknown", {"needed_bytes": option.estimate["host_memory_bytes"].mid}))
+    if option.nodes > 1 and not (np.isfinite(option.network_gbps) and option.network_gbps > 0):
+        reasons.append(Reason("network_unknown", {}))
+    if option.estimate["step_s"].source == "extrapolated":
+        reasons.append(Reason("uncalibrated", {"accelerator": option.accelerator.name}))
+    if option.facts["vendor"] != "NVIDIA":
+        reasons.append(Reason("not_nvidia", {"accelerator": option.accelerator.name}))
+    return reasons

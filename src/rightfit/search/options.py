@@ -1,0 +1,222 @@
+"""Options in full: the chosen rows with memory and time broken down, figures with intervals, cost terms, and reasons as data."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rightfit import facts
+from rightfit.estimate.figures import Figure, FigureColumns
+from rightfit.estimate.intervals import interval_columns, probability_over
+from rightfit.estimate.memory import MemoryColumns
+from rightfit.estimate.speed import StepColumns
+from rightfit.physics.columns import Array, AttentionKernel, Recompute, SetupColumns
+from rightfit.physics.step import Bottleneck
+from rightfit.search.answer import Accelerator, Alternative, Cost, Layout, Option
+from rightfit.search.rank import Row
+from rightfit.search.space import OFFLOAD_NAMES, SHARDING_NAMES, SetupTable
+
+if TYPE_CHECKING:
+    from rightfit.search.explore import Exploration
+
+GBPS = 1e9 / 8
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Details:
+    """Everything evaluated on a few rows, one array row each."""
+
+    setups: SetupTable
+    columns: SetupColumns
+    memory: MemoryColumns
+    step: StepColumns
+    figures: dict[str, FigureColumns]
+    fit_probability: Array
+    deadline_probability: Array
+    uncalibrated: NDArray[np.bool_]
+
+
+def build_options(found: Exploration, rows: Sequence[Row]) -> tuple[Option, ...]:
+    """The rows as options, ranked in their order (reasons are added by grounds.py)."""
+    if not rows:
+        return ()
+    details = evaluate_rows(found, rows)
+    return tuple(_option(found, details, row, position) for position, row in enumerate(rows))
+
+
+def evaluate_rows(found: Exploration, rows: Sequence[Row]) -> Details:
+    """Run the whole physics on the rows' setups."""
+    servers = found.market.offers.server_index[[row.offer for row in rows]]
+    machine = found.fleet.machine_index[servers]
+    setup = np.array([found.setup_of(row.offer, row.node) for row in rows], dtype=np.intp)
+    setups = found.space.setups.take(setup)
+    columns = setups.columns(found.base)
+    device, links = found.fleet.machines.device.take(machine), found.fleet.machines.links.take(machine)
+    memory, step = found.engine.details(columns, device, links)
+    regime = found.engine.regime(columns, device)
+    where = tuple(np.array([getattr(row, name) for row in rows], dtype=np.intp) for name in ("offer", "node"))
+    total_s = found.bill.total_s[where]
+    fixed_s = found.bill.startup_s[where]
+    shape = total_s.shape
+
+    def figure(metric: str, mid: Array) -> FigureColumns:
+        return interval_columns(metric, np.broadcast_to(mid, shape), regime)
+
+    tokens = columns.tokens_per_step / step.step_s
+    figures = {
+        "peak_memory_bytes": figure("peak_memory_bytes", memory.required_bytes),
+        "step_s": figure("step_s", step.step_s),
+        "tokens_per_s": figure("tokens_per_s", tokens),
+        "samples_per_s": figure("samples_per_s", tokens / columns.seq_len),
+        "mfu": figure("mfu", step.mfu(columns, device)),
+        "total_time_s": shifted(figure("total_time_s", total_s - fixed_s), fixed_s),
+        "host_memory_bytes": figure("host_memory_bytes", memory.host_bytes),
+        "disk_bytes": exact(np.broadcast_to(memory.disk_bytes + found.volume.dataset_bytes, shape)),
+    }
+    deadline = found.wanted.deadline_s
+    late = probability_over("total_time_s", total_s - fixed_s, np.array([deadline]) - fixed_s, regime) if deadline else np.zeros(shape)
+    fits = found.engine.fit_probability_of(columns, device, memory.required_bytes)
+    known = np.broadcast_to(found.engine.uncalibrated(device), shape)
+    return Details(setups, columns, memory, step, figures, np.broadcast_to(fits, shape), np.broadcast_to(1.0 - late, shape), known)
+
+
+def shifted(figures: FigureColumns, offset: Array) -> FigureColumns:
+    """Figures plus a known amount."""
+    names = ("mid", "low80", "high80", "low95", "high95")
+    return dataclasses.replace(figures, **{name: getattr(figures, name) + offset for name in names})
+
+
+def exact(values: Array) -> FigureColumns:
+    """Figures that follow by formula alone."""
+    return FigureColumns(values, values, values, values, values, source="formula")
+
+
+def _option(found: Exploration, details: Details, row: Row, position: int) -> Option:
+    offer = found.market.offers.row(row.offer)
+    server = int(found.market.offers.server_index[row.offer])
+    servers = found.market.offers.servers
+    machine = int(found.fleet.machine_index[server])
+    estimate = {name: figures.row(position) for name, figures in details.figures.items()}
+    if details.uncalibrated[position]:
+        estimate = {name: dataclasses.replace(figure, source=_extrapolated(figure.source)) for name, figure in estimate.items()}
+    return Option(
+        rank=position + 1,
+        provider=offer["provider"],
+        region=offer["region"],
+        instance_type=offer["instance_type"],
+        nodes=found.space.limits.node_counts[row.node],
+        purchase=offer["purchase"],
+        accelerator=Accelerator(
+            servers.accelerator_name[server], int(servers.num_accelerators[server]), float(found.fleet.machines.memory_bytes[machine])
+        ),
+        vcpus=float(servers.vcpus[server]),
+        memory_bytes=float(servers.memory_bytes[server]),
+        network_gbps=float(servers.network_bytes_per_s[server]) / GBPS,
+        price_as_of=offer["as_of"],
+        price_source=offer["source"],
+        layout=layout_of(found, details, position),
+        estimate=estimate,
+        memory_terms=_terms(details.memory.terms, position),
+        time_terms=_terms(details.step.terms, position),
+        cost=_cost(found, row, estimate["total_time_s"]),
+        alternatives=tuple(_alternative(found, other) for other in row.folded),
+        num_alternatives=row.num_folded,
+        facts=_facts(found, details, row, position, offer),
+    )
+
+
+def _extrapolated(source: str) -> str:
+    return "extrapolated" if source == "calibrated" else source
+
+
+def _terms(terms: Any, position: int) -> dict[str, float]:
+    """Terms of one row without those that are zero."""
+    values = {name: float(column[position if column.shape[0] > 1 else 0]) for name, column in terms.items()}
+    return {name: value for name, value in values.items() if value}
+
+
+def layout_of(found: Exploration, details: Details, position: int) -> Layout:
+    """The setup of one row in words and degrees."""
+    setup, columns = details.setups, details.columns
+    number = {name: int(getattr(setup, name)[position]) for name in ("data", "tensor", "pipeline", "expert", "context")}
+    sharding = int(setup.sharding[position])
+    attention = columns.attention[position if columns.attention.shape[0] > 1 else 0]
+    return Layout(
+        **number,
+        sharding=SHARDING_NAMES[sharding] if setup.data[position] > 1 else "none",
+        shard_degree=int(setup.shard_degree[position]),
+        micro_batch=int(setup.micro_batch[position]),
+        grad_accum=int(setup.grad_accum[position]),
+        recompute=Recompute(int(setup.recompute[position])).name.lower(),
+        precision=found.fleet.machines.variants[int(setup.variant[position])].precision,
+        attention=AttentionKernel(int(attention)).name.lower(),
+        offload=OFFLOAD_NAMES[sharding],
+        method=found.wish.workload.method or "full",
+    )
+
+
+def _cost(found: Exploration, row: Row, time: Figure) -> Cost:
+    bill = found.bill
+    at = (row.offer, row.node)
+    total, seconds = float(bill.total_usd[at]), float(bill.total_s[at])
+    servers, storage, egress = (float(getattr(bill, name)[at]) for name in ("servers_usd", "storage_usd", "egress_usd"))
+    grown = {name: (servers + storage) * getattr(time, name) / seconds + egress for name in ("low80", "high80", "low95", "high95")}
+    return Cost(
+        hourly_usd=float(bill.hourly_usd[at]),
+        total_usd=total,
+        total=Figure(total, **grown, source=time.source),
+        terms={"servers_usd": servers, "storage_usd": storage, "egress_usd": egress},
+        per_million_tokens_usd=total * 1e6 / found.wish.amount.tokens,
+    )
+
+
+def _alternative(found: Exploration, at: tuple[int, int]) -> Alternative:
+    offer = found.market.offers.row(at[0])
+    return Alternative(
+        region=offer["region"],
+        instance_type=offer["instance_type"],
+        purchase=offer["purchase"],
+        hourly_usd=float(found.bill.hourly_usd[at]),
+        total_usd=float(found.bill.total_usd[at]),
+        total_time_s=float(found.bill.total_s[at]),
+    )
+
+
+def _facts(found: Exploration, details: Details, row: Row, position: int, offer: dict[str, Any]) -> dict[str, Any]:
+    """What reasons and explanations need beside the contract's fields."""
+    at, charges = (row.offer, row.node), found.market.charges
+    capacity = np.broadcast_to(details.memory.capacity_bytes, details.fit_probability.shape)
+    bottleneck = np.broadcast_to(details.step.bottleneck, details.fit_probability.shape)
+    setups = details.setups
+    batch = int(setups.data[position]) * int(setups.micro_batch[position]) * int(setups.grad_accum[position])
+    return {
+        "fit_probability": float(details.fit_probability[position]),
+        "deadline_probability": float(details.deadline_probability[position]) if found.wanted.deadline_s else None,
+        "capacity_bytes": float(capacity[position]),
+        "bottleneck": Bottleneck(int(bottleneck[position])).name.lower(),
+        "steps": float(np.ceil(found.wish.amount.tokens / (batch * found.wish.seq_len) - 1e-9)),
+        "seq_len": found.wish.seq_len,
+        "tokens": found.wish.amount.tokens,
+        "dataset_bytes": found.volume.dataset_bytes,
+        "startup_s": float(found.bill.startup_s[at]),
+        "run_s": float(found.bill.run_s[at]),
+        "save_and_restart_s": float(found.bill.save_and_restart_s[at]),
+        "checkpoint_bytes": found.volume.checkpoint_bytes,
+        "spot_low": float(charges.spot_low[row.offer]),
+        "spot_high": float(charges.spot_high[row.offer]),
+        "spot_known": bool(charges.spot_known[row.offer]),
+        "setup_row": found.setup_of(row.offer, row.node),
+        "vendor": vendor_of(found, row.offer),
+        "billing_minimum_s": float(charges.minimum_s[row.offer]),
+        **{name: offer[name] for name in ("is_estimate", "is_stale", "is_pseudo_region", "country")},
+    }
+
+
+def vendor_of(found: Exploration, offer: int) -> str:
+    """Maker of the offer's accelerators."""
+    servers = found.market.offers.servers
+    return facts.accelerators()[servers.accelerator_name[int(found.market.offers.server_index[offer])]].vendor

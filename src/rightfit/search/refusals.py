@@ -1,0 +1,150 @@
+"""Why offers were refused: by criterion with counts, the nearest miss of each with the least change, and which criteria are to blame together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rightfit.physics.columns import Array
+from rightfit.search.answer import NearMiss, Reason, Rejection
+from rightfit.search.constraints import first_failure
+from rightfit.search.reasons import CRITERIA
+
+if TYPE_CHECKING:
+    from rightfit.search.explore import Exploration
+
+FILTERS = frozenset({"status", "cloud", "region", "country", "gpu", "purchase"})
+
+
+def rejections(found: Exploration) -> tuple[Rejection, ...]:
+    """One record for each criterion that refused offers, in the order in which criteria are applied.
+
+    An offer counts for the criterion that it got furthest to: over its node counts, the last of the first failures.
+    """
+    first = first_failure(found.bits)
+    decided = first.max(axis=1)
+    counts = np.bincount(decided, minlength=len(CRITERIA) + 1)
+    return tuple(_rejection(found, position, int(counts[position]), first) for position in range(len(CRITERIA)) if counts[position])
+
+
+def _rejection(found: Exploration, position: int, count: int, first: NDArray[np.intp]) -> Rejection:
+    criterion = CRITERIA[position]
+    lone = found.bits == (1 << position)
+    alone = int(lone.any(axis=1).sum())
+    at = nearest(found, criterion, lone if alone else (first == position))
+    needed, had = needed_and_had(found, criterion, at)
+    margin = float(found.failures.margin(criterion)[at])
+    miss = near_miss(found, criterion, at)
+    return Rejection(criterion, count, alone, needed, had, margin, f"{miss.provider}/{miss.instance_type}", miss)
+
+
+def nearest(found: Exploration, criterion: str, rows: NDArray[np.bool_]) -> tuple[int, int]:
+    """The row that fails by least; of equal ones the cheapest, then the first."""
+    offer, node = np.nonzero(rows)
+    margin = found.failures.margin(criterion)[offer, node]
+    order = np.lexsort((node, offer, found.bill.total_usd[offer, node], margin))
+    return int(offer[order[0]]), int(node[order[0]])
+
+
+def needed_and_had(found: Exploration, criterion: str, at: tuple[int, int]) -> tuple[float | str, float | str]:
+    """What the criterion asks for and what the offer has: numbers in base units, or names."""
+    failures = found.failures
+    if criterion in failures.needed:
+        pair = [float(np.broadcast_to(values[criterion], failures.shape)[at]) for values in (failures.needed, failures.had)]
+        return pair[0], pair[1]
+    offer = found.market.offers.row(at[0])
+    server = int(found.market.offers.server_index[at[0]])
+    servers = found.market.offers.servers
+    had = {
+        "status": servers.not_recommended[server],
+        "cloud": offer["provider"],
+        "region": offer["region"],
+        "country": offer["country"],
+        "gpu": servers.accelerator_name[server],
+        "purchase": offer["purchase"],
+        "capability": servers.accelerator_name[server],
+        "layout": servers.accelerator_name[server],
+    }
+    needed = {"status": "active", "capability": found.fleet.missing[server], "layout": "layout"}
+    return needed.get(criterion) or found.wanted.value_of(criterion), had.get(criterion, "")
+
+
+def near_miss(found: Exploration, criterion: str, at: tuple[int, int]) -> NearMiss:
+    """One refused row with the least change that would let it pass this criterion."""
+    offer = found.market.offers.row(at[0])
+    needed, had = needed_and_had(found, criterion, at)
+    return NearMiss(
+        provider=offer["provider"],
+        instance_type=offer["instance_type"],
+        region=offer["region"],
+        purchase=offer["purchase"],
+        nodes=found.space.limits.node_counts[at[1]],
+        needed=needed,
+        had=had,
+        change=change(found, criterion, at),
+    )
+
+
+def change(found: Exploration, criterion: str, at: tuple[int, int]) -> Reason:
+    """The least change that makes this row pass `criterion`."""
+    needed, had = needed_and_had(found, criterion, at)
+    if isinstance(needed, str) or isinstance(had, str):
+        return Reason("change_filter", {"criterion": criterion, "value": needed if criterion in ("capability", "layout") else had})
+    params: dict[str, Any] = {
+        "deadline": {"deadline_s": had, "factor": had / needed},
+        "budget": {"budget_usd": had, "factor": had / needed},
+        "max_nodes": {"nodes": had},
+        "gpu_memory": {"bytes": needed - had},
+        "host_memory": {"bytes": needed - had},
+    }[criterion]
+    return Reason("change_nodes" if criterion == "max_nodes" else f"change_{criterion}", params)
+
+
+def least_changes(found: Exploration, *, most: int = 4) -> tuple[Reason, ...]:
+    """When nothing passes: single changes that would make something pass, smallest first; else the smallest pair of changes."""
+    singles = _changes_of(found, [1 << position for position in range(len(CRITERIA))])
+    if singles:
+        return tuple(reason for _, reasons in singles for reason in reasons)[:most]
+    pairs = [(1 << low) | (1 << high) for high in range(len(CRITERIA)) for low in range(high)]
+    joint = _changes_of(found, pairs)
+    return tuple(reason for _, reasons in joint[:1] for reason in reasons)
+
+
+def _changes_of(found: Exploration, masks: list[int]) -> list[tuple[float, tuple[Reason, ...]]]:
+    """For each set of criteria that alone keeps some row out: total margin of its nearest row, and what must change, with what it gives."""
+    out = []
+    for mask in masks:
+        rows = found.bits == mask
+        if not rows.any():
+            continue
+        criteria = [criterion for position, criterion in enumerate(CRITERIA) if mask >> position & 1]
+        if "status" in criteria or "capability" in criteria:
+            continue
+        margin = sum((found.failures.margin(criterion) for criterion in criteria), start=np.zeros(found.failures.shape))
+        at = _least(found, rows, margin)
+        reasons = tuple(_with_effect(found, change(found, criterion, at), at) for criterion in criteria)
+        out.append((float(margin[at]), reasons))
+    return sorted(out, key=lambda item: item[0])
+
+
+def _least(found: Exploration, rows: NDArray[np.bool_], margin: Array) -> tuple[int, int]:
+    offer, node = np.nonzero(rows)
+    order = np.lexsort((node, offer, found.bill.total_usd[offer, node], margin[offer, node]))
+    return int(offer[order[0]]), int(node[order[0]])
+
+
+def _with_effect(found: Exploration, reason: Reason, at: tuple[int, int]) -> Reason:
+    """The change together with the offer that it makes possible."""
+    offer = found.market.offers.row(at[0])
+    usd, seconds = float(found.bill.total_usd[at]), float(found.bill.total_s[at])
+    effect = {
+        "provider": offer["provider"],
+        "instance_type": offer["instance_type"],
+        "nodes": found.space.limits.node_counts[at[1]],
+        "purchase": offer["purchase"],
+        "total_usd": usd if np.isfinite(usd) else None,
+        "total_time_s": seconds if np.isfinite(seconds) else None,
+    }
+    return Reason(reason.key, {**reason.params, **effect})
