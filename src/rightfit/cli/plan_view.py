@@ -11,14 +11,15 @@ from rightfit.cli.output import Answer, View
 from rightfit.cli.tables import Column, Table
 from rightfit.explain import quantities as q
 from rightfit.explain import renderer
-from rightfit.explain.plan_text import OptionText, PlanText, Term, layout_text, option_text, plan_text
+from rightfit.explain.plan_text import OptionText, PlanText, Term, layout_text, option_text, plan_text, rejection_lines
 
 if TYPE_CHECKING:
     from rightfit.search.answer import Option, Plan
 
 _BAR_WIDTH = 30
 _MOST_TERMS = 6
-_MOST_REFUSALS = 8
+_MOST_REFUSALS = 4
+_SMALLEST_SHARE = 1e-3
 
 
 def plan_answer(plan: Plan, view: View) -> Answer:
@@ -43,9 +44,20 @@ def _plan_parts(plan: Plan, text: PlanText, view: View) -> Iterable[str | Table]
         faster=text.faster,
         advice=text.advice,
         assumed=text.assumptions,
-        refused=text.rejected if view.verbose or text.best is None else text.rejected[:_MOST_REFUSALS],
     )
+    yield from refusals(plan, view)
     yield text.considered
+
+
+def refusals(plan: Plan, view: View) -> Iterable[str]:
+    """What was refused and how little it lacked: everything when asked or when nothing is left, else what most offers failed."""
+    kept = plan.rejected if view.verbose or plan.best is None else sorted(plan.rejected, key=lambda one: -one.alone)[:_MOST_REFUSALS]
+    lines = []
+    for rejection in kept:
+        first, *more = rejection_lines(rejection, view.lang, currency=plan.workload.currency)
+        lines += [f"- {first}", *(f"    {line}" for line in more)]
+    if lines:
+        yield "\n".join([label("section", "refused", view.lang), *lines])
 
 
 def option_answer(plan: Plan, option: Option, view: View) -> Answer:
@@ -125,7 +137,8 @@ def _option_record(option: Option, lang: Lang) -> dict[str, Any]:
 
 def terms_table(name: str, terms: Sequence[Term], lang: Lang, *, show: Callable[[Any], str], most: int | None) -> Table:
     """The parts of a sum, largest first, each with its share as a bar; the small ones are folded into one line."""
-    kept = terms[: most if most is None or len(terms) > most + 1 else None]
+    large = tuple(term for term in terms if term.share >= _SMALLEST_SHARE)
+    kept = large[:most] if most is not None and len(large) > most + 1 else large
     shown: list[dict[str, Any]] = [{"term": term.label, "value": term.value, "share": term.share} for term in kept]
     rest = terms[len(kept) :]
     if rest:

@@ -46,11 +46,10 @@ def _dispatch(arguments: Sequence[str]) -> int:
         return _say(f"error: {app.usage_line(error)}", 2)
     except app.Abort:
         raise KeyboardInterrupt from None
-    except (app.Exit, SystemExit) as error:  # --help, --version, shell completion; Ctrl-C ends so too
-        code = getattr(error, "exit_code", getattr(error, "code", 0))
-        if code == INTERRUPTED:
-            raise KeyboardInterrupt from None
-        return int(code or 0)
+    except (app.Exit, SystemExit) as error:  # --help, --version, shell completion
+        result = getattr(error, "exit_code", getattr(error, "code", 0))
+    if result == INTERRUPTED:  # how typer reports Ctrl-C
+        raise KeyboardInterrupt
     return result if isinstance(result, int) else 0
 
 

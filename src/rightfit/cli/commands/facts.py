@@ -245,8 +245,9 @@ def _verdict(result: Mapping[str, Any], view: View) -> str:
     """One claim in two to four lines."""
     exists = label("check", "exists" if result["exists"] else "does_not_exist", view.lang)
     claim = "" if result["claim"] is None else label("check", f"claim_{result['claim']}", view.lang)
-    head = f"{result['query']}: {exists}" + (f"; {claim}" if claim else "")
+    colon, semicolon = ("：", "；") if view.lang == "zh" else (": ", "; ")
+    head = result["query"] + colon + exists + (semicolon + claim if claim else "")
     lines = [head, f"  {result['explanation']}"] if result["explanation"] else [head]
     if result["nearest"] and result["nearest"][0] not in result["explanation"]:
-        lines.append(f"  {label('check', 'nearest', view.lang)} {', '.join(result['nearest'])}")
+        lines.append("  " + label("check", "nearest", view.lang, names=", ".join(result["nearest"])))
     return "\n".join(lines)

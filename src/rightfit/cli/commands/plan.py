@@ -15,6 +15,7 @@ from rightfit.errors import InputError, UnavailableError
 if TYPE_CHECKING:
     from rightfit.workload.model import Workload
 
+_ALL_OPTIONS = 10_000
 Model = Annotated[
     str | None,
     typer.Argument(help="Hub id, alias, size such as 7B, dimensions, or a path to config.json.", metavar="MODEL", show_default=False),
@@ -48,11 +49,10 @@ def plan(model: Model = None, file: File = None, save: Save = None, ask: Ask = N
     workload = _workload(model, file, wishes)
     if save is not None:
         note(label("status", "saved", view.lang, path=workload.save(save)), view)
-    from rightfit import search
+    from rightfit import api
     from rightfit.cli.plan_view import plan_answer
 
-    limit = view.limit(default=5)
-    found = search.plan(workload, catalog=open_market(view), **({} if limit is None else {"top": limit}))
+    found = api.plan(workload, catalog=open_market(view), top=_num_options(view))
     emit(plan_answer(found, view), view)
     return 0 if found.best else 1
 
@@ -65,10 +65,10 @@ def estimate(model: Model = None, on: On = None, nodes: Nodes = 1, file: File = 
     if not on:
         raise InputError("on: which server? give --on PROVIDER/INSTANCE, for example --on aws/p4d.24xlarge", field="on")
     workload = _workload(model, file, wishes)
-    from rightfit import search
+    from rightfit import api
     from rightfit.cli.plan_view import plan_answer
 
-    found = search.estimate_one(workload, on=on, nodes=nodes, catalog=open_market(view))
+    found = api.estimate(workload, on=on, nodes=nodes, catalog=open_market(view))
     emit(plan_answer(found, view), view)
     return 0 if found.best else 1
 
@@ -79,11 +79,18 @@ def why(server: Server, model: Model = None, file: File = None, *, view: View, w
     Example: rightfit why aws/g5.xlarge 7B --method qlora --data 50Mtok
     """
     workload = _workload(model, file, wishes)
-    from rightfit import search
+    from rightfit import api
 
-    found = search.why(workload, server, catalog=open_market(view))
+    found = api.why(server, workload, catalog=open_market(view))
     emit(found, view)
     return 0
+
+
+def _num_options(view: View) -> int:
+    """How many options to rank: a few for people, more for programs; --top 0 asks for as many as there are."""
+    if view.top is not None:
+        return view.top or _ALL_OPTIONS
+    return 10 if view.is_machine else 5
 
 
 def _workload(model: str | None, file: Path | None, wishes: dict[str, Any]) -> Workload:
