@@ -153,6 +153,7 @@ def _read_row(row: Mapping[str, str]) -> _Case:
     if not _number(row, "seq_len") and is_fine_tuning_stack(int(fixed["framework"])):
         setup["mean_length"] = _UNSTATED_MEAN
     setup["weight_update"] = float("forward+backward only" not in _word(row, "flags").lower())
+    setup["token_fraction"] = _token_fraction(row, taken)
     if rules["sequence_parallel"] == "1":
         setup["sequence_parallel"] = float(setup["tensor"] > 1)
     setup["memory_counter"] = _counter(row, fixed["memory_counter"], taken)
@@ -342,7 +343,7 @@ def _accelerator_cached(name: str, memory_gib: float) -> tuple[Accelerator, bool
         return facts.accelerator(_DEFAULT_GPU), False, f"gpu not stated: {_DEFAULT_GPU} taken"
     exact = facts.accelerators().get(name)
     if exact is not None:
-        return exact, True, ""
+        return _half_card(exact, memory_gib), True, ""
     variant = _variant(name)
     if variant is not None:
         return variant, True, ""
@@ -353,6 +354,15 @@ def _accelerator_cached(name: str, memory_gib: float) -> tuple[Accelerator, bool
     found = [facts.accelerators()[match] for match in matches]
     best = min(found, key=lambda item: (abs(item.memory_bytes / 2**30 - memory_gib) if memory_gib else 0.0, item.form == "pcie"))
     return best, True, "" if len(found) == 1 else f"gpu {name!r} taken as {best.name}"
+
+
+def _half_card(card: Accelerator, memory_gib: float) -> Accelerator:
+    """One die of a two-die card (MI250) where the stated memory is half of the card's: software sees each die as a device."""
+    if not memory_gib or memory_gib * 2.0**30 > 0.55 * card.memory_bytes:
+        return card
+    halves = ("memory_bytes", "memory_bandwidth", "fp32_flops", "tf32_flops", "fp16_flops", "bf16_flops", "fp8_flops", "tdp_w", "l2_bytes")
+    values: dict[str, Any] = {name: getattr(card, name) / 2 for name in halves}
+    return dataclasses.replace(card, num_sms=card.num_sms // 2, **values)
 
 
 @functools.lru_cache(maxsize=256)
@@ -383,6 +393,9 @@ def _layout(row: Mapping[str, str], taken: list[str]) -> dict[str, float]:
     words = _layout_words(_word(row, "parallel") + " " + _word(row, "strategy"))
     gpus = _number(row, "n_gpus")
     sizes = {key: _number(row, key) or float(words.get(key, 1)) for key in ("tp", "pp", "cp", "ep")}
+    ulysses = _number(row, "sp") or float(words.get("sp", 0)) or _ulysses(_word(row, "extra_flags"))
+    if ulysses > 1 and sizes["tp"] == 1 and sizes["cp"] == 1:
+        sizes["cp"] = ulysses
     model_parallel = sizes["tp"] * sizes["pp"] * sizes["cp"]
     data = _number(row, "dp") or float(words.get("dp", 0))
     strategy = _word(row, "strategy").lower()
@@ -404,6 +417,13 @@ def _layout(row: Mapping[str, str], taken: list[str]) -> dict[str, float]:
     layout["sequence_parallel"] = float(sizes["tp"] > 1 and "sequence" in _word(row, "extra_flags").lower())
     layout["shard_degree"] = (degree if degree > 1 else ranks) if stage else 1.0
     return layout
+
+
+@functools.lru_cache(maxsize=4096)
+def _ulysses(flags: str) -> float:
+    """Degree of Ulysses sequence parallelism from words such as sequence_parallel_size=8."""
+    found = re.search(r"(?:sequence_parallel_size|ulysses\w*)[= ]+(\d+)", flags.lower())
+    return float(found[1]) if found else 0.0
 
 
 @functools.lru_cache(maxsize=4096)
@@ -489,8 +509,17 @@ def _offload(row: Mapping[str, str]) -> dict[str, float]:
         return {}
     if "activation" in text:
         return {"offload_activations": 1.0}
-    params = float("param" in text or text in ("cpu", "cpu (deepspeed)"))
+    params = float("param" in text)
     return {"offload_optimizer": float(text != "cpu-params"), "offload_params": params}
+
+
+def _token_fraction(row: Mapping[str, str], taken: list[str]) -> float:
+    """Part of the stated length that the longest samples of a run reach, where the source says that its data are shorter than the limit."""
+    text = f"{_word(row, 'flags')} {_word(row, 'notes')} {_word(row, 'extra_flags')}".lower()
+    if "shorter than max" in text or "real lengths vary" in text or "dynamic padding" in text:
+        taken.append("data shorter than the stated length: the usual part of it taken")
+        return facts.coefficients("memory")["short_data_fraction"]
+    return 1.0
 
 
 def _counter(row: Mapping[str, str], usual: float, taken: list[str]) -> float:

@@ -94,10 +94,11 @@ def update_s(setup: SetupColumns, device: DeviceColumns, rates: RateColumns, *, 
 def accumulate_s(setup: SetupColumns, device: DeviceColumns, rates: RateColumns, *, trained_params: Array) -> Array:
     """Seconds per micro-batch of adding `trained_params` gradients of a rank to those of earlier micro-batches, shape (N,).
 
-    Read the new, read and write the sum. Nothing with one micro-batch, and little where gradients are sharded each micro-batch (stages 2, 3).
+    Read the new, read and write the sum, unless the weight-gradient product adds by itself. Nothing with one micro-batch, and little where
+    gradients are sharded each micro-batch (stages 2, 3).
     """
     width = np.maximum(setup.gradient_bytes, setup.accumulation_bytes)
-    moved = trained_params * 3.0 * width / achieved_bandwidth(device, rates)
+    moved = trained_params * rates.accumulate_passes * width / achieved_bandwidth(device, rates)
     return np.where((setup.grad_accum > 1) & (setup.shard_stage < 2), moved, 0.0)
 
 

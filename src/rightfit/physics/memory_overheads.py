@@ -20,13 +20,18 @@ def context_bytes(setup: SetupColumns, *, context: float, per_peer: float) -> Ar
     return context + per_peer * (np.minimum(setup.num_gpus, 8.0) - 1.0)
 
 
-def slack_bytes(steady: Array, moving: Array, *, steady_ratio: float, moving_ratio: Array, base: float) -> Array:
-    """Memory that the caching allocator holds beyond live tensors: rounding and fragmentation [bytes].
+def slack_bytes(steady: Array, moving: Array, *, steady_ratio: float, moving_ratio: float, base: float) -> Array:
+    """Memory that the caching allocator holds beyond live tensors when sizes repeat from step to step: rounding and fragmentation [bytes].
 
-    steady: tensors that stay; moving: tensors that come and go within a step. A block of one size cannot serve a slightly larger tensor, so where
-    lengths vary from step to step the cache holds several generations of the moving ones.
+    steady: tensors that stay; moving: tensors that come and go within a step.
     """
     return base + steady_ratio * steady + moving_ratio * moving
+
+
+def varied_slack_bytes(by_length: Array, setup: SetupColumns, *, ratio: float) -> Array:
+    """The same for sequences of varying length: a block of one size cannot serve a slightly longer tensor, so the cache holds several
+    generations of everything that grows with the length [bytes]."""
+    return setup.variable_length * ratio * by_length
 
 
 def capacity_bytes(device: DeviceColumns, *, reserved_fraction: float) -> Array:

@@ -37,7 +37,7 @@ TERMS = (
     "context",
 )
 STEADY = ("weights", "adapters", "optimizer", "master", "gradients", "scratch")
-MOVING = ("activations", "logits", "working", "buffers")
+BY_LENGTH = ("activations", "logits", "working")
 
 
 class Phase(IntEnum):
@@ -125,12 +125,18 @@ def _stage_peak(
 def _with_slack(phase: dict[str, Array], setup: SetupColumns, coefficients: Mapping[str, float]) -> dict[str, Array]:
     """Add what the allocator holds beyond the live tensors of a moment, whatever the counter; `_finish` takes it back where it is not seen."""
     zero = np.zeros(1)
-    moving = sum((phase.get(name, zero) for name in MOVING), start=zero)
     steady = sum((phase.get(name, zero) for name in STEADY), start=zero)
-    ratio = coefficients["slack_moving_ratio"] + setup.variable_length * coefficients["slack_varied_ratio"]
+    lengths = sum((phase.get(name, zero) for name in BY_LENGTH), start=zero)
+    ratio = coefficients["slack_moving_ratio"]
+    varied = overheads.varied_slack_bytes(lengths, setup, ratio=coefficients["slack_varied_ratio"])
     slack = overheads.slack_bytes(
-        steady, moving, steady_ratio=coefficients["slack_steady_ratio"], moving_ratio=ratio, base=coefficients["slack_bytes"]
+        steady,
+        lengths + phase["buffers"],
+        steady_ratio=coefficients["slack_steady_ratio"],
+        moving_ratio=ratio,
+        base=coefficients["slack_bytes"],
     )
+    slack = slack + varied
     seen = np.where(setup.memory_counter == MemoryCounter.ALLOCATED, 0.0, slack)
     return {**phase, "slack": seen}
 
