@@ -65,7 +65,7 @@ def make_option(**changes: Any) -> Option:
         estimate=estimate,
         memory_terms={"weights": 5.5 * GIB, "activations": 4 * GIB, "logits": 2 * GIB, "context": 0.5 * GIB},
         time_terms={"gemm_s": 9.0, "memory_bound_s": 0.8, "loading_s": 0.2},
-        cost=Cost(0.7068, 3.68, figure(3.68), {"server": 3.6, "storage": 0.08}, 0.0736),
+        cost=Cost(0.7068, 3.68, figure(3.68), {"servers_usd": 3.6, "storage_usd": 0.08}, 0.0736),
         why=(
             Reason(
                 "cheapest",
@@ -80,6 +80,7 @@ def make_option(**changes: Any) -> Option:
             Reason("fits", {"peak_bytes": 12 * GIB, "limit_bytes": 22 * GIB, "probability": 0.9995}),
         ),
         warnings=(Reason("price_stale", {"as_of": "2024-12-31"}),),
+        facts={"capacity_bytes": 22 * GIB, "seq_len": 2048, "dataset_bytes": 2e8},
     )
     return dataclasses.replace(option, **changes)
 

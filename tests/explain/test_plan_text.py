@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from rightfit.explain import option_text, plan_text
-from rightfit.explain.plan_text import layout_text, needed_had_text, rejection_lines
+from rightfit.explain.plan_text import layout_text, rejection_lines
+from rightfit.explain.reasons import needed_had_text
 from rightfit.search.answer import Assumption, Counts, NearMiss, Option, Plan, Reason, Rejection
 from rightfit.workload import Workload
 
@@ -69,8 +70,8 @@ def test_terms_are_ordered_and_add_up(option_of: Callable[..., Option], workload
 
 
 def test_memory_that_may_not_do_says_so(option_of: Callable[..., Option], workload: Workload) -> None:
-    why = (Reason("fits", {"peak_bytes": 12 * GIB, "limit_bytes": 13 * GIB, "probability": 0.8}),)
-    assert "over the 13 GiB that the card can give" in option_text(option_of(why=why), workload, "en").margin
+    tight = option_of(facts={"capacity_bytes": 13 * GIB, "seq_len": 2048})
+    assert "over the 13 GiB that the card can give" in option_text(tight, workload, "en").margin
 
 
 def test_layouts_in_words(option_of: Callable[..., Option]) -> None:
@@ -115,7 +116,7 @@ def test_rejections_in_chinese(plan: Plan) -> None:
     [
         ("deadline", 86400.0, 172800.0, "would take 2 days, allowed are 24 h"),
         ("budget", 200.0, 350.0, "would cost $350.00, the budget is $200.00"),
-        ("capability", "bf16", "T4", "T4 lacks bf16"),
+        ("capability", "bf16", "T4", "T4: no bf16 arithmetic"),
         ("layout", "", "", "no way to split the model over its cards"),
     ],
 )

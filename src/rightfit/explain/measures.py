@@ -10,6 +10,7 @@ from typing import Any
 from rightfit.search.answer import Option
 
 _BYTES_PER_16_BIT_WEIGHT = 2
+_BASIC_DISK_BYTES_PER_S = 125e6  # the baseline of AWS EBS gp3, the slowest of the common SSD volumes
 _COMMUNICATION = frozenset({"tensor", "expert", "context", "shard", "data", "offload", "communication"})
 
 
@@ -54,13 +55,26 @@ class Measures:
     has_nvlink: bool
 
 
-def measures(option: Option, workload: Any, *, params: float, savings: tuple[float, float] = (math.nan, math.nan)) -> Measures:
-    """The figures of `option`. `params`: parameters of the model; `savings`: fraction that spot and the longest commitment save."""
+def measures(
+    option: Option,
+    workload: Any,
+    *,
+    params: float,
+    savings: tuple[float, float] = (math.nan, math.nan),
+    has_nvlink: bool = False,
+    need_bytes: float = math.nan,
+) -> Measures:
+    """The figures of `option`.
+
+    `params`: parameters of the model; `savings`: fractions that spot and the deepest commitment save; `need_bytes`: what one copy
+    of the job needs at least (the option's own peak over all cards where not given; a large micro-batch fills a card on purpose).
+    """
     nodes, num_gpus = float(option.nodes), float(option.num_accelerators)
     peak = option.estimate["peak_memory_bytes"]
     time_s = _mid(option, "total_time_s")
     data = _data_bytes(option, workload)
-    loading = _share(option, {"loading"}) if _has_term(option, "loading") else math.nan
+    read = data * float(workload.epochs or 1) / time_s if time_s > 0 else math.nan
+    loading = _share(option, {"loading"}) if _has_term(option, "loading") else read / _BASIC_DISK_BYTES_PER_S
     communication = _share(option, _COMMUNICATION)
     return Measures(
         model=str(workload.model),
@@ -71,7 +85,7 @@ def measures(option: Option, workload: Any, *, params: float, savings: tuple[flo
         peak_memory_bytes=peak.mid,
         peak_low80_bytes=peak.low80,
         peak_high80_bytes=peak.high80,
-        vram_needed_bytes=peak.mid * num_gpus,
+        vram_needed_bytes=peak.mid * num_gpus if math.isnan(need_bytes) else need_bytes,
         vram_bytes=option.accelerator.memory_bytes * num_gpus,
         num_gpus=num_gpus,
         nodes=nodes,
@@ -81,7 +95,7 @@ def measures(option: Option, workload: Any, *, params: float, savings: tuple[flo
         host_memory_needed_bytes=_mid(option, "host_memory_bytes") * nodes,
         disk_needed_bytes=_mid(option, "disk_bytes"),
         data_bytes=data,
-        read_bytes_per_s=data * float(workload.epochs or 1) / time_s if time_s > 0 else math.nan,
+        read_bytes_per_s=read,
         network_bytes_per_s=option.network_gbps * 1e9 / 8,
         loading_share=loading,
         communication_share=communication,
@@ -97,7 +111,7 @@ def measures(option: Option, workload: Any, *, params: float, savings: tuple[flo
         sharding=option.layout.sharding,
         tensor=float(option.layout.tensor),
         bottleneck=max(option.time_terms, key=lambda name: option.time_terms[name], default=""),
-        has_nvlink=float(option.facts.get("intra_kind") or 0) >= 2,
+        has_nvlink=has_nvlink,
     )
 
 
@@ -119,4 +133,4 @@ def _share(option: Option, words: Set[str]) -> float:
 
 def _data_bytes(option: Option, workload: Any) -> float:
     """Size of the data: as given, or as the search assumed it."""
-    return float(workload.data_bytes or option.facts.get("data_bytes") or math.nan)
+    return float(workload.data_bytes or option.facts.get("dataset_bytes") or math.nan)

@@ -20,6 +20,7 @@ TOPICS = ("choice", "quantities", "reasons", "rejections", "rule_words", "terms"
 
 
 _HAN_LATIN = re.compile(r"([\u4e00-\u9fff])([A-Za-z0-9$¥<>])")
+_HAN_HAN = re.compile(r"([\u4e00-\u9fff，。；：、（）“”]) +(?=[\u4e00-\u9fff，。；：、（）“”])")
 _LATIN_HAN = re.compile(r"([A-Za-z0-9%])([\u4e00-\u9fff])")
 
 
@@ -44,8 +45,8 @@ def say(key: str, lang: Lang, **fields: object) -> str:
 
 
 def spaced(text: str) -> str:
-    """A blank between Chinese characters and Latin letters or digits, as Chinese technical writing has it."""
-    return _LATIN_HAN.sub(r"\1 \2", _HAN_LATIN.sub(r"\1 \2", text))
+    """A blank between Chinese characters and Latin letters or digits, none between Chinese characters, as Chinese technical writing has it."""
+    return _LATIN_HAN.sub(r"\1 \2", _HAN_LATIN.sub(r"\1 \2", _HAN_HAN.sub(r"\1", text)))
 
 
 def say_or(key: str, lang: Lang, default: str, **fields: object) -> str:

@@ -12,10 +12,19 @@ from typing import Any
 
 from rightfit.explain import quantities as q
 from rightfit.explain.messages import Lang, join, say, say_or
-from rightfit.explain.reasons import change_text, criterion_text, field_text, renderer, term_text, where_text
+from rightfit.explain.reasons import (
+    UNSHARDED,
+    change_text,
+    criterion_text,
+    field_text,
+    needed_had_text,
+    offload_text,
+    renderer,
+    sharding_text,
+    term_text,
+    where_text,
+)
 from rightfit.search.answer import Assumption, Layout, NearMiss, Option, Plan, Rejection
-
-_CRITERION_UNITS = {"gpu_memory": "limit_bytes", "host_memory": "limit_bytes", "deadline": "limit_s", "budget": "limit_usd"}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -48,7 +57,7 @@ class OptionText:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PlanText:
-    """A whole plan in words; `best` is None where nothing is feasible."""
+    """A whole plan in words; `best` is None where nothing is feasible. `unfit`: the given server that the job does not fit, nearest to fitting."""
 
     headline: str
     considered: str
@@ -58,6 +67,7 @@ class PlanText:
     blame: str
     advice: tuple[str, ...]
     faster: tuple[str, ...]
+    unfit: OptionText | None = None
 
 
 def plan_text(plan: Plan, lang: Lang) -> PlanText:
@@ -66,7 +76,7 @@ def plan_text(plan: Plan, lang: Lang) -> PlanText:
     render = renderer(lang, currency=currency)
     best = option_text(plan.best, plan.workload, lang) if plan.best else None
     return PlanText(
-        headline=best.headline if best else say("choice.none", lang),
+        headline=best.headline if best else nothing_text(plan, lang),
         considered=considered_text(plan, lang),
         best=best,
         assumptions=tuple(assumption_text(assumption, lang) for assumption in plan.assumptions),
@@ -74,6 +84,18 @@ def plan_text(plan: Plan, lang: Lang) -> PlanText:
         blame=blame_text(plan, lang),
         advice=tuple(render(reason) for reason in plan.advice),
         faster=faster_lines(plan, lang),
+        unfit=option_text(plan.unfit, plan.workload, lang) if plan.unfit else None,
+    )
+
+
+def nothing_text(plan: Plan, lang: Lang) -> str:
+    """The headline of a plan without answer: nothing in the catalog, or the given server that the job does not fit."""
+    if plan.unfit is None:
+        return say("choice.none", lang)
+    where = where_text({"provider": plan.unfit.provider, "instance_type": plan.unfit.instance_type, "nodes": plan.unfit.nodes}, lang)
+    peak = q.memory_text(plan.unfit.estimate["peak_memory_bytes"].mid)
+    return say(
+        "choice.unfit", lang, where=where, peak=peak, limit=q.memory_text(usable_bytes(plan.unfit)), gpus=cards_text(plan.unfit, lang)
     )
 
 
@@ -83,7 +105,7 @@ def option_text(option: Option, workload: Any, lang: Lang) -> OptionText:
     return OptionText(
         headline=headline(option, lang, currency=workload.currency),
         outcome=outcome(option, workload, lang),
-        setup=setup_text(option.layout, workload, lang),
+        setup=setup_text(option, workload, lang),
         speed=speed_text(option, lang),
         margin=margin_text(option, lang),
         priced=say("choice.priced", lang, as_of=option.price_as_of, source=option.price_source),
@@ -141,15 +163,16 @@ def job_text(method: str, task: str, lang: Lang) -> str:
     return q.method_text("pretrain" if task == "train" and method == "full" else method, lang)
 
 
-def setup_text(layout: Layout, workload: Any, lang: Lang) -> str:
+def setup_text(option: Option, workload: Any, lang: Lang) -> str:
     """How to lay the job out over the cards."""
+    layout, seq_len = option.layout, workload.seq_len or option.facts.get("seq_len", "?")
     accumulated = say("choice.accumulated", lang, count=layout.grad_accum) if layout.grad_accum > 1 else say("choice.not_accumulated", lang)
     return say(
         "choice.setup",
         lang,
         layout=layout_text(layout, lang),
         micro_batch=layout.micro_batch,
-        seq_len=workload.seq_len,
+        seq_len=seq_len,
         grad_accum=accumulated,
         recompute=say_or(f"choice.recompute_{layout.recompute}", lang, layout.recompute),
         precision=layout.precision,
@@ -162,10 +185,10 @@ def layout_text(layout: Layout, lang: Lang) -> str:
     parts = [say(f"choice.layout_{name}", lang, count=count) for name, count in counts.items() if count > 1]
     if not parts:
         parts = [say("choice.layout_single", lang)]
-    if layout.sharding != "none":
-        parts.append(say_or(f"choice.sharding_{layout.sharding}", lang, layout.sharding))
+    if layout.sharding not in UNSHARDED:
+        parts.append(sharding_text(layout.sharding, lang))
     if layout.offload != "none":
-        parts.append(say_or(f"choice.offload_{layout.offload}", lang, layout.offload))
+        parts.append(offload_text(layout.offload, lang))
     return join(parts, lang)
 
 
@@ -187,10 +210,7 @@ def margin_text(option: Option, lang: Lang) -> str:
 
 def usable_bytes(option: Option) -> float:
     """What a card can give to the job: the limit that the search used, or the card's memory where it is not recorded."""
-    for reason in option.why:
-        if "limit_bytes" in reason.params:
-            return float(reason.params["limit_bytes"])
-    return float(option.accelerator.memory_bytes)
+    return float(option.facts.get("capacity_bytes") or option.accelerator.memory_bytes)
 
 
 def memory_terms(option: Option, lang: Lang) -> tuple[Term, ...]:
@@ -241,7 +261,7 @@ def assumption_text(assumption: Assumption, lang: Lang) -> str:
 def rejection_lines(rejection: Rejection, lang: Lang, *, currency: str = "usd") -> list[str]:
     """A criterion with how many offers it refused, and its nearest miss with the least change that would let it pass."""
     count = q.counted("offer", rejection.count, lang)
-    key = "rejections.line_alone" if rejection.alone else "rejections.line"
+    key = "rejections.line_alone" if 0 < rejection.alone < rejection.count else "rejections.line"
     lines = [say(key, lang, criterion=criterion_text(rejection.criterion, lang), count=count, alone=f"{rejection.alone:,}")]
     if rejection.nearest is not None:
         lines.append(nearest_text(rejection.criterion, rejection.nearest, lang, currency=currency))
@@ -255,19 +275,6 @@ def nearest_text(criterion: str, miss: NearMiss, lang: Lang, *, currency: str = 
     return say("rejections.nearest", lang, where=where, needed_had=gap, change=renderer(lang, currency=currency)(miss.change))
 
 
-def needed_had_text(criterion: str, needed: float | str, had: float | str, lang: Lang, *, currency: str = "usd") -> str:
-    """What a criterion asks for against what there was, in the criterion's unit."""
-    name = _CRITERION_UNITS.get(criterion, criterion)
-    texts = [field_text(name, value, lang, currency=currency) for value in (needed, had)]
-    return say_or(
-        f"rejections.gap_{criterion}",
-        lang,
-        say("rejections.needed_had", lang, needed=texts[0], had=texts[1]),
-        needed=texts[0],
-        had=texts[1],
-    )
-
-
 def blame_text(plan: Plan, lang: Lang) -> str:
     """Which sets of criteria exclude every offer; empty where something is feasible."""
     if not plan.blame:
@@ -278,18 +285,20 @@ def blame_text(plan: Plan, lang: Lang) -> str:
 
 
 def faster_lines(plan: Plan, lang: Lang) -> tuple[str, ...]:
-    """The points of the Pareto front that are at least a fifth faster than the choice, for what they cost."""
+    """Points of the Pareto front, each at least a fifth faster than the one before, for what they cost."""
     if plan.best is None:
         return ()
-    limit = plan.best.estimate["total_time_s"].mid * 0.8
-    faster = [option for option in plan.pareto if option.estimate["total_time_s"].mid <= limit]
-    return tuple(_faster_line(option, plan, lang) for option in faster[:3])
+    fastest, shown = plan.best.estimate["total_time_s"].mid, []
+    for option in plan.pareto:
+        if option.estimate["total_time_s"].mid <= fastest * 0.8:
+            fastest = option.estimate["total_time_s"].mid
+            shown.append(option)
+    return tuple(_faster_line(option, plan, lang) for option in shown[:3])
 
 
 def _faster_line(option: Option, plan: Plan, lang: Lang) -> str:
     where = where_text({"provider": option.provider, "instance_type": option.instance_type, "nodes": option.nodes}, lang)
     time = q.duration_text(option.estimate["total_time_s"].mid, lang)
-    best = plan.best.cost.total_usd if plan.best else 0.0
-    change = change_text(option.cost.total_usd / best, lang) if best else ""
+    best = plan.best.cost.total_usd if plan.best else option.cost.total_usd
     cost = q.money_text(option.cost.total_usd, plan.workload.currency)
-    return say("choice.faster_for_more", lang, where=where, time=time, cost=f"{cost} ({change})" if change else cost)
+    return say("choice.faster_for_more", lang, where=where, time=time, cost=cost, change=change_text(option.cost.total_usd / best, lang))

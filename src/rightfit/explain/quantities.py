@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from rightfit.explain.messages import Lang, say, say_or
+from rightfit.explain.messages import Lang, join, say, say_or
 from rightfit.workload.money import from_usd
 
 _GIB = 2.0**30
@@ -62,7 +62,9 @@ def counted(noun: str, count: float, lang: Lang) -> str:
 
 
 def percent_text(fraction: float, digits: int = 2) -> str:
-    """0.0523 -> 5.2 %."""
+    """0.0523 -> 5.2%; what is not zero but under a thousandth is "< 0.1%"."""
+    if 0 < abs(fraction) < 1e-3:
+        return "< 0.1%"
     return f"{plain(100 * fraction, digits if abs(fraction) < 1 else 3)}%"
 
 
@@ -84,8 +86,8 @@ def duration_text(seconds: float, lang: Lang) -> str:
         return say("quantities.ms", lang, value=plain(seconds * 1e3))
     if seconds < 90:
         return say("quantities.s", lang, value=plain(seconds))
-    if seconds < 3600 * 1.5:
-        return say("quantities.min", lang, value=plain(round(seconds / 60), 4))
+    if seconds < 3570:
+        return say("quantities.min", lang, value=plain(seconds / 60, 2))
     if seconds < 3600 * 48:
         return _two_units(seconds / 3600, 60, "h", "min", lang)
     return say("quantities.days", lang, value=plain(seconds / 86400))
@@ -109,13 +111,14 @@ def probability_text(probability: float, lang: Lang = "en") -> str:
 
 
 def purchase_text(purchase: str, lang: Lang) -> str:
-    """The name of a way to pay."""
-    return say_or(f"quantities.purchase_{purchase.replace('-', '_')}", lang, purchase)
+    """The name of a way to pay, or of several with commas between them."""
+    names = [say_or(f"quantities.purchase_{name.replace('-', '_')}", lang, name) for name in purchase.split(", ")]
+    return join(names, lang)
 
 
 def provider_text(provider: str, lang: Lang) -> str:
-    """The name of a cloud as its customers know it."""
-    return say_or(f"quantities.provider_{provider}", lang, provider)
+    """The name of a cloud as its customers know it, or of several with commas between them."""
+    return join([say_or(f"quantities.provider_{name}", lang, name) for name in provider.split(", ")], lang)
 
 
 def method_text(method: str, lang: Lang) -> str:

@@ -6,11 +6,12 @@ criterion. `renderer(lang, currency=...)` is the function that `Plan.to_dict(ren
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from rightfit.explain import quantities as q
-from rightfit.explain.messages import Lang, fields_of, has, say, topic
+from rightfit.explain.messages import Lang, fields_of, has, join, say, say_or, topic
 from rightfit.search.answer import Reason
 
 _SHARES = frozenset({"share", "probability", "monthly_low", "monthly_high", "margin"})
@@ -20,8 +21,15 @@ _NAMES: Mapping[str, Callable[[str, Lang], str]] = {
     "to_method": q.method_text,
     "purchase": q.purchase_text,
     "provider": q.provider_text,
+    "cloud": q.provider_text,
+    "runner_up": lambda value, lang: _server_text(value, lang),
+    "best": lambda value, lang: _server_text(value, lang),
+    "sharding": lambda value, lang: sharding_text(value, lang),
+    "offload": lambda value, lang: offload_text(value, lang),
 }
-_WORDS = {"level": "choice.recompute", "sharding": "choice.sharding", "criterion": "rejections.name"}
+_WORDS = {"level": "choice.recompute", "criterion": "rejections.name"}
+_CRITERION_UNITS = {"gpu_memory": "limit_bytes", "host_memory": "limit_bytes", "deadline": "limit_s", "budget": "limit_usd"}
+UNSHARDED = frozenset({"none", "ddp", ""})
 
 
 def renderer(lang: Lang, *, currency: str = "usd") -> Callable[[Reason], str]:
@@ -31,7 +39,7 @@ def renderer(lang: Lang, *, currency: str = "usd") -> Callable[[Reason], str]:
 
 def render(reason: Reason, lang: Lang, *, currency: str = "usd") -> str:
     """One reason as a sentence. A code that the catalogue lacks is shown as it is, with its numbers, rather than hidden."""
-    params = {**reason.params, **_derived(reason.params, lang)}
+    params = {**reason.params, **_derived(reason.params, lang, currency)}
     texts = {name: field_text(name, value, lang, currency=currency) for name, value in params.items()}
     key = _variant(reason)
     if not has(key) or not fields_of(topic("reasons")[key.partition(".")[2]][lang]) <= set(texts):
@@ -56,10 +64,31 @@ def criterion_text(criterion: str, lang: Lang) -> str:
     return say(key, lang) if has(key) else criterion
 
 
+def sharding_text(sharding: str, lang: Lang) -> str:
+    """A way of sharding in words; "zero-3" and "zero3" are one."""
+    return say_or(f"choice.sharding_{sharding.replace('-', '')}", lang, sharding)
+
+
+def offload_text(offload: str, lang: Lang) -> str:
+    """What is kept in host RAM, in words; several things are joined by "+"."""
+    return join([say_or(f"choice.offload_{part}", lang, part) for part in offload.split("+")], lang)
+
+
 def term_text(name: str, lang: Lang, *, kind: str = "") -> str:
     """A term of memory, time (`kind` "time") or cost in words."""
-    keys = (f"terms.{kind}_{name.removesuffix('_s')}", f"terms.{name}") if kind else (f"terms.{name}",)
-    return next((say(key, lang) for key in keys if has(key)), name.removesuffix("_s").replace("_", " "))
+    bare = name.removesuffix("_s").removesuffix("_usd").removesuffix("_bytes")
+    keys = (f"terms.{kind}_{bare}", f"terms.{bare}") if kind else (f"terms.{bare}",)
+    return next((say(key, lang) for key in keys if has(key)), bare.replace("_", " "))
+
+
+def needed_had_text(criterion: str, needed: float | str, had: float | str, lang: Lang, *, currency: str = "usd") -> str:
+    """What a criterion asks for against what there was, in the criterion's unit."""
+    name = _CRITERION_UNITS.get(criterion, criterion)
+    texts = {"needed": field_text(name, needed, lang, currency=currency), "had": field_text(name, had, lang, currency=currency)}
+    if criterion == "capability":
+        texts["needed"] = say_or(f"rejections.lacks_{str(needed).replace(' ', '_')}", lang, str(needed))
+    key = f"rejections.gap_{criterion}"
+    return say(key if has(key) else "rejections.needed_had", lang, **texts)
 
 
 def _number_text(name: str, value: float, lang: Lang, currency: str) -> str:
@@ -88,11 +117,18 @@ def _name_text(name: str, value: str, lang: Lang) -> str:
     return say(key, lang) if has(key) else value.replace("_", " ")
 
 
-def _derived(params: Mapping[str, Any], lang: Lang) -> dict[str, Any]:
+def _derived(params: Mapping[str, Any], lang: Lang, currency: str) -> dict[str, Any]:
     """Fields that sentences want and that follow from the parameters alone: where, and the change against the runner-up."""
     derived: dict[str, Any] = {}
     if "instance_type" in params:
         derived["where"] = where_text(params, lang)
+    if {"criterion", "needed", "had"} <= params.keys():
+        gap = needed_had_text(params["criterion"], params["needed"], params["had"], lang, currency=currency)
+        derived |= {"gap": gap, "refusal": criterion_text(params["criterion"], lang)}
+    if params.get("price_factor"):
+        derived["price_cut"] = q.percent_text(1 - params["price_factor"])
+    if params.get("criterion") in _NAMES and isinstance(params.get("value"), str):
+        derived["value"] = _NAMES[params["criterion"]](params["value"], lang)
     if {"total_usd", "runner_up_usd"} <= params.keys() and params["total_usd"]:
         derived["runner_up_change"] = change_text(params["runner_up_usd"] / params["total_usd"], lang)
     return derived
@@ -103,6 +139,12 @@ def where_text(params: Mapping[str, Any], lang: Lang) -> str:
     nodes = int(params.get("nodes") or 1)
     prefix = "" if nodes == 1 else say("choice.nodes_prefix", lang, count=nodes)
     return f"{prefix}{q.provider_text(str(params.get('provider', '')), lang)} {params['instance_type']}".replace("  ", " ").strip()
+
+
+def _server_text(text: str, lang: Lang) -> str:
+    """ "2 x aws p4d.24xlarge" as search writes it, with the cloud's own name."""
+    found = re.fullmatch(r"(\d+) x (\S+) (\S+)", text)
+    return where_text({"nodes": found[1], "provider": found[2], "instance_type": found[3]}, lang) if found else text
 
 
 def change_text(ratio: float, lang: Lang) -> str:
@@ -117,6 +159,9 @@ def change_text(ratio: float, lang: Lang) -> str:
 def _variant(reason: Reason) -> str:
     """The message that suits the parameters: with a runner-up, or for a wish that was impossible before."""
     key = f"reasons.{reason.key}"
+    specific = f"{key}_{reason.params.get('criterion')}"
+    if "criterion" in reason.params and has(specific):
+        return specific
     if reason.params.get("runner_up") and has(f"{key}_runner_up"):
         return f"{key}_runner_up"
     if reason.key.startswith("assumed_default_") and not has(key):

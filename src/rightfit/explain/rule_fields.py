@@ -6,8 +6,8 @@ import math
 
 from rightfit.explain import quantities as q
 from rightfit.explain.measures import Measures
-from rightfit.explain.messages import Lang, say, say_or
-from rightfit.explain.reasons import term_text
+from rightfit.explain.messages import Lang, say
+from rightfit.explain.reasons import UNSHARDED, sharding_text, term_text
 
 
 def figure_text(value: float, unit: str, lang: Lang, *, currency: str = "usd") -> str:
@@ -63,8 +63,8 @@ def _measure_fields(measure: Measures, lang: Lang, currency: str) -> dict[str, s
 
 
 def _sharding(measure: Measures, lang: Lang) -> str:
-    if measure.sharding != "none":
-        return say_or(f"choice.sharding_{measure.sharding}", lang, measure.sharding)
+    if measure.sharding not in UNSHARDED:
+        return sharding_text(measure.sharding, lang)
     return say("rule_words.tensor" if measure.tensor > 1 else "rule_words.no_sharding", lang)
 
 

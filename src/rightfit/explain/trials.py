@@ -1,0 +1,59 @@
+"""Real evaluations that explanations ask search for: a setup on named servers, and what one copy of a job needs on one card."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from rightfit.errors import RightfitError
+from rightfit.explain.setups import Outcome
+
+if TYPE_CHECKING:
+    from rightfit.catalog import Catalog
+
+# Any server with one card of bf16 and FlashAttention does: whether the job fits it does not matter for what it needs.
+REFERENCE_SERVER = "gcp/a2-ultragpu-1g"
+_LEAN: Mapping[str, Any] = {
+    "micro_batch": 1,
+    "recompute": "full",
+    "offload": "none",
+    "sharding": "none",
+    "tensor_parallel": 1,
+    "pipeline_parallel": 1,
+    "deadline_s": None,
+    "budget_usd": None,
+    "budget": None,
+}
+
+
+def outcome_of(wishes: Mapping[str, Any], server: str, *, nodes: int = 1, catalog: Catalog | None = None) -> Outcome:
+    """A workload on one named server: does it fit, at what peak, and what it takes beside the cards."""
+    from rightfit.search import estimate_one
+    from rightfit.workload import Workload
+
+    try:
+        plan = estimate_one(Workload(**wishes), on=server, nodes=nodes, catalog=catalog)
+    except RightfitError as error:
+        return Outcome(server, fits=None, why=str(error))
+    option = plan.best or plan.unfit
+    if option is None:
+        return Outcome(server, fits=None, why=", ".join(rejection.criterion for rejection in plan.rejected) or "?")
+    helps = tuple(f"offload_{part}" for part in option.layout.offload.split("+") if part != "none") if plan.best else ()
+    peak = option.estimate["peak_memory_bytes"].mid
+    return Outcome(server, fits=plan.best is not None, peak_bytes=peak, limit_bytes=float(option.facts["capacity_bytes"]), helps=helps)
+
+
+def need_on_one_card(workload: Any, *, catalog: Catalog | None = None) -> float:
+    """Memory that one copy of the job needs, as if on one card large enough: one sequence at a time, gradient checkpointing, nothing offloaded.
+
+    NaN where the workload cannot be evaluated that way (for example a method that the reference card cannot run).
+    """
+    from rightfit.search import estimate_one
+
+    try:
+        plan = estimate_one(workload.with_changes(**_LEAN), on=REFERENCE_SERVER, catalog=catalog)
+    except RightfitError:
+        return math.nan
+    option = plan.best or plan.unfit
+    return option.estimate["peak_memory_bytes"].mid if option else math.nan
