@@ -29,6 +29,7 @@ Row = Mapping[str, str]
 Rule = str | tuple[str, float] | Callable[[Row], object]
 
 CORRECTIONS = ROOT / "src" / "rightfit" / "facts" / "data" / "corrections.csv"
+MORE_ALIASES = ROOT / "src" / "rightfit" / "facts" / "data" / "model_aliases.csv"
 GIB = 2.0**30
 MIB = 2.0**20
 BYTE_UNITS = {"GB": 1e9, "GiB": GIB}
@@ -215,13 +216,16 @@ def correct(header: Sequence[str], table: Sequence[list[str]]) -> None:
 def build_models(source: Path, out: Path) -> None:
     """models_<family>.csv for the four families and the index of names and aliases over all of them."""
     index: list[tuple[str, str, str]] = []
+    more = {row["name"]: row["aliases"] for row in read_rows(MORE_ALIASES)}
     for family, (record, rules) in ARCHITECTURES.items():
         rows = read_rows(source / f"models_{family}.csv")
         refuse_without_source(family, rows)
         header, table = convert(rows, record, rules)
         correct(header, table)
         write_rows(out / f"models_{family}.csv", header, table)
-        index += [(family, row["name"], row["aliases"]) for row in rows]
+        index += [(family, row["name"], ";".join(filter(None, (row["aliases"], more.pop(row["name"], ""))))) for row in rows]
+    if more:
+        raise SystemExit(f"{MORE_ALIASES.name} names unknown models: {', '.join(more)}")
     refuse_shared_names(index)
     write_rows(out / "models_index.csv", ("family", "name", "aliases"), index)
 

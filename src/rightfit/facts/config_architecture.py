@@ -149,6 +149,7 @@ def _read_experts(text: ConfigReader, draft: Draft) -> None:
     fields.update(num_moe_layers=moe_layers, first_dense_layers=text.integer("first_dense_layers", default=0, minimum=0))
     if moe_layers < fields["num_layers"] and not fields["intermediate_size"]:
         text.fail(f"key {text.prefix}intermediate_size is missing")
+    fields["intermediate_size"] = fields["intermediate_size"] or size
     if fields["kind"] == "decoder":
         fields["kind"] = "moe-decoder"
 
@@ -232,4 +233,5 @@ def _finish(draft: Draft, *, name: str, source: str, family: str) -> Transformer
         linear_layer_parameters=draft.linear_layer_parameters,
         other_parameters=draft.other_parameters,
     )
-    return dataclasses.replace(bare, params_total=count.total, params_active=count.active, params_embedding=count.embedding)
+    embedding = bare.vocab_size * draft.embedding_width if draft.embedding_width else count.embedding
+    return dataclasses.replace(bare, params_total=count.total, params_active=count.active, params_embedding=embedding)

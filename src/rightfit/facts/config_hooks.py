@@ -22,6 +22,7 @@ class Draft:
     linear_layer_parameters: int = 0
     other_parameters: int = 0
     without_attention: bool = False
+    embedding_width: int = 0
 
 
 Before = Callable[[ConfigReader, Draft], ConfigReader]
@@ -108,13 +109,12 @@ def _bart(text: ConfigReader, draft: Draft) -> ConfigReader:
 
 
 def _mamba(text: ConfigReader, draft: Draft) -> ConfigReader:
-    """A stack of Mamba-1 mixers: no heads, no feed-forward blocks."""
+    """A stack of Mamba-1 mixers: no heads, no feed-forward blocks. The record's feed-forward width holds the mixer's inner width."""
     hidden = text.integer("hidden_size")
     inner = text.integer("inner", keys=("intermediate_size",), default=hidden * text.integer("expand", keys=("expand",), default=2))
     draft.linear_layer_parameters = _mamba_mixer(text, hidden=hidden, inner=inner, prefix="")
     draft.without_attention, draft.norms_per_layer = True, 1
-    draft.fields["intermediate_size"] = 0
-    draft.fields.update(mlp_kind="swiglu", norm="rmsnorm", inner_size=inner)
+    draft.fields.update(mlp_kind="", norm="rmsnorm", intermediate_size=inner)
     return text
 
 
@@ -132,12 +132,6 @@ def _mamba_mixer(text: ConfigReader, *, hidden: int, inner: int, prefix: str) ->
 
 
 # --- after --------------------------------------------------------------------------------------------------------------------------
-
-
-def _after_mamba(_: ConfigReader, draft: Draft) -> None:
-    """The record's feed-forward width holds the mixer's inner width, which is what its matrix products have."""
-    draft.fields["intermediate_size"] = 0
-    draft.fields.pop("inner_size", None)
 
 
 def _after_gated_delta(text: ConfigReader, draft: Draft) -> None:
@@ -173,8 +167,8 @@ def _after_opt(text: ConfigReader, draft: Draft) -> None:
         draft.other_parameters += 2 * width * hidden - fields["vocab_size"] * (hidden - width) - _norm_size(fields)
 
 
-def _after_no_position_limit(_: ConfigReader, draft: Draft) -> None:
-    """BLOOM's ALiBi has no limit; it was trained with 2,048 tokens."""
+def _after_2048_positions(_: ConfigReader, draft: Draft) -> None:
+    """BLOOM's ALiBi has no limit and Falcon's files leave it out; both were trained with 2,048 tokens."""
     draft.fields["max_position"] = draft.fields["max_position"] or 2048
 
 
@@ -213,6 +207,7 @@ def _after_small_embedding(text: ConfigReader, draft: Draft) -> None:
     """ELECTRA embeds in a smaller width and projects up."""
     fields = draft.fields
     hidden, width = fields["hidden_size"], text.integer("width", keys=("embedding_size",), default=fields["hidden_size"])
+    draft.embedding_width = width
     if width != hidden:
         types = text.integer("types", keys=("type_vocab_size",), default=2, minimum=0)
         rows = fields["vocab_size"] + fields["max_position"] + types + 2
@@ -284,16 +279,16 @@ HOOKS: Mapping[str, Hook] = {
     "windowed": Hook(),
     "alternating": Hook(),
     "gpt_bigcode": Hook(_gpt_bigcode),
-    "falcon": Hook(_falcon),
+    "falcon": Hook(_falcon, _after_2048_positions),
     "mpt": Hook(_mpt, _after_half_norm),
     "t5": Hook(_t5, _after_t5),
     "bart": Hook(_bart, _after_bart),
     "whisper": Hook(_bart, _after_whisper),
-    "mamba": Hook(_mamba, _after_mamba),
+    "mamba": Hook(_mamba),
     "gated_delta": Hook(None, _after_gated_delta),
     "gpt_neo": Hook(None, _after_gpt_neo),
     "opt": Hook(None, _after_opt),
-    "no_position_limit": Hook(None, _after_no_position_limit),
+    "no_position_limit": Hook(None, _after_2048_positions),
     "no_norm_weights": Hook(None, _after_no_norm_weights),
     "half_norm": Hook(None, _after_half_norm),
     "llama4": Hook(None, _after_llama4),

@@ -42,7 +42,8 @@ def dataset(name: str) -> Dataset:
         return datasets()[found[0]]
     if found:
         raise AmbiguousNameError("dataset", name, found)
-    raise UnknownNameError("dataset", name, nearest=nearest_datasets(name))
+    close = nearest_datasets(name)
+    raise UnknownNameError("dataset", name, nearest=close, allowed="" if close else "`rightfit datasets` lists those that are known")
 
 
 def nearest_datasets(name: str, *, count: int = 3) -> tuple[str, ...]:

@@ -90,7 +90,7 @@ def _download(place: _Place, nearest: Sequence[str]) -> bytes:
         raise MissingComponentError(
             f"model {place.model_id} is not bundled; reading it from {place.host} needs: pip install 'rightfit[hub]'{hint}, or give its config.json"
         )
-    headers = {} if place.is_modelscope else library.utils.build_hf_headers(library_name="rightfit")
+    headers = _headers(place, library)
     try:
         with _response(library.utils.get_session(), place.url, headers) as (status, answer_headers, chunks):
             if status != 200:
@@ -101,6 +101,15 @@ def _download(place: _Place, nearest: Sequence[str]) -> bytes:
     except Exception as error:  # the session's exceptions differ between requests, httpx and their successors
         reason = str(error).strip().splitlines()[0][:120] if str(error).strip() else type(error).__name__
         raise NetworkError(f"model {place.model_id} is not bundled and {place.host} cannot be reached ({reason}){hint}") from None
+
+
+def _headers(place: _Place, library: Any) -> dict[str, str]:
+    """Our name, and the user's own hub login where it belongs. Written here because the library's builder first asks the hub for more."""
+    headers = {"user-agent": "rightfit"}
+    token = None if place.is_modelscope else library.get_token()
+    if token:
+        headers["authorization"] = f"Bearer {token}"
+    return headers
 
 
 @contextmanager

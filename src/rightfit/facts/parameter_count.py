@@ -81,6 +81,8 @@ def _stack_parameters(one: TransformerArchitecture, norms_per_layer: int, linear
 
 
 def _feed_forward_parameters(one: TransformerArchitecture) -> int:
+    if one.attention_kind == "ssm":  # the mixer has the inner width in place of a feed-forward block
+        return 0
     dense_layers = one.num_layers - one.num_moe_layers
     experts = (one.num_experts + one.num_shared_experts) * expert_parameters(one) + one.hidden_size * one.num_experts
     return dense_layers * mlp_parameters(one) + one.num_moe_layers * experts

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rightfit.errors import AmbiguousNameError, UnknownNameError
-from rightfit.facts import architectures, dimensions, fuzzy
+from rightfit.facts import architectures, fuzzy
 from rightfit.facts.architectures import IndexEntry
 from rightfit.facts.records import Model, TransformerArchitecture
 
@@ -59,6 +59,8 @@ def resolve_model(text: str, *, network: bool = True) -> Resolution:
         from rightfit.facts.config_json import read_config
 
         return Resolution(read_config(path), "file", query)
+    from rightfit.facts import dimensions  # here, because a bundled name does not need it
+
     if "=" in query:
         return Resolution(dimensions.given_architecture(query), "dimensions", query)
     if (size := dimensions.parameter_count(query)) is not None:
