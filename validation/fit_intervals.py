@@ -14,6 +14,7 @@ import dataclasses
 import io
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,9 +23,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from interval_fit import Residuals, fit_model, nested_models
 from rightfit import facts
 from rightfit.estimate.cases import training_cases
-from rightfit.estimate.folds import predict_left_out, read_folds
+from rightfit.estimate.folds import predict_left_out, read_folds, substituted
 from rightfit.estimate.intervals import METRIC_FAMILY, PROBABILITIES, IntervalModel, interval_columns
-from rightfit.estimate.predict import case_regimes
+from rightfit.estimate.predict import case_regimes, predict
+from rightfit.estimate.regimes import RegimeColumns
 from rightfit.estimate.score import number
 from rightfit.estimate.software import architecture_names
 from rightfit.estimate.tables import clean_row
@@ -34,14 +36,43 @@ VALIDATION = Path(__file__).resolve().parent
 TARGET = VALIDATION.parent / "src" / "rightfit" / "facts" / "data" / "intervals.csv"
 
 
-def left_out_residuals(folder: Path | None) -> dict[str, Residuals]:
-    """Log errors by family, from predictions that did not see the source."""
+#: Cells erased from a copy of every row, to learn how much wider an interval must be without them.
+ERASURES: tuple[tuple[str, ...], ...] = (
+    ("framework",),
+    ("optimizer", "attention"),
+    ("recompute",),
+    ("framework", "optimizer", "attention", "recompute", "extra_flags", "weights_dtype", "mem_kind"),
+    ("micro_batch", "global_batch", "grad_accum"),
+    ("seq_len",),
+    ("method", "lora_rank", "lora_targets", "weights_dtype"),
+    ("model", "n_layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab"),
+    ("gpu", "gpu_mem_gib"),
+)
+
+
+def usable_rows(folder: Path | None) -> list[dict[str, str]]:
+    """Training rows that count."""
     truth = read_truth(folder).select(["train_memory", "train_throughput"])
-    rows = [clean_row(row)[0] for row, reason in zip(truth.rows, truth.excluded, strict=True) if not reason]
-    answers = predict_left_out(rows, read_folds(VALIDATION / "folds"))
+    return [clean_row(row)[0] for row, reason in zip(truth.rows, truth.excluded, strict=True) if not reason]
+
+
+def without_accelerator_families() -> dict[str, dict[str, float]]:
+    """Coefficients as if no accelerator family had been calibrated: each takes the value of the unknown one."""
+    values = facts.coefficients("compute")
+    defaults = {field: values[f"{field}.default"] for field in {key.partition(".")[0] for key in values} if f"{field}.default" in values}
+    names = set(architecture_names())
+    return {
+        "compute": {
+            key: defaults[key.partition(".")[0]] for key in values if key.partition(".")[2] in names and key.partition(".")[0] in defaults
+        }
+    }
+
+
+def residuals_of(rows: list[dict[str, str]], answers: list[dict[str, Any]], *, erased: bool, **extra: float) -> dict[str, Residuals]:
+    """Log errors by family of these predictions."""
     cases = training_cases(rows)
     at = {int(row): i for i, row in enumerate(cases.index)}
-    regime = case_regimes(cases, rows, np.arange(len(cases.index)))
+    regime = case_regimes(cases, rows, np.arange(len(cases.index))).replace(**extra)
     result = {}
     for family in ("memory", "time"):
         kept, errors = [], []
@@ -54,8 +85,26 @@ def left_out_residuals(folder: Path | None) -> dict[str, Residuals]:
         everything = Residuals(family, np.zeros(len(cases.index)), regime, np.array([""] * len(cases.index), dtype=object))
         part = everything.take(np.array([at[i] for i in kept], dtype=np.intp))
         sources = np.array([rows[i]["source"] for i in kept], dtype=object)
-        result[family] = dataclasses.replace(part, log_error=np.array(errors), source=sources)
+        result[family] = dataclasses.replace(part, log_error=np.array(errors), source=sources, erased=np.full(len(kept), erased))
     return result
+
+
+def left_out_residuals(folder: Path | None) -> dict[str, Residuals]:
+    """Log errors by family, from predictions that did not see the source; then of copies with cells erased, and of uncalibrated cards."""
+    rows, folds = usable_rows(folder), read_folds(VALIDATION / "folds")
+    parts = [residuals_of(rows, predict_left_out(rows, folds), erased=False)]
+    for cells in ERASURES:
+        copies = [{**row, **dict.fromkeys(cells, "")} for row in rows]
+        parts.append(residuals_of(copies, predict_left_out(copies, folds), erased=True))
+    with substituted(without_accelerator_families()):
+        parts.append(residuals_of(rows, predict(rows), erased=True, device_uncalibrated=1.0))
+    return {family: _joined([part[family] for part in parts]) for family in ("memory", "time")}
+
+
+def _joined(parts: list[Residuals]) -> Residuals:
+    regime = RegimeColumns.stack([part.regime for part in parts])
+    joined = [np.concatenate([getattr(part, name) for part in parts]) for name in ("log_error", "source", "erased")]
+    return Residuals(parts[0].family, joined[0], regime, joined[1], joined[2])
 
 
 def coverage(data: Residuals, held: np.ndarray, model: IntervalModel) -> tuple[float, float, float]:
@@ -89,21 +138,18 @@ def nested_report(data: Residuals) -> str:
 def architectures(data: Residuals) -> list[str]:
     """Accelerator families with errors to learn from."""
     names = architecture_names()
-    return sorted({names[int(code)] for code in data.regime.architecture})
+    seen = np.broadcast_to(data.regime.architecture, data.log_error.shape)[data.original]
+    return sorted({names[int(code)] for code in seen})
 
 
 def file_rows(data: Residuals) -> list[dict[str, str]]:
     """Rows of intervals.csv of one family."""
     model = fit_model(data)
-    source = f"validation/fit_intervals.py: {len(data.log_error)} rows of {len(set(data.source.tolist()))} sources, each source left out"
-    decided = "decided: no rows to fit it on"
-    from interval_fit import DECIDED
-
+    source = (
+        f"validation/fit_intervals.py: {int(data.original.sum())} rows of {len(set(data.source.tolist()))} sources, each source left out"
+    )
     common = {"family": data.family, "probability": "", "value": ""}
-    rows = [
-        {**common, "part": "scale", "name": name, "value": f"{value:g}", "source": decided if name in DECIDED[data.family] else source}
-        for name, value in model.scale.items()
-    ]
+    rows = [{**common, "part": "scale", "name": name, "value": f"{value:g}", "source": source} for name, value in model.scale.items()]
     for name, values in model.quantiles.items():
         for probability, value in zip(PROBABILITIES, values, strict=True):
             rows.append(

@@ -18,23 +18,24 @@ from rightfit.estimate.regimes import RegimeColumns
 
 Array = NDArray[np.float64]
 
-#: Features whose factor may only widen: not knowing something never makes a figure more certain.
-WIDEN_ONLY = (
-    "rare_method",
+#: What may not be known of a case. Not knowing something never makes a figure more certain, so these factors may only widen.
+KNOWLEDGE = (
     "framework_unknown",
     "counter_unknown",
     "shape_typical",
+    "batch_unknown",
+    "length_unknown",
+    "method_unknown",
+    "recompute_unknown",
+    "details_unknown",
+    "device_unknown",
     "device_uncalibrated",
-    "assumptions",
-    "not_decoder",
-    "moe",
 )
-#: Features that have no rows to be fitted on; the factor is a decision, written into the data file as such.
-DECIDED = {
-    "memory": {"shape_typical": 0.7, "device_unknown": 0.2, "device_uncalibrated": 0.2},
-    "time": {"shape_typical": 0.5, "device_unknown": 1.5, "device_uncalibrated": 0.6},
-}
+WIDEN_ONLY = (*KNOWLEDGE, "rare_method", "not_decoder", "moe")
+#: Penalty on the square of a factor: strong for what a case is, weak for what is not known of it (those have rows of their own).
 RIDGE = 0.2
+KNOWLEDGE_RIDGE = 0.005
+ERASED_WEIGHT = 0.1
 GROUP_PRIOR_SOURCES = 4.0
 FEATURES = tuple(field.name for field in dataclasses.fields(RegimeColumns) if field.name != "architecture")
 
@@ -47,20 +48,27 @@ class Residuals:
     log_error: Array
     regime: RegimeColumns
     source: NDArray[np.object_]
+    erased: NDArray[np.bool_] | None = None
+
+    @property
+    def original(self) -> NDArray[np.bool_]:
+        """Rows as they were published; the others are copies with some cells erased, to learn what not knowing costs."""
+        return np.ones(len(self.log_error), dtype=bool) if self.erased is None else ~self.erased
 
     def take(self, index: NDArray[np.intp]) -> Residuals:
         """Rows `index`."""
         full = {name: np.broadcast_to(getattr(self.regime, name), self.log_error.shape)[index] for name in (*FEATURES, "architecture")}
-        return Residuals(self.family, self.log_error[index], RegimeColumns.of(**full), self.source[index])
+        erased = None if self.erased is None else self.erased[index]
+        return Residuals(self.family, self.log_error[index], RegimeColumns.of(**full), self.source[index], erased)
 
     def features(self) -> Array:
         """The regime as a matrix (row, feature)."""
         return np.stack([np.broadcast_to(getattr(self.regime, name), self.log_error.shape) for name in FEATURES], axis=1)
 
     def weights(self) -> Array:
-        """n^-1/2 of the row's source, summing to one."""
+        """n^-1/2 of the row's source, less for a copy with erased cells, summing to one."""
         _, inverse, counts = np.unique(self.source.astype(str), return_inverse=True, return_counts=True)
-        weights = 1.0 / np.sqrt(counts[inverse])
+        weights = np.where(self.original, 1.0, ERASED_WEIGHT) / np.sqrt(counts[inverse])
         return np.asarray(weights / weights.sum())
 
     def folds(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
@@ -71,14 +79,13 @@ class Residuals:
 
 def fit_scale(data: Residuals, *, ridge: float | None = None) -> dict[str, float]:
     """Log-scale factors by feature: the penalised maximum of a Laplace likelihood."""
-    decided, strength = DECIDED[data.family], RIDGE if ridge is None else ridge
     x, w, size = data.features(), data.weights(), np.abs(data.log_error)
-    fitted = [i for i, name in enumerate(FEATURES) if name not in decided and np.ptp(x[:, i]) > 0]
-    offset = x @ np.array([decided.get(name, 0.0) for name in FEATURES])
+    fitted = [i for i, name in enumerate(FEATURES) if np.ptp(x[:, i]) > 0]
     design = x[:, fitted]
+    strength = np.array([KNOWLEDGE_RIDGE if FEATURES[i] in KNOWLEDGE else (RIDGE if ridge is None else ridge) for i in fitted])
 
     def loss(beta: Array) -> tuple[float, Array]:
-        log_sigma = beta[0] + design @ beta[1:] + offset
+        log_sigma = beta[0] + design @ beta[1:]
         ratio = size * np.exp(-log_sigma)
         slope = w * (1.0 - ratio)
         penalty = strength * beta[1:]
@@ -88,7 +95,7 @@ def fit_scale(data: Residuals, *, ridge: float | None = None) -> dict[str, float
     bounds = [(-6.0, 1.0), *(((0.0 if FEATURES[i] in WIDEN_ONLY else -1.5), 1.5) for i in fitted)]
     start = np.concatenate([[np.log(np.average(size, weights=w) + 1e-3)], np.zeros(len(fitted))])
     result = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 500})
-    scale = {"base": float(result.x[0]), **decided}
+    scale = {"base": float(result.x[0])}
     scale.update({FEATURES[i]: float(value) for i, value in zip(fitted, result.x[1:], strict=True)})
     return {name: round(value, 4) for name, value in scale.items()}
 
@@ -103,6 +110,8 @@ def weighted_quantiles(values: Array, weights: Array, probabilities: Sequence[fl
 
 def group_quantiles(data: Residuals, z: Array) -> dict[str, tuple[float, ...]]:
     """Quantiles of z: over all rows, and by group, shrunk to those of all by the number of sources in the group."""
+    keep = np.flatnonzero(data.original)
+    data, z = data.take(keep), z[keep]
     weights, codes = data.weights(), np.broadcast_to(group_codes(data.family, data.regime), z.shape)
     everything = weighted_quantiles(z, weights, PROBABILITIES)
     quantiles = {"all": everything}
@@ -133,4 +142,4 @@ def fit_model(data: Residuals) -> IntervalModel:
 def nested_models(data: Residuals) -> Iterator[tuple[NDArray[np.intp], IntervalModel]]:
     """(rows of a source, the model fitted without that source at all), source by source: for an honest coverage."""
     for rest, held in data.folds():
-        yield held, fit_model(data.take(rest))
+        yield held[data.original[held]], fit_model(data.take(rest))

@@ -18,7 +18,7 @@ from rightfit.estimate.intervals import (
     interval_models,
     probability_over,
 )
-from rightfit.estimate.regimes import RegimeColumns, regime_columns
+from rightfit.estimate.regimes import RegimeColumns, assumption_flags, regime_columns
 from rightfit.physics.columns import DeviceColumns, Dtype, Kind, Method, ModelColumns, SetupColumns
 
 NORMAL = (-2.576, -1.96, -1.645, -1.282, -0.674, 0.0, 0.674, 1.282, 1.645, 1.96, 2.576)
@@ -98,14 +98,22 @@ def test_a_hundred_thousand_rows_are_quick() -> None:
 def test_regime_flags_of_a_job() -> None:
     model = ModelColumns.of(kind=Kind.MOE_DECODER, params_total=[5e8, 2e10])
     setup = SetupColumns.of(method=Method.QLORA, data=[1, 16], compute_dtype=Dtype.FP8, shard_stage=3)
-    regime = regime_columns(model, setup, DeviceColumns.of(), num_assumptions=3)
+    regime = regime_columns(model, setup, DeviceColumns.of(), num_details=3)
     assert regime.moe[0] == 1
     assert regime.small_model.tolist() == [1, 0]
     assert regime.multi_node.tolist() == [0, 1]
     assert regime.quantized[0] == 1
     assert regime.low_precision[0] == 1
     assert regime.fully_sharded[0] == 1
-    assert regime.assumptions[0] == 2.0
+    assert regime.details_unknown[0] == 2.0
+
+
+def test_assumptions_become_flags() -> None:
+    texts = [["micro-batch not stated: 1 assumed", "optimizer not stated: x", "precision not stated: y"], ["gpu not stated: z taken"], []]
+    flags = assumption_flags(texts)
+    assert flags["batch_unknown"].tolist() == [1, 0, 0]
+    assert flags["num_details"].tolist() == [2, 0, 0]
+    assert flags["device_unknown"].tolist() == [0, 1, 0]
 
 
 @pytest.fixture(scope="module")

@@ -125,21 +125,12 @@ def _predict_training(rows: list[dict[str, str]], answers: list[dict[str, Any]])
 
 def case_regimes(cases: TrainingCases, rows: Sequence[Mapping[str, str]], index: NDArray[np.intp]) -> RegimeColumns:
     """What is known about these cases, for the width of their intervals."""
-    from rightfit.estimate.regimes import regime_columns
+    from rightfit.estimate.regimes import assumption_flags, regime_columns
 
-    kept = [int(i) for i in index]
-    origin = [rows[int(cases.index[i])] for i in kept]
+    unnamed = [float(not rows[int(cases.index[i])].get("framework")) for i in index]
+    flags = assumption_flags([cases.assumptions[int(i)] for i in index])
     model, setup, device = cases.model.take(index), cases.setup.take(index), cases.device.take(index)
-    return regime_columns(
-        model,
-        setup,
-        device,
-        num_assumptions=[len(cases.assumptions[i]) for i in kept],
-        framework_unknown=[float(not row.get("framework")) for row in origin],
-        counter_unknown=[float(row.get("mem_kind", "").lower() in ("", "unknown")) for row in origin],
-        shape_typical=[float(any("typical shape" in text for text in cases.assumptions[i])) for i in kept],
-        device_unknown=[float(not cases.gpu_names[i]) for i in kept],
-    )
+    return regime_columns(model, setup, device, framework_unknown=unnamed, **flags)
 
 
 def _answer_memory(cases: TrainingCases, rows: list[dict[str, str]], answers: list[dict[str, Any]], index: NDArray[np.intp]) -> None:

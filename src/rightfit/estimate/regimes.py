@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -39,8 +40,8 @@ def _zero() -> Array:
 class RegimeColumns(Columns):
     """Flags (0 or 1) unless named otherwise; each widens or narrows the interval by a factor from the residuals.
 
-    `assumptions` is log2(1 + number of unknown inputs for which a default was taken); `architecture` is the device's code, by which the
-    interval model sets `device_uncalibrated`.
+    `details_unknown` is log2(1 + number of further inputs for which a default was taken); `architecture` is the device's code, by which
+    the interval model sets `device_uncalibrated`.
     """
 
     adapter: Array = dataclasses.field(default_factory=_zero)
@@ -67,7 +68,11 @@ class RegimeColumns(Columns):
     device_unknown: Array = dataclasses.field(default_factory=_zero)
     device_uncalibrated: Array = dataclasses.field(default_factory=_zero)
     architecture: Array = dataclasses.field(default_factory=_zero)
-    assumptions: Array = dataclasses.field(default_factory=_zero)
+    batch_unknown: Array = dataclasses.field(default_factory=_zero)
+    length_unknown: Array = dataclasses.field(default_factory=_zero)
+    method_unknown: Array = dataclasses.field(default_factory=_zero)
+    recompute_unknown: Array = dataclasses.field(default_factory=_zero)
+    details_unknown: Array = dataclasses.field(default_factory=_zero)
 
 
 def _is_one_of(values: Array, choices: tuple[Any, ...]) -> Array:
@@ -127,12 +132,34 @@ def model_flags(model: ModelColumns) -> dict[str, Array]:
     }
 
 
+#: Beginnings of the assumptions that have a feature of their own; all others count as details.
+_ASSUMED = {
+    "batch_unknown": ("micro-batch not stated",),
+    "length_unknown": ("sequence length not stated",),
+    "method_unknown": ("method not stated",),
+    "recompute_unknown": ("recompute not stated",),
+    "shape_typical": ("model ", "vocabulary not stated"),
+    "device_unknown": ("gpu not stated",),
+    "counter_unknown": ("kind of memory figure",),
+}
+
+
+def assumption_flags(assumptions: Sequence[Sequence[str]]) -> dict[str, Array]:
+    """What is not known of each case, from the assumptions that were made to compute it."""
+    flags = {name: np.zeros(len(assumptions)) for name in (*_ASSUMED, "num_details")}
+    for row, texts in enumerate(assumptions):
+        for text in texts:
+            name = next((name for name, starts in _ASSUMED.items() if text.startswith(starts)), "num_details")
+            flags[name][row] = 1.0 if name in _ASSUMED else flags[name][row] + 1.0
+    return flags
+
+
 def regime_columns(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, **knowledge: Any) -> RegimeColumns:
     """The regime of every row.
 
-    `knowledge` may hold `framework_unknown`, `counter_unknown`, `shape_typical`, `device_unknown` (flags) and `num_assumptions` (a count);
-    each a scalar or one value a row, zero where not given.
+    `knowledge` may hold flags of RegimeColumns that the columns do not show (`framework_unknown`, `shape_typical`, `batch_unknown` ...)
+    and `num_details`, a count; each a scalar or one value a row, zero where not given.
     """
-    assumptions = np.log2(1.0 + np.atleast_1d(np.asarray(knowledge.pop("num_assumptions", 0.0), dtype=np.float64)))
+    details = np.log2(1.0 + np.atleast_1d(np.asarray(knowledge.pop("num_details", 0.0), dtype=np.float64)))
     flags = {**method_flags(setup), **software_flags(setup), **layout_flags(setup), **model_flags(model)}
-    return RegimeColumns.of(**flags, assumptions=assumptions, architecture=device.architecture, **knowledge)
+    return RegimeColumns.of(**flags, details_unknown=details, architecture=device.architecture, **knowledge)
