@@ -242,6 +242,8 @@ def _adapter_fields(
         total = float(parameters.total_parameters(columns)[0])
         return _other_methods(columns, method, total)
     chosen = parse_targets(targets, default=rules["targets"])
+    if not any(dataclasses.astuple(chosen)):  # words that name no matrix say nothing
+        chosen = parse_targets(rules["targets"])
     rank = rank or float(rules["rank"])
     embeddings = max(chosen.embeddings, float("embed" in flags.lower() and "train" in flags.lower()))
     count = _adapter_count(columns, rank, chosen)
@@ -263,7 +265,7 @@ def _adapter_fields(
         "adapter_on_up": chosen.up,
         "adapter_on_down": chosen.down,
         "adapter_on_experts": chosen.experts,
-        "trained_embeddings": whole / (count + whole),
+        "trained_embeddings": whole / max(count + whole, 1.0),
     }
 
 
@@ -317,6 +319,7 @@ def _kernel_fields(attention: str, recompute: str, loss: str, rules: dict[str, s
         "logit_bytes": float(rules["logit"]),
         "kept_logit_bytes": float(rules["logit_kept"]),
         "variable_length": float(rules["variable_length"]),
+        "expandable_segments": float(rules["expandable"]),
         "routed_bytes": float(rules["routed"]),
         "expert_loop": float(rules["expert_loop"]),
         "loads_whole": float(rules["loads_whole"]),
