@@ -53,6 +53,11 @@ def _dequantise_bytes(text: str) -> float:
     return 0.0
 
 
+def is_fine_tuning_stack(code: int) -> bool:
+    """Whether a class of software is used on instruction data of short samples unless told otherwise."""
+    return software_names()[code] in ("eager", "unsloth", "deepspeed")
+
+
 def software_names() -> tuple[str, ...]:
     """Names of the classes, by code."""
     by_code = {code: name for code, name, _ in _software_rows()}
@@ -81,7 +86,8 @@ HARDWARE_FIELDS = ("gemm_fraction", "vector_fraction", "joules_per_flop", "ramp_
 SOFTWARE_FIELDS = (
     "gemm_quality",
     "layer_forward_cpu_s",
-    "layer_backward_cpu_s",
+    "backward_cpu_ratio",
+    "pass_factor",
     "adapter_cpu_s",
     "fsdp_layer_cpu_s",
     "step_cpu_s",
@@ -96,13 +102,15 @@ SOFTWARE_FIELDS = (
     "backward_passes",
     "loss_bytes",
     "update_passes",
+    "accumulate_passes",
+    "adapter_units",
     "expert_gemm",
     "tensor_overlap",
     "expert_overlap",
     "selective_share",
 )
-GLOBAL_FIELDS = ("dequantise_fraction", "expert_imbalance", "fp8_overhead_passes", "context_overlap", "pipeline_overlap", "weight_sync_bandwidth")
-NETWORK_FIELDS = ("switch_fraction", "mesh_fraction", "pcie_fraction", "inter_fraction", "straggler")
+GLOBAL_FIELDS = ("dequantise_fraction", "expert_imbalance", "fp8_overhead_passes", "context_overlap", "pipeline_overlap", "weight_sync_bandwidth", "fp32_energy_ratio")
+NETWORK_FIELDS = ("switch_fraction", "mesh_fraction", "pcie_fraction", "socket_fraction", "inter_fraction", "straggler")
 
 
 def rate_columns(setup: SetupColumns, device: DeviceColumns) -> RateColumns:
@@ -140,6 +148,5 @@ def _fused(setup: SetupColumns, values: dict[str, Array]) -> dict[str, Array]:
     loss = _by_name("loss_bytes", classes, "software")[classes.index("vendor")]
     changed["loss_bytes"] = np.where((setup.loss > 0) | compiled, np.minimum(values["loss_bytes"], loss), values["loss_bytes"])
     launch = _by_name("layer_forward_cpu_s", classes, "software")[classes.index("compiled")]
-    for name in ("layer_forward_cpu_s", "layer_backward_cpu_s"):
-        changed[name] = np.where(compiled, np.minimum(values[name], launch), values[name])
+    changed["layer_forward_cpu_s"] = np.where(compiled, np.minimum(values["layer_forward_cpu_s"], launch), values["layer_forward_cpu_s"])
     return changed

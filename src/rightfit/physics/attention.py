@@ -40,7 +40,7 @@ def uses_fused_kernel(setup: SetupColumns, device: DeviceColumns) -> Array:
 def _pairs(model: ModelColumns, setup: SetupColumns, *, exact: bool) -> Array:
     """Pairs of one micro-batch over all layers and one context rank, shape (N,)."""
     full, sliding, _ = attention_layers(model)
-    seq_len = setup.seq_len * setup.token_fraction
+    seq_len = setup.real_length
     of_full, of_sliding = attention_pairs(model, seq_len, exact=exact)
     if not exact:
         of_sliding = of_full
@@ -54,7 +54,7 @@ def _fused(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, rate
     head = np.where(model.attention_kind == AttentionKind.MLA, 128.0, np.maximum(model.head_dim, 1.0))
     # Half-size heads halve the work per exponential; the fraction is quoted for heads of 128.
     head_factor = np.minimum(1.0, (head / 128.0) ** 0.4)
-    local = setup.seq_len * setup.token_fraction
+    local = setup.real_length
     ramp = local / (local + 2.0 * _TILE_ROWS)
     rate = np.maximum(peak * head_factor * ramp, 1.0)
     return flops / (rate * rates.flash_forward), _FLASH_BACKWARD_FLOPS * flops / (rate * rates.flash_backward)

@@ -38,8 +38,13 @@ def link_bandwidth(links: LinkColumns, rates: RateColumns) -> tuple[Array, Array
     return np.maximum(links.intra_bandwidth * fraction, 1.0), np.maximum(links.inter_bandwidth * rates.inter_fraction, 1.0)
 
 
+_CARDS_PER_SOCKET = 4.0
+
+
 def _bus(ranks: Group, links: LinkColumns, rates: RateColumns) -> Array:
     intra, inter = link_bandwidth(links, rates)
+    crosses = (links.intra_kind <= 1) & (ranks.members > _CARDS_PER_SOCKET)
+    intra = np.where(crosses, intra * rates.socket_fraction, intra)
     across = ranks.size > ranks.members
     return np.where(across, np.minimum(intra, inter / ranks.siblings), intra)
 

@@ -54,7 +54,7 @@ class _Products:
 
 def local_tokens(setup: SetupColumns) -> Array:
     """Tokens of one micro-batch on one rank, shape (N,)."""
-    return setup.micro_batch * setup.seq_len * setup.token_fraction / setup.context
+    return setup.micro_batch * setup.real_length / setup.context
 
 
 def _shape(item: Matmul, setup: SetupColumns, tokens: Array, rates: RateColumns) -> tuple[Array, Array, Array, Array]:
@@ -139,9 +139,10 @@ def host_s(model: ModelColumns, setup: SetupColumns, rates: RateColumns) -> tupl
     """CPU seconds to launch the forward and the backward kernels of all layers once, shape (N,)."""
     modules = setup.adapter_modules * rates.adapter_cpu_s
     experts = model.num_moe_layers * model.num_experts / setup.expert * rates.expert_cpu_s
-    gathers = np.where(setup.shard_stage >= 3, model.num_layers * rates.fsdp_layer_cpu_s, 0.0)
+    units = model.num_layers + setup.adapter_modules * rates.adapter_units
+    gathers = np.where(setup.shard_stage >= 3, units * rates.fsdp_layer_cpu_s, 0.0)
     forward = model.num_layers * rates.layer_forward_cpu_s + modules + experts + gathers
-    backward = model.num_layers * rates.layer_backward_cpu_s + modules + experts + gathers
+    backward = model.num_layers * rates.layer_forward_cpu_s * rates.backward_cpu_ratio + modules + experts + gathers
     return forward, backward
 
 

@@ -176,4 +176,4 @@ def step_model_flops(model: ModelColumns, setup: SetupColumns, *, exact: bool = 
     """
     sequences = setup.data * setup.micro_batch * setup.grad_accum
     backward = 1.0 + trains_weights(setup)
-    return sequences * (1.0 + backward) * forward_flops(model, setup.seq_len * setup.token_fraction, exact=exact)
+    return sequences * (1.0 + backward) * forward_flops(model, setup.real_length, exact=exact)

@@ -37,13 +37,14 @@ def effective_dtype(device: DeviceColumns, dtype: Array) -> Array:
 def sustained_flops(setup: SetupColumns, device: DeviceColumns, rates: RateColumns) -> Array:
     """Rate [FLOP/s] of an endless product in the setup's arithmetic, shape (N,).
 
-    min(fraction x peak, power / energy per FLOP) x software quality. Energy per FLOP is of 16-bit tensor arithmetic; tf32 takes twice, fp8 half.
+    min(fraction x peak, power / energy per FLOP) x software quality. Energy per FLOP is of 16-bit tensor arithmetic; tf32 takes twice, fp8 half,
+    fp32 vector units `fp32_energy_ratio` times.
     """
     dtype = effective_dtype(device, setup.compute_dtype)
     peak = device.peak_flops(dtype)
     fraction = np.where(dtype == Dtype.FP32, rates.vector_fraction, rates.gemm_fraction)
-    energy = rates.joules_per_flop * np.where(dtype == Dtype.TF32, 2.0, np.where(dtype == Dtype.FP8, 0.5, 1.0))
-    energy = np.where(dtype == Dtype.FP32, 0.0, energy)
+    wide = np.where(dtype == Dtype.FP32, rates.fp32_energy_ratio, np.where(dtype == Dtype.TF32, 2.0, 1.0))
+    energy = rates.joules_per_flop * np.where(dtype == Dtype.FP8, 0.5, wide)
     with np.errstate(divide="ignore", invalid="ignore"):
         power_rate = np.where((energy > 0) & (device.tdp_w > 0), device.tdp_w / energy, np.inf)
     reachable = fraction * peak

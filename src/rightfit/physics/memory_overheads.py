@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from rightfit.physics.columns import Array, DeviceColumns, SetupColumns
@@ -20,20 +22,27 @@ def context_bytes(setup: SetupColumns, *, context: float, per_peer: float) -> Ar
     return context + per_peer * (np.minimum(setup.num_gpus, 8.0) - 1.0)
 
 
-def slack_bytes(steady: Array, moving: Array, *, steady_ratio: float, moving_ratio: float, base: float) -> Array:
-    """Memory that the caching allocator holds beyond live tensors when sizes repeat from step to step: rounding and fragmentation [bytes].
+def slack_bytes(
+    steady: Array, by_length: Array, buffers: Array, waiting: Array, setup: SetupColumns, *, coefficients: Mapping[str, float]
+) -> Array:
+    """Memory that PyTorch's caching allocator holds beyond the live tensors of a moment: rounding and fragmentation [bytes].
 
-    steady: tensors that stay; moving: tensors that come and go within a step.
+    steady: tensors that stay; by_length: those that come and go and grow with the sequence length; buffers: those that come and go at fixed sizes; waiting:
+    what the activations of another moment left in the cache (matters in the optimizer step); each (N,) [bytes]. A cached block of one size
+    cannot serve a slightly larger tensor, so where lengths vary the cache holds several generations of what grows with them. Expandable segments
+    avoid most of it. Known error: the true figure depends on the order of allocations and differs by a factor of two between runs.
     """
-    return base + steady_ratio * steady + moving_ratio * moving
+    fixed = np.where(setup.expandable_segments > 0, coefficients["slack_expandable_ratio"], coefficients["slack_moving_ratio"])
+    varied = setup.variable_length * np.where(setup.expandable_segments > 0, 0.5, 1.0) * coefficients["slack_varied_ratio"]
+    left = np.where(setup.expandable_segments > 0, fixed, coefficients["slack_overlap_ratio"]) * waiting
+    return coefficients["slack_bytes"] + coefficients["slack_steady_ratio"] * steady + (fixed + varied) * by_length + fixed * buffers + left
 
 
-def varied_slack_bytes(by_length: Array, setup: SetupColumns, *, ratio: float) -> Array:
-    """The same for sequences of varying length: a block of one size cannot serve a slightly longer tensor, so the cache holds several
-    generations of everything that grows with the length [bytes]."""
-    return setup.variable_length * ratio * by_length
+def squeezed_bytes(live: Array, *, coefficients: Mapping[str, float]) -> Array:
+    """The least slack a job can run with: near the limit the allocator gives cached blocks back before it fails [bytes]."""
+    return coefficients["squeezed_ratio"] * live
 
 
-def capacity_bytes(device: DeviceColumns, *, reserved_fraction: float) -> Array:
-    """What of a card's memory a job can use [bytes]."""
-    return device.memory_bytes * (1.0 - reserved_fraction)
+def usable_bytes(device: DeviceColumns, *, coefficients: Mapping[str, float]) -> Array:
+    """What of a card's nominal memory the driver hands out [bytes]."""
+    return device.memory_bytes * coefficients["usable_fraction"]

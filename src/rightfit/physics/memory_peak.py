@@ -115,30 +115,31 @@ def _stage_peak(
     share = states.parameter_share(model, setup, first=first, last=last)
     steady = _steady(model, setup, share, coefficients)
     moving = _moving(model, setup, share, coefficients, first=first, last=last)
-    phases = [_with_slack(phase, setup, coefficients) for phase in _phases(steady, moving, setup)]
-    phase = np.argmax(np.stack(np.broadcast_arrays(*(sum(one.values(), start=np.zeros(1)) for one in phases))), axis=0)
+    phases = _phases(steady, moving, setup)
+    waiting = np.maximum(*(_sum(phase, BY_LENGTH) for phase in phases[:2]))
+    slacks = [_slack(phase, setup, waiting if index == Phase.STEP else 0.0 * waiting, coefficients) for index, phase in enumerate(phases)]
+    usable = overheads.usable_bytes(device, coefficients=coefficients)
+    outside = overheads.context_bytes(setup, context=coefficients["context_bytes"], per_peer=coefficients["nccl_peer_bytes"])
+    live = [_sum(phase, TERMS) for phase in phases]
+    held = [tensors + np.maximum(np.minimum(slack, usable - outside - tensors), 0.0) for tensors, slack in zip(live, slacks, strict=True)]
+    seen = [np.where(setup.memory_counter == MemoryCounter.ALLOCATED, tensors, total) for tensors, total in zip(live, held, strict=True)]
+    phase = np.argmax(np.stack(np.broadcast_arrays(*seen)), axis=0)
     zero = np.zeros(1)
-    terms = {name: np.choose(phase, [one.get(name, zero) for one in phases]) for name in TERMS if name != "context"}
-    return _finish(terms, phase, setup, device, coefficients)
+    terms = {name: np.choose(phase, [one.get(name, zero) for one in phases]) for name in TERMS if name not in ("context", "slack")}
+    terms["slack"] = np.choose(phase, [total - tensors for total, tensors in zip(seen, live, strict=True)])
+    terms["context"] = np.where(setup.memory_counter == MemoryCounter.DRIVER, outside, 0.0)
+    most = np.maximum.reduce(np.broadcast_arrays(*live))
+    required = most + overheads.squeezed_bytes(most, coefficients=coefficients) + outside
+    return PeakColumns(terms=terms, peak=_sum(terms, TERMS), required=required, phase=phase)
 
 
-def _with_slack(phase: dict[str, Array], setup: SetupColumns, coefficients: Mapping[str, float]) -> dict[str, Array]:
-    """Add what the allocator holds beyond the live tensors of a moment, whatever the counter; `_finish` takes it back where it is not seen."""
-    zero = np.zeros(1)
-    steady = sum((phase.get(name, zero) for name in STEADY), start=zero)
-    lengths = sum((phase.get(name, zero) for name in BY_LENGTH), start=zero)
-    ratio = coefficients["slack_moving_ratio"]
-    varied = overheads.varied_slack_bytes(lengths, setup, ratio=coefficients["slack_varied_ratio"])
-    slack = overheads.slack_bytes(
-        steady,
-        lengths + phase["buffers"],
-        steady_ratio=coefficients["slack_steady_ratio"],
-        moving_ratio=ratio,
-        base=coefficients["slack_bytes"],
-    )
-    slack = slack + varied
-    seen = np.where(setup.memory_counter == MemoryCounter.ALLOCATED, 0.0, slack)
-    return {**phase, "slack": seen}
+def _sum(terms: Mapping[str, Array], names: tuple[str, ...]) -> Array:
+    return sum((terms[name] for name in names if name in terms), start=np.zeros(1))
+
+
+def _slack(phase: dict[str, Array], setup: SetupColumns, waiting: Array, coefficients: Mapping[str, float]) -> Array:
+    """What the allocator holds beyond the live tensors of one moment."""
+    return overheads.slack_bytes(_sum(phase, STEADY), _sum(phase, BY_LENGTH), phase["buffers"], waiting, setup, coefficients=coefficients)
 
 
 def _steady(model: ModelColumns, setup: SetupColumns, share: states.ParameterShare, coefficients: Mapping[str, float]) -> dict[str, Array]:
@@ -202,16 +203,3 @@ def _phases(steady: dict[str, Array], moving: dict[str, Array], setup: SetupColu
          "scratch": steady["scratch"]},
         {"weights": steady["weights"], "adapters": steady["adapters"], "workspace": steady["workspace"], "buffers": steady["loaded"]},
     )  # fmt: skip
-
-
-def _finish(
-    terms: dict[str, Array], phase: NDArray[np.intp], setup: SetupColumns, device: DeviceColumns, coefficients: Mapping[str, float]
-) -> PeakColumns:
-    """Add what is not a tensor."""
-    outside = {"context": coefficients["context_bytes"], "per_peer": coefficients["nccl_peer_bytes"]}
-    hidden = overheads.context_bytes(setup, **outside)
-    context = np.where(setup.memory_counter == MemoryCounter.DRIVER, hidden, 0.0)
-    inside = sum(terms.values(), start=np.zeros(1))
-    return PeakColumns(
-        terms={**terms, "context": context}, peak=inside + context, required=inside + hidden + 0.0 * device.memory_bytes, phase=phase
-    )

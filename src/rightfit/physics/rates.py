@@ -21,14 +21,19 @@ class RateColumns(Columns):
     kernel of this stack; `eager_attention` the same for the batched products of unfused attention.
 
     Software: `gemm_quality` multiplies the reachable rate (stalls between kernels, clocks, fused epilogues);
-    `layer_forward_cpu_s`, `layer_backward_cpu_s` host time to launch one layer; `adapter_cpu_s` that of one adapter module;
-    `fsdp_layer_cpu_s` that of gathering one layer; `step_cpu_s` per micro-batch, `update_cpu_s` per optimizer step;
-    `overlap` the share of compute time that can hide communication; `norm_passes` ... are memory passes of an operator over its tensor.
+    `layer_forward_cpu_s` host time to launch one layer forward, `backward_cpu_ratio` times that backward; `adapter_cpu_s` that of one adapter module;
+    `fsdp_layer_cpu_s` that of gathering one sharded unit, `adapter_units` of which each adapter module adds; `step_cpu_s` per micro-batch, `update_cpu_s` per optimizer step;
+    `overlap` the share of compute time that can hide communication; `norm_passes` ... are memory passes of an operator over its tensor,
+    `pass_factor` times what counting finds.
+
+    Links: fractions of the data sheet that collectives reach; `socket_fraction` is what remains of it when more than four PCIe cards, hence
+    two processor sockets, are in one ring; `straggler` slows a step per doubling of nodes.
     """
 
     gemm_fraction: Array = column(0.8)
     vector_fraction: Array = column(0.85)
     joules_per_flop: Array = column(0.0)
+    fp32_energy_ratio: Array = column(7.0)
     ramp_k: Array = column(128)
     bandwidth_fraction: Array = column(0.8)
     flash_forward: Array = column(0.5)
@@ -36,12 +41,13 @@ class RateColumns(Columns):
     eager_attention: Array = column(0.3)
     gemm_quality: Array = column(1.0)
     layer_forward_cpu_s: Array = column(3e-4)
-    layer_backward_cpu_s: Array = column(3e-4)
+    backward_cpu_ratio: Array = column(1.0)
     adapter_cpu_s: Array = column(0)
     fsdp_layer_cpu_s: Array = column(0)
     step_cpu_s: Array = column(0)
     update_cpu_s: Array = column(0)
     overlap: Array = column(0.8)
+    pass_factor: Array = column(1.0)
     norm_passes: Array = column(2)
     rope_passes: Array = column(2)
     residual_passes: Array = column(3)
@@ -50,6 +56,8 @@ class RateColumns(Columns):
     backward_passes: Array = column(2)
     loss_bytes: Array = column(14)
     update_passes: Array = column(1.2)
+    accumulate_passes: Array = column(3.0)
+    adapter_units: Array = column(0)
     dequantise_fraction: Array = column(0.7)
     quantised_gemm: Array = column(1.0)
     expert_gemm: Array = column(0.8)
@@ -61,6 +69,7 @@ class RateColumns(Columns):
     switch_fraction: Array = column(0.75)
     mesh_fraction: Array = column(0.75)
     pcie_fraction: Array = column(0.5)
+    socket_fraction: Array = column(0.4)
     inter_fraction: Array = column(0.8)
     tensor_overlap: Array = column(0)
     expert_overlap: Array = column(0)

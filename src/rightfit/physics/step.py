@@ -244,8 +244,10 @@ def step_times(
     data = _exposed(communication.data_s, backward_cover)
     share = np.where(setup.shard_stage > 0, np.maximum(setup.shard_degree, 1.0), 1.0)
     trained = memory_bound.trained_params(model, setup) / np.maximum(model.params_total, 1.0) * rank_params(model, setup) / share
+    held = memory_bound.trained_params(model, setup) / np.maximum(model.params_total, 1.0) * rank_params(model, setup)
+    adding = memory_bound.accumulate_s(setup, device, rates, trained_params=held)
     update = np.where(setup.offload_optimizer > 0, 0.0, memory_bound.update_s(setup, device, rates, trained_params=trained))
-    update = update * setup.weight_update
+    update = update * setup.weight_update + setup.grad_accum * adding
     sync = setup.weight_sync * 2.0 * memory_bound.trained_params(model, setup) / rates.weight_sync_bandwidth
     overhead = setup.grad_accum * rates.step_cpu_s + rates.update_cpu_s * setup.weight_update + sync
     per = setup.grad_accum / stages
