@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from rightfit import facts
 from rightfit.physics import memory_host
 from rightfit.physics.columns import Array, DeviceColumns, ModelColumns, SetupColumns
+from rightfit.physics.memory_overheads import usable_bytes
 from rightfit.physics.memory_peak import Phase, peak_memory
 
 PHASES = tuple(phase.name.lower() for phase in Phase)
@@ -53,7 +54,7 @@ def memory_columns(model: ModelColumns, setup: SetupColumns, device: DeviceColum
         terms=peak.terms,
         peak_bytes=peak.peak,
         required_bytes=peak.required,
-        capacity_bytes=device.memory_bytes * coefficients["usable_fraction"],
+        capacity_bytes=usable_bytes(device, coefficients=coefficients),
         phase=peak.phase,
         host_bytes=host,
         checkpoint_bytes=memory_host.checkpoint_file_bytes(model, setup),
