@@ -57,9 +57,7 @@ def main() -> None:
         environment = dict(os.environ, RIGHTFIT_CACHE_DIR=folder, PYTHONDONTWRITEBYTECODE="")
         request = Path(folder, "request.yaml")
         request.write_text(RIVAL_REQUEST)
-        first = []
-        for number in range(3):
-            first.append(run_once([*rightfit, *PLAN], dict(environment, RIGHTFIT_CACHE_DIR=f"{folder}/{number}")))
+        first = [run_once([*rightfit, *PLAN], dict(environment, RIGHTFIT_CACHE_DIR=f"{folder}/{number}")) for number in range(3)]
         run_once([*rightfit, *PLAN], environment)
         ours, theirs = [], []
         for _ in range(options.runs):

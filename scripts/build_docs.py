@@ -24,7 +24,7 @@ def command_pages() -> dict[str, str]:
     """One page with each command: help, options, examples, Python twin."""
     import typer.main
 
-    from rightfit.cli import app
+    from rightfit.cli.app import app
 
     group: Any = typer.main.get_command(app)
     parts = [
@@ -59,8 +59,7 @@ def command_section(path: tuple[str, ...], command: Any) -> str:
     options = [parameter for parameter in command.params if parameter.param_type_name == "option" and not parameter.hidden]
     if arguments or options:
         lines.append("\n| option | meaning |\n|---|---|\n")
-    for parameter in arguments:
-        lines.append(f"| `{parameter.human_readable_name}` | {cell(getattr(parameter, 'help', '') or '')} |\n")
+    lines += [f"| `{parameter.human_readable_name}` | {cell(getattr(parameter, 'help', '') or '')} |\n" for parameter in arguments]
     for parameter in options:
         names = ", ".join(f"`{name}`" for name in [*parameter.opts, *parameter.secondary_opts])
         lines.append(f"| {names} | {cell(parameter.help or '')} |\n")

@@ -40,8 +40,17 @@ class FigureColumns:
 
     def row(self, index: int) -> Figure:
         """Row `index` as a Figure."""
-        return Figure(*(float(getattr(self, name)[index]) for name in ("mid", "low80", "high80", "low95", "high95")), source=self.source)
+        bounds = (self.mid, self.low80, self.high80, self.low95, self.high95)
+        mid, low80, high80, low95, high95 = (float(column[index]) for column in bounds)
+        return Figure(mid=mid, low80=low80, high80=high80, low95=low95, high95=high95, source=self.source)
 
     def take(self, index: NDArray[np.intp]) -> FigureColumns:
         """Rows `index`."""
-        return FigureColumns(*(getattr(self, name)[index] for name in ("mid", "low80", "high80", "low95", "high95")), source=self.source)
+        return FigureColumns(
+            mid=self.mid[index],
+            low80=self.low80[index],
+            high80=self.high80[index],
+            low95=self.low95[index],
+            high95=self.high95[index],
+            source=self.source,
+        )
