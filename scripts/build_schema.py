@@ -57,7 +57,7 @@ def definitions() -> dict[str, Any]:
     }
     words = dict.fromkeys(("sharding", "recompute", "precision", "offload"), TEXT)
     bounds = dict.fromkeys(("mid", "low80", "high80", "low95", "high95"), MAYBE_NUMBER)
-    source = {"enum": ["formula", "calibrated", "measured", "published"]}
+    source = {"enum": ["formula", "calibrated", "measured", "published", "extrapolated"]}
     return {
         "reason": reason(),
         "figure": structure("a predicted number in base units with its 80 % and 95 % interval", **bounds, source=source),
@@ -126,6 +126,13 @@ def plan_schema() -> dict[str, Any]:
         pareto=listing(ref("point"), "the front of cost and time"),
         rejected=listing(ref("rejection"), "what was refused, by criterion"),
         advice=listing(ref("reason"), "what would do with less, or make it feasible"),
+        rules_=listing({"type": "object"}, "rules of thumb of well-known posts beside our own figures: holds, fails, misleading, unknown"),
+        unfit_={
+            "anyOf": [{"type": "null"}, ref("option")],
+            "description": "of estimate: the setup that needs least memory, where none fits",
+        },
+        blame_=listing(listing(TEXT, "criteria"), "the smallest sets of criteria that exclude everything"),
+        counts_=mapping(COUNT, "how much was looked at"),
         catalog={"type": "object", "description": "date of the newest price by provider, and more"},
     )
     return {"$schema": DRAFT, "title": "rightfit plan", **top, "$defs": definitions()}

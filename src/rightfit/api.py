@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rightfit.catalog.check_answers import CheckResult
     from rightfit.facts import Accelerator, Dataset, Model
     from rightfit.search.answer import Plan
+    from rightfit.search.single import Verdict
     from rightfit.workload.model import Workload
 
 Names = str | Sequence[str]
@@ -36,14 +37,14 @@ def estimate(
     workload: Workload | str | Path | None = None, /, *, on: str, nodes: int = 1, catalog: Catalog | None = None, **wishes: Any
 ) -> Plan:
     """What a workload does on one given server ("aws/p4d.24xlarge"), without a search over servers."""
-    from rightfit.search.single import estimate_one
+    from rightfit.search import estimate_one
 
     return estimate_one(read_workload(workload, wishes), on=on, nodes=nodes, catalog=catalog)
 
 
-def why(server: str, workload: Workload | str | Path | None = None, /, *, catalog: Catalog | None = None, **wishes: Any) -> Any:
+def why(server: str, workload: Workload | str | Path | None = None, /, *, catalog: Catalog | None = None, **wishes: Any) -> Verdict:
     """Why a server ("aws/g5.xlarge") was or was not chosen, and the least change that would alter it."""
-    from rightfit.search.single import why as why_server
+    from rightfit.search import why as why_server
 
     return why_server(read_workload(workload, wishes), server, catalog=catalog)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -11,63 +12,91 @@ from rightfit.cli.output import Answer, View
 from rightfit.cli.tables import Column, Table
 from rightfit.explain import quantities as q
 from rightfit.explain import renderer
-from rightfit.explain.plan_text import OptionText, PlanText, Term, layout_text, option_text, plan_text, rejection_lines
+from rightfit.explain.checks import check_rules
+from rightfit.explain.plan_text import OptionText, PlanText, Term, assumption_text, layout_text, option_text, plan_text, rejection_lines
 
 if TYPE_CHECKING:
-    from rightfit.search.answer import Option, Plan
+    from rightfit.catalog import Catalog
+    from rightfit.search.answer import Option, Plan, Rejection
+    from rightfit.search.single import Verdict
 
+_CHOICE_REASONS = {"cheapest", "fastest", "balanced"}
 _BAR_WIDTH = 30
 _MOST_TERMS = 6
 _MOST_REFUSALS = 4
 _SMALLEST_SHARE = 1e-3
 
 
-def plan_answer(plan: Plan, view: View) -> Answer:
+def plan_answer(plan: Plan, view: View, *, catalog: Catalog | None = None) -> Answer:
     """A plan for people and programs."""
-    if view.is_machine:
-        render = renderer(view.lang, currency=plan.workload.currency)
-        return Answer(plan.to_dict(render), [flat_option(option) for option in plan.options], [])
-    return Answer(None, [], list(_plan_parts(plan, plan_text(plan, view.lang), view)))
+    if not view.is_machine:
+        return Answer(None, [], list(_plan_parts(plan, plan_text(plan, view.lang), view, catalog=catalog)))
+    currency = plan.workload.currency
+    rules = [check.to_dict(view.lang, currency=currency) for check in check_rules(plan, catalog=catalog)]
+    data = {**plan.to_dict(renderer(view.lang, currency=currency)), "rules": rules}
+    return Answer(data, [flat_option(option) for option in plan.options], [])
 
 
-def _plan_parts(plan: Plan, text: PlanText, view: View) -> Iterable[str | Table]:
-    if text.best is not None and plan.best is not None:
-        yield choice(text.best)
-    else:
-        yield "\n".join(line for line in (text.headline, text.blame) if line)
+def _plan_parts(plan: Plan, text: PlanText, view: View, *, catalog: Catalog | None) -> Iterable[str | Table]:
+    currency = plan.workload.currency
+    shown = text.best or text.unfit
+    yield choice(text.best) if text.best else "\n".join(line for line in (text.headline, text.blame) if line)
     if len(plan.options) > 1:
         yield options_table(plan, view)
-    if text.best is not None:
-        yield from _best_parts(text.best, view, currency=plan.workload.currency)
-    yield from _sections(
-        view,
-        faster=text.faster,
-        advice=text.advice,
-        assumed=text.assumptions,
-    )
-    yield from refusals(plan, view)
+    if shown is not None:
+        yield from _option_parts(shown, view, currency=currency)
+    yield from _sections(view, faster=text.faster, advice=text.advice, assumed=text.assumptions)
+    yield from refusals(plan.rejected, view, currency=currency, everything=view.verbose or plan.best is None)
+    if view.verbose:
+        yield from _sections(view, rules=[check.text(view.lang, currency=currency) for check in check_rules(plan, catalog=catalog)])
     yield text.considered
 
 
-def refusals(plan: Plan, view: View) -> Iterable[str]:
-    """What was refused and how little it lacked: everything when asked or when nothing is left, else what most offers failed."""
-    kept = plan.rejected if view.verbose or plan.best is None else sorted(plan.rejected, key=lambda one: -one.alone)[:_MOST_REFUSALS]
+def estimate_answer(plan: Plan, view: View, *, catalog: Catalog | None = None) -> Answer:
+    """One given server: as a plan, but nothing was chosen, so no reason of a choice is given."""
+    options = tuple(without_choice(option, fits=True) for option in plan.options)
+    unfit = plan.unfit and without_choice(plan.unfit, fits=False)
+    return plan_answer(dataclasses.replace(plan, options=options, unfit=unfit), view, catalog=catalog)
+
+
+def without_choice(option: Option, *, fits: bool) -> Option:
+    """The option without the reasons that compare it with others, and, where the job does not fit, without those that say it does."""
+    dropped = _CHOICE_REASONS if fits else {*_CHOICE_REASONS, "fits", "deadline_met", "budget_met"}
+    return dataclasses.replace(option, why=tuple(reason for reason in option.why if reason.key not in dropped))
+
+
+def verdict_answer(verdict: Verdict, view: View) -> Answer:
+    """Why a server was or was not chosen, and what it would do."""
+    currency = verdict.workload.currency
+    render = renderer(view.lang, currency=currency)
+    if view.is_machine:
+        return Answer(verdict.to_dict(render), [flat_option(verdict.option)] if verdict.option else [], [])
+    return Answer(None, [], list(_verdict_parts(verdict, view, render, currency=currency)))
+
+
+def _verdict_parts(verdict: Verdict, view: View, render: Callable[[Any], str], *, currency: str) -> Iterable[str | Table]:
+    name = f"{verdict.provider}/{verdict.instance_type}"
+    head = label("why", "fits" if verdict.fits else "does_not_fit", view.lang, name=name, model=verdict.workload.model)
+    yield "\n".join([head, *(f"- {render(reason)}" for reason in verdict.standing)])
+    if len(verdict.failed) > 1 or view.verbose:
+        yield from refusals(verdict.failed, view, currency=currency, everything=True)
+    if verdict.option is not None:
+        text = option_text(without_choice(verdict.option, fits=verdict.fits), verdict.workload, view.lang)
+        lines = choice(text).splitlines()
+        head = label("why", "best_setup" if verdict.fits else "leanest_setup", view.lang)
+        yield "\n".join([head, *([f"  {lines[0]}"] if verdict.fits else []), *lines[1:]])
+        yield from _option_parts(text, view, currency=currency)
+    yield from _sections(view, assumed=[assumption_text(assumption, view.lang) for assumption in verdict.assumptions])
+
+
+def refusals(rejected: Sequence[Rejection], view: View, *, currency: str, everything: bool) -> Iterable[str]:
+    """What was refused and how little it lacked; `everything`, or the criteria that alone exclude most."""
     lines = []
-    for rejection in kept:
-        first, *more = rejection_lines(rejection, view.lang, currency=plan.workload.currency)
+    for rejection in rejected if everything else sorted(rejected, key=lambda one: -one.alone)[:_MOST_REFUSALS]:
+        first, *more = rejection_lines(rejection, view.lang, currency=currency)
         lines += [f"- {first}", *(f"    {line}" for line in more)]
     if lines:
         yield "\n".join([label("section", "refused", view.lang), *lines])
-
-
-def option_answer(plan: Plan, option: Option, view: View) -> Answer:
-    """One given server, all of it."""
-    if view.is_machine:
-        render = renderer(view.lang, currency=plan.workload.currency)
-        return Answer(option.to_dict(render), [flat_option(option)], [])
-    text = option_text(option, plan.workload, view.lang)
-    assumed = plan_text(plan, view.lang).assumptions
-    return Answer(None, [], [choice(text), *_best_parts(text, view, currency=plan.workload.currency), *_sections(view, assumed=assumed)])
 
 
 def choice(text: OptionText) -> str:
@@ -75,7 +104,7 @@ def choice(text: OptionText) -> str:
     return "\n".join([text.headline, *(f"  {line}" for line in (text.outcome, text.setup, text.speed, text.margin, text.priced) if line)])
 
 
-def _best_parts(text: OptionText, view: View, *, currency: str) -> Iterable[str | Table]:
+def _option_parts(text: OptionText, view: View, *, currency: str) -> Iterable[str | Table]:
     yield from _sections(view, why=text.why, warnings=text.warnings)
     most = None if view.verbose else _MOST_TERMS
     breakdowns: tuple[tuple[str, Sequence[Term], Callable[[Any], str]], ...] = (
@@ -104,11 +133,11 @@ def options_table(plan: Plan, view: View) -> Table:
 
     columns = (
         Column("rank", right=True),
-        Column("instance_type"),
+        Column("instance_type", flexible=True),
         Column("region", drop=3),
         Column("gpus"),
         Column("purchase"),
-        Column("hourly", money, right=True),
+        Column("hourly", money, right=True, drop=1),
         Column("total_time", lambda value: q.duration_text(value, view.lang), right=True),
         Column("total", money, right=True),
         Column("peak", q.memory_text, right=True, drop=4),

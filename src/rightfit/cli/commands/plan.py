@@ -52,8 +52,9 @@ def plan(model: Model = None, file: File = None, save: Save = None, ask: Ask = N
     from rightfit import api
     from rightfit.cli.plan_view import plan_answer
 
-    found = api.plan(workload, catalog=open_market(view), top=_num_options(view))
-    emit(plan_answer(found, view), view)
+    catalog = open_market(view)
+    found = api.plan(workload, catalog=catalog, top=_num_options(view))
+    emit(plan_answer(found, view, catalog=catalog), view)
     return 0 if found.best else 1
 
 
@@ -66,10 +67,11 @@ def estimate(model: Model = None, on: On = None, nodes: Nodes = 1, file: File = 
         raise InputError("on: which server? give --on PROVIDER/INSTANCE, for example --on aws/p4d.24xlarge", field="on")
     workload = _workload(model, file, wishes)
     from rightfit import api
-    from rightfit.cli.plan_view import plan_answer
+    from rightfit.cli.plan_view import estimate_answer
 
-    found = api.estimate(workload, on=on, nodes=nodes, catalog=open_market(view))
-    emit(plan_answer(found, view), view)
+    catalog = open_market(view)
+    found = api.estimate(workload, on=on, nodes=nodes, catalog=catalog)
+    emit(estimate_answer(found, view, catalog=catalog), view)
     return 0 if found.best else 1
 
 
@@ -80,9 +82,9 @@ def why(server: Server, model: Model = None, file: File = None, *, view: View, w
     """
     workload = _workload(model, file, wishes)
     from rightfit import api
+    from rightfit.cli.plan_view import verdict_answer
 
-    found = api.why(server, workload, catalog=open_market(view))
-    emit(found, view)
+    emit(verdict_answer(api.why(server, workload, catalog=open_market(view)), view), view)
     return 0
 
 
