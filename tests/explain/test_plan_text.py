@@ -97,12 +97,15 @@ def test_a_whole_plan(plan: Plan) -> None:
 
 
 def test_a_plan_without_answer_names_the_blame(plan: Plan, workload: Workload) -> None:
-    none = Plan(workload, (), (), (), plan.rejected, (), {}, plan.counts, blame=(("deadline",), ("budget", "gpu_memory")))
+    hurried = workload.with_changes(deadline="1h", budget="1usd")
+    none = Plan(hurried, (), (), (), plan.rejected, (), {}, plan.counts, blame=(("status", "gpu_memory", "deadline", "budget"),))
     text = plan_text(none, "en")
     assert text.best is None
     assert text.headline == "No server in the catalog can fulfil this wish."
-    assert text.blame == "Nothing is left because of deadline, or budget together with GPU memory."
-    assert plan_text(none, "zh").blame == "没有可行方案，症结在于期限，或预算与显存。"
+    assert text.blame == "Nothing is left: together, deadline, budget, GPU memory exclude every offer."
+    assert plan_text(none, "zh").blame == "没有可行方案：期限、预算、显存合在一起排除了全部报价。"
+    single = Plan(hurried, (), (), (), (), (), {}, plan.counts, blame=(("deadline",),))
+    assert plan_text(single, "en").blame == "Nothing is left: deadline alone excludes every offer."
 
 
 def test_rejections_in_chinese(plan: Plan) -> None:
@@ -117,6 +120,7 @@ def test_rejections_in_chinese(plan: Plan) -> None:
         ("deadline", 86400.0, 172800.0, "would take 2 days, allowed are 24 h"),
         ("budget", 200.0, 350.0, "would cost $350.00, the budget is $200.00"),
         ("capability", "bf16", "T4", "T4: no bf16 arithmetic"),
+        ("host_memory", 432.1 * GIB, 432.0 * GIB, "needs 432.1 GiB of host RAM, has 432 GiB"),
         ("layout", "", "", "no way to split the model over its cards"),
     ],
 )

@@ -108,18 +108,23 @@ def test_only_rules_about_the_workload_are_judged(measure: Measures) -> None:
 
 
 def test_a_named_setup_is_judged_by_its_outcomes(measure: Measures) -> None:
-    small = Outcome("gcp/a2-highgpu-1g", fits=False, peak_bytes=140 * GIB, limit_bytes=38 * GIB)
-    helped = Outcome("azure/Standard_NC24ads_A100_v4", fits=True, peak_bytes=60 * GIB, limit_bytes=78 * GIB, helps=("offload_optimizer",))
-    plain = Outcome("gcp/a2-ultragpu-8g", fits=True, peak_bytes=30 * GIB, limit_bytes=78 * GIB)
+    small = Outcome("small", fits=False, plain_bytes=140 * GIB, limit_bytes=38 * GIB)
+    helps = ("optimizer",)
+    helped = Outcome("big", True, 60 * GIB, 78 * GIB, helps, plain_bytes=110 * GIB, host_needed_bytes=150 * GIB, host_bytes=220 * GIB)
+    plain = Outcome("eight", True, 30 * GIB, 78 * GIB)
     assert rules.judge_setup([small]) == "fails"
     assert rules.judge_setup([small, helped]) == "misleading"
     assert rules.judge_setup([plain]) == "holds"
     assert rules.judge_setup([plain, Outcome("one", fits=True)], smaller="one") == "misleading"
     assert rules.judge_setup([Outcome("x", fits=None, why="not in the catalog")]) == "unknown"
-    text = outcomes_text([small, helped], "en")
-    assert text == (
-        "gcp/a2-highgpu-1g: does not fit (140 GiB needed per card, 38 GiB there); "
-        "azure/Standard_NC24ads_A100_v4: fits (60 GiB of 78 GiB per card, with optimizer state in host RAM)"
+    assert outcomes_text([small, helped, plain], "en") == (
+        "small does not hold it (140 GiB needed per card, 38 GiB there); "
+        "big holds it only with optimizer state in host RAM (60 GiB of 78 GiB per card; 110 GiB without; the host needs 150 GiB of its 220 GiB); "
+        "eight holds it (30 GiB of 78 GiB per card)"
+    )
+    unknown = dataclasses.replace(helped, host_bytes=float("nan"))
+    assert outcomes_text([unknown], "zh") == (
+        "big 只有借助优化器状态卸载到主机内存才放得下（每卡 60 GiB / 78 GiB，否则要 110 GiB），且主机内存要有 150 GiB，而该云没有公布"
     )
 
 

@@ -26,6 +26,10 @@ from rightfit.explain.reasons import (
 )
 from rightfit.search.answer import Assumption, Layout, NearMiss, Option, Plan, Rejection
 
+_NOT_THE_USERS = frozenset({"status", "capability", "layout", "gpu_memory", "host_memory"})
+_WISHES = {"deadline": "deadline_s", "budget": "budget_usd"}
+_NO_NEAR_MISS = frozenset({"status", "capability"})
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Term:
@@ -263,7 +267,7 @@ def rejection_lines(rejection: Rejection, lang: Lang, *, currency: str = "usd") 
     count = q.counted("offer", rejection.count, lang)
     key = "rejections.line_alone" if 0 < rejection.alone < rejection.count else "rejections.line"
     lines = [say(key, lang, criterion=criterion_text(rejection.criterion, lang), count=count, alone=f"{rejection.alone:,}")]
-    if rejection.nearest is not None:
+    if rejection.nearest is not None and rejection.criterion not in _NO_NEAR_MISS:
         lines.append(nearest_text(rejection.criterion, rejection.nearest, lang, currency=currency))
     return lines
 
@@ -276,12 +280,18 @@ def nearest_text(criterion: str, miss: NearMiss, lang: Lang, *, currency: str = 
 
 
 def blame_text(plan: Plan, lang: Lang) -> str:
-    """Which sets of criteria exclude every offer; empty where something is feasible."""
-    if not plan.blame:
-        return ""
-    both, either = ("与", "，或") if lang == "zh" else (" together with ", ", or ")
-    sets = [both.join(say_or(f"rejections.name_{name}", lang, name) for name in group) for group in plan.blame]
-    return say("rejections.blame", lang, criteria=either.join(sets))
+    """Which criteria together exclude every offer, the user's own first; empty where something is feasible."""
+    sets = [_told(group, plan.workload) for group in plan.blame]
+    names = [join([say_or(f"rejections.name_{name}", lang, name) for name in group], lang) for group in dict.fromkeys(sets)]
+    key = "rejections.blame" if all(len(group) == 1 for group in sets) else "rejections.blame_together"
+    return say(key, lang, criteria=say("rejections.or", lang).join(names)) if names else ""
+
+
+def _told(group: tuple[str, ...], workload: Any) -> tuple[str, ...]:
+    """The criteria of a set that the user can do something about, wishes before memory; all of them where there is none."""
+    wishes = [name for name in group if name not in _NOT_THE_USERS and getattr(workload, _WISHES.get(name, name), None)]
+    needs = [name for name in group if name in ("gpu_memory", "host_memory")]
+    return tuple(wishes + needs) or group
 
 
 def faster_lines(plan: Plan, lang: Lang) -> tuple[str, ...]:

@@ -6,12 +6,13 @@ criterion. `renderer(lang, currency=...)` is the function that `Plan.to_dict(ren
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from rightfit.explain import quantities as q
-from rightfit.explain.messages import Lang, fields_of, has, join, say, say_or, topic
+from rightfit.explain.messages import Lang, fields_of, has, join, say, say_or, sentences, topic
 from rightfit.search.answer import Reason
 
 _SHARES = frozenset({"share", "probability", "monthly_low", "monthly_high", "margin"})
@@ -44,7 +45,15 @@ def render(reason: Reason, lang: Lang, *, currency: str = "usd") -> str:
     key = _variant(reason)
     if not has(key) or not fields_of(topic("reasons")[key.partition(".")[2]][lang]) <= set(texts):
         return _raw(reason.key, texts)
-    return say(key, lang, **texts)
+    return sentences([say(key, lang, **texts), _effect(reason, lang, texts)], lang)
+
+
+def _effect(reason: Reason, lang: Lang, texts: Mapping[str, str]) -> str:
+    """What a change of the wish makes possible, where search says so."""
+    if not reason.key.startswith("change_") or "where" not in texts:
+        return ""
+    known = reason.params.get("total_usd") and reason.params.get("total_time_s")
+    return say("reasons.effect" if known else "reasons.effect_where", lang, **texts)
 
 
 def field_text(name: str, value: Any, lang: Lang, *, currency: str = "usd") -> str:
@@ -71,7 +80,8 @@ def sharding_text(sharding: str, lang: Lang) -> str:
 
 def offload_text(offload: str, lang: Lang) -> str:
     """What is kept in host RAM, in words; several things are joined by "+"."""
-    return join([say_or(f"choice.offload_{part}", lang, part) for part in offload.split("+")], lang)
+    parts = ["all"] if {"optimizer", "parameters"} <= set(offload.split("+")) else offload.split("+")
+    return join([say_or(f"choice.offload_{part}", lang, part) for part in parts], lang)
 
 
 def term_text(name: str, lang: Lang, *, kind: str = "") -> str:
@@ -85,10 +95,19 @@ def needed_had_text(criterion: str, needed: float | str, had: float | str, lang:
     """What a criterion asks for against what there was, in the criterion's unit."""
     name = _CRITERION_UNITS.get(criterion, criterion)
     texts = {"needed": field_text(name, needed, lang, currency=currency), "had": field_text(name, had, lang, currency=currency)}
+    if texts["needed"] == texts["had"] and isinstance(needed, float) and isinstance(had, float):
+        texts = {"needed": _exact_text(name, needed, lang), "had": _exact_text(name, had, lang)}
     if criterion == "capability":
         texts["needed"] = say_or(f"rejections.lacks_{str(needed).replace(' ', '_')}", lang, str(needed))
     key = f"rejections.gap_{criterion}"
     return say(key if has(key) else "rejections.needed_had", lang, **texts)
+
+
+def _exact_text(name: str, value: float, lang: Lang) -> str:
+    """More digits, for two figures that differ by little."""
+    if name.endswith("_bytes"):
+        return f"{q.plain(value / 2**30, 6)} GiB"
+    return say("quantities.s", lang, value=q.plain(value, 6)) if name.endswith("_s") else q.plain(value, 6)
 
 
 def _number_text(name: str, value: float, lang: Lang, currency: str) -> str:
@@ -120,6 +139,10 @@ def _name_text(name: str, value: str, lang: Lang) -> str:
 def _derived(params: Mapping[str, Any], lang: Lang, currency: str) -> dict[str, Any]:
     """Fields that sentences want and that follow from the parameters alone: where, and the change against the runner-up."""
     derived: dict[str, Any] = {}
+    if "deadline_s" in params and "factor" in params:
+        derived["deadline_s"] = math.ceil(params["deadline_s"] / 60) * 60.0  # a wish a little longer than needed, never shorter
+    if "budget_usd" in params and "factor" in params:
+        derived["budget_usd"] = math.ceil(params["budget_usd"] * 100) / 100
     if "instance_type" in params:
         derived["where"] = where_text(params, lang)
     if {"criterion", "needed", "had"} <= params.keys():

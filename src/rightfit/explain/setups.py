@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 
 from rightfit.explain import quantities as q
-from rightfit.explain.messages import Lang, join, say, say_or
+from rightfit.explain.messages import Lang, say
+from rightfit.explain.reasons import offload_text
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
-    """One server evaluated: does the job fit (None: could not be evaluated, `why` says so), at what peak, with which helps beyond plain training."""
+    """One server evaluated for a job.
+
+    `fits`: with the cards alone, or with `helps` (what is moved to host RAM); None where it could not be evaluated, `why` says so.
+    `peak_bytes` of `limit_bytes` per card with those helps; `plain_bytes` what a card would need without any. `host_needed_bytes` of
+    `host_bytes` is what the helps ask of the host (NaN: the provider does not publish it).
+    """
 
     server: str
     fits: bool | None
     peak_bytes: float = 0.0
     limit_bytes: float = 0.0
     helps: tuple[str, ...] = ()
+    plain_bytes: float = 0.0
+    host_needed_bytes: float = 0.0
+    host_bytes: float = math.nan
     why: str = ""
 
 
@@ -27,11 +37,12 @@ def outcomes_text(outcomes: Sequence[Outcome], lang: Lang) -> str:
 
 
 def outcome_text(outcome: Outcome, lang: Lang) -> str:
-    """One outcome: fits or not, the peak, and what makes it fit."""
+    """One outcome: fits or not, at what peak, what makes it fit or what is missing."""
     if outcome.fits is None:
         return say("rule_words.fits_unknown", lang, where=outcome.server, why=outcome.why)
-    fields = {"where": outcome.server, "peak": q.memory_text(outcome.peak_bytes), "limit": q.memory_text(outcome.limit_bytes)}
-    if not outcome.fits:
-        return say("rule_words.fits_not", lang, **fields)
-    helps = join([say_or(f"choice.{help_}", lang, help_) for help_ in outcome.helps], lang)
-    return say("rule_words.fits", lang, **fields, helps=say("rule_words.helps", lang, helps=helps) if helps else "")
+    key = "fits" if outcome.fits else "fits_not"
+    if outcome.helps:
+        key += "_helped" if math.isfinite(outcome.host_bytes) else "_helped_host_unknown"
+    names = ("peak", "limit", "plain", "host_needed", "host")
+    fields = {name: q.memory_text(getattr(outcome, f"{name}_bytes")) for name in names}
+    return say(f"rule_words.{key}", lang, where=outcome.server, helps=offload_text("+".join(outcome.helps), lang), **fields)

@@ -11,6 +11,7 @@ from rightfit.explain.setups import Outcome
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
+    from rightfit.search import Option, Plan
 
 # Any server with one card of bf16 and FlashAttention does: whether the job fits it does not matter for what it needs.
 REFERENCE_SERVER = "gcp/a2-ultragpu-1g"
@@ -28,20 +29,37 @@ _LEAN: Mapping[str, Any] = {
 
 
 def outcome_of(wishes: Mapping[str, Any], server: str, *, nodes: int = 1, catalog: Catalog | None = None) -> Outcome:
-    """A workload on one named server: does it fit, at what peak, and what it takes beside the cards."""
+    """A workload on one named server: does it fit by the cards alone, if not with help of the host's RAM, and at what peak."""
     from rightfit.search import estimate_one
     from rightfit.workload import Workload
 
     try:
-        plan = estimate_one(Workload(**wishes), on=server, nodes=nodes, catalog=catalog)
+        plans = [
+            estimate_one(Workload(**{**wishes, **more}), on=server, nodes=nodes, catalog=catalog) for more in ({"offload": "none"}, {})
+        ]
     except RightfitError as error:
         return Outcome(server, fits=None, why=str(error))
-    option = plan.best or plan.unfit
-    if option is None:
-        return Outcome(server, fits=None, why=", ".join(rejection.criterion for rejection in plan.rejected) or "?")
-    helps = tuple(f"offload_{part}" for part in option.layout.offload.split("+") if part != "none") if plan.best else ()
-    peak = option.estimate["peak_memory_bytes"].mid
-    return Outcome(server, fits=plan.best is not None, peak_bytes=peak, limit_bytes=float(option.facts["capacity_bytes"]), helps=helps)
+    plain, free = plans
+    bare = plain.best or plain.unfit
+    if bare is None:
+        return Outcome(server, fits=None, why=", ".join(rejection.criterion for rejection in plain.rejected) or "?")
+    return _outcome(server, bare, None if plain.best else free)
+
+
+def _outcome(server: str, bare: Option, free: Plan | None) -> Outcome:
+    """`bare`: the option without offloading; `free`: the plan with it, where the bare one does not fit."""
+    helped = (free.best or free.unfit) if free else None
+    shown = helped or bare
+    return Outcome(
+        server,
+        fits=free is None or free.best is not None,
+        peak_bytes=shown.estimate["peak_memory_bytes"].mid,
+        limit_bytes=float(bare.facts["capacity_bytes"]),
+        helps=tuple(part for part in shown.layout.offload.split("+") if part != "none"),
+        plain_bytes=bare.estimate["peak_memory_bytes"].mid,
+        host_needed_bytes=shown.estimate["host_memory_bytes"].mid,
+        host_bytes=shown.memory_bytes,
+    )
 
 
 def need_on_one_card(workload: Any, *, catalog: Catalog | None = None) -> float:
