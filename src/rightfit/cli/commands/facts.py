@@ -15,7 +15,7 @@ from rightfit.cli.output import Answer, View, emit, listing
 from rightfit.cli.tables import Column, Table
 
 Query = Annotated[
-    list[str] | None, typer.Argument(help="Words that the name must hold; nothing lists all.", metavar="[QUERY]", show_default=False)
+    list[str] | None, typer.Argument(help="Words that the name must hold; nothing lists all.", metavar="QUERY", show_default=False)
 ]
 Clouds = Annotated[list[str] | None, typer.Option("--cloud", help="Only these clouds, e.g. aws,gcp.", metavar="A,B", show_default=False)]
 Gpus = Annotated[list[str] | None, typer.Option("--gpu", help="Only these accelerators, e.g. A100.", metavar="A,B", show_default=False)]
