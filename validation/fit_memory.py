@@ -10,7 +10,6 @@ Rows of one source are not independent: every source weighs the square root of i
 from __future__ import annotations
 
 import argparse
-import csv
 import datetime
 import re
 from pathlib import Path
@@ -21,6 +20,7 @@ from scipy.optimize import minimize
 
 from rightfit import facts
 from rightfit.estimate.cases import TrainingCases, training_cases
+from rightfit.estimate.truth import read_table
 from rightfit.physics.columns import Array, Method
 from rightfit.physics.memory_peak import peak_memory
 
@@ -29,6 +29,8 @@ FITTED = {
     "slack_steady_ratio": (0.0, 0.1),
     "slack_moving_ratio": (0.0, 0.6),
     "slack_varied_ratio": (0.0, 3.0),
+    "slack_expandable_ratio": (0.0, 0.4),
+    "slack_overlap_ratio": (0.0, 1.5),
     "slack_bytes": (0.0, 1.5e9),
     "context_bytes": (2e8, 1.5e9),
     "nccl_peer_bytes": (0.0, 4e8),
@@ -58,8 +60,7 @@ class Table:
 
 def load(truth: Path, *, driver: bool) -> list[dict[str, str]]:
     """Usable rows with a figure; with `driver` also the nvidia-smi figures of runs whose allocated figure is usable."""
-    with (truth / "train_memory.csv").open(encoding="utf-8", newline="") as stream:
-        rows = [row for row in csv.DictReader(stream) if row["measured"] and row["is_oom"] != "1"]
+    rows = [row for row in read_table(truth, "train_memory") if row["measured"] and row["is_oom"] != "1"]
     twin = [row for row in rows if driver and row["why_not"] == "same run, allocated row kept" and row["mem_kind"] == "nvidia-smi"]
     return [row for row in rows if row["usable"] == "1"] + twin
 
@@ -79,7 +80,7 @@ def fit(table: Table, keep: Array, start: dict[str, float]) -> dict[str, float]:
         return float(np.average(np.minimum(error, 0.7), weights=table.weight[keep]) + outside)
 
     first = np.clip((np.array([start[name] for name in names]) - low) / span, 0.02, 0.98)
-    found = minimize(loss, first, method="Nelder-Mead", options={"maxiter": 500, "xatol": 2e-3, "fatol": 2e-5, "initial_simplex": _simplex(first)})
+    found = minimize(loss, first, method="Nelder-Mead", options={"maxiter": 700, "xatol": 2e-3, "fatol": 2e-5, "initial_simplex": _simplex(first)})
     return coefficients(found.x)
 
 

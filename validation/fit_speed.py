@@ -12,7 +12,6 @@ of its rows. Coefficients that no row informs stay at their prior.
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import math
 import sys
@@ -26,6 +25,7 @@ from scipy.optimize import least_squares
 from rightfit.estimate import speed
 from rightfit.estimate.cases import TrainingCases, training_cases
 from rightfit.estimate.folds import substituted
+from rightfit.estimate.truth import read_table
 from rightfit.facts import tables
 
 FILES = ("compute", "network", "software")
@@ -57,6 +57,7 @@ SIGMAS = {
     "dequantise_fraction": 0.25,
     "fp8_overhead_passes": 0.3,
     "weight_sync_bandwidth": 0.5,
+    "weight_sync_s": 0.5,
     "context_overlap": 0.3,
     "switch_fraction": 0.15,
     "mesh_fraction": 0.2,
@@ -64,6 +65,7 @@ SIGMAS = {
     "socket_fraction": 0.4,
     "inter_fraction": 0.2,
     "straggler": 1.0,
+    "local_straggler": 0.7,
 }
 SHARES = {
     "overlap",
@@ -80,9 +82,7 @@ SHARES = {
 
 def read_rows(truth: Path, *, usable: bool = True) -> list[dict[str, str]]:
     """Rows of the throughput table."""
-    with (truth / "train_throughput.csv").open(encoding="utf-8", newline="") as handle:
-        rows = list(csv.DictReader(handle))
-    return [row for row in rows if not usable or row["usable"] == "1"]
+    return [row for row in read_table(truth, "train_throughput") if not usable or row["usable"] == "1"]
 
 
 class Problem:

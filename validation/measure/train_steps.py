@@ -26,12 +26,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-MEMORY_COLUMNS = tuple(
-    """id metric measured source source_where date usable why_not flags trust model kind moe n_layers hidden heads kv_heads head_dim ffn vocab tied
+_COLUMN_NAMES = """
+    id metric measured source source_where date usable why_not flags trust model kind moe n_layers hidden heads kv_heads head_dim ffn vocab tied
     max_pos mlp params active n_experts topk moe_ffn n_shared method lora_rank lora_targets framework weights_dtype compute_dtype precision
     optimizer gpu gpu_mem_gib n_gpus strategy dp tp pp cp ep sp vp zero shard_degree offload micro_batch grad_accum global_batch seq_len
-    recompute attention extra_flags is_oom mem_kind""".split()
-)
+    recompute attention extra_flags is_oom mem_kind"""
+MEMORY_COLUMNS = tuple(_COLUMN_NAMES.split())
 THROUGHPUT_COLUMNS = MEMORY_COLUMNS[:-2]
 DEFAULT_MODELS = (
     "Qwen/Qwen2.5-0.5B",

@@ -136,6 +136,12 @@ def exclusion(table: str, row: Mapping[str, Any], rules: Iterable[Rule]) -> str:
     return implausible(row)
 
 
+def read_table(folder: str | Path, name: str) -> list[dict[str, Any]]:
+    """The rows of one table (`train_memory`) of a folder, compressed or not. Raises FileInputError without it."""
+    path = Path(folder) / f"{name}.csv"
+    return read_cases(path if path.is_file() else path.with_suffix(".csv.gz"))
+
+
 def read_truth(folder: str | Path | None = None) -> Truth:
     """Every measured table below `folder` (see `truth_folder`), with the exclusion rules applied."""
     root = truth_folder(folder)
