@@ -12,6 +12,7 @@ from __future__ import annotations
 import csv
 import gzip
 import hashlib
+import io
 import json
 import sys
 from pathlib import Path
@@ -38,11 +39,11 @@ RULES = ("rules.toml",)
 
 def read_rows(path: Path) -> tuple[list[str], list[dict[str, str]]]:
     """The column names and rows of a CSV file, gzipped or not."""
-    opened = gzip.open(path, "rt", encoding="utf-8", newline="") if path.suffix == ".gz" else path.open(encoding="utf-8", newline="")
-    with opened as stream:
-        reader = csv.DictReader(stream)
-        rows = list(reader)
-        return list(reader.fieldnames or ()), rows
+    raw = path.read_bytes()
+    text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8")
+    reader = csv.DictReader(io.StringIO(text, newline=""))
+    rows = list(reader)
+    return list(reader.fieldnames or ()), rows
 
 
 def pack(source: Path, *, order: tuple[str, ...]) -> tuple[bytes, int]:

@@ -12,12 +12,18 @@ from rightfit.catalog.names import Region, names_data
 from rightfit.errors import UnknownNameError
 
 STORAGE_KINDS = ("block", "object", "file", "local")
+# Where a cloud sells no such disk, what its servers mount instead.
+_SUBSTITUTES = {"block": ("file", "local"), "file": ("block", "local")}
 EGRESS_DESTINATIONS = ("internet", "other_region", "other_region_same_continent", "same_region_cross_az", "internet_from_object_storage")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StoragePrice:
-    """USD per GB-month of one storage product. `basis`: exact (this region), provider (its median elsewhere), market (median of providers)."""
+    """USD per GB-month of one storage product.
+
+    `basis`: exact (this region), provider (its median elsewhere), substitute (the provider sells only another kind of disk), market
+    (median of providers, because this one's price is unknown).
+    """
 
     price_usd_per_gb_month: float
     product: str
@@ -66,6 +72,10 @@ def storage_price(
     if own:
         exact = [row for row in own if row[1] == region]
         return _storage(exact or own, basis="exact" if exact or own[0][1] == "global" else "provider")
+    for other in _SUBSTITUTES.get(kind, ()) if product is None else ():
+        priced = connection.execute(query, (other,)).fetchall()
+        if own := _usual_product([row for row in priced if row[0] == provider], kind=other):
+            return _storage(own, basis="substitute")
     usual = [_usual_product([row for row in rows if row[0] == name], kind=kind) for name in sorted({row[0] for row in rows})]
     return _storage([_middle(group) for group in usual if group], basis="market") if usual else None
 

@@ -13,13 +13,14 @@ from rightfit.catalog.verdicts import join, say
 from rightfit.errors import InputError, UnknownNameError
 
 _LONGEST_QUERY = 400
+_EQUALS = re.compile(r"(?<![<>=!])=")  # ">=" belongs to a claim
 _EMBEDDED_CLAIM = re.compile(r"^(?P<name>.+?)\s+(?P<claim>(?:up to|with|has|offers|最多|带)\s*.+)$", re.IGNORECASE)
 
-RuleLookup = Callable[[str, str], CheckResult | None]
+RuleLookup = Callable[[str], CheckResult | None]
 
 
 def check(queries: Iterable[str], *, catalog: Catalog | None = None, rule: RuleLookup | None = None) -> list[CheckResult]:
-    """Answer each NAME or NAME=CLAIM. `rule(query, claim)` may answer for rules of thumb, which live in a higher room."""
+    """Answer each NAME or NAME=CLAIM. `rule(query)` may answer first, for the rules of thumb of a higher room."""
     market = catalog or open_catalog()
     return [check_one(query, catalog=market, rule=rule) for query in queries]
 
@@ -37,9 +38,9 @@ _LOOKS = (
 
 def check_one(query: str, *, catalog: Catalog, rule: RuleLookup | None = None) -> CheckResult:
     """Find what the name means, then hold the claim against it."""
-    name, claim_text = _split(query)
-    if rule is not None and (answer := rule(query, claim_text)) is not None:
+    if rule is not None and (answer := rule(query)) is not None:
         return answer
+    name, claim_text = _split(query)
     name, claim_text = _embedded(name, claim_text)
     for look in _LOOKS:
         if (answer := look(catalog, query, name, claim_text)) is not None:
@@ -51,7 +52,8 @@ def _split(query: str) -> tuple[str, str]:
     text = " ".join(query.replace("＝", "=").split())
     if not text or len(text) > _LONGEST_QUERY:
         raise InputError(f"a name to check has 1 to {_LONGEST_QUERY} characters; write for example g5.xlarge=T4")
-    name, _, claim = text.partition("=")
+    name, *rest = _EQUALS.split(text, maxsplit=1)
+    claim = rest[0] if rest else ""
     if not name.strip():
         raise InputError(f"{text!r} has no name before the equals sign; write for example g5.xlarge=T4")
     return name.strip(), claim.strip()

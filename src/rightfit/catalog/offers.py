@@ -130,8 +130,11 @@ class OfferTable:
 
     def take(self, rows: Indices | Flags) -> OfferTable:
         """The given rows (indices or a mask); servers and labels are shared, not copied."""
-        columns: dict[str, Any] = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return OfferTable(**{name: column[rows] if isinstance(column, np.ndarray) else column for name, column in columns.items()})
+        columns: dict[str, Any] = {}
+        for field in dataclasses.fields(self):
+            column = getattr(self, field.name)
+            columns[field.name] = column[rows] if isinstance(column, np.ndarray) else column
+        return OfferTable(**columns)
 
     def row(self, index: int) -> dict[str, Any]:
         """One offer as a plain dict, its server's name included."""

@@ -132,6 +132,16 @@ def take_apart(catalog: Catalog, text: str) -> NameParts | None:
     if gcp := re.match(r"^([a-z]\d+[a-z]?-[a-z]+)-(\d+)(g?)$", name.casefold()):
         count = int(gcp[2])
         return NameParts("gcp", gcp[1], size=gcp[2] + gcp[3], vcpus=0 if gcp[3] else count, gpus=count if gcp[3] else 0)
+    return _known_family(catalog, name)
+
+
+def _known_family(catalog: Catalog, name: str) -> NameParts | None:
+    """ "g5.tiny": no size anybody uses, but the family is real."""
+    family, _, size = name.casefold().rpartition(".")
+    known = _families(catalog.servers())
+    for provider, spelled in (("aws", family), ("alicloud", f"ecs.{family.removeprefix('ecs.')}"), ("tencent", family)):
+        if family and (provider, spelled) in known:
+            return NameParts(provider, spelled, size=size)
     return None
 
 

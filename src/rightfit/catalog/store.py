@@ -33,11 +33,13 @@ def cache_folder() -> Path:
         return Path(given).expanduser()
     if os.environ.get("XDG_CACHE_HOME"):
         return Path(os.environ["XDG_CACHE_HOME"]) / "rightfit"
+    try:
+        home = Path.home()
+    except RuntimeError:
+        raise FileNotFoundError("this user has no home folder") from None
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "rightfit" / "Cache"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "rightfit"
-    return Path.home() / ".cache" / "rightfit"
+        return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / "rightfit" / "Cache"
+    return home / ("Library/Caches/rightfit" if sys.platform == "darwin" else ".cache/rightfit")
 
 
 def store_path(folder: Path | None = None) -> Path:
@@ -53,21 +55,34 @@ def open_store(path: Path | None = None, *, damaged: str = "") -> tuple[sqlite3.
     Without an explicit `path`, a cache folder that cannot be written (read-only, full disk) costs one warning and the store is built in
     memory for this process. With an explicit `path` the same is a CatalogError that names it.
     """
-    target = path or store_path()
+    target = path
     try:
+        target = path or store_path()
+        if path is not None and _is_foreign(path):
+            raise CatalogError(f"{path} is a database of another program, not a rightfit store; give another path")
         if damaged == str(target) or not is_sound(target):
             build_store(target, even_if_sound=damaged == str(target))
         return connect(target), str(target)
     except (OSError, sqlite3.Error) as error:
         problem = _one_line(error)
     if path is not None:
-        raise CatalogError(f"the catalog store {target} cannot be built or read: {problem}; check the folder, or set RIGHTFIT_CACHE_DIR")
-    logger.warning(
-        "warning: the catalog store %s cannot be written (%s); using memory for this run, set RIGHTFIT_CACHE_DIR to a writable folder",
-        target,
-        problem,
-    )
+        raise CatalogError(f"the catalog store {path} cannot be built or read: {problem}; check the folder, or set RIGHTFIT_CACHE_DIR")
+    advice = "using memory for this run, set RIGHTFIT_CACHE_DIR to a writable folder"
+    logger.warning("warning: the catalog store %s cannot be written (%s); %s", target or "folder", problem, advice)
     return _in_memory(), ":memory:"
+
+
+def _is_foreign(path: Path) -> bool:
+    """Whether a path that the user gave holds a sound SQLite file of somebody else, which must not be overwritten."""
+    try:
+        if not path.is_file() or path.stat().st_size == 0:
+            return False
+        with contextlib.closing(connect(path)) as connection:
+            application = connection.execute("PRAGMA application_id").fetchone()[0]
+            has_tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] > 0
+            return bool(application != APPLICATION_ID and has_tables)
+    except (OSError, sqlite3.Error):
+        return False
 
 
 def connect(path: Path) -> sqlite3.Connection:
