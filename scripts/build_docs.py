@@ -59,7 +59,7 @@ def command_section(path: tuple[str, ...], command: Any) -> str:
     options = [parameter for parameter in command.params if parameter.param_type_name == "option" and not parameter.hidden]
     if arguments or options:
         lines.append("\n| option | meaning |\n|---|---|\n")
-    lines += [f"| `{parameter.human_readable_name}` | {cell(getattr(parameter, 'help', '') or '')} |\n" for parameter in arguments]
+    lines += [f"| `{parameter.metavar or parameter.name}` | {cell(getattr(parameter, 'help', '') or '')} |\n" for parameter in arguments]
     for parameter in options:
         names = ", ".join(f"`{name}`" for name in [*parameter.opts, *parameter.secondary_opts])
         lines.append(f"| {names} | {cell(parameter.help or '')} |\n")

@@ -53,10 +53,17 @@ def test_help_exits_0(run: Any, path: tuple[str, ...]) -> None:
     assert "serve" not in result.out.split("Commands")[-1].split() or path == ("plan",)
 
 
-def test_completion_of_words(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("path", [(), ("catalog",)])
+def test_no_arguments_show_help(run: Any, path: tuple[str, ...]) -> None:
+    result = run(*path)
+    assert (result.code, result.err) == (0, "")
+    assert "Usage" in result.out
+
+
+def test_completion_of_words(run: Any) -> None:
     from rightfit.cli.parameters import _complete
 
     complete = _complete(("lora", "qlora", "full"))
     assert complete("l") == ["lora"]
     assert complete("full,q") == ["full,qlora"]
-    assert "--method" in run("--show-completion", "bash").out or True
+    assert run("--show-completion", "bash").code == 0

@@ -74,6 +74,8 @@ def usage_line(error: Any) -> str:
         typed = message.split("'")[1]
         names = [name for name, entry in context.command.commands.items() if not entry.hidden]
         return f"no such command {typed!r}{nearest_name(typed, names) or '; known: ' + ', '.join(names)}"
+    if not message:
+        return ""
     return message[:1].lower() + message[1:].rstrip(".") + _usage_hint(context)
 
 

@@ -43,6 +43,8 @@ def _dispatch(arguments: Sequence[str]) -> int:
     except RightfitError as error:
         return _say("\n".join(f"error: {line}" for line in str(error).splitlines()), error.exit_code)
     except app.UsageError as error:
+        if not app.usage_line(error):  # no arguments: typer has printed the help
+            return 0
         return _say(f"error: {app.usage_line(error)}", 2)
     except app.Abort:
         raise KeyboardInterrupt from None

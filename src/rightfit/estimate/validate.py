@@ -117,9 +117,9 @@ def check(result: Validation, *, page: Path, headline: Path) -> list[str]:
             f"worse by more than 5 %: {text}" for text in regressions(result.headline, json.loads(headline.read_text(encoding="utf-8")))
         ]
     else:
-        problems.append(f"{headline} does not exist: run `rightfit validate`")
+        problems.append(f"{headline} does not exist: run `rightfit validate --write`")
     if not page.is_file() or page.read_text(encoding="utf-8") != result.text:
-        problems.append(f"{page} is not current: run `rightfit validate`")
+        problems.append(f"{page} is not current: run `rightfit validate --write`")
     return problems
 
 
