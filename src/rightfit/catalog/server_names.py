@@ -221,14 +221,9 @@ def _by_distance(catalog: Catalog, rows: Iterable[int], parts: NameParts) -> lis
     """Rows by how far their cores and accelerators are from what the name implies; whole, priced, current servers first."""
     servers = catalog.servers()
 
-    def distance(row: int) -> tuple[bool, bool, float, str]:
-        slices = 0 < servers.num_accelerators[row] < 1
-        return (
-            bool(servers.not_recommended[row] not in ("", "no price")),
-            slices,
-            _distance(servers, row, parts),
-            servers.instance_type[row],
-        )
+    def distance(row: int) -> tuple[bool, bool, float, float, str]:
+        is_gone, is_slice = servers.not_recommended[row] not in ("", "no price"), 0 < servers.num_accelerators[row] < 1
+        return is_gone, bool(is_slice), _distance(servers, row, parts), float(servers.vcpus[row]), servers.instance_type[row]
 
     return sorted(rows, key=distance)
 
