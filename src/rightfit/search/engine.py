@@ -85,8 +85,9 @@ class Engine:
 
     def volume(self, wish: Wish, base: SetupColumns) -> Volume:
         """Bytes kept and moved by the whole job."""
-        weights = float(np.max(memory_host.stored_bytes(self.model, base)))
-        checkpoint = float(np.max(memory_host.checkpoint_file_bytes(self.model, base)))
+        # The least of the precisions: an answer must not get dearer because another card of the market would train in fp32.
+        weights = float(np.min(memory_host.stored_bytes(self.model, base)))
+        checkpoint = float(np.min(memory_host.checkpoint_file_bytes(self.model, base)))
         trained = base.adapter_params * base.adapter_weight_bytes
         result = float(np.max(trained)) if wish.method in ADAPTER_METHODS else weights
         return Volume(weights, wish.amount.dataset_bytes, checkpoint, result)

@@ -100,13 +100,15 @@ def memory_key(setups: SetupTable) -> tuple[Index, Index]:
     return distinct_rows([setups.variant, setups.memory_group, setups.recompute, accumulate, setups.micro_batch])
 
 
-def memory_of(setups: SetupTable, base: SetupColumns, device: DeviceColumns, physics: Physics) -> MemoryNeed:
+def memory_of(setups: SetupTable, base: SetupColumns, machines: Machines, physics: Physics) -> MemoryNeed:
     """Memory of every setup, evaluated once for each distinct key; host memory depends on accelerators per node too."""
     first, inverse = memory_key(setups)
     columns = collapse(setups.take(first).columns(base))
     peak = np.broadcast_to(physics.memory(columns), first.shape)
-    _, representative, caution = np.unique(physics.caution(device), return_index=True, return_inverse=True)
-    safe = [np.broadcast_to(peak * physics.safety(columns, device.take(row[None])), first.shape)[inverse] for row in representative]
+    cautions = np.broadcast_to(physics.caution(machines.device), (len(machines),))
+    _, representative, caution = np.unique(cautions, return_index=True, return_inverse=True)
+    devices = [machines.device.take(row[None]) for row in representative]
+    safe = [np.broadcast_to(peak * physics.safety(columns, device), first.shape)[inverse] for device in devices]
     host_first, host_inverse = distinct_rows(
         [setups.variant, setups.sharding, setups.gpus_per_node, setups.nodes, (setups.tensor * setups.pipeline > 1).astype(np.int32)]
     )
@@ -233,8 +235,10 @@ def search_setups(
 ) -> Best:
     """Memory, fit and time of every candidate; the best by (machine class, node count, host tier)."""
     setups = space.setups
-    need = memory_of(setups, base, machines.device, physics)
-    capacity = physics.capacity(machines.device)
+    if not len(machines):
+        return nothing(len(space.limits.node_counts))
+    need = memory_of(setups, base, machines, physics)
+    capacity = np.broadcast_to(physics.capacity(machines.device), (len(machines),))
     machine, setup = fitting_rows(space, machines, need, capacity, every_level=every_level)
     timer = build_timer(setups, base, machines, physics, machine, setup)
     steps = work_steps(setups, tokens=tokens, seq_len=int(timer.columns.seq_len[0]))
@@ -254,10 +258,16 @@ def search_setups(
         tiers=tiers,
         least_bytes=least_memory(space, need, node)[need.caution, block],
         least_host_bytes=least_host.reshape(shape[:2]),
-        capacity_bytes=np.broadcast_to(capacity, (len(machines),)),
+        capacity_bytes=capacity,
         num_candidates=int(space.counts[block].sum()),
         num_timed=machine.shape[0],
     )
+
+
+def nothing(num_node_counts: int) -> Best:
+    """The answer where no server can run the job at all."""
+    empty = np.zeros((0, num_node_counts))
+    return Best(empty[:, :, None], np.zeros((0, num_node_counts, 1), dtype=np.intp), np.array([np.inf]), empty, empty, np.zeros(0), 0, 0)
 
 
 def least_memory(space: Space, need: MemoryNeed, node: Index) -> Array:

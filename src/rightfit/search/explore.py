@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rightfit.catalog.offers import OfferTable
+from rightfit import facts
+from rightfit.catalog.offers import OfferTable, ServerTable
 from rightfit.physics.columns import Array, Method, Recompute, SetupColumns
 from rightfit.search.charges import read_market_facts
 from rightfit.search.constraints import Failures, Feasibility, Wanted, judge
@@ -67,7 +68,7 @@ class Exploration:
         """The setup row that an offer would run with, -1 where none fits."""
         server = int(self.market.offers.server_index[offer])
         machine = int(self.fleet.machine_index[server])
-        tier = int(self.best.tier_of(self.market.offers.servers.memory_bytes[[server]])[0])
+        tier = int(self.best.tier_of(known_host_bytes(self.market.offers.servers)[[server]])[0])
         return int(self.best.setup[machine, node, tier]) if machine >= 0 and tier >= 0 else -1
 
 
@@ -165,8 +166,8 @@ def explore(
     base = base_setup(wish, machines.variants)
     engine = engine or Engine.of(wish.model)
     servers = market.offers.servers
-    best = search_setups(space, machines, base, engine, tokens=wish.amount.tokens, host_memory=servers.memory_bytes)
-    run_s, feasible = by_server(best, fleet, servers.memory_bytes)
+    best = search_setups(space, machines, base, engine, tokens=wish.amount.tokens, host_memory=known_host_bytes(servers))
+    run_s, feasible = by_server(best, fleet, known_host_bytes(servers))
     volume = engine.volume(wish, base)
     prices = price(market, volume, run_s, node_counts=node_counts)
     failures = judge(market.offers, wanted, feasible=feasible, bill=prices, node_counts=np.array(node_counts, dtype=np.float64))
@@ -185,6 +186,14 @@ def price(market: Market, volume: Volume, run_s: Array, *, node_counts: tuple[in
         nodes=np.array(node_counts, dtype=np.float64),
         volume=volume,
         market=market.charges,
+    )
+
+
+def known_host_bytes(servers: ServerTable) -> Array:
+    """RAM of each server; where a provider does not publish it, little: what nine in ten servers with as much accelerator memory have."""
+    accelerators = servers.num_accelerators * servers.accelerator_memory_bytes
+    return np.where(
+        np.isfinite(servers.memory_bytes), servers.memory_bytes, accelerators * facts.coefficients("planning")["unknown_host_memory_ratio"]
     )
 
 

@@ -157,6 +157,8 @@ def _knowledge_warnings(option: Option) -> list[Reason]:
         reasons.append(Reason("network_unknown", {}))
     if option.estimate["step_s"].source == "extrapolated":
         reasons.append(Reason("uncalibrated", {"accelerator": option.accelerator.name}))
+    if option.facts["equivalent_to"]:
+        reasons.append(Reason("hidden_chip", {"accelerator": option.accelerator.name, "equivalent": option.facts["equivalent_to"]}))
     if option.facts["vendor"] != "NVIDIA":
         reasons.append(Reason("not_nvidia", {"accelerator": option.accelerator.name}))
     return reasons

@@ -71,6 +71,15 @@ def capability_rules() -> tuple[tuple[re.Pattern[str], bool, bool], ...]:
     return tuple((re.compile(row["match"]), row["training"] == "1", row["nf4"] == "1") for row in facts.table("capabilities"))
 
 
+def behind(accelerator: Accelerator) -> Accelerator:
+    """The chip that a label stands for: where a cloud hides the chip and its rates are not published, those of the accelerator that it equals by
+    the cloud's own figures, with the memory that is published."""
+    known = facts.accelerators().get(accelerator.equivalent_to)
+    if known is None or (accelerator.memory_bandwidth > 0 and max(accelerator.bf16_flops, accelerator.fp16_flops) > 0):
+        return accelerator
+    return dataclasses.replace(known, name=accelerator.name, memory_bytes=accelerator.memory_bytes, equivalent_to=known.name)
+
+
 def lacks(accelerator: Accelerator, *, method: Method, precision: str) -> str:
     """The capability that this accelerator lacks for the job; empty when it has all."""
     for pattern, trains, four_bit in capability_rules():
@@ -98,7 +107,7 @@ def variant_of(accelerator: Accelerator, *, precision: str, attention: str) -> V
 
 def build_fleet(servers: ServerTable, *, method: Method, precision: str = "", attention: str = "") -> Fleet:
     """Machine classes of a table of servers. Slices of an accelerator get no class: physics knows whole ones only."""
-    known = facts.accelerators()
+    known = chips(servers)
     keys: dict[tuple[object, ...], int] = {}
     first: list[int] = []
     machine, missing = np.full(len(servers), -1, dtype=np.intp), []
@@ -126,8 +135,14 @@ def build_fleet(servers: ServerTable, *, method: Method, precision: str = "", at
     return Fleet(_machines(servers, first, precision=precision, attention=attention), machine, tuple(missing))
 
 
-def _machines(servers: ServerTable, first: Sequence[int], *, precision: str, attention: str) -> Machines:
+def chips(servers: ServerTable) -> dict[str, Accelerator]:
+    """The accelerators of a table of servers that the facts know, by the name used there."""
     known = facts.accelerators()
+    return {name: behind(known[name]) for name in dict.fromkeys(servers.accelerator_name) if name in known}
+
+
+def _machines(servers: ServerTable, first: Sequence[int], *, precision: str, attention: str) -> Machines:
+    known = chips(servers)
     names = tuple(servers.accelerator_name[row] for row in first)
     distinct = tuple(dict.fromkeys(names))
     code = {name: number for number, name in enumerate(distinct)}

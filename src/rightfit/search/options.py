@@ -17,6 +17,7 @@ from rightfit.estimate.speed import StepColumns
 from rightfit.physics.columns import Array, AttentionKernel, Recompute, SetupColumns
 from rightfit.physics.step import Bottleneck
 from rightfit.search.answer import Accelerator, Alternative, Cost, Layout, Option
+from rightfit.search.machines import behind
 from rightfit.search.rank import Row
 from rightfit.search.space import OFFLOAD_NAMES, SHARDING_NAMES, SetupTable
 
@@ -192,6 +193,8 @@ def _facts(found: Exploration, details: Details, row: Row, position: int, offer:
     capacity = np.broadcast_to(details.memory.capacity_bytes, details.fit_probability.shape)
     bottleneck = np.broadcast_to(details.step.bottleneck, details.fit_probability.shape)
     setups = details.setups
+    listed = facts.accelerators()[found.market.offers.servers.accelerator_name[int(found.market.offers.server_index[row.offer])]]
+    chip = behind(listed)
     batch = int(setups.data[position]) * int(setups.micro_batch[position]) * int(setups.grad_accum[position])
     return {
         "fit_probability": float(details.fit_probability[position]),
@@ -210,13 +213,8 @@ def _facts(found: Exploration, details: Details, row: Row, position: int, offer:
         "spot_high": float(charges.spot_high[row.offer]),
         "spot_known": bool(charges.spot_known[row.offer]),
         "setup_row": found.setup_of(row.offer, row.node),
-        "vendor": vendor_of(found, row.offer),
+        "vendor": chip.vendor,
+        "equivalent_to": chip.equivalent_to if chip is not listed else "",
         "billing_minimum_s": float(charges.minimum_s[row.offer]),
         **{name: offer[name] for name in ("is_estimate", "is_stale", "is_pseudo_region", "country")},
     }
-
-
-def vendor_of(found: Exploration, offer: int) -> str:
-    """Maker of the offer's accelerators."""
-    servers = found.market.offers.servers
-    return facts.accelerators()[servers.accelerator_name[int(found.market.offers.server_index[offer])]].vendor

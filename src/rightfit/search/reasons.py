@@ -28,7 +28,7 @@ WARNINGS (Option.warnings):
     commitment {term_h, used_h}                    a subscription is billed for its whole term
     memory_tight {probability, peak_bytes, limit_bytes}, deadline_risk {probability, deadline_s}
     host_memory_unknown {}, host_memory_low {needed_bytes, had_bytes}, network_unknown {}, uncalibrated {accelerator}
-    not_nvidia {accelerator}
+    not_nvidia {accelerator}, hidden_chip {accelerator, equivalent}
 
     price_unknown {}                               no sound price of the given server is known
 
@@ -44,7 +44,8 @@ ADVICE (Plan.advice), each with the predicted effect of following it:
 
 CHANGES that would make a refused offer pass (NearMiss.change), and the least changes when nothing passes (Plan.advice):
     change_deadline {deadline_s, factor}, change_budget {budget_usd, factor}, change_nodes {nodes}, change_method {method}
-    change_gpu_memory {bytes}, change_host_memory {bytes}, change_seq_len {seq_len}, change_filter {criterion, value}
+    change_gpu_memory {bytes}, change_host_memory {bytes}, change_precision {lacks},
+    change_filter {criterion, value}: also take offers with this value; change_server {criterion, value}: nothing helps but another server
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from rightfit.search.reasons import CRITERIA
 if TYPE_CHECKING:
     from rightfit.search.explore import Exploration
 
-FILTERS = frozenset({"status", "cloud", "region", "country", "gpu", "purchase"})
+PRECISIONS = frozenset({"bf16", "fp16", "fp8", "tf32"})
 
 
 def rejections(found: Exploration) -> tuple[Rejection, ...]:
@@ -90,8 +90,12 @@ def near_miss(found: Exploration, criterion: str, at: tuple[int, int]) -> NearMi
 def change(found: Exploration, criterion: str, at: tuple[int, int]) -> Reason:
     """The least change that makes this row pass `criterion`."""
     needed, had = needed_and_had(found, criterion, at)
+    if criterion == "capability":
+        return _capability_change(str(needed))
+    if criterion in ("status", "layout"):
+        return Reason("change_server", {"criterion": criterion, "value": had})
     if isinstance(needed, str) or isinstance(had, str):
-        return Reason("change_filter", {"criterion": criterion, "value": needed if criterion in ("capability", "layout") else had})
+        return Reason("change_filter", {"criterion": criterion, "value": had})
     params: dict[str, Any] = {
         "deadline": {"deadline_s": had, "factor": had / needed},
         "budget": {"budget_usd": had, "factor": had / needed},
@@ -100,6 +104,15 @@ def change(found: Exploration, criterion: str, at: tuple[int, int]) -> Reason:
         "host_memory": {"bytes": needed - had},
     }[criterion]
     return Reason("change_nodes" if criterion == "max_nodes" else f"change_{criterion}", params)
+
+
+def _capability_change(lacking: str) -> Reason:
+    """What to change where the accelerator lacks something: the precision, the method, or the server."""
+    if lacking in PRECISIONS:
+        return Reason("change_precision", {"lacks": lacking})
+    if lacking == "nf4":
+        return Reason("change_method", {"method": "lora"})
+    return Reason("change_server", {"criterion": "capability", "value": lacking})
 
 
 def least_changes(found: Exploration, *, most: int = 4) -> tuple[Reason, ...]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rightfit.workload import Workload
 
 LARGEST_NODES = 4096
+OFFER_CRITERIA = frozenset({"status", "region", "country", "purchase", "budget"})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -104,6 +105,8 @@ def estimate_one(workload: Workload, *, on: str, nodes: int = 1, catalog: Catalo
     at = _cheapest(shown)
     option = _explained(shown, at, priced=priced) if at else None
     failed = _failed(found, at.offer if at else 0, at.node if at else 0)
+    if not priced:
+        failed = tuple(_placeless(rejection) for rejection in failed if rejection.criterion not in OFFER_CRITERIA)
     return Plan(
         workload=workload,
         assumptions=assumptions(found),
@@ -116,6 +119,12 @@ def estimate_one(workload: Workload, *, on: str, nodes: int = 1, catalog: Catalo
         blame=() if fits else tuple((rejection.criterion,) for rejection in failed),
         unfit=None if fits else option,
     )
+
+
+def _placeless(rejection: Rejection) -> Rejection:
+    """A rejection of a server that has no offers: it names no region and no purchase mode."""
+    nearest = dataclasses.replace(rejection.nearest, region="", purchase="") if rejection.nearest else None
+    return dataclasses.replace(rejection, nearest=nearest)
 
 
 def _explained(found: Exploration, at: Row, *, priced: bool) -> Option:
@@ -143,7 +152,7 @@ def market_of_one(catalog: Catalog, row: int) -> tuple[Market, bool]:
 def with_least_memory(found: Exploration) -> Exploration:
     """Where no setup fits: the search as if the one that needs least memory did, to say how much that is and how long it would take."""
     space, machines = found.space, found.fleet.machines
-    need = memory_of(space.setups, found.base, machines.device, found.engine)
+    need = memory_of(space.setups, found.base, machines, found.engine)
     if not space.setups.num_rows:
         return found
     chosen = int(np.lexsort((np.arange(space.setups.num_rows), need.host_bytes, need.safe_bytes[0]))[0])

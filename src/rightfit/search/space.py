@@ -210,10 +210,11 @@ def _sharded(limits: SpaceLimits, grid: Grid) -> Grid:
 
 def _grouped(grid: Grid) -> Grid:
     """Number the distinct combinations that memory and compute time depend on (see SetupTable). Memory reads the number of accelerators up to
-    eight (communication buffers), and of the data ranks only whether there are several; where they shard, the degree says the rest."""
+    eight (communication buffers), and of the data ranks and of the nodes (whose error is larger) only whether there are several; where ranks
+    shard, the degree says the rest."""
     accelerators = np.minimum(grid["gpus_per_node"] * grid["nodes"], 8)
     model_ranks = [grid[name] for name in ("tensor", "pipeline", "context", "expert")]
-    several = (grid["data"] > 1).astype(np.int32)
+    several = (grid["data"] > 1).astype(np.int32) * 2 + (grid["nodes"] > 1)
     _, memory = distinct_rows([*model_ranks, grid["sharding"], grid["shard_degree"], accelerators, several])
     third = (SHARD_STAGE[grid["sharding"]] >= 3).astype(np.int32)
     _, compute = distinct_rows([grid["tensor"], grid["context"], grid["expert"], third])

@@ -1,0 +1,217 @@
+"""The same search as plain Python loops over everything, one candidate at a time, written without looking at the vectorised one."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from rightfit import facts
+from rightfit.catalog import PURCHASES
+from rightfit.estimate.convert import device_columns
+from rightfit.estimate.hardware import link_columns
+from rightfit.physics.columns import Method, SetupColumns
+from rightfit.search.constraints import Wanted
+from rightfit.search.explore import Market
+from rightfit.search.machines import Variant, base_setup, lacks, variant_of
+from rightfit.search.wish import Wish
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """The best candidate, every feasible (offer, nodes) with cost and time, and how many candidates were tried."""
+
+    best: tuple[float, int, int] | None
+    feasible: dict[tuple[int, int], tuple[float, float]]
+    num_candidates: int
+
+
+def layouts(wish: Wish, gpus: int, nodes: int) -> Iterator[dict[str, int]]:
+    """Every way to lay the job out on nodes x gpus accelerators."""
+    model, total = wish.model, gpus * nodes
+    adapter = wish.method in (Method.LORA, Method.QLORA, Method.DORA, Method.PTUNING, Method.PREFIX)
+    pipelines = [1] if wish.method == Method.QLORA else [1, 2, 3, 4, 6, 8, 12, 16, 24, 32]
+    for pipeline in pipelines:
+        if pipeline > model.num_layers or math.ceil(model.num_layers / pipeline) * pipeline > 1.125 * model.num_layers:
+            continue
+        for tensor in (1, 2, 3, 4, 5, 6, 7, 8, 10, 16):
+            if gpus % tensor or model.num_heads % tensor or total % (tensor * pipeline):
+                continue
+            data = total // (tensor * pipeline)
+            if data > wish.global_batch:
+                continue
+            for expert in (1, 2, 4, 8, 16, 32, 64) if model.num_experts > 1 else (1,):
+                if data % expert or (expert > 1 and model.num_experts % expert):
+                    continue
+                for sharding in shardings(adapter, data, tensor, pipeline, gpus, nodes):
+                    yield {"pipeline": pipeline, "tensor": tensor, "data": data, "expert": expert, **sharding}
+
+
+def shardings(adapter: bool, data: int, tensor: int, pipeline: int, gpus: int, nodes: int) -> Iterator[dict[str, int]]:
+    """Every sharding that goes with the degrees."""
+    alone = tensor == 1 and pipeline == 1
+    yield {"stage": 0, "degree": 1, "offload": 0}
+    if data > 1 and not adapter:
+        yield {"stage": 1, "degree": data, "offload": 0}
+        if alone:
+            yield {"stage": 2, "degree": data, "offload": 0}
+    if data > 1 and pipeline == 1:
+        yield {"stage": 3, "degree": data, "offload": 0}
+        if nodes > 1 and gpus // tensor > 1:
+            yield {"stage": 3, "degree": gpus // tensor, "offload": 0}
+    if alone:
+        if not adapter:
+            yield {"stage": 3, "degree": data, "offload": 1}
+        yield {"stage": 3, "degree": data, "offload": 2}
+
+
+def candidates(wish: Wish, gpus: int, nodes: int) -> Iterator[dict[str, int]]:
+    """Layouts with every micro-batch and recomputation level."""
+    fixed = wish.workload.micro_batch
+    for layout in layouts(wish, gpus, nodes):
+        micro = fixed or 1
+        while fixed or micro <= wish.global_batch:
+            accumulate = math.ceil(wish.global_batch / (layout["data"] * micro))
+            if layout["data"] * micro * accumulate <= 1.25 * wish.global_batch:
+                for recompute in (0, 1, 2):
+                    yield {**layout, "micro_batch": micro, "grad_accum": accumulate, "recompute": recompute}
+            if fixed:
+                break
+            micro *= 2
+
+
+def setup_of(base: SetupColumns, one: dict[str, int], gpus: int) -> SetupColumns:
+    """One candidate as columns of length one."""
+    return base.replace(
+        micro_batch=one["micro_batch"],
+        grad_accum=one["grad_accum"],
+        data=one["data"],
+        tensor=one["tensor"],
+        pipeline=one["pipeline"],
+        context=1,
+        expert=one["expert"],
+        sequence_parallel=float(one["tensor"] > 1),
+        shard_stage=one["stage"],
+        shard_degree=one["degree"],
+        offload_optimizer=float(one["offload"] >= 1),
+        offload_params=float(one["offload"] >= 2),
+        recompute=one["recompute"],
+        gpus_per_node=gpus,
+    )
+
+
+def cost_and_time(market: Market, offer: int, nodes: int, run_s: float, volume: Any) -> tuple[float, float]:
+    """Money and wall time of one offer, in scalar arithmetic."""
+    offers, charges = market.offers, market.charges
+    server = int(offers.server_index[offer])
+    usual = facts.coefficients("planning")
+    gpus = offers.servers.num_accelerators[server]
+    node_bytes = volume.weights_bytes + volume.dataset_bytes
+    startup = usual["startup_s"] + node_bytes / min(offers.servers.network_bytes_per_s[server], usual["download_bytes_per_s"])
+    save = volume.checkpoint_bytes / (usual["checkpoint_bytes_per_s"] * nodes)
+    monthly = (charges.spot_low[offer] + charges.spot_high[offer]) / 2
+    rate = nodes * (usual["failures_per_accelerator_s"] * gpus - math.log(1 - monthly) / (730 * 3600))
+    between = 1 / rate
+    ratio = save / (2 * between)
+    interval = math.sqrt(2 * save * between) * (1 + math.sqrt(ratio) / 3 + ratio / 9) - save if ratio < 1 else between
+    segment = min(max(interval, 1.0), run_s)
+    wall = between * math.exp(min(usual["restart_s"] / between, 600)) * math.expm1(min((segment + save) / between, 600)) * run_s / segment
+    total_s = startup + wall
+    billed = max(charges.minimum_s[offer], math.ceil(total_s / charges.increment_s[offer] - 1e-9) * charges.increment_s[offer])
+    rent = billed / 3600 * offers.price_usd_per_h[offer] * nodes
+    on_volume = 0.0 if offers.servers.local_nvme_bytes[server] >= node_bytes else node_bytes * nodes
+    stored = on_volume + usual["checkpoints_kept"] * volume.checkpoint_bytes
+    storage = stored / 1e9 * charges.storage_usd_per_gb_month[offer] * total_s / (730 * 3600)
+    return rent + storage + volume.result_bytes / 1e9 * charges.egress_usd_per_gb[offer], total_s
+
+
+def allowed(market: Market, wanted: Wanted, offer: int, nodes: int) -> bool:
+    """The user's filters on one offer."""
+    offers = market.offers
+    server, region = int(offers.server_index[offer]), int(offers.region_index[offer])
+    servers = offers.servers
+    return not (
+        servers.not_recommended[server]
+        or (wanted.clouds and servers.provider[server] not in wanted.clouds)
+        or (wanted.regions and offers.regions[region] not in wanted.regions)
+        or (wanted.countries and offers.region_countries[region] not in wanted.countries)
+        or (wanted.gpus and servers.accelerator_name[server] not in wanted.gpus)
+        or PURCHASES[offers.purchase_index[offer]] not in wanted.purchases
+        or (wanted.max_nodes is not None and nodes > wanted.max_nodes)
+    )
+
+
+def brute_force(wish: Wish, market: Market, wanted: Wanted, physics: Any, *, node_counts: tuple[int, ...]) -> Found:
+    """Try everything."""
+    servers = market.offers.servers
+    fastest: dict[tuple[int, int], float] = {}
+    tried = 0
+    precision, attention = wish.workload.precision or "", wish.workload.attention or ""
+    for server in range(len(servers)):
+        accelerator = facts.accelerators()[servers.accelerator_name[server]]
+        if lacks(accelerator, method=wish.method, precision=precision):
+            continue
+        variant: Variant = variant_of(accelerator, precision=precision, attention=attention)
+        base = base_setup(wish, [variant])
+        device = device_columns([accelerator])
+        gpus = int(servers.num_accelerators[server])
+        links = link_columns(
+            [accelerator.name],
+            num_accelerators=[gpus],
+            gpu_interconnect=[servers.gpu_interconnect[server]],
+            rdma=[servers.rdma[server]],
+            network_bytes_per_s=[servers.network_bytes_per_s[server]],
+        )
+        host = servers.memory_bytes[server]
+        for nodes in node_counts:
+            for one in candidates(wish, gpus, nodes):
+                tried += 1
+                setup = setup_of(base, one, gpus)
+                if float(physics.memory(setup)[0] * physics.safety(setup, device)[0]) > float(physics.capacity(device)[0]):
+                    continue
+                if not math.isnan(host) and float(physics.host(setup)[0]) > host:
+                    continue
+                step_s = float(physics.step_s(setup, device, links, physics.compute(setup, device))[0])
+                batch = one["data"] * one["micro_batch"] * one["grad_accum"]
+                run_s = step_s * max(1, math.ceil(wish.amount.tokens / (batch * wish.seq_len) - 1e-9))
+                fastest[server, nodes] = min(fastest.get((server, nodes), math.inf), run_s)
+    volume = physics.volume(wish, base_setup(wish, [Variant("bf16", True)]))
+    return judge(wish, market, wanted, fastest, volume, node_counts, tried)
+
+
+def judge(wish: Wish, market: Market, wanted: Wanted, fastest: dict, volume: Any, node_counts: tuple[int, ...], tried: int) -> Found:
+    """Price every offer and keep what meets the wish."""
+    feasible = {}
+    for offer in range(len(market.offers)):
+        for nodes in node_counts:
+            run_s = fastest.get((int(market.offers.server_index[offer]), nodes))
+            if run_s is None or not allowed(market, wanted, offer, nodes):
+                continue
+            usd, seconds = cost_and_time(market, offer, nodes, run_s, volume)
+            hourly = market.offers.price_usd_per_h[offer] * nodes
+            spent = min(usd, 730 * hourly) if wanted.budget_per_month else usd
+            if wanted.deadline_s is not None and seconds > wanted.deadline_s:
+                continue
+            if wanted.budget_usd is not None and spent > wanted.budget_usd:
+                continue
+            feasible[offer, nodes] = (usd, seconds)
+    score = {"cost": lambda usd, s: usd, "time": lambda usd, s: s, "balanced": lambda usd, s: usd**2 * s}[wish.workload.objective]
+    ranked = sorted((score(*value), offer, nodes) for (offer, nodes), value in feasible.items())
+    return Found(ranked[0] if ranked else None, feasible, tried)
+
+
+def front(points: dict[tuple[int, int], tuple[float, float]]) -> set[tuple[float, float]]:
+    """Points that no other point beats in both values."""
+    values = set(points.values())
+    return {
+        (usd, s)
+        for usd, s in values
+        if not any((a <= usd and b <= s) and (a, b) != (usd, s) for a, b in values)
+    }
+
+
+def rounded(points: set[tuple[float, float]]) -> set[tuple[float, float]]:
+    """Points to nine digits, so that another order of additions does not matter."""
+    return {tuple(float(np.format_float_scientific(value, 8)) for value in point) for point in points}
