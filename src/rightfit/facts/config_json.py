@@ -18,7 +18,7 @@ FILE_NAME = "config.json"
 
 def read_config(path: Path | str) -> TransformerArchitecture:
     """Architecture in a config.json, given the file or the model folder that holds it."""
-    file = Path(path).expanduser()
+    file = Path(path)
     if file.is_dir():
         file = file / FILE_NAME
     config = parse_config(_read_bytes(file), label=str(file))

@@ -110,18 +110,22 @@ def accelerator(name: str, *, typical: bool = False) -> Accelerator:
     """The one accelerator called `name`.
 
     A loose name that covers several raises AmbiguousNameError, unless `typical` asks for the most usual of them
-    (the one with the fastest link and, of those, the largest memory).
+    (the form with its own links before the PCIe card and, of those, the largest memory).
     """
     found = match_accelerators(name)
     if len(found) == 1:
         return accelerators()[found[0]]
     if found and typical:
-        return max((accelerators()[one] for one in found), key=lambda record: (record.nvlink_bandwidth, record.memory_bytes))
+        return max(
+            (accelerators()[one] for one in found), key=lambda record: (record.form != "pcie", record.nvlink_bandwidth, record.memory_bytes)
+        )
     if found:
         raise AmbiguousNameError("accelerator", name, found)
     raise UnknownNameError("accelerator", name, nearest=nearest_accelerators(name))
 
 
 def nearest_accelerators(name: str, *, count: int = 3) -> tuple[str, ...]:
-    """Accelerator names most like `name`."""
-    return fuzzy.nearest(name, accelerators(), count=count, cutoff=0.3)
+    """Accelerator names most like `name`, compared with whole names and with what is left of them without memory and form ("A100")."""
+    short = {"".join(sorted(_parse(one).series | _parse(one).product)): one for one in accelerators()}
+    known = {**short, **{one: one for one in accelerators()}}
+    return tuple(dict.fromkeys(known[text] for text in fuzzy.nearest(name, known, count=3 * count, cutoff=0.3)))[:count]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Sequence
 
@@ -43,8 +44,8 @@ def nearest(text: str, names: Iterable[str], *, count: int = 3, cutoff: float = 
     wanted = _squash(text)
     if not wanted:
         return ()
-    pairs = _pairs(wanted)
-    scored = sorted(((_overlap(pairs, _pairs(_squash(name))), name) for name in dict.fromkeys(names)), key=lambda item: (-item[0], item[1]))
+    pairs = _pairs(text)
+    scored = sorted(((_overlap(pairs, _pairs(name)), name) for name in dict.fromkeys(names)), key=lambda item: (-item[0], item[1]))
     matcher = SequenceMatcher(autojunk=False)
     matcher.set_seq2(wanted)
     ranked = []
@@ -59,7 +60,10 @@ def _squash(text: str) -> str:
     return "".join(character for character in text[:LONGEST_NAME].casefold() if character.isalnum())
 
 
-def _pairs(text: str) -> frozenset[str]:
+@functools.lru_cache(maxsize=16384)
+def _pairs(name: str) -> frozenset[str]:
+    """Pairs of neighbouring letters; kept, because the same few thousand names are compared again and again."""
+    text = _squash(name)
     return frozenset(text[index : index + 2] for index in range(len(text) - 1)) or frozenset({text})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -14,7 +15,7 @@ from rightfit.facts.architectures import IndexEntry
 from rightfit.facts.records import Model, TransformerArchitecture
 
 _HUB_ID = re.compile(r"(?:ms:|modelscope:|hf:)?[A-Za-z0-9][\w.-]{0,95}/[\w.-]{1,95}")
-_PATH_MARKS = ("./", "../", "~", "/", ".\\", "..\\")
+_PATH_MARKS = ("./", "../", "~/", "/", ".\\", "..\\")
 _SHAPE = (
     "num_layers",
     "hidden_size",
@@ -67,17 +68,18 @@ def resolve_model(text: str, *, network: bool = True) -> Resolution:
         return Resolution(dimensions.typical_architecture(size), "size", query)
     if entry := _loose_entry(query):
         return Resolution(architectures.load(entry), "spelling", query)
+    close = nearest_models(query)
     if network and _HUB_ID.fullmatch(query):
         from rightfit.facts import hub
 
-        return Resolution(hub.fetch_architecture(query, nearest=nearest_models(query)), "hub", query)
-    raise UnknownNameError("model", query, nearest=nearest_models(query), allowed="" if nearest_models(query) else MODEL_FORMS)
+        return Resolution(hub.fetch_architecture(query, nearest=close), "hub", query)
+    raise UnknownNameError("model", query, nearest=close, allowed="" if close else MODEL_FORMS)
 
 
 def _existing_path(query: str) -> Path | None:
     """The path that `query` is, when it looks like one or exists. One that looks like a path is taken for it even if absent."""
     looks_like_path = query.startswith(_PATH_MARKS) or query.lower().endswith(".json") or "\\" in query
-    path = Path(query).expanduser() if query.startswith("~/") else Path(query)
+    path = Path(os.path.expanduser(query))  # noqa: PTH111 - leaves the text as it is where there is no home, in place of an error
     if looks_like_path:
         return path
     try:
@@ -99,8 +101,15 @@ def _spellings() -> Mapping[tuple[str, ...], tuple[IndexEntry, ...]]:
 
 
 def _loose_entry(query: str) -> IndexEntry | None:
-    """The bundled model whose name has the same words: all of them, or all that matter, or (without an organisation) at least these."""
-    words = fuzzy.tokens(fuzzy.base_name(query))
+    """The bundled model whose name has the same words; an underscore between digits is a decimal point ("1_8B") or else a blank."""
+    found = _entry_of_words(query, fuzzy.tokens(fuzzy.base_name(query)))
+    if found is None and "_" in query:
+        found = _entry_of_words(query, fuzzy.tokens(fuzzy.base_name(query).replace("_", " ")))
+    return found
+
+
+def _entry_of_words(query: str, words: tuple[str, ...]) -> IndexEntry | None:
+    """The model with all of these words, or all that matter, or (without an organisation) at least these."""
     if not words:
         return None
     if same := _spellings().get(words):
@@ -134,17 +143,18 @@ def _shape(entry: IndexEntry) -> tuple[object, ...]:
     return tuple(getattr(record, name) for name in _SHAPE)
 
 
+@functools.cache
+def _owners(bare: bool) -> Mapping[str, str]:
+    """Names and aliases, without their organisation when `bare`, and the model of each."""
+    names = ((text, entry.name) for entry in architectures.index() for text in (entry.name, *entry.aliases))
+    return {fuzzy.base_name(text) if bare else text: name for text, name in names}
+
+
 def nearest_models(text: str, *, count: int = 3) -> tuple[str, ...]:
-    """Names of the bundled models most like `text`."""
-    owner = {name: entry.name for entry in architectures.index() for name in (entry.name, *entry.aliases)}
-    bare = fuzzy.base_name(text)
-    close = (
-        fuzzy.nearest(text, owner, count=3 * count)
-        if bare == text
-        else fuzzy.nearest(bare, {fuzzy.base_name(one): one for one in owner}, count=3 * count)
-    )
-    full = owner if bare == text else {fuzzy.base_name(one): name for one, name in owner.items()}
-    return tuple(dict.fromkeys(full[name] for name in close))[:count]
+    """Names of the bundled models most like `text`. An organisation in `text` is not compared: mirrors have many."""
+    owners = _owners(bare="/" in text)
+    close = fuzzy.nearest(fuzzy.base_name(text), owners, count=3 * count)
+    return tuple(dict.fromkeys(owners[name] for name in close))[:count]
 
 
 def search_models(query: str = "", kind: str | None = None) -> list[Model]:

@@ -1,0 +1,126 @@
+"""Accelerators by the names that people, clouds and papers use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rightfit import facts
+from rightfit.errors import AmbiguousNameError, RightfitError, UnknownNameError
+
+STEADY = settings(deadline=None, derandomize=True, max_examples=60)
+
+
+def complaint(call: Callable[[str], object], text: str) -> str:
+    """What our error says about `text`; '' when the call answers. Any other error passes through and fails the test."""
+    try:
+        call(text)
+    except RightfitError as error:
+        return str(error)
+    return ""
+
+
+A100 = ("A100-PCIe-40GB", "A100-SXM-40GB", "A100-PCIe-80GB", "A100-SXM-80GB")
+V100 = ("V100-PCIe-16GB", "V100-PCIe-32GB", "V100-SXM-16GB", "V100-SXM-32GB")
+
+
+@pytest.mark.parametrize(
+    ("name", "covered"),
+    [
+        ("A100", A100),
+        ("a100-80gb", A100[2:]),
+        ("A100 80GB", A100[2:]),
+        ("a10080gb", A100[2:]),
+        ("A100-80G", A100[2:]),
+        ("A100 80 GB", A100[2:]),
+        ("A100-SXM4-80GB", A100[3:]),
+        ("NVIDIA A100-SXM4-40GB", A100[1:2]),
+        ("A100 PCIe", (A100[0], A100[2])),
+        ("H100", ("H100-PCIe-80GB", "H100-SXM-80GB", "H100-NVL-94GB")),
+        ("H100-SXM5-80GB", ("H100-SXM-80GB",)),
+        ("nvidia-h100-80gb", ("H100-PCIe-80GB", "H100-SXM-80GB")),
+        ("V100", V100),
+        ("nvidia-tesla-v100", V100),
+        ("V100 (32GB)", (V100[1], V100[3])),
+        ("V100S", ("V100S-PCIe-32GB",)),
+        ("P100", ("P100-PCIe-16GB", "P100-SXM-16GB")),
+        ("T4", ("T4",)),
+        ("Tesla T4", ("T4",)),
+        ("T4 16GB", ("T4",)),
+        ("T4 PCIe", ("T4",)),
+        ("A10", ("A10",)),
+        ("A10G", ("A10G",)),
+        ("4090", ("RTX-4090",)),
+        ("rtx4090", ("RTX-4090",)),
+        ("NVIDIA GeForce RTX 4090", ("RTX-4090",)),
+        ("RTX 4090 24GB", ("RTX-4090",)),
+        ("4090D", ("RTX-4090-D",)),
+        ("RTX 3090", ("RTX-3090",)),
+        ("3090ti", ("RTX-3090-Ti",)),
+        ("2080 Ti", ("RTX-2080-Ti",)),
+        ("A6000", ("RTX-A6000",)),
+        ("RTX 6000 Ada", ("RTX-6000-Ada",)),
+        ("RTX 6000", ("RTX-6000-Ada", "Quadro-RTX-6000")),
+        ("RTX PRO 6000", ("RTX-PRO-6000-Server", "RTX-PRO-6000-WS")),
+        ("L20", ("L20",)),
+        ("L40S", ("L40S",)),
+        ("H20", ("H20-96GB", "H20-141GB")),
+        ("B200", ("B200-SXM-180GB",)),
+        ("B200 192GB", ("B200-SXM-180GB",)),
+        ("MI300X", ("MI300X",)),
+        ("AMD Instinct MI300X", ("MI300X",)),
+        ("Gaudi 2", ("Gaudi2",)),
+        ("trn1", ("Trainium1",)),
+        ("inf2", ("Inferentia2",)),
+        ("TPU v5e", ("TPU-v5e",)),
+        ("Ascend 910B", ("Ascend-910B",)),
+        ("910b", ("Ascend-910B",)),
+        ("GPU H", ("ALI-GPU-H-96GB",)),
+        ("A1000", ()),
+        ("gpu", ()),
+        ("80GB", ()),
+        ("", ()),
+    ],
+)
+def test_loose_names_cover(name: str, covered: tuple[str, ...]) -> None:
+    assert facts.match_accelerators(name) == covered
+
+
+def test_every_exact_name_covers_only_itself() -> None:
+    for name in facts.accelerators():
+        assert facts.match_accelerators(name) == (name,)
+        assert facts.match_accelerators(name.lower()) == (name,)
+        assert facts.match_accelerators(name.replace("-", " "))[:1] or "NPU" in name
+
+
+def test_every_alias_names_bundled_accelerators() -> None:
+    for row in facts.table("accelerator_aliases"):
+        names = row["accelerators"].split(";")
+        assert set(names) <= set(facts.accelerators())
+        assert facts.match_accelerators(row["alias"]) == tuple(names)
+
+
+def test_one_accelerator_by_name() -> None:
+    assert facts.accelerator("4090").name == "RTX-4090"
+    with pytest.raises(AmbiguousNameError, match="A100-PCIe-40GB, A100-SXM-40GB"):
+        facts.accelerator("A100")
+    assert facts.accelerator("A100", typical=True).name == "A100-SXM-80GB"
+    assert facts.accelerator("H100", typical=True).name == "H100-SXM-80GB"
+
+
+def test_unknown_accelerator_names_the_nearest() -> None:
+    with pytest.raises(UnknownNameError) as caught:
+        facts.accelerator("A1000")
+    assert any(name.startswith("A100") for name in caught.value.nearest)
+    assert "did you mean" in str(caught.value)
+
+
+@STEADY
+@given(st.text(max_size=60))
+def test_any_text_gives_names_or_our_error(text: str) -> None:
+    covered = facts.match_accelerators(text)
+    assert set(covered) <= set(facts.accelerators())
+    assert "\n" not in complaint(facts.accelerator, text)

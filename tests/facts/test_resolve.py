@@ -1,0 +1,194 @@
+"""Models by whatever the user typed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rightfit import facts
+from rightfit.errors import AmbiguousNameError, FileInputError, RightfitError, UnknownNameError
+from rightfit.facts.records import TransformerArchitecture
+
+STEADY = settings(deadline=None, derandomize=True, max_examples=60)
+
+
+def complaint(call: Callable[[str], object], text: str) -> str:
+    """What our error says about `text`; '' when the call answers. Any other error passes through and fails the test."""
+    try:
+        call(text)
+    except RightfitError as error:
+        return str(error)
+    return ""
+
+
+LLAMA_3_8B = "meta-llama/Meta-Llama-3-8B"
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        (LLAMA_3_8B, LLAMA_3_8B),
+        ("META-LLAMA/meta-llama-3-8b", LLAMA_3_8B),
+        ("llama3-8b", LLAMA_3_8B),
+        ("Llama 3 8B", LLAMA_3_8B),
+        ("llama-3-8b-instruct", LLAMA_3_8B),
+        ("  Llama_3_8B  ", LLAMA_3_8B),
+        ("LLaMA v3 8B", LLAMA_3_8B),
+        ("NousResearch/Meta-Llama-3-8B-Instruct", LLAMA_3_8B),
+        ("unsloth/llama-3-8b-bnb-4bit", LLAMA_3_8B),
+        ("llama 3.1 8b", "meta-llama/Llama-3.1-8B"),
+        ("llama 8b", "meta-llama/Llama-3.1-8B"),
+        ("mistral 7b", "mistralai/Mistral-7B-v0.1"),
+        ("8x7b", "mistralai/Mixtral-8x7B-v0.1"),
+        ("qwen2.5 7b", "Qwen/Qwen2.5-7B"),
+        ("Qwen2.5-7B-Instruct", "Qwen/Qwen2.5-7B"),
+        ("Qwen-1_8B", "Qwen/Qwen-1_8B"),
+        ("chatglm3", "THUDM/chatglm3-6b"),
+        ("deepseek v3", "deepseek-ai/DeepSeek-V3"),
+        ("gemma 2 9b it", "google/gemma-2-9b"),
+        ("bert", "google-bert/bert-base-uncased"),
+        ("bert large", "google-bert/bert-large-uncased"),
+        ("flan t5 xl", "google/flan-t5-xl"),
+        ("whisper large v3", "openai/whisper-large-v3"),
+        ("ResNet-50", "timm/resnet50"),
+        ("ResNet-50 v1.5", "timm/resnet50"),
+        ("yolov8n", "ultralytics/yolov8n"),
+        ("sdxl", "stabilityai/stable-diffusion-xl-base-1.0"),
+        ("stable diffusion 1.5", "stable-diffusion-v1-5/stable-diffusion-v1-5"),
+        ("xgboost", "xgboost"),
+    ],
+)
+def test_names_however_spelt(query: str, name: str) -> None:
+    assert facts.model(query, network=False).name == name
+
+
+def test_resolution_says_how() -> None:
+    hows = {
+        LLAMA_3_8B: "name",
+        "llama3-8b": "alias",
+        "Llama 3 8B": "spelling",
+        "7B": "size",
+        "layers=2,hidden=128": "dimensions",
+    }
+    for query, how in hows.items():
+        assert facts.resolve_model(query, network=False).how == how
+
+
+@pytest.mark.parametrize(
+    ("query", "candidates"),
+    [
+        ("llama3", {LLAMA_3_8B, "meta-llama/Meta-Llama-3-70B"}),
+        ("qwen2.5", {"Qwen/Qwen2.5-0.5B", "Qwen/Qwen2.5-7B", "Qwen/Qwen2.5-72B"}),
+        ("t5", {"google-t5/t5-small", "google-t5/t5-base", "google-t5/t5-11b"}),
+        ("mixtral", {"mistralai/Mixtral-8x7B-v0.1", "mistralai/Mixtral-8x22B-v0.1"}),
+    ],
+)
+def test_several_equally_good_are_ambiguous(query: str, candidates: set[str]) -> None:
+    with pytest.raises(AmbiguousNameError) as caught:
+        facts.model(query, network=False)
+    assert candidates <= set(caught.value.candidates)
+    assert "it could be" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("query", "nearest"),
+    [
+        ("lama-3-8b", LLAMA_3_8B),
+        ("metallama/Lama-3-8B", LLAMA_3_8B),
+        ("qwen25-7b", "Qwen/Qwen2.5-7B"),
+        ("mixtrall-8x7b", "mistralai/Mixtral-8x7B-v0.1"),
+        ("bert-bse", "google-bert/bert-base-uncased"),
+        ("resnet500", "timm/resnet50"),
+    ],
+)
+def test_misspelt_names_suggest(query: str, nearest: str) -> None:
+    with pytest.raises(UnknownNameError) as caught:
+        facts.model(query, network=False)
+    assert nearest in caught.value.nearest
+    assert "did you mean" in str(caught.value)
+
+
+@pytest.mark.parametrize("query", ["", "   ", "\x00", "zzzzzzzzzz", "你好", "x" * 5000])
+def test_nonsense_says_what_is_allowed(query: str) -> None:
+    with pytest.raises(UnknownNameError, match=r"give a name, a hub id, a config\.json"):
+        facts.model(query, network=False)
+
+
+def test_paths_to_files_and_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = {"model_type": "llama", "hidden_size": 256, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 512}
+    folder = tmp_path / "my-model"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps({**config, "vocab_size": 1000}))
+    monkeypatch.chdir(tmp_path)
+    for query in (str(folder), str(folder / "config.json"), "my-model", "./my-model", "my-model/config.json"):
+        record = facts.model(query, network=False)
+        assert isinstance(record, TransformerArchitecture)
+        assert (record.name, record.num_layers, record.certainty) == ("my-model", 2, "config")
+    with pytest.raises(FileInputError, match="no such file"):
+        facts.model("./absent", network=False)
+
+
+def test_a_bundled_name_beats_a_folder_of_that_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "llama3-8b").mkdir()
+    (tmp_path / "llama3-8b" / "config.json").write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    assert facts.model("llama3-8b", network=False).name == LLAMA_3_8B
+
+
+def test_search() -> None:
+    names = [record.name for record in facts.search_models("llama 3 8b")]
+    assert LLAMA_3_8B in names
+    assert all(isinstance(record, TransformerArchitecture) for record in facts.search_models("llama", kind="transformer"))
+    assert {record.kind for record in facts.search_models("", kind="encoder-decoder")} == {"encoder-decoder"}
+    assert len(facts.search_models("", kind="diffusion")) == 58
+    assert facts.search_models("lamma-3-8b")
+    assert facts.search_models("zzzzzzzzzz") == []
+
+
+@STEADY
+@given(st.text(max_size=80))
+def test_any_text_gives_a_record_or_our_error(text: str) -> None:
+    assert "\n" not in complaint(lambda query: facts.model(query, network=False), text)
+
+
+@STEADY
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                "llama",
+                "qwen",
+                "bert",
+                "3",
+                "7b",
+                "8b",
+                "2.5",
+                "-",
+                "_",
+                "/",
+                ".",
+                "instruct",
+                "v3",
+                "=",
+                "layers",
+                "hidden",
+                "4096",
+                ",",
+                "@",
+                "./",
+                "~",
+                "ms:",
+                "1e9",
+                "nan",
+            ]
+        ),
+        max_size=8,
+    )
+)
+def test_pieces_of_names_give_a_record_or_our_error(pieces: list[str]) -> None:
+    assert "\n" not in complaint(lambda query: facts.model(query, network=False), "".join(pieces))
