@@ -44,8 +44,8 @@ _DIMENSIONS = {
     "params": "params_total",
     "active": "params_active",
 }
-# Instruction samples (Alpaca, OpenOrca, Dolly) have 200-600 tokens: a quarter of the usual limit of 2,048.
-_UNSTATED_MEAN = 0.25
+# Instruction samples (Alpaca, OpenOrca, Dolly) have 200-500 tokens: 15 % of the usual limit of 2,048.
+_UNSTATED_MEAN = 0.15
 _DEFAULT_GPU = "A100-SXM-80GB"
 _OFFLOADS = {"optimizer": ("cpu", "optim"), "params": ("param", "cpu optimizer+params"), "activations": ("activation",)}
 
@@ -146,9 +146,18 @@ def _read_row(row: Mapping[str, str]) -> _Case:
     accelerator, known = _accelerator(row, taken)
     layout = _layout(row, taken)
     strategy = _strategy_name(row, layout)
-    words = (_word(row, "framework"), _word(row, "extra_flags"), _method(row, taken), strategy, _word(row, "weights_dtype"))
+    words = (
+        _word(row, "framework"),
+        _word(row, "extra_flags"),
+        _method(row, taken),
+        strategy,
+        _word(row, "weights_dtype"),
+        _word(row, "date")[:7],
+    )
     fixed = _resolved(arch, words, *_setup_words(row, taken), accelerator.supports_bf16, accelerator.supports_flash_attention)
-    rules = conventions(framework=words[0], flags=words[1], method=words[2], strategy=strategy, weights=words[4], model=arch.name)
+    rules = conventions(
+        framework=words[0], flags=words[1], method=words[2], strategy=strategy, weights=words[4], model=arch.name, date=words[5]
+    )
     setup = {**_BASE, **fixed, **layout, **_batch(row, layout, rules, arch, taken), **_offload(row)}
     if not _number(row, "seq_len") and is_fine_tuning_stack(int(fixed["framework"])):
         setup["mean_length"] = _UNSTATED_MEAN
@@ -174,6 +183,7 @@ def _resolved_cached(key: tuple[Any, ...]) -> dict[str, float]:
         method=words[2],
         strategy=words[3],
         weights_dtype=words[4],
+        date=words[5],
         precision=precision,
         optimizer=optimizer,
         lora_rank=rank,

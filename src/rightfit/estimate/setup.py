@@ -84,6 +84,7 @@ def resolve_setup(
     attention: str = "",
     recompute: str = "",
     loss: str = "",
+    date: str = "",
     supports_bf16: bool = True,
     supports_flash: bool = True,
 ) -> dict[str, float]:
@@ -92,7 +93,9 @@ def resolve_setup(
     Empty words take the usual default of the framework. `strategy` is single, ddp, zero1, zero2, zero3, megatron or naive-mp.
     """
     method = method.lower() or "full"
-    rules = conventions(framework=framework, flags=flags, method=method, strategy=strategy, weights=weights_dtype, model=model.name)
+    rules = conventions(
+        framework=framework, flags=flags, method=method, strategy=strategy, weights=weights_dtype, model=model.name, date=date
+    )
     numbers = _number_formats(method, precision, weights_dtype or quantization, rules, supports_bf16=supports_bf16)
     states = _trained_states(method, optimizer, numbers, rules)
     adapters = _adapter_fields(model, method, lora_rank, lora_targets, flags, rules)
@@ -104,9 +107,9 @@ def resolve_setup(
 
 @functools.lru_cache(maxsize=4096)
 def conventions(
-    *, framework: str = "", flags: str = "", method: str = "", strategy: str = "", weights: str = "", model: str = ""
+    *, framework: str = "", flags: str = "", method: str = "", strategy: str = "", weights: str = "", model: str = "", date: str = ""
 ) -> dict[str, str]:
-    """Settings that frameworks.csv gives to such a job."""
+    """Settings that frameworks.csv gives to such a job. A rule with `before` is one of old versions: it needs a date, and one before that."""
     subject = {
         "framework": framework.lower(),
         "flags": flags.lower(),
@@ -117,6 +120,8 @@ def conventions(
     }
     settings: dict[str, str] = {}
     for row in facts.table("frameworks"):
+        if row["before"] and not (date and date < row["before"]):
+            continue
         if all(_matches(row[key], subject[key], exact=key in ("method", "strategy")) for key in subject):
             settings |= dict(pair.split("=", 1) for pair in row["set"].split(";"))
     return settings
@@ -308,6 +313,7 @@ def _columns_of(model: TransformerArchitecture) -> ModelColumns:
 def _kernel_fields(attention: str, recompute: str, loss: str, rules: dict[str, str], *, supports_flash: bool) -> dict[str, float]:
     """Attention kernel, recomputation, loss, fused operators, counter."""
     kernel = attention.lower() if attention.lower() not in ("", "unknown", "default") else rules["attention"]
+    kernel = rules["attention_forced"] or kernel
     code = KERNELS.get(kernel, AttentionKernel.FLASH if "flash" in kernel else AttentionKernel.SDPA)
     if code == AttentionKernel.FLASH and not supports_flash:
         code = AttentionKernel.SDPA
@@ -320,6 +326,7 @@ def _kernel_fields(attention: str, recompute: str, loss: str, rules: dict[str, s
         "kept_logit_bytes": float(rules["logit_kept"]),
         "variable_length": float(rules["variable_length"]),
         "expandable_segments": float(rules["expandable"]),
+        "fused_query_key_value": float(rules["fused_qkv"]),
         "routed_bytes": float(rules["routed"]),
         "expert_loop": float(rules["expert_loop"]),
         "loads_whole": float(rules["loads_whole"]),

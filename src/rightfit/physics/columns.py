@@ -227,7 +227,8 @@ class SetupColumns(Columns):
     `keeps_linear_inputs` 1 = frozen matrix products keep their input too (bitsandbytes); `loads_whole` 1 = the whole model is on each GPU before it is
     sharded; `scratch_limit` elements that the optimizer treats at a time (0 = all); `layer_gradient_workspace` 1 = a layer's weight gradients have a
     standing buffer of their own (Transformer Engine); `expert_loop` 1 = experts run one after the other, not as one grouped product;
-    `routed_bytes` are kept per chosen expert and hidden element (gathered inputs, outputs, their fp32 copies). `expandable_segments` 1 = PyTorch's allocator
+    `routed_bytes` are kept per chosen expert and hidden element (gathered inputs, outputs, their fp32 copies). `fused_query_key_value` 1 = values are a view of one
+    fused projection, which lives as long as they do. `expandable_segments` 1 = PyTorch's allocator
     grows its segments instead of caching blocks of fixed size. `variable_length` 1 = sequences are not packed or padded to one length, so tensor sizes change from step to step.
     `mean_length` is the mean over the
     limit where samples are shorter than `seq_len` (time sees the mean, memory the longest). `weight_update` 0 = forward and backward only; `weight_sync` 1 = trained weights are sent to an inference engine each step;
@@ -297,6 +298,7 @@ class SetupColumns(Columns):
     expert_loop: Array = column(0)
     routed_bytes: Array = column(8)
     expandable_segments: Array = column(0)
+    fused_query_key_value: Array = column(0)
     naive_pipeline: Array = column(0)
     variable_length: Array = column(0)
     weight_update: Array = column(1)

@@ -63,7 +63,10 @@ def norm_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
 
 
 def attention_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
-    """Input of Q, K, V; Q, K, V themselves; the output; the log-sum-exp of flash attention; MLA's latents."""
+    """Input of Q, K, V; Q, K, V themselves; the output; the log-sum-exp of flash attention; MLA's latents.
+
+    Where Q, K, V come from one fused projection and rotary embedding makes new Q and K, V is a view that holds the old ones too.
+    """
     a = setup.activation_bytes
     query, value = parameters.query_width(model), parameters.value_width(model)
     expanded = (setup.attention == AttentionKernel.EAGER) | ((setup.attention == AttentionKernel.SDPA) & (setup.fused_kernels == 0))
@@ -76,7 +79,8 @@ def attention_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
     )
     statistics = np.where(setup.attention == AttentionKernel.EAGER, 0.0, 4.0 * model.num_heads)
     qk_norm = model.qk_norm * (4.0 + is_full(setup) * a) * (query + model.num_kv_heads * model.head_dim) * (1.0 - setup.fused_kernels)
-    inside = a * (query + keys_values + value) + statistics + qk_norm
+    held = setup.fused_query_key_value * (query + model.num_kv_heads * model.head_dim)  # queries and keys before rotation, held by the view
+    inside = a * (query + keys_values + value + held) + statistics + qk_norm
     keeps_input = keeps_attention_input(setup)
     return inside / setup.tensor + a * (model.hidden_size * keeps_input + latents) / outside_divisor(setup)
 
