@@ -26,13 +26,13 @@ from rightfit.physics.memory_peak import peak_memory
 
 GIB = 2.0**30
 FITTED = {
-    "slack_steady_ratio": (0.0, 0.1),
+    "slack_steady_ratio": (0.0, 0.04),
     "slack_moving_ratio": (0.0, 0.6),
     "slack_varied_ratio": (0.0, 3.0),
     "slack_expandable_ratio": (0.0, 0.4),
     "slack_overlap_ratio": (0.0, 1.5),
-    "slack_bytes": (0.0, 1.5e9),
-    "context_bytes": (2e8, 1.5e9),
+    "slack_bytes": (0.0, 6e8),
+    "context_bytes": (3e8, 9e8),
     "nccl_peer_bytes": (0.0, 4e8),
     "short_data_fraction": (0.1, 1.0),
 }
@@ -46,6 +46,9 @@ class Table:
         self.cases: TrainingCases = training_cases(rows)
         self.rows = [rows[i] for i in self.cases.index]
         self.measured = np.array([float(row["measured"]) for row in self.rows])
+        # A bare "G" is 1e9 or 2**30 bytes: for fitting, not for scoring, the middle of the two is taken.
+        unclear = np.array(["GB/GiB ambiguous" in row["flags"] for row in self.rows])
+        self.target = np.where(unclear, self.measured * (1e9 / GIB) ** 0.5, self.measured)
         self.source = np.array([row["source"] + (" (driver)" if row["usable"] != "1" else "") for row in self.rows])
         counts = {name: float(np.sum(self.source == name)) for name in set(self.source)}
         self.weight = np.array([counts[name] ** -0.5 for name in self.source])
@@ -75,7 +78,7 @@ def fit(table: Table, keep: Array, start: dict[str, float]) -> dict[str, float]:
         return {**start, **dict(zip(names, low + span * np.clip(point, 0.0, 1.0), strict=True))}
 
     def loss(point: Array) -> float:
-        error = np.abs(np.log(table.predict(coefficients(point))[keep] / table.measured[keep]))
+        error = np.abs(np.log(table.predict(coefficients(point))[keep] / table.target[keep]))
         outside = np.sum(np.maximum(np.abs(point - 0.5) - 0.5, 0.0))
         return float(np.average(np.minimum(error, 0.7), weights=table.weight[keep]) + outside)
 
