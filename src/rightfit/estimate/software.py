@@ -94,6 +94,7 @@ SOFTWARE_FIELDS = (
     "update_cpu_s",
     "expert_cpu_s",
     "overlap",
+    "regather_overlap",
     "norm_passes",
     "rope_passes",
     "residual_passes",
@@ -108,8 +109,9 @@ SOFTWARE_FIELDS = (
     "tensor_overlap",
     "expert_overlap",
     "selective_share",
+    "local_straggler",
 )
-GLOBAL_FIELDS = ("dequantise_fraction", "expert_imbalance", "fp8_overhead_passes", "context_overlap", "pipeline_overlap", "weight_sync_bandwidth", "fp32_energy_ratio")
+GLOBAL_FIELDS = ("dequantise_fraction", "expert_imbalance", "fp8_overhead_passes", "context_overlap", "pipeline_overlap", "weight_sync_bandwidth", "weight_sync_s", "fp32_energy_ratio")
 NETWORK_FIELDS = ("switch_fraction", "mesh_fraction", "pcie_fraction", "socket_fraction", "inter_fraction", "straggler")
 
 

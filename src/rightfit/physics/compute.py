@@ -10,7 +10,7 @@ import dataclasses
 
 import numpy as np
 
-from rightfit.physics import memory_bound
+from rightfit.physics import memory_bound, parameters
 from rightfit.physics.attention import attention_s
 from rightfit.physics.columns import Array, Columns, DeviceColumns, Dtype, Method, ModelColumns, Recompute, SetupColumns, column
 from rightfit.physics.flops import Matmul, head_matmul, layer_matmuls, trains_weights
@@ -104,17 +104,25 @@ def _products(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, r
     return _Products(*layers, *head)
 
 
-def _low_rank_params(model: ModelColumns, setup: SetupColumns) -> Array:
-    """Adapter parameters without embeddings and head that are trained whole beside them."""
-    whole = setup.trained_embeddings * (2.0 - model.tied_embeddings) * model.vocab_size * model.hidden_size
-    return np.maximum(setup.adapter_params - whole, 0.0)
+def _adapter_widths(model: ModelColumns, setup: SetupColumns) -> Array:
+    """Inputs plus outputs of the adapters that one token passes through: all of the dense ones, `experts_per_token` copies of routed ones."""
+    return parameters.adapter_parameters(
+        model.replace(num_experts=np.minimum(model.experts_per_token, model.num_experts)),
+        rank=np.ones(1),
+        query=setup.adapter_on_query,
+        key_value=setup.adapter_on_key_value,
+        output=setup.adapter_on_output,
+        up=setup.adapter_on_up,
+        down=setup.adapter_on_down,
+        experts=setup.adapter_on_experts,
+    )
 
 
 def _adapters(
     model: ModelColumns, setup: SetupColumns, device: DeviceColumns, rates: RateColumns, tokens: Array
 ) -> tuple[Array, Array]:
     """Forward and backward seconds of low-rank adapters: thin products that move their inputs and outputs through memory."""
-    widths = _low_rank_params(model, setup) / np.maximum(setup.adapter_rank, 1.0) / setup.tensor
+    widths = _adapter_widths(model, setup) / setup.tensor
     passes = 2.5 + 2.0 * (setup.adapter_dropout > 0) + 2.0 * (setup.method == Method.DORA)
     moved = tokens * widths * passes * setup.activation_bytes / memory_bound.achieved_bandwidth(device, rates)
     low_rank = setup.adapter_rank > 0

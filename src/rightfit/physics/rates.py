@@ -27,7 +27,8 @@ class RateColumns(Columns):
     `pass_factor` times what counting finds.
 
     Links: fractions of the data sheet that collectives reach; `socket_fraction` is what remains of it when more than four PCIe cards, hence
-    two processor sockets, are in one ring; `straggler` slows a step per doubling of nodes.
+    two processor sockets, are in one ring; `straggler` slows a step per doubling of nodes, `local_straggler` per doubling of GPUs in one
+    node (shared processors, power and cooling).
     """
 
     gemm_fraction: Array = column(0.8)
@@ -47,6 +48,7 @@ class RateColumns(Columns):
     step_cpu_s: Array = column(0)
     update_cpu_s: Array = column(0)
     overlap: Array = column(0.8)
+    regather_overlap: Array = column(0.0)
     pass_factor: Array = column(1.0)
     norm_passes: Array = column(2)
     rope_passes: Array = column(2)
@@ -65,6 +67,7 @@ class RateColumns(Columns):
     expert_cpu_s: Array = column(0)
     fp8_overhead_passes: Array = column(2)
     weight_sync_bandwidth: Array = column(3.5e9)
+    weight_sync_s: Array = column(0.4)
     selective_share: Array = column(0.1)
     switch_fraction: Array = column(0.75)
     mesh_fraction: Array = column(0.75)
@@ -76,3 +79,4 @@ class RateColumns(Columns):
     context_overlap: Array = column(0.5)
     pipeline_overlap: Array = column(0.5)
     straggler: Array = column(0.0)
+    local_straggler: Array = column(0.0)

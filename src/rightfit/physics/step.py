@@ -19,6 +19,7 @@ from rightfit.physics.collectives import (
     data_group,
     expert_group,
     gather_s,
+    group,
     pipeline_group,
     send_s,
     tensor_group,
@@ -67,6 +68,7 @@ class CommunicationTimes(Columns):
     gather_backward_s: Array = column(0)
     reduce_micro_s: Array = column(0)
     data_s: Array = column(0)
+    regather_s: Array = column(0)
     send_s: Array = column(0)
     offload_s: Array = column(0)
 
@@ -152,16 +154,24 @@ def _shard(model: ModelColumns, setup: SetupColumns, links: LinkColumns, rates: 
     return np.where(third, gather, 0.0), np.where(third, gather, 0.0), np.where(setup.shard_stage >= 2, reduce, 0.0)
 
 
-def _data_s(model: ModelColumns, setup: SetupColumns, links: LinkColumns, rates: RateColumns) -> Array:
-    """Per step: reducing gradients (and regathering weights for stages 1 and 2) over the data-parallel ranks."""
+def _data_s(model: ModelColumns, setup: SetupColumns, links: LinkColumns, rates: RateColumns) -> tuple[Array, Array]:
+    """Per step: reducing gradients over the data-parallel ranks, and regathering updated weights (stages 1 and 2).
+
+    Stage 0 all-reduces. Sharding over fewer ranks than there are reduces and regathers inside the shard group and all-reduces the shards
+    across groups. Stages 2 and 3 reduced inside the group already, each micro-batch.
+    """
     held = rank_params(model, setup)
     share = np.minimum(memory_bound.trained_params(model, setup) / np.maximum(model.params_total, 1.0), 1.0)
     gradients = held * share * np.minimum(setup.gradient_bytes, 4.0)
-    ranks = data_group(setup)
-    reduced = all_reduce_s(gradients, ranks, links, rates)
-    sharded = gather_s(gradients, ranks, links, rates) * (setup.shard_stage < 2) + gather_s(held * share * 2.0, ranks, links, rates)
-    outer = np.where((setup.shard_stage >= 3) & (setup.shard_degree < setup.data), reduced / np.maximum(setup.shard_degree, 1.0), 0.0)
-    return np.where(setup.shard_stage <= 0, reduced, np.where(setup.shard_stage < 3, sharded, outer))
+    ranks = setup.data * setup.context
+    degree = np.clip(setup.shard_degree, 1.0, ranks)
+    inner = data_group(setup, size=degree)
+    outer = group(ranks / degree, stride=setup.tensor * degree, gpus_per_node=setup.gpus_per_node)
+    across = all_reduce_s(gradients / degree, outer, links, rates)
+    sharded = np.where(setup.shard_stage < 2, gather_s(gradients, inner, links, rates), 0.0) + across
+    reduced = np.where(setup.shard_stage <= 0, all_reduce_s(gradients, data_group(setup), links, rates), sharded)
+    regather = gather_s(held * share * 2.0, inner, links, rates)
+    return reduced, np.where((setup.shard_stage >= 1) & (setup.shard_stage < 3), regather, 0.0)
 
 
 def _offload_s(model: ModelColumns, setup: SetupColumns, links: LinkColumns, rates: RateColumns) -> Array:
@@ -180,6 +190,7 @@ def _offload_s(model: ModelColumns, setup: SetupColumns, links: LinkColumns, rat
 def communication_times(model: ModelColumns, setup: SetupColumns, links: LinkColumns, rates: RateColumns) -> CommunicationTimes:
     """Seconds of every kind of communication if nothing hid it, shape (N,)."""
     forward, backward, reduce = _shard(model, setup, links, rates)
+    data, regather = _data_s(model, setup, links, rates)
     boundary = local_tokens(setup) * model.hidden_size * setup.activation_bytes / np.where(setup.sequence_parallel > 0, setup.tensor, 1.0)
     return CommunicationTimes(
         tensor_s=_tensor_s(model, setup, links, rates),
@@ -188,7 +199,8 @@ def communication_times(model: ModelColumns, setup: SetupColumns, links: LinkCol
         gather_forward_s=forward,
         gather_backward_s=backward,
         reduce_micro_s=reduce,
-        data_s=_data_s(model, setup, links, rates),
+        data_s=data,
+        regather_s=regather,
         send_s=send_s(boundary, pipeline_group(setup), links, rates),
         offload_s=_offload_s(model, setup, links, rates),
     )
@@ -225,6 +237,10 @@ def step_times(
     shard_micro = _exposed(communication.gather_forward_s * stages, rates.overlap * busy_forward) + _exposed(
         (communication.gather_backward_s + communication.reduce_micro_s) * stages, rates.overlap * busy_backward
     )
+    # With a pipeline, gathered weights stay until the step ends and gradients are reduced once.
+    piped = stages > 1
+    sharded_once = np.where(piped, communication.gather_forward_s + communication.reduce_micro_s, 0.0)
+    shard_micro = np.where(piped, 0.0, shard_micro)
     tensor = communication.tensor_s * (1.0 - rates.tensor_overlap)
     expert = communication.expert_s * (1.0 - rates.expert_overlap)
     context = _exposed(communication.context_s, rates.context_overlap * compute.attention_s)
@@ -241,14 +257,16 @@ def step_times(
     idle = np.where(setup.naive_pipeline > 0, setup.grad_accum * (body + compute.head_s) - busy, idle)
     sends = np.where(stages > 1, 2.0 * communication.send_s * setup.virtual_pipeline * (setup.grad_accum * (1 - rates.pipeline_overlap) + stages - 1), 0.0)
     backward_cover = rates.overlap * (busy_backward + shard_micro) / stages
-    data = _exposed(communication.data_s, backward_cover)
+    # Updated weights can only be gathered behind the next forward pass.
+    forward_cover = rates.regather_overlap * busy_forward / stages
+    data = _exposed(communication.data_s + sharded_once, backward_cover) + _exposed(communication.regather_s, forward_cover)
     share = np.where(setup.shard_stage > 0, np.maximum(setup.shard_degree, 1.0), 1.0)
     trained = memory_bound.trained_params(model, setup) / np.maximum(model.params_total, 1.0) * rank_params(model, setup) / share
     held = memory_bound.trained_params(model, setup) / np.maximum(model.params_total, 1.0) * rank_params(model, setup)
     adding = memory_bound.accumulate_s(setup, device, rates, trained_params=held)
     update = np.where(setup.offload_optimizer > 0, 0.0, memory_bound.update_s(setup, device, rates, trained_params=trained))
     update = update * setup.weight_update + setup.grad_accum * adding
-    sync = setup.weight_sync * 2.0 * memory_bound.trained_params(model, setup) / rates.weight_sync_bandwidth
+    sync = setup.weight_sync * (rates.weight_sync_s + 2.0 * memory_bound.trained_params(model, setup) / rates.weight_sync_bandwidth)
     overhead = setup.grad_accum * rates.step_cpu_s + rates.update_cpu_s * setup.weight_update + sync
     per = setup.grad_accum / stages
     terms = {
@@ -271,7 +289,8 @@ def step_times(
         "overhead_s": overhead,
     }
     nodes = np.maximum(setup.num_gpus / setup.gpus_per_node, 1.0)
-    slower = 1.0 + rates.straggler * np.log2(nodes)
+    local = np.minimum(setup.num_gpus, setup.gpus_per_node)
+    slower = 1.0 + rates.straggler * np.log2(nodes) + rates.local_straggler * np.log2(local)
     scaled = {name: value * slower for name, value in terms.items()}
     return StepTimes(**scaled, step_s=np.asarray(sum(scaled.values())))
 
