@@ -139,7 +139,9 @@ def _sum(terms: Mapping[str, Array], names: tuple[str, ...]) -> Array:
 
 def _slack(phase: dict[str, Array], setup: SetupColumns, waiting: Array, coefficients: Mapping[str, float]) -> Array:
     """What the allocator holds beyond the live tensors of one moment."""
-    return overheads.slack_bytes(_sum(phase, STEADY), _sum(phase, BY_LENGTH), phase["buffers"], waiting, setup, coefficients=coefficients)
+    groups = {"steady": STEADY, "stored": ("activations",), "spikes": ("logits", "working"), "buffers": ("buffers",)}
+    moment = {name: _sum(phase, terms) for name, terms in groups.items()}
+    return overheads.slack_bytes(moment, waiting, setup, coefficients=coefficients)
 
 
 def _steady(model: ModelColumns, setup: SetupColumns, share: states.ParameterShare, coefficients: Mapping[str, float]) -> dict[str, Array]:
