@@ -27,9 +27,10 @@ from rightfit.physics.memory_peak import peak_memory
 GIB = 2.0**30
 FITTED = {
     "slack_steady_ratio": (0.0, 0.04),
-    "slack_moving_ratio": (0.0, 0.6),
+    "slack_moving_ratio": (0.0, 1.0),
     "slack_varied_ratio": (0.0, 3.0),
     "slack_expandable_ratio": (0.0, 0.4),
+    "slack_stored_ratio": (0.0, 0.5),
     "slack_overlap_ratio": (0.0, 1.5),
     "slack_bytes": (0.0, 6e8),
     "context_bytes": (3e8, 9e8),
@@ -83,7 +84,7 @@ def fit(table: Table, keep: Array, start: dict[str, float]) -> dict[str, float]:
         return float(np.average(np.minimum(error, 0.7), weights=table.weight[keep]) + outside)
 
     first = np.clip((np.array([start[name] for name in names]) - low) / span, 0.02, 0.98)
-    found = minimize(loss, first, method="Nelder-Mead", options={"maxiter": 700, "xatol": 2e-3, "fatol": 2e-5, "initial_simplex": _simplex(first)})
+    found = minimize(loss, first, method="Nelder-Mead", options={"maxiter": 900, "xatol": 2e-3, "fatol": 2e-5, "initial_simplex": _simplex(first)})
     return coefficients(found.x)
 
 
