@@ -82,7 +82,15 @@ def _by_name(field: str, names: tuple[str, ...], file: str) -> Array:
     return np.array([values.get(f"{field}.{name}", values.get(f"{field}.default", np.nan)) for name in names], dtype=np.float64)
 
 
-HARDWARE_FIELDS = ("gemm_fraction", "vector_fraction", "joules_per_flop", "ramp_k", "bandwidth_fraction", "eager_attention", "quantised_gemm")
+HARDWARE_FIELDS = (
+    "gemm_fraction",
+    "vector_fraction",
+    "joules_per_flop",
+    "ramp_k",
+    "bandwidth_fraction",
+    "eager_attention",
+    "quantised_gemm",
+)
 SOFTWARE_FIELDS = (
     "gemm_quality",
     "layer_forward_cpu_s",
@@ -111,7 +119,16 @@ SOFTWARE_FIELDS = (
     "selective_share",
     "local_straggler",
 )
-GLOBAL_FIELDS = ("dequantise_fraction", "expert_imbalance", "fp8_overhead_passes", "context_overlap", "pipeline_overlap", "weight_sync_bandwidth", "weight_sync_s", "fp32_energy_ratio")
+GLOBAL_FIELDS = (
+    "dequantise_fraction",
+    "expert_imbalance",
+    "fp8_overhead_passes",
+    "context_overlap",
+    "pipeline_overlap",
+    "weight_sync_bandwidth",
+    "weight_sync_s",
+    "fp32_energy_ratio",
+)
 NETWORK_FIELDS = ("switch_fraction", "mesh_fraction", "pcie_fraction", "socket_fraction", "inter_fraction", "straggler")
 
 
@@ -135,7 +152,9 @@ def _attention_rates(setup: SetupColumns, family: NDArray[np.intp]) -> dict[str,
     vendor = (setup.framework == software_names().index("vendor")) & (setup.attention == AttentionKernel.FLASH)
     best = (setup.attention_version >= 3) | (vendor & (setup.attention_version == 0))
     return {
-        f"flash_{way}": np.where(best, _by_name(f"best_flash_{way}", names, "compute")[family], _by_name(f"flash_{way}", names, "compute")[family])
+        f"flash_{way}": np.where(
+            best, _by_name(f"best_flash_{way}", names, "compute")[family], _by_name(f"flash_{way}", names, "compute")[family]
+        )
         for way in ("forward", "backward")
     }
 
@@ -144,7 +163,9 @@ def _fused(setup: SetupColumns, values: dict[str, Array]) -> dict[str, Array]:
     """Fused or compiled jobs make the passes of the fused implementation, whatever their class; a fused loss moves fewer bytes."""
     fused = (setup.fused_kernels > 0) | (setup.compiled > 0)
     classes = software_names()
-    best = {name: _by_name(name, classes, "software")[classes.index("vendor")] for name in ("norm_passes", "rope_passes", "activation_passes")}
+    best = {
+        name: _by_name(name, classes, "software")[classes.index("vendor")] for name in ("norm_passes", "rope_passes", "activation_passes")
+    }
     changed = {name: np.where(fused, np.minimum(values[name], best[name]), values[name]) for name in best}
     compiled = setup.compiled > 0
     loss = _by_name("loss_bytes", classes, "software")[classes.index("vendor")]

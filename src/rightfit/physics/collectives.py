@@ -34,7 +34,9 @@ def group(size: Array, *, stride: Array, gpus_per_node: Array) -> Group:
 
 def link_bandwidth(links: LinkColumns, rates: RateColumns) -> tuple[Array, Array]:
     """Achieved bandwidth [bytes/s] inside a node (per GPU) and between nodes (per node), shape (N,)."""
-    fraction = np.where(links.intra_kind >= 3, rates.switch_fraction, np.where(links.intra_kind == 2, rates.mesh_fraction, rates.pcie_fraction))
+    fraction = np.where(
+        links.intra_kind >= 3, rates.switch_fraction, np.where(links.intra_kind == 2, rates.mesh_fraction, rates.pcie_fraction)
+    )
     return np.maximum(links.intra_bandwidth * fraction, 1.0), np.maximum(links.inter_bandwidth * rates.inter_fraction, 1.0)
 
 

@@ -118,9 +118,7 @@ def _adapter_widths(model: ModelColumns, setup: SetupColumns) -> Array:
     )
 
 
-def _adapters(
-    model: ModelColumns, setup: SetupColumns, device: DeviceColumns, rates: RateColumns, tokens: Array
-) -> tuple[Array, Array]:
+def _adapters(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, rates: RateColumns, tokens: Array) -> tuple[Array, Array]:
     """Forward and backward seconds of low-rank adapters: thin products that move their inputs and outputs through memory."""
     widths = _adapter_widths(model, setup) / setup.tensor
     passes = 2.5 + 2.0 * (setup.adapter_dropout > 0) + 2.0 * (setup.method == Method.DORA)

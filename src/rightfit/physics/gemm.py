@@ -28,7 +28,9 @@ def effective_dtype(device: DeviceColumns, dtype: Array) -> Array:
     has = [device.fp32_flops > 0, device.tf32_flops > 0, device.fp16_flops > 0, device.bf16_flops > 0, device.fp8_flops > 0]
     out = np.where((dtype == Dtype.FP8) & ~has[4], float(Dtype.BF16), dtype)
     # bf16 without hardware support is emulated through fp32 units.
-    out = np.where((out == Dtype.BF16) & ~has[3], np.where(has[2] & (device.compute_capability == 0), float(Dtype.FP16), float(Dtype.FP32)), out)
+    out = np.where(
+        (out == Dtype.BF16) & ~has[3], np.where(has[2] & (device.compute_capability == 0), float(Dtype.FP16), float(Dtype.FP32)), out
+    )
     out = np.where((out == Dtype.FP16) & ~has[2], np.where(has[3], float(Dtype.BF16), float(Dtype.FP32)), out)
     out = np.where((out == Dtype.TF32) & ~has[1], float(Dtype.FP32), out)
     return np.where((out == Dtype.FP32) & ~has[0], np.where(has[3], float(Dtype.BF16), float(Dtype.FP16)), out)

@@ -255,7 +255,11 @@ def step_times(
     )
     # Layers placed on several GPUs without micro-batches (device_map): one works, the others wait.
     idle = np.where(setup.naive_pipeline > 0, setup.grad_accum * (body + compute.head_s) - busy, idle)
-    sends = np.where(stages > 1, 2.0 * communication.send_s * setup.virtual_pipeline * (setup.grad_accum * (1 - rates.pipeline_overlap) + stages - 1), 0.0)
+    sends = np.where(
+        stages > 1,
+        2.0 * communication.send_s * setup.virtual_pipeline * (setup.grad_accum * (1 - rates.pipeline_overlap) + stages - 1),
+        0.0,
+    )
     backward_cover = rates.overlap * (busy_backward + shard_micro) / stages
     # Updated weights can only be gathered behind the next forward pass.
     forward_cover = rates.regather_overlap * busy_forward / stages
