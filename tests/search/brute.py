@@ -117,7 +117,7 @@ def cost_and_time(market: Market, offer: int, nodes: int, run_s: float, volume: 
     ratio = save / (2 * between)
     interval = math.sqrt(2 * save * between) * (1 + math.sqrt(ratio) / 3 + ratio / 9) - save if ratio < 1 else between
     segment = min(max(interval, 1.0), run_s)
-    wall = between * math.exp(min(usual["restart_s"] / between, 600)) * math.expm1(min((segment + save) / between, 600)) * run_s / segment
+    wall = between * math.exp(min(usual["restart_s"] / between, 300)) * math.expm1(min((segment + save) / between, 300)) * run_s / segment
     total_s = startup + wall
     billed = max(charges.minimum_s[offer], math.ceil(total_s / charges.increment_s[offer] - 1e-9) * charges.increment_s[offer])
     rent = billed / 3600 * offers.price_usd_per_h[offer] * nodes
@@ -165,13 +165,15 @@ def brute_force(wish: Wish, market: Market, wanted: Wanted, physics: Any, *, nod
             network_bytes_per_s=[servers.network_bytes_per_s[server]],
         )
         host = servers.memory_bytes[server]
+        if math.isnan(host):  # not published: little is assumed
+            host = servers.num_accelerators[server] * servers.accelerator_memory_bytes[server] * facts.coefficients("planning")["unknown_host_memory_ratio"]
         for nodes in node_counts:
             for one in candidates(wish, gpus, nodes):
                 tried += 1
                 setup = setup_of(base, one, gpus)
                 if float(physics.memory(setup)[0] * physics.safety(setup, device)[0]) > float(physics.capacity(device)[0]):
                     continue
-                if not math.isnan(host) and float(physics.host(setup)[0]) > host:
+                if float(physics.host(setup)[0]) > host:
                     continue
                 step_s = float(physics.step_s(setup, device, links, physics.compute(setup, device))[0])
                 batch = one["data"] * one["micro_batch"] * one["grad_accum"]
