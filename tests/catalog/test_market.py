@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rightfit.catalog import Catalog, OfferFilter
-from rightfit.catalog.charges import EgressPrice, EgressTier
+from rightfit.catalog.charges import BASES, EgressPrice, EgressTier
 from rightfit.catalog.names import resolve_provider
 from rightfit.errors import UnknownNameError
 
@@ -182,6 +182,20 @@ def test_egress_by_region_and_price_area(catalog: Catalog, provider: str, region
     price = catalog.egress_price(provider, region)
     assert price is not None
     assert (price.tiers[0].price_usd_per_gb, price.free_gb, price.basis) == (first_tier, free_gb, "exact")
+
+
+def test_charges_of_all_regions_at_once_are_those_of_each(catalog: Catalog) -> None:
+    table, places = catalog.all_offers(has_accelerator=True), catalog.place_prices()
+    assert len(places.block_usd_per_gb_month) == len(table.regions) == 298
+    for row in range(0, 298, 7):
+        provider, region = table.region_providers[row], table.regions[row]
+        storage, egress = catalog.storage_price(provider, region), catalog.egress_price(provider, region)
+        assert storage is not None
+        assert egress is not None
+        assert storage.price_usd_per_gb_month == places.block_usd_per_gb_month[row]
+        assert storage.basis == BASES[places.block_basis[row]]
+        assert egress.tiers[0].price_usd_per_gb == places.egress_usd_per_gb[row]
+        assert egress.basis == BASES[places.egress_basis[row]]
 
 
 def test_egress_grows_with_the_amount(catalog: Catalog) -> None:

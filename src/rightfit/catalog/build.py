@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import sqlite3
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -11,10 +12,11 @@ import numpy as np
 
 from rightfit.catalog import tables
 from rightfit.catalog.blocks import CREATE_BLOCK, write_block
+from rightfit.catalog.charges import place_prices
 from rightfit.catalog.integrity import Finding, Market, quarantined_rows, run_checks
 from rightfit.catalog.layout import APPLICATION_ID, SCHEMA_VERSION
 from rightfit.catalog.names import Region
-from rightfit.catalog.offers import PURCHASES, Flags, ServerTable
+from rightfit.catalog.offers import Flags, ServerTable
 from rightfit.catalog.pack import PackedTable
 from rightfit.catalog.package_data import manifest
 
@@ -65,6 +67,7 @@ def fill_store(connection: sqlite3.Connection) -> None:
     _write_regions(connection, regions)
     for name, (packed_name, key) in _PLAIN_TABLES.items():
         _write_plain(connection, name, packed=tables.load_packed(packed_name), key=key)
+    _write_places(connection, regions)
     _write_findings(connection, findings)
     _write_meta(connection, servers, prices)
     connection.execute("COMMIT")
@@ -162,6 +165,14 @@ def _write_plain(connection: sqlite3.Connection, name: str, *, packed: PackedTab
     connection.execute(f"CREATE INDEX {name}_key ON {name} ({', '.join(key)})")
 
 
+def _write_places(connection: sqlite3.Connection, regions: tables.RegionTable) -> None:
+    """Storage and data transfer of every region as columns, so that a plan need not ask place by place."""
+    columns = [getattr(regions, field.name) for field in dataclasses.fields(Region)]
+    places = place_prices(connection, [Region(*row) for row in zip(*columns, strict=True)])
+    for field in dataclasses.fields(places):
+        write_block(connection, f"place/{field.name}", values=getattr(places, field.name))
+
+
 def _write_findings(connection: sqlite3.Connection, findings: list[Finding]) -> None:
     names = [field.name for field in dataclasses.fields(Finding)]
     quoted = ", ".join(f'"{name}"' for name in names)
@@ -177,6 +188,17 @@ def _write_meta(connection: sqlite3.Connection, servers: ServerTable, prices: ta
         "servers": len(servers),
         "prices": len(prices),
         "newest_date": tables.newest_date(prices.as_of_dates).isoformat(),
-        "purchases": ",".join(PURCHASES),
+        "as_of": json.dumps(_newest_by_provider(servers, prices)),
     }
     connection.executemany("INSERT INTO meta VALUES (?, ?)", [(key, str(value)) for key, value in facts.items()])
+
+
+def _newest_by_provider(servers: ServerTable, prices: tables.PriceColumns) -> dict[str, str]:
+    """The newest price date of each provider that has prices."""
+    sound = prices.server_index >= 0
+    pairs = np.unique(np.stack([prices.server_index[sound], prices.as_of_index[sound]]), axis=1)
+    newest: dict[str, str] = {}
+    for server, date in pairs.T.tolist():
+        provider = servers.provider[server]
+        newest[provider] = max(newest.get(provider, ""), prices.as_of_dates[date])
+    return dict(sorted(newest.items()))

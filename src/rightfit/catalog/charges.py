@@ -5,12 +5,17 @@ from __future__ import annotations
 import dataclasses
 import sqlite3
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from rightfit.catalog.names import Region, names_data
+from rightfit.catalog.offers import Floats, Indices
 from rightfit.errors import UnknownNameError
 
+# How near a charge is to the place asked for, from best to worst.
+BASES = ("exact", "provider", "substitute", "market", "unknown")
 STORAGE_KINDS = ("block", "object", "file", "local")
 # Where a cloud sells no such disk, what its servers mount instead.
 _SUBSTITUTES = {"block": ("file", "local"), "file": ("block", "local")}
@@ -66,18 +71,32 @@ def storage_price(
     """The price of a product (by default what a training machine usually mounts) where the server stands; None if nobody's is known."""
     if kind not in STORAGE_KINDS:
         raise UnknownNameError("storage kind", kind, allowed="allowed: " + ", ".join(STORAGE_KINDS))
-    query = "SELECT provider, region, product, price_usd, as_of, source FROM storage_price WHERE kind = ? AND unit = 'GB-month' AND price_usd > 0"
-    rows = [row for row in connection.execute(query, (kind,)) if product is None or row[2] == product]
-    own = _usual_product([row for row in rows if row[0] == provider], kind=kind)
-    if own:
+    return pick_storage(storage_rows(connection, product=product), provider, region=region, kind=kind)
+
+
+def storage_rows(connection: sqlite3.Connection, *, product: str | None = None) -> dict[str, list[Any]]:
+    """Every price per GB-month (of one product, if named) by kind."""
+    query = "SELECT provider, region, product, price_usd, as_of, source, kind FROM storage_price WHERE unit = 'GB-month' AND price_usd > 0"
+    rows: dict[str, list[Any]] = {kind: [] for kind in STORAGE_KINDS}
+    for *row, kind in connection.execute(query):
+        if product is None or row[2] == product:
+            rows[kind].append(row)
+    return rows
+
+
+def pick_storage(rows: Mapping[str, Sequence[Any]], provider: str, *, region: str, kind: str) -> StoragePrice | None:
+    """The provider's own price here, its own elsewhere, its other kind of disk, else the median of all providers."""
+    if own := _usual_product([row for row in rows[kind] if row[0] == provider], kind=kind):
         exact = [row for row in own if row[1] == region]
         return _storage(exact or own, basis="exact" if exact or own[0][1] == "global" else "provider")
-    for other in _SUBSTITUTES.get(kind, ()) if product is None else ():
-        priced = connection.execute(query, (other,)).fetchall()
-        if own := _usual_product([row for row in priced if row[0] == provider], kind=other):
+    for other in _SUBSTITUTES.get(kind, ()):
+        if own := _usual_product([row for row in rows[other] if row[0] == provider], kind=other):
             return _storage(own, basis="substitute")
-    usual = [_usual_product([row for row in rows if row[0] == name], kind=kind) for name in sorted({row[0] for row in rows})]
-    return _storage([_middle(group) for group in usual if group], basis="market") if usual else None
+    by_provider: dict[str, list[Any]] = {}
+    for row in rows[kind]:
+        by_provider.setdefault(row[0], []).append(row)
+    usual = [_middle(_usual_product(group, kind=kind)) for _, group in sorted(by_provider.items())]
+    return _storage(usual, basis="market") if usual else None
 
 
 def _usual_product(rows: Sequence[Any], *, kind: str) -> list[Any]:
@@ -103,11 +122,20 @@ def egress_price(connection: sqlite3.Connection, region: Region, *, destination:
     """The tiers that hold for a region: its own row, its price area's, the provider's everywhere row, else the market's median flat price."""
     if destination not in EGRESS_DESTINATIONS:
         raise UnknownNameError("egress destination", destination, allowed="allowed: " + ", ".join(EGRESS_DESTINATIONS))
+    return pick_egress(egress_rows(connection, destination=destination), region)
+
+
+def egress_rows(connection: sqlite3.Connection, *, destination: str) -> list[Any]:
+    """Every tier to a destination."""
     query = (
         "SELECT provider, region, tier_from_gb, price_usd_per_gb, free_gb_month, as_of, source FROM egress_price "
         "WHERE destination = ? ORDER BY provider, region, tier_from_gb"
     )
-    rows = connection.execute(query, (destination,)).fetchall()
+    return connection.execute(query, (destination,)).fetchall()
+
+
+def pick_egress(rows: Sequence[Any], region: Region) -> EgressPrice | None:
+    """The region's own tiers, its price area's, the provider's everywhere tiers, its median region's, else the market's median."""
     own = [row for row in rows if row[0] == region.provider]
     for place in (region.region, _area(region), "any", "global"):
         if exact := [row for row in own if row[1] == place]:
@@ -115,6 +143,40 @@ def egress_price(connection: sqlite3.Connection, region: Region, *, destination:
     if own:
         return _egress(_middle_region(own), basis="provider")
     return _egress(_middle_region(rows), basis="market") if rows else None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class PlacePrices:
+    """Charges of every region, row by row like `OfferTable.regions`; NaN where nobody's price is known. `basis` columns are codes into BASES."""
+
+    block_usd_per_gb_month: Floats
+    block_basis: Indices
+    object_usd_per_gb_month: Floats
+    object_basis: Indices
+    egress_usd_per_gb: Floats  # first paid tier to the internet
+    egress_free_gb_per_month: Floats
+    egress_basis: Indices
+
+
+def place_prices(connection: sqlite3.Connection, regions: Iterable[Region]) -> PlacePrices:
+    """Storage and data transfer of every region at once."""
+    places, storage, egress = tuple(regions), storage_rows(connection), egress_rows(connection, destination="internet")
+    block = [pick_storage(storage, place.provider, region=place.region, kind="block") for place in places]
+    objects = [pick_storage(storage, place.provider, region=place.region, kind="object") for place in places]
+    sent = [pick_egress(egress, place) for place in places]
+    return PlacePrices(
+        block_usd_per_gb_month=np.array([price.price_usd_per_gb_month if price else np.nan for price in block]),
+        block_basis=_basis_codes(block),
+        object_usd_per_gb_month=np.array([price.price_usd_per_gb_month if price else np.nan for price in objects]),
+        object_basis=_basis_codes(objects),
+        egress_usd_per_gb=np.array([price.tiers[0].price_usd_per_gb if price else np.nan for price in sent]),
+        egress_free_gb_per_month=np.array([price.free_gb if price else np.nan for price in sent]),
+        egress_basis=_basis_codes(sent),
+    )
+
+
+def _basis_codes(prices: Iterable[StoragePrice | EgressPrice | None]) -> Indices:
+    return np.array([BASES.index(price.basis if price else "unknown") for price in prices], dtype=np.intp)
 
 
 def _area(region: Region) -> str:

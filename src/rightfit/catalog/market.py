@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
 import sqlite3
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -17,7 +18,7 @@ from rightfit.catalog.offers import Indices, OfferFilter, OfferTable, ServerTabl
 from rightfit.errors import CatalogError, UnknownNameError
 
 if TYPE_CHECKING:
-    from rightfit.catalog.charges import EgressPrice, StoragePrice
+    from rightfit.catalog.charges import EgressPrice, PlacePrices, StoragePrice
     from rightfit.catalog.integrity import Finding
     from rightfit.catalog.names import Region
     from rightfit.catalog.report import Status
@@ -239,6 +240,12 @@ class Catalog:
         price = self.egress_price(provider, region, destination=destination)
         return price.cost_usd(num_gb) if price else float("nan")
 
+    def place_prices(self) -> PlacePrices:
+        """Storage and data transfer of every region as columns, row by row like `OfferTable.regions`."""
+        from rightfit.catalog.charges import PlacePrices
+
+        return PlacePrices(**self.blocks("place"))
+
     def interruption(self, provider: str, region: str, instance_type: str) -> tuple[float, float] | None:
         """Monthly share of spot servers reclaimed (low, high) as fractions, or None where nobody publishes it."""
         from rightfit.catalog.charges import interruption
@@ -273,8 +280,10 @@ class Catalog:
         return verify(self)
 
     def as_of(self) -> dict[str, str]:
-        """The newest price date of each provider."""
-        return {entry.provider: entry.newest for entry in self.status().providers}
+        """The newest price date of each provider that has prices."""
+        text = self.read(lambda connection: connection.execute("SELECT value FROM meta WHERE key = 'as_of'").fetchone()[0])
+        dates: dict[str, str] = json.loads(text)
+        return dates
 
 
 def open_catalog(path: str | Path | None = None) -> Catalog:

@@ -135,7 +135,7 @@ def _store_findings(catalog: Catalog) -> list[Finding]:
     answer = catalog.read(lambda connection: connection.execute("PRAGMA integrity_check").fetchone()[0])
     if answer != "ok":
         return [_file_finding("check_store_sound", catalog.location, had=str(answer)[:200], limit="ok")]
-    prefixes = ("server_accelerator", "server_cpu", "price_accelerator", "price_cpu", "price_labels", "region")
+    prefixes = ("server_accelerator", "server_cpu", "price_accelerator", "price_cpu", "price_labels", "region", "place")
     for prefix in prefixes:
         catalog.read(lambda connection, prefix=prefix: read_blocks(connection, prefix))  # type: ignore[misc]
     return []
