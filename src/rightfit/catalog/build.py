@@ -133,8 +133,9 @@ def _write_market(connection: sqlite3.Connection, servers: ServerTable, prices: 
         ("accelerator", np.arange(num_accelerated), known & (prices.server_index < num_accelerated)),
         ("cpu", np.arange(num_accelerated, len(servers)), known & (prices.server_index >= num_accelerated)),
     ):
-        for field in dataclasses.fields(servers):
-            write_block(connection, f"server_{part}/{field.name}", values=getattr(servers.take(server_rows), field.name))
+        own = servers.take(server_rows)
+        for field in dataclasses.fields(own):
+            write_block(connection, f"server_{part}/{field.name}", values=getattr(own, field.name))
         for field in dataclasses.fields(prices):
             values = getattr(prices, field.name)
             if isinstance(values, np.ndarray):
@@ -196,9 +197,9 @@ def _write_meta(connection: sqlite3.Connection, servers: ServerTable, prices: ta
 def _newest_by_provider(servers: ServerTable, prices: tables.PriceColumns) -> dict[str, str]:
     """The newest price date of each provider that has prices."""
     sound = prices.server_index >= 0
-    pairs = np.unique(np.stack([prices.server_index[sound], prices.as_of_index[sound]]), axis=1)
+    pairs = np.unique(prices.server_index[sound] * len(prices.as_of_dates) + prices.as_of_index[sound])
     newest: dict[str, str] = {}
-    for server, date in pairs.T.tolist():
+    for server, date in zip(*(part.tolist() for part in np.divmod(pairs, len(prices.as_of_dates))), strict=True):
         provider = servers.provider[server]
         newest[provider] = max(newest.get(provider, ""), prices.as_of_dates[date])
     return dict(sorted(newest.items()))

@@ -200,10 +200,11 @@ def _interruption_bands(packed: PackedTable, interruptions: PackedTable | None) 
     if interruptions is None:
         return bands
     names = ("provider", "region", "instance_type")
-    rows = {key: i for i, key in enumerate(zip(*(interruptions[name].texts() for name in names), strict=True))}
-    found = join_index([packed[name] for name in names], rows)
-    spot = (found >= 0) & (np.array(packed["purchase"].labels) == "spot")[packed["purchase"].codes]
-    bands[spot] = interruptions["interruption_band"].numbers(empty=unknown).astype(np.intp)[found[spot]]
+    places = {key: i for i, key in enumerate(zip(*(interruptions[name].texts() for name in names), strict=True))}
+    spot = np.flatnonzero((np.array(packed["purchase"].labels) == "spot")[packed["purchase"].codes])
+    found = join_index([PackedColumn(packed[name].labels, packed[name].codes[spot]) for name in names], places)
+    known = found >= 0
+    bands[spot[known]] = interruptions["interruption_band"].numbers(empty=unknown).astype(np.intp)[found[known]]
     return bands
 
 
