@@ -23,7 +23,7 @@ def run(arguments: Sequence[str]) -> int:
     except OSError as error:
         return _say(f"error: cannot write the answer: {error.strerror or error}", 3)
     except Exception as error:
-        return _internal(error, verbose="--verbose" in arguments)
+        return _internal(error, verbose=not {"--verbose", "-v"}.isdisjoint(arguments))
 
 
 def _prepare_streams() -> None:
