@@ -14,7 +14,7 @@ from rightfit.facts import architectures, fuzzy
 from rightfit.facts.architectures import IndexEntry
 from rightfit.facts.records import Model, TransformerArchitecture
 
-_HUB_ID = re.compile(r"(?:ms:|modelscope:|hf:)?[A-Za-z0-9][\w.-]{0,95}/[\w.-]{1,95}")
+_HUB_ID = re.compile(r"(?:(?i:ms|modelscope|hf):)?[A-Za-z0-9][\w.-]{0,95}/[\w.-]{1,95}")
 _PATH_MARKS = ("./", "../", "~/", "/", ".\\", "..\\")
 _SHAPE = (
     "num_layers",
