@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+import hashlib
+import shutil
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rightfit.catalog import package_data, tables
+from rightfit.catalog import open_catalog, package_data, tables
 from rightfit.catalog.pack import decode_table, encode_table
+from rightfit.errors import CatalogError
 
 CELLS = st.text(alphabet=st.characters(blacklist_characters="\n", blacklist_categories=("Cs",)), max_size=8)
 
@@ -64,3 +69,27 @@ def test_the_package_carries_every_row(name: str, rows: int) -> None:
 
 def test_the_package_data_is_small() -> None:
     assert sum(entry["bytes"] for entry in package_data.manifest()["tables"].values()) < 1_000_000
+
+
+@pytest.mark.parametrize("damage", ["truncated", "garbage", "gone"])
+def test_a_damaged_package_is_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str) -> None:
+    folder = tmp_path / "data"
+    shutil.copytree(package_data._FOLDER, folder)
+    prices = folder / "prices.pack"
+    if damage == "gone":
+        prices.unlink()
+    else:
+        whole = prices.read_bytes()
+        prices.write_bytes(whole[: len(whole) // 2] if damage == "truncated" else b"garbage" * 1000)
+    monkeypatch.setattr(package_data, "_FOLDER", folder)
+    with pytest.raises(CatalogError, match="reinstall rightfit"):
+        open_catalog(tmp_path / "c.sqlite")
+
+
+def test_the_rules_belong_to_the_fingerprint() -> None:
+    """A rule changed by hand without rebuilding would leave old stores in use."""
+    digest = hashlib.sha256()
+    for name in package_data.manifest()["tables"]:
+        digest.update(hashlib.sha256(package_data.data_bytes(f"{name}.pack")).hexdigest().encode())
+    digest.update(hashlib.sha256(package_data.data_bytes("rules.toml")).hexdigest().encode())
+    assert package_data.manifest()["fingerprint"] == digest.hexdigest()
