@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 SECONDS_PER_MONTH = 730.0 * 3600.0
-LARGEST_EXPONENT = 600.0
+LARGEST_EXPONENT = 300.0  # a run that would take longer than e^300 intervals is only known to be hopeless
+NEVER_S = 1e30
 SHORTEST_INTERVAL_S = 1.0
 
 
@@ -63,10 +64,9 @@ def expected_s(work_s: Array, *, interval_s: Array, save_s: Array, restart_s: Ar
     """
     segment = np.minimum(np.maximum(interval_s, SHORTEST_INTERVAL_S), work_s)
     segments = np.divide(work_s, segment, out=np.zeros(np.broadcast(work_s, segment).shape), where=segment > 0)
-    finite = np.where(np.isinf(mean_time_between), 1.0, mean_time_between)
+    finite = np.minimum(mean_time_between, NEVER_S)
     exponent = np.minimum((segment + save_s) / finite, LARGEST_EXPONENT)
-    interrupted = finite * np.exp(np.minimum(restart_s / finite, LARGEST_EXPONENT)) * np.expm1(exponent) * segments
-    return np.where(np.isinf(mean_time_between), work_s + save_s * segments, interrupted)
+    return finite * np.exp(np.minimum(restart_s / finite, LARGEST_EXPONENT)) * np.expm1(exponent) * segments
 
 
 def survival_probability(run_s: Array, *, rate_per_s: Array, nodes: Array) -> Array:

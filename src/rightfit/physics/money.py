@@ -24,11 +24,11 @@ def billed_s(run_s: Array, *, minimum_s: Array, increment_s: Array) -> Array:
     servers, the whole term for a subscription or reservation). increment_s: [s] > 0, the step in which time is counted (1 s, 1 h, or
     the whole term: a second term begins when the first is over).
 
-    billed = max(minimum, ceil(run / increment) * increment), and 0 for a run that never happens.
+    billed = max(minimum, max(1, ceil(run / increment)) * increment), and 0 for a run that never happens.
     Reference: the providers' billing pages, named with each value in facts/data/coefficients/billing.toml.
     Known error: sustained-use and volume discounts are not modelled, so long GCP N1 runs come out up to 30 % too dear.
     """
-    counted = np.ceil(run_s / increment_s - 1e-9) * increment_s
+    counted = np.maximum(np.ceil(run_s / increment_s - 1e-9), 1.0) * increment_s
     return np.where(run_s > 0, np.maximum(minimum_s, counted), 0.0)
 
 

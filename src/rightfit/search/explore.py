@@ -80,18 +80,8 @@ def open_market(catalog: Catalog) -> Market:
     if catalog not in _markets:
         table = catalog.all_offers(has_accelerator=True)
         offers = table.take(~table.is_quarantined & np.isfinite(table.price_usd_per_h))
-        _markets[catalog] = Market(offers, read_market_facts(catalog, offers), newest_prices(offers))
+        _markets[catalog] = Market(offers, read_market_facts(catalog, offers), catalog.as_of())
     return _markets[catalog]
-
-
-def newest_prices(offers: OfferTable) -> dict[str, str]:
-    """The newest price date of each provider."""
-    newest: dict[str, str] = {}
-    pairs = np.unique(np.stack([offers.server_index, offers.as_of_index]), axis=1)
-    for server, date in pairs.T.tolist():
-        provider = offers.servers.provider[server]
-        newest[provider] = max(newest.get(provider, ""), offers.as_of_dates[date])
-    return dict(sorted(newest.items()))
 
 
 def space_limits(wish: Wish, *, node_counts: tuple[int, ...] = NODE_COUNTS) -> SpaceLimits:
