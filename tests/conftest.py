@@ -1,0 +1,10 @@
+"""Every test process uses a catalog store of its own, never the user's."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+os.environ.setdefault("RIGHTFIT_CACHE_DIR", str(Path(tempfile.gettempdir()) / f"rightfit-tests-{os.getuid()}"))
+os.environ.setdefault("HF_HUB_OFFLINE", "0")
