@@ -29,6 +29,7 @@ class Measures:
     vram_needed_bytes: float
     vram_bytes: float
     num_gpus: float
+    least_gpus: float
     nodes: float
     vcpus: float
     vcpus_per_gpu: float
@@ -71,6 +72,7 @@ def measures(
     """
     nodes, num_gpus = float(option.nodes), float(option.num_accelerators)
     peak = option.estimate["peak_memory_bytes"]
+    need = peak.mid * num_gpus if math.isnan(need_bytes) else need_bytes
     time_s = _mid(option, "total_time_s")
     data = _data_bytes(option, workload)
     read = data * float(workload.epochs or 1) / time_s if time_s > 0 else math.nan
@@ -85,9 +87,10 @@ def measures(
         peak_memory_bytes=peak.mid,
         peak_low80_bytes=peak.low80,
         peak_high80_bytes=peak.high80,
-        vram_needed_bytes=peak.mid * num_gpus if math.isnan(need_bytes) else need_bytes,
+        vram_needed_bytes=need,
         vram_bytes=option.accelerator.memory_bytes * num_gpus,
         num_gpus=num_gpus,
+        least_gpus=float(math.ceil(need / option.accelerator.memory_bytes)),
         nodes=nodes,
         vcpus=option.vcpus * nodes,
         vcpus_per_gpu=option.vcpus / option.accelerator.count_per_node,

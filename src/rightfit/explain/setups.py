@@ -41,7 +41,9 @@ def outcome_text(outcome: Outcome, lang: Lang) -> str:
     if outcome.fits is None:
         return say("rule_words.fits_unknown", lang, where=outcome.server, why=outcome.why)
     key = "fits" if outcome.fits else "fits_not"
-    if outcome.helps:
+    if not outcome.fits and outcome.plain_bytes <= outcome.limit_bytes:
+        key = "fits_not_host"
+    elif outcome.helps:
         key += "_helped" if math.isfinite(outcome.host_bytes) else "_helped_host_unknown"
     names = ("peak", "limit", "plain", "host_needed", "host")
     fields = {name: q.memory_text(getattr(outcome, f"{name}_bytes")) for name in names}

@@ -49,7 +49,8 @@ def outcome_of(wishes: Mapping[str, Any], server: str, *, nodes: int = 1, catalo
 def _outcome(server: str, bare: Option, free: Plan | None) -> Outcome:
     """`bare`: the option without offloading; `free`: the plan with it, where the bare one does not fit."""
     helped = (free.best or free.unfit) if free else None
-    shown = helped or bare
+    lacks_host_only = bare.estimate["peak_memory_bytes"].mid <= float(bare.facts["capacity_bytes"])
+    shown = bare if helped is None or (lacks_host_only and free and not free.best) else helped
     return Outcome(
         server,
         fits=free is None or free.best is not None,
