@@ -47,7 +47,7 @@ _DIMENSIONS = {
 # Instruction samples (Alpaca, OpenOrca, Dolly) have 200-500 tokens: 15 % of the usual limit of 2,048.
 _UNSTATED_MEAN = 0.15
 _DEFAULT_GPU = "A100-SXM-80GB"
-_OFFLOADS = {"optimizer": ("cpu", "optim"), "params": ("param", "cpu optimizer+params"), "activations": ("activation",)}
+_OPTIMIZER_FLAGS = ("badam", "galore", "lomo", "apollo", "muon", "adafactor", "lion")
 
 
 class RefusedRowError(Exception):
@@ -423,7 +423,8 @@ def _layout(row: Mapping[str, str], taken: list[str]) -> dict[str, float]:
     degree = _number(row, "shard_degree") or 1.0
     ranks = data * sizes["cp"]
     layout = {"data": data, "tensor": sizes["tp"], "pipeline": sizes["pp"], "context": sizes["cp"], "expert": sizes["ep"]}
-    layout |= {"virtual_pipeline": max(_number(row, "vp"), 1.0), "naive_pipeline": float(naive), "shard_stage": stage}
+    interleaved = 2.0 if "interleaved" in _word(row, "extra_flags").lower() else 1.0
+    layout |= {"virtual_pipeline": max(_number(row, "vp"), interleaved), "naive_pipeline": float(naive), "shard_stage": stage}
     layout["sequence_parallel"] = float(sizes["tp"] > 1 and "sequence" in _word(row, "extra_flags").lower())
     layout["shard_degree"] = (degree if degree > 1 else ranks) if stage else 1.0
     return layout
@@ -468,12 +469,15 @@ def _method(row: Mapping[str, str], taken: list[str]) -> str:
     if not text:
         taken.append("method not stated: full training assumed")
         return "full"
+    if text in ("other", "adapter") and "adapter" in _word(row, "extra_flags").lower():
+        taken.append("adapter method taken as a prefix")
+        return "prefix"
     return text if text in METHODS else "full"
 
 
 def _setup_words(row: Mapping[str, str], taken: list[str]) -> tuple[Any, ...]:
     precision = _word(row, "precision") or _word(row, "compute_dtype")
-    optimizer = _word(row, "optimizer")
+    optimizer = _word(row, "optimizer") or next((word for word in _OPTIMIZER_FLAGS if word in _word(row, "extra_flags").lower()), "")
     for name, text in (("precision", precision), ("optimizer", optimizer)):
         if not text:
             taken.append(f"{name} not stated: the usual one taken")

@@ -98,7 +98,7 @@ def resolve_setup(
     )
     numbers = _number_formats(method, precision, weights_dtype or quantization, rules, supports_bf16=supports_bf16)
     states = _trained_states(method, optimizer, numbers, rules)
-    adapters = _adapter_fields(model, method, lora_rank, lora_targets, flags, rules)
+    adapters = _adapter_fields(model, method, lora_rank, lora_targets, flags, optimizer, rules)
     states |= _mean_widths(states, numbers, adapters)
     kernels = _kernel_fields(attention, recompute, loss, rules, supports_flash=supports_flash)
     words = speed_words(framework=framework, flags=flags, attention=attention, weights=weights_dtype or quantization)
@@ -239,13 +239,14 @@ def _trained_states(method: str, optimizer: str, numbers: dict[str, float], rule
 
 
 def _adapter_fields(
-    model: TransformerArchitecture, method: str, rank: float, targets: str, flags: str, rules: dict[str, str]
+    model: TransformerArchitecture, method: str, rank: float, targets: str, flags: str, optimizer: str, rules: dict[str, str]
 ) -> dict[str, float]:
     """Adapter size and what is trained."""
     columns = _columns_of(model)
     if METHODS.get(method) not in ADAPTERS:
         total = float(parameters.total_parameters(columns)[0])
-        return _other_methods(columns, method, total)
+        share = float((_find("optimizers", optimizer) or _find("optimizers", ""))["trained_share"])
+        return _other_methods(columns, method, total * share)
     chosen = parse_targets(targets, default=rules["targets"])
     if not any(dataclasses.astuple(chosen)):  # words that name no matrix say nothing
         chosen = parse_targets(rules["targets"])

@@ -232,7 +232,8 @@ class SetupColumns(Columns):
     grows its segments instead of caching blocks of fixed size. `variable_length` 1 = sequences are not packed or padded to one length, so tensor sizes change from step to step.
     `mean_length` is the mean over the
     limit where samples are shorter than `seq_len` (time sees the mean, memory the longest). `weight_update` 0 = forward and backward only; `weight_sync` 1 = trained weights are sent to an inference engine each step;
-    `attention_version` is that of FlashAttention (0 = not stated); `dequantise_bytes` what expanding one quantised parameter moves.
+    `attention_version` is that of FlashAttention (0 = not stated);
+    `segment_share` the part of a packed sequence that attention spans; `dequantise_bytes` what expanding one quantised parameter moves.
     """
 
     method: Array = column(Method.FULL)
@@ -305,6 +306,7 @@ class SetupColumns(Columns):
     mean_length: Array = column(1)
     weight_sync: Array = column(0)
     attention_version: Array = column(0)
+    segment_share: Array = column(1)
     dequantise_bytes: Array = column(0)
 
     @property

@@ -24,10 +24,11 @@ def uses_dropout(model: ModelColumns, setup: SetupColumns) -> Array:
     return np.where((setup.dropout > 0) | usual, 1.0, 0.0)
 
 
-def token_elements(model: ModelColumns, setup: SetupColumns, rates: RateColumns) -> Array:
-    """Tensor passes [elements] that one token makes through the memory-bound operators of all layers in a forward pass, shape (N,).
+def token_bytes(model: ModelColumns, setup: SetupColumns, rates: RateColumns) -> Array:
+    """Bytes that one token moves through the memory-bound operators of all layers in a forward pass, shape (N,).
 
-    Replicated over the tensor group unless sequence-parallel: norms, residual, dropout; divided by it: rotary embedding, activation function.
+    Replicated over the tensor group unless sequence-parallel, at the width of the residual stream: norms, residual, dropout; divided by it, at
+    the width of activations: rotary embedding, activation function.
     """
     full, sliding, linear = attention_layers(model)
     layers = model.num_layers
@@ -39,7 +40,10 @@ def token_elements(model: ModelColumns, setup: SetupColumns, rates: RateColumns)
     rotary = np.where((model.learned_positions > 0) | (model.kind == Kind.ENCODER), 2.0, rates.rope_passes + 2.0)
     attention = (full + sliding) * heads * (rotary + model.qk_norm * norms) / setup.tensor
     mixer = linear * 2.0 * model.hidden_size * 8.0 / setup.tensor
-    return rates.pass_factor * (hidden + attention + mixer + _feed_forward_elements(model, setup, rates))
+    inner = attention + mixer + _feed_forward_elements(model, setup, rates)
+    # k-bit preparation upcasts the norms, and with them the stream between layers.
+    wide = np.where((setup.upcast_norms > 0) & (setup.quantized > 0), np.maximum(setup.residual_bytes, 2.0), setup.activation_bytes)
+    return rates.pass_factor * (hidden * wide + inner * setup.activation_bytes)
 
 
 def _feed_forward_elements(model: ModelColumns, setup: SetupColumns, rates: RateColumns) -> Array:
@@ -54,7 +58,7 @@ def _feed_forward_elements(model: ModelColumns, setup: SetupColumns, rates: Rate
 
 def layers_forward_s(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, rates: RateColumns, *, tokens: Array) -> Array:
     """Forward seconds of the memory-bound operators of all layers for `tokens` tokens per rank, shape (N,)."""
-    return tokens * token_elements(model, setup, rates) * setup.activation_bytes / achieved_bandwidth(device, rates)
+    return tokens * token_bytes(model, setup, rates) / achieved_bandwidth(device, rates)
 
 
 def weight_cast_s(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, rates: RateColumns) -> Array:

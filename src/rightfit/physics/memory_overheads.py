@@ -22,22 +22,31 @@ def context_bytes(setup: SetupColumns, *, context: float, per_peer: float) -> Ar
     return context + per_peer * (np.minimum(setup.num_gpus, 8.0) - 1.0)
 
 
-def slack_bytes(moment: Mapping[str, Array], waiting: Array, setup: SetupColumns, *, coefficients: Mapping[str, float]) -> Array:
+def slack_bytes(moment: Mapping[str, Array], left_over: Array, setup: SetupColumns, *, coefficients: Mapping[str, float]) -> Array:
     """Memory that PyTorch's caching allocator holds beyond the live tensors of a moment: rounding and fragmentation [bytes].
 
     moment: bytes (N,) of `steady` tensors, of `stored` activations (many tensors of equal sizes), of `spikes` (few large tensors that come and go and grow
-    with the length: logits, a layer's working set) and of `buffers` of fixed sizes; waiting: what the spikes and activations of another moment left in
-    the cache (matters in the optimizer step), (N,) [bytes]. A cached block of one size cannot serve a slightly larger tensor, so where lengths vary
+    with the length: logits, a layer's working set) and of `buffers` of fixed sizes; left_over: what other moments left in the cache and
+    this one cannot use (see `left_over_bytes`), (N,) [bytes]. A cached block of one size cannot serve a slightly larger tensor, so where lengths vary
     the cache holds several generations of the spikes. Expandable segments avoid most of it.
     Known error: the true figure depends on the order of allocations and differs by a factor of two between runs.
     """
     expandable = setup.expandable_segments > 0
     fixed = np.where(expandable, coefficients["slack_expandable_ratio"], coefficients["slack_moving_ratio"])
     varied = setup.variable_length * np.where(expandable, 0.5, 1.0) * coefficients["slack_varied_ratio"]
-    left = np.where(expandable, fixed, coefficients["slack_overlap_ratio"]) * waiting
     stored = coefficients["slack_stored_ratio"] * moment["stored"]
     steady = coefficients["slack_bytes"] + coefficients["slack_steady_ratio"] * moment["steady"]
-    return steady + stored + (fixed + varied) * moment["spikes"] + fixed * moment["buffers"] + left
+    return steady + stored + (fixed + varied) * moment["spikes"] + fixed * moment["buffers"] + left_over
+
+
+def left_over_bytes(scratch: Array, waiting: Array, setup: SetupColumns, *, coefficients: Mapping[str, float]) -> Array:
+    """What the activations of a step leave in the cache beyond what the scratch of the optimizer can use [bytes].
+
+    scratch: of the optimizer step; waiting: activations, logits and working set of the forward and backward passes; (N,) [bytes]. If the scratch fitted into
+    the cached blocks the larger of the two would be held; as blocks have other sizes, a part of the smaller comes on top.
+    """
+    unused = np.where(setup.expandable_segments > 0, coefficients["slack_expandable_ratio"], coefficients["slack_overlap_ratio"])
+    return np.maximum(waiting - scratch, 0.0) + unused * np.minimum(scratch, waiting)
 
 
 def squeezed_bytes(live: Array, *, coefficients: Mapping[str, float]) -> Array:

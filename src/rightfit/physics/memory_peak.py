@@ -117,7 +117,8 @@ def _stage_peak(
     moving = _moving(model, setup, share, coefficients, first=first, last=last)
     phases = _phases(steady, moving, setup)
     waiting = np.maximum(*(_sum(phase, BY_LENGTH) for phase in phases[:2]))
-    slacks = [_slack(phase, setup, waiting if index == Phase.STEP else 0.0 * waiting, coefficients) for index, phase in enumerate(phases)]
+    left_over = overheads.left_over_bytes(phases[Phase.STEP]["scratch"], waiting, setup, coefficients=coefficients)
+    slacks = [_slack(phase, setup, left_over * (index == Phase.STEP), coefficients) for index, phase in enumerate(phases)]
     usable = overheads.usable_bytes(device, coefficients=coefficients)
     outside = overheads.context_bytes(setup, context=coefficients["context_bytes"], per_peer=coefficients["nccl_peer_bytes"])
     live = [_sum(phase, TERMS) for phase in phases]
@@ -137,11 +138,11 @@ def _sum(terms: Mapping[str, Array], names: tuple[str, ...]) -> Array:
     return sum((terms[name] for name in names if name in terms), start=np.zeros(1))
 
 
-def _slack(phase: dict[str, Array], setup: SetupColumns, waiting: Array, coefficients: Mapping[str, float]) -> Array:
+def _slack(phase: dict[str, Array], setup: SetupColumns, left_over: Array, coefficients: Mapping[str, float]) -> Array:
     """What the allocator holds beyond the live tensors of one moment."""
     groups = {"steady": STEADY, "stored": ("activations",), "spikes": ("logits", "working"), "buffers": ("buffers",)}
     moment = {name: _sum(phase, terms) for name, terms in groups.items()}
-    return overheads.slack_bytes(moment, waiting, setup, coefficients=coefficients)
+    return overheads.slack_bytes(moment, left_over, setup, coefficients=coefficients)
 
 
 def _steady(model: ModelColumns, setup: SetupColumns, share: states.ParameterShare, coefficients: Mapping[str, float]) -> dict[str, Array]:
