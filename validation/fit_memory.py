@@ -31,7 +31,7 @@ FITTED = {
     "slack_varied_ratio": (0.0, 3.0),
     "slack_expandable_ratio": (0.0, 0.4),
     "slack_stored_ratio": (0.0, 0.5),
-    "slack_overlap_ratio": (0.0, 1.5),
+    "slack_overlap_ratio": (0.0, 1.0),
     "slack_bytes": (0.0, 6e8),
     "context_bytes": (3e8, 9e8),
     "nccl_peer_bytes": (0.0, 4e8),
