@@ -61,6 +61,11 @@ LLAMA_3_8B = "meta-llama/Meta-Llama-3-8B"
         ("sdxl", "stabilityai/stable-diffusion-xl-base-1.0"),
         ("stable diffusion 1.5", "stable-diffusion-v1-5/stable-diffusion-v1-5"),
         ("xgboost", "xgboost"),
+        ("Qwen/Qwen3-32B-FP8", "Qwen/Qwen3-32B"),
+        ("gptj 6b", "EleutherAI/gpt-j-6b"),
+        ("通义千问2.5 7B", "Qwen/Qwen2.5-7B"),
+        ("百川2-13B", "baichuan-inc/Baichuan2-13B-Base"),
+        ("ms:Qwen/Qwen2.5-7B-Instruct", "Qwen/Qwen2.5-7B"),
     ],
 )
 def test_names_however_spelt(query: str, name: str) -> None:

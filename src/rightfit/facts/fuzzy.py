@@ -7,13 +7,18 @@ import re
 from collections.abc import Iterable, Sequence
 
 # A number keeps its decimals and one size letter ("1.5b", "3.1"); words and numbers part where they touch ("llama3" = "llama", "3").
-_TOKEN = re.compile(r"\d+bit|\d+(?:\.\d+)+[a-z]?(?![a-z])|\d+[bmkt](?![a-z])|\d+|[a-z]+|[^\x00-\x7f]+")
+# So do number formats ("fp8", "4bit").
+_TOKEN = re.compile(
+    r"(?<![a-z])(?:(?:mx|nv)?fp\d+|bf16|int\d+|nf4)|\d+bit|\d+(?:\.\d+)+[a-z]?(?![a-z])|\d+[bmkt](?![a-z])|\d+|[a-z]+|[^\x00-\x7f]+"
+)
 _DECIMAL_UNDERSCORE = re.compile(r"(?<=\d)_(?=\d)")
 # Words that leave the architecture as it is: training stages, number formats, wrappers.
 _NOISE = frozenset(
     ["instruct", "chat", "it", "hf", "pt", "sft", "dpo", "rlhf", "meta", "model", "preview", "the", "v"]  # stages and wrappers
 )
-_NOISE |= frozenset(["bf16", "fp16", "fp8", "int4", "int8", "4bit", "8bit", "bnb", "bit", "awq", "gptq", "gguf"])  # number formats
+_NOISE |= frozenset(
+    ["bf16", "fp16", "fp8", "fp4", "mxfp4", "nvfp4", "nf4", "fp32", "int4", "int8", "4bit", "8bit", "bnb", "bit", "awq", "gptq", "gguf"]
+)  # number formats
 # A word for a size where there is no number ("bert base"), noise where there is one ("llama 8b base").
 _NOISE_BESIDE_A_SIZE = frozenset({"base", "uncased"})
 _SIZE = re.compile(r"\d+(?:\.\d+)?[bm]")

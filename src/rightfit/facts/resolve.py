@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rightfit.errors import AmbiguousNameError, UnknownNameError
-from rightfit.facts import architectures, fuzzy
+from rightfit.facts import architectures, fuzzy, tables
 from rightfit.facts.architectures import IndexEntry
 from rightfit.facts.records import Model, TransformerArchitecture
 
@@ -100,12 +100,31 @@ def _spellings() -> Mapping[tuple[str, ...], tuple[IndexEntry, ...]]:
     return {key: tuple(entries) for key, entries in found.items()}
 
 
+@functools.cache
+def _glued_spellings() -> Mapping[str, tuple[IndexEntry, ...]]:
+    """The same without boundaries between words: "gptj 6b" is "gpt-j-6b"."""
+    found: dict[str, tuple[IndexEntry, ...]] = {}
+    for words, entries in _spellings().items():
+        found["".join(words)] = tuple(dict.fromkeys((*found.get("".join(words), ()), *entries)))
+    return found
+
+
 def _loose_entry(query: str) -> IndexEntry | None:
     """The bundled model whose name has the same words; an underscore between digits is a decimal point ("1_8B") or else a blank."""
-    found = _entry_of_words(query, fuzzy.tokens(fuzzy.base_name(query)))
-    if found is None and "_" in query:
-        found = _entry_of_words(query, fuzzy.tokens(fuzzy.base_name(query).replace("_", " ")))
+    bare = fuzzy.base_name(_in_latin(query))
+    found = _entry_of_words(query, fuzzy.tokens(bare))
+    if found is None and "_" in bare:
+        found = _entry_of_words(query, fuzzy.tokens(bare.replace("_", " ")))
     return found
+
+
+def _in_latin(query: str) -> str:
+    """Chinese names of model families as the records write them."""
+    if query.isascii():
+        return query
+    for row in tables.table("chinese_names"):
+        query = query.replace(row["chinese"], f"{row['name']} ")
+    return query
 
 
 def _entry_of_words(query: str, words: tuple[str, ...]) -> IndexEntry | None:
@@ -115,6 +134,8 @@ def _entry_of_words(query: str, words: tuple[str, ...]) -> IndexEntry | None:
     if same := _spellings().get(words):
         return _only(query, same)
     wanted = fuzzy.without_noise(words)
+    if glued := _glued_spellings().get("".join(words)):
+        return _only(query, glued)
     same_core = [entry for key, entries in _spellings().items() if fuzzy.without_noise(key) == wanted for entry in entries]
     if same_core:
         return _only(query, same_core)
