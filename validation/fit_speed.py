@@ -40,6 +40,8 @@ SIGMAS = {
     "eager_attention": 0.4,
     "flash_forward": 0.15,
     "flash_backward": 0.15,
+    "first_flash_forward": 0.15,
+    "first_flash_backward": 0.15,
     "best_flash_forward": 0.15,
     "best_flash_backward": 0.15,
     "gemm_quality": 0.06,

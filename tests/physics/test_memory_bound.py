@@ -52,9 +52,9 @@ def test_eager_norms_cost_more_than_fused() -> None:
 
 def test_sequence_parallel_shards_norms() -> None:
     tokens = np.array([8192.0])
-    plain = memory_bound.token_elements(MODEL, SetupColumns.of(tensor=8), RATES)
-    sharded = memory_bound.token_elements(MODEL, SetupColumns.of(tensor=8, sequence_parallel=1), RATES)
-    whole = memory_bound.token_elements(MODEL, SetupColumns.of(), RATES)
+    plain = memory_bound.token_bytes(MODEL, SetupColumns.of(tensor=8), RATES)
+    sharded = memory_bound.token_bytes(MODEL, SetupColumns.of(tensor=8, sequence_parallel=1), RATES)
+    whole = memory_bound.token_bytes(MODEL, SetupColumns.of(), RATES)
     assert sharded[0] == pytest.approx(whole[0] / 8)
     assert sharded[0] < plain[0] < whole[0]
     assert tokens[0] > 0

@@ -29,21 +29,34 @@ def software_class(framework: str, flags: str = "") -> int:
 _VERSION = re.compile(r"\bfa-?(\d)|flash[-_ ]?attn?[-_ ]?(\d)|flash[-_ ]?attention[-_ ]?(\d)")
 
 
+# Packing that keeps samples apart in attention: NeMo and Megatron (THD layout), padding-free collators, "neat" packing.
+_SEGMENTED = re.compile(r"(nemo|megatron|primus).*packing|\bthd\b|padding.?free|neat.?packing|varlen")
+# A packed sequence of 2,048 to 4,096 tokens holds five to ten instruction samples.
+_PACKED_SHARE = 0.15
+
+
 @functools.lru_cache(maxsize=4096)
 def speed_words(*, framework: str = "", flags: str = "", attention: str = "", weights: str = "") -> dict[str, float]:
     """Fields of SetupColumns that only the time physics reads, from words.
 
     Class of software; version of FlashAttention where stated ("FA3"); whether an RL trainer sends its weights to an inference engine each
-    step; bytes moved to expand one quantised parameter (facts/data/speed_quantizations.csv).
+    step; share of a packed sequence that one token attends to at most; bytes moved to expand one quantised parameter (facts/data/speed_quantizations.csv).
     """
     text = f"{framework} {flags}".lower()
     version = _VERSION.search(f"{attention} {text}".lower())
     return {
         "framework": float(software_class(framework, flags)),
-        "attention_version": float(next(group for group in version.groups() if group)) if version else 0.0,
+        "attention_version": float(next(group for group in version.groups() if group)) if version else _usual_version(text),
+        "segment_share": _PACKED_SHARE if _SEGMENTED.search(text) else 1.0,
         "weight_sync": float(bool(re.search(r"rl trainer|grpo|ppo\b", text))),
         "dequantise_bytes": _dequantise_bytes(f"{weights} {text}".lower()),
     }
+
+
+def _usual_version(text: str) -> float:
+    """Version of FlashAttention that a framework is known to ship, 0 where it takes what is installed."""
+    row = next((row for row in facts.table("speed_kernels") if re.search(row["words"], text)), None)
+    return float(row["attention_version"]) if row else 0.0
 
 
 def _dequantise_bytes(text: str) -> float:
@@ -151,12 +164,12 @@ def _attention_rates(setup: SetupColumns, family: NDArray[np.intp]) -> dict[str,
     names = architecture_names()
     vendor = (setup.framework == software_names().index("vendor")) & (setup.attention == AttentionKernel.FLASH)
     best = (setup.attention_version >= 3) | (vendor & (setup.attention_version == 0))
-    return {
-        f"flash_{way}": np.where(
-            best, _by_name(f"best_flash_{way}", names, "compute")[family], _by_name(f"flash_{way}", names, "compute")[family]
-        )
-        for way in ("forward", "backward")
-    }
+    first = setup.attention_version == 1
+    chosen = {}
+    for way in ("forward", "backward"):
+        portable, tuned, oldest = (_by_name(f"{kind}flash_{way}", names, "compute")[family] for kind in ("", "best_", "first_"))
+        chosen[f"flash_{way}"] = np.where(best, tuned, np.where(first, np.minimum(oldest, portable), portable))
+    return chosen
 
 
 def _fused(setup: SetupColumns, values: dict[str, Array]) -> dict[str, Array]:

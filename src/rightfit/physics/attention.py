@@ -45,7 +45,8 @@ def _pairs(model: ModelColumns, setup: SetupColumns, *, exact: bool) -> Array:
     if not exact:
         of_sliding = of_full
     cross = np.where(model.kind == Kind.ENCODER_DECODER, model.num_decoder_layers * seq_len * seq_len, 0.0)
-    return setup.micro_batch * (full * of_full + sliding * of_sliding + cross) / setup.context
+    share = setup.segment_share if exact else 1.0
+    return setup.micro_batch * share * (full * of_full + sliding * of_sliding + cross) / setup.context
 
 
 def _fused(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, rates: RateColumns) -> tuple[Array, Array]:
