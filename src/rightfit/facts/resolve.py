@@ -133,17 +133,16 @@ def _entry_of_words(query: str, words: tuple[str, ...]) -> IndexEntry | None:
         return None
     if same := _spellings().get(words):
         return _only(query, same)
-    wanted = fuzzy.without_noise(words)
     if glued := _glued_spellings().get("".join(words)):
         return _only(query, glued)
-    same_core = [entry for key, entries in _spellings().items() if fuzzy.without_noise(key) == wanted for entry in entries]
+    wanted = fuzzy.without_noise(words)
+    holding = [(key, entries) for key, entries in _spellings().items() if set(wanted) <= set(key)]
+    same_core = [entry for key, entries in holding if fuzzy.without_noise(key) == wanted for entry in entries]
     if same_core:
         return _only(query, same_core)
-    if "/" in query:
+    if "/" in query or not holding:
         return None
-    least = set(wanted)
-    wider = [(len(key), entry) for key, entries in _spellings().items() if least <= set(key) for entry in entries]
-    return _only(query, [entry for _, entry in sorted(wider, key=lambda item: item[0])]) if wider else None
+    return _only(query, [entry for _, entries in sorted(holding, key=lambda item: len(item[0])) for entry in entries])
 
 
 def _only(query: str, entries: Iterable[IndexEntry]) -> IndexEntry:
