@@ -227,7 +227,7 @@ def _batched(limits: SpaceLimits, grid: Grid) -> Grid:
     recomputation levels of a setup are consecutive rows, least first: search/evaluate.py relies on it."""
     powers = tuple(2**power for power in range(max(1, limits.global_batch.bit_length())))
     grid = _cross(grid, "micro_batch", limits.micro_batch or powers)
-    one_pass = grid["data"] * grid["micro_batch"]
+    one_pass = grid["data"].astype(np.int64) * grid["micro_batch"]
     accumulate = -(-limits.global_batch // one_pass)
     mask = one_pass * accumulate <= BATCH_TOLERANCE * limits.global_batch
     grid = _keep({**grid, "grad_accum": accumulate.astype(np.int32)}, mask)
