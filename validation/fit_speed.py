@@ -137,14 +137,19 @@ def as_values(keys: Sequence[tuple[str, str]], start: np.ndarray, move: np.ndarr
 
 
 def fit(
-    problem: Problem, *, leave_out: str = "", begin: np.ndarray | None = None, evaluations: int = 25
+    problem: Problem,
+    *,
+    leave_out: str = "",
+    begin: np.ndarray | None = None,
+    active: np.ndarray | None = None,
+    evaluations: int = 25,
 ) -> tuple[dict[str, dict[str, float]], np.ndarray]:
     """Coefficients that fit all rows but those of `leave_out`, and their moves from the prior."""
     known = priors()
     keys = list(known)
     start = np.array([known[key] for key in keys])
     use = problem.source != leave_out
-    active = informative(problem, keys, start)
+    active = informative(problem, keys, start) if active is None else active
     move0 = np.zeros(len(keys)) if begin is None else begin.copy()
 
     def residuals(part: np.ndarray) -> np.ndarray:
@@ -234,11 +239,13 @@ def write(values: dict[str, dict[str, float]], command: str) -> None:
 
 def leave_one_out(problem: Problem) -> tuple[np.ndarray, dict[str, Any]]:
     """Predictions of each source with coefficients fitted without it."""
-    values, move = fit(problem)
+    known = priors()
+    active = informative(problem, list(known), np.array(list(known.values())))
+    values, move = fit(problem, active=active)
     predicted = np.empty(len(problem.rows))
     folds: dict[str, Any] = {}
     for name in np.unique(problem.source):
-        values, _ = fit(problem, leave_out=str(name), begin=move * 0.5, evaluations=12)
+        values, _ = fit(problem, leave_out=str(name), begin=move * 0.5, active=active, evaluations=6)
         folds[str(name)] = values
         with substituted(values):
             inside = problem.source == name

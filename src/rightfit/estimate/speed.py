@@ -16,6 +16,7 @@ from rightfit.physics import step
 from rightfit.physics.columns import Array, DeviceColumns, LinkColumns, ModelColumns, SetupColumns
 from rightfit.physics.compute import ComputeTimes, compute_times
 from rightfit.physics.flops import step_model_flops
+from rightfit.physics.rates import RateColumns
 from rightfit.physics.step import CommunicationTimes, communication_times, step_times
 
 
@@ -38,21 +39,29 @@ class StepColumns:
         return self.model_flops / (self.step_s * np.maximum(peak, 1.0))
 
 
-def compute_columns(model: ModelColumns, setup: SetupColumns, device: DeviceColumns) -> ComputeTimes:
-    """Seconds of one micro-batch on one GPU."""
-    return compute_times(model, setup, device, rate_columns(setup, device))
+def compute_columns(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, *, rates: RateColumns | None = None) -> ComputeTimes:
+    """Seconds of one micro-batch on one GPU. `rates` saves gathering the coefficients again."""
+    return compute_times(model, setup, device, rates or rate_columns(setup, device))
 
 
-def communication_columns(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, links: LinkColumns) -> CommunicationTimes:
+def communication_columns(
+    model: ModelColumns, setup: SetupColumns, device: DeviceColumns, links: LinkColumns, *, rates: RateColumns | None = None
+) -> CommunicationTimes:
     """Seconds of communication before overlap."""
-    return communication_times(model, setup, links, rate_columns(setup, device))
+    return communication_times(model, setup, links, rates or rate_columns(setup, device))
 
 
 def compose(
-    model: ModelColumns, setup: SetupColumns, device: DeviceColumns, *, compute: ComputeTimes, communication: CommunicationTimes
+    model: ModelColumns,
+    setup: SetupColumns,
+    device: DeviceColumns,
+    *,
+    compute: ComputeTimes,
+    communication: CommunicationTimes,
+    rates: RateColumns | None = None,
 ) -> StepColumns:
     """The step from its parts."""
-    rates = rate_columns(setup, device)
+    rates = rates or rate_columns(setup, device)
     times = step_times(model, setup, device, rates, compute=compute, communication=communication)
     return StepColumns(
         terms={name: getattr(times, name) for name in step.TERMS},
@@ -64,6 +73,7 @@ def compose(
 
 def step_columns(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, links: LinkColumns) -> StepColumns:
     """Step time of N jobs with its terms."""
-    compute = compute_columns(model, setup, device)
-    communication = communication_columns(model, setup, device, links)
-    return compose(model, setup, device, compute=compute, communication=communication)
+    rates = rate_columns(setup, device)
+    compute = compute_columns(model, setup, device, rates=rates)
+    communication = communication_columns(model, setup, device, links, rates=rates)
+    return compose(model, setup, device, compute=compute, communication=communication, rates=rates)

@@ -141,7 +141,7 @@ def attention_width(model: ModelColumns) -> Array:
     latent = model.attention_kind == AttentionKind.MLA
     query = np.where(latent, model.qk_nope_head_dim + model.qk_rope_head_dim, model.head_dim)
     value = np.where(latent, model.v_head_dim, model.head_dim)
-    return model.num_heads * (query + value)
+    return np.asarray(model.num_heads * (query + value))
 
 
 def attention_forward_flops(model: ModelColumns, seq_len: Array, *, exact: bool = True) -> Array:

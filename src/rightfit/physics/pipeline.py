@@ -13,19 +13,21 @@ from rightfit.physics.columns import Array
 
 def bubble_fraction(*, stages: Array, micro_batches: Array, chunks: Array) -> Array:
     """Idle time over ideal time, shape (N,): (p - 1) / (m v)."""
-    return (stages - 1.0) / (np.maximum(micro_batches, 1.0) * np.maximum(chunks, 1.0))
+    return np.asarray(stages - 1.0) / (np.maximum(micro_batches, 1.0) * np.maximum(chunks, 1.0))
 
 
 def step_parts(*, body_s: Array, head_s: Array, stages: Array, micro_batches: Array, chunks: Array, layers: Array) -> tuple[Array, Array]:
     """Busy and idle seconds of a step, shape (N,).
 
-    body_s, head_s: seconds of one micro-batch in all layers and in the head [s]. The slowest stage holds ceil(layers / stages) layers, or an even
-    share and the head. Busy is what one GPU works on average; idle the bubble plus waiting for the slowest stage.
+    body_s, head_s: seconds of one micro-batch in all layers and in the head [s]. A full stage holds ceil(layers / stages) layers; the last one
+    holds the remainder and the head (a remainder is usually chosen for that: 126 layers on 8 stages, 94 on 32). Busy is what one GPU
+    works on average; idle the bubble plus waiting for the slowest stage.
     """
     per_layer = body_s / np.maximum(layers, 1.0)
-    even = np.ceil(layers / stages) * per_layer
+    full = np.ceil(layers / stages)
+    last = np.maximum(layers - (stages - 1.0) * full, 0.0) * per_layer + head_s
     mean = (body_s + head_s) / stages
-    slowest = np.where(stages > 1, np.maximum(even, body_s / stages + head_s), mean)
+    slowest = np.where(stages > 1, np.maximum(full * per_layer, last), mean)
     total = micro_batches * slowest + (stages - 1.0) * mean / np.maximum(chunks, 1.0)
     busy = micro_batches * mean
     return busy, total - busy

@@ -36,7 +36,7 @@ from rightfit.physics.columns import (
     column,
 )
 from rightfit.physics.compute import ComputeTimes, local_tokens
-from rightfit.physics.flops import attention_layers, is_gated, trains_weights
+from rightfit.physics.flops import attention_layers, is_gated
 from rightfit.physics.rates import RateColumns
 
 # CPU Adam updates about this many parameters a second on one host (ZeRO-Offload, Ren et al. 2021, table 4: 1 B in 0.3-1.0 s).
@@ -315,8 +315,3 @@ def bottleneck(times: StepTimes, setup: SetupColumns) -> Array:
     ]
     shape = np.broadcast_shapes(*(family.shape for family in families))
     return np.argmax(np.stack([np.broadcast_to(family, shape) for family in families]), axis=0).astype(np.float64)
-
-
-def trains(setup: SetupColumns) -> Array:
-    """Whether base weights are trained; kept for callers of this module."""
-    return trains_weights(setup)
