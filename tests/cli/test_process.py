@@ -43,6 +43,14 @@ def test_a_full_disk_is_one_line(environment: dict[str, str]) -> None:
     assert done.stderr == "error: cannot write the answer: No space left on device\n"
 
 
+@pytest.mark.parametrize(("redirect", "code"), [(">&-", 0), ("2>&-", 0), (">&- 2>&-", 0)])
+def test_closed_streams_do_no_harm(environment: dict[str, str], redirect: str, code: int) -> None:
+    command = f"{sys.executable} -m rightfit servers xyzzy {redirect}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=environment, check=False, timeout=60)
+    assert done.returncode == code
+    assert "error" not in done.stderr
+
+
 def test_ctrl_c_is_one_line_and_130(environment: dict[str, str], tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.yaml"
     os.mkfifo(pipe)  # nobody writes: the command waits while reading

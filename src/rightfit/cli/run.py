@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 INTERRUPTED, BROKEN_PIPE, INTERNAL_ERROR = 130, 141, 70
 
@@ -27,7 +28,12 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _prepare_streams() -> None:
-    """A terminal that cannot show a character gets a replacement, not a crash; warnings of lower rooms go to standard error."""
+    """A terminal that cannot show a character gets a replacement, not a crash; what goes to a closed stream (`>&-`) is dropped.
+
+    Warnings of lower rooms go to standard error.
+    """
+    sys.stdout = sys.stdout or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  (lives as long as the process)
+    sys.stderr = sys.stderr or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  (lives as long as the process)
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError, ValueError):
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]
