@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rightfit.workload.model import Workload
 
 Names = str | Sequence[str]
+_FILE_ENDINGS = (".yaml", ".yml", ".toml")
 
 
 def plan(
@@ -25,7 +26,8 @@ def plan(
 ) -> Plan:
     """Rank servers for a workload.
 
-    Give a `Workload`, the path of a workload file, or the options of `rightfit plan` by name: `plan(model="7B", method="qlora", data="50Mtok")`.
+    Give a `Workload`, a workload file (a `Path`, or text ending in .yaml, .yml or .toml), or a model's name; then the options of `rightfit plan`:
+    `plan("7B", method="qlora", data="50Mtok")` is `plan(model="7B", method="qlora", data="50Mtok")`.
     The result has `.best`, `.options`, `.pareto`, `.rejected`, `.advice`, `.to_dict()` and `.to_json()`; `.best` is None when nothing is feasible.
     """
     from rightfit.search import plan as search_plan
@@ -55,9 +57,9 @@ def read_workload(workload: Workload | str | Path | None, wishes: Mapping[str, A
 
     if isinstance(workload, Workload):
         return workload.with_changes(**wishes) if wishes else workload
-    if workload is not None:
+    if isinstance(workload, Path) or (isinstance(workload, str) and workload.casefold().endswith(_FILE_ENDINGS)):
         return Workload.from_file(workload, **wishes)
-    return Workload(**wishes)
+    return Workload(**wishes) if workload is None else Workload(**{"model": workload, **wishes})
 
 
 def predict(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -68,10 +70,12 @@ def predict(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def check(claims: Names, *, catalog: Catalog | None = None) -> list[CheckResult]:
-    """Does this server, accelerator or claim ("g5.xlarge=T4") hold, and what is right or nearest?"""
+    """Does this server, accelerator, claim ("g5.xlarge=T4") or rule of thumb ("RAM >= 4x VRAM") hold, and what is right or nearest?"""
     from rightfit.catalog.check import check as check_claims
+    from rightfit.explain.lookup import rule_lookup
 
-    return check_claims([claims] if isinstance(claims, str) else list(claims), catalog=catalog)
+    asked = [claims] if isinstance(claims, str) else list(claims)
+    return check_claims(asked, catalog=catalog, rule=lambda query: rule_lookup(query, catalog=catalog))
 
 
 def models(query: str = "", *, kind: str | None = None) -> list[Model]:

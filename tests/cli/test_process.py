@@ -28,7 +28,7 @@ def test_data_on_standard_output_and_remarks_on_standard_error(process: Any) -> 
 
 
 def test_a_broken_pipe_is_quiet(environment: dict[str, str]) -> None:
-    command = f"{sys.executable} -m rightfit prices --top 0 --format csv | head -n 1"
+    command = f"{sys.executable} -m rightfit servers --format csv | head -n 1"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=environment, check=False, timeout=60)
     assert done.stdout.startswith("provider,")
     assert done.stderr == ""
