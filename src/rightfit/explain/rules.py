@@ -41,6 +41,7 @@ class Rule:
     value: float = math.nan
     base: str = ""
     factor: float = 1.0
+    low: float = math.nan
     high: float = math.nan
     round_up: bool = False
     verdict: Verdict = "unknown"
@@ -48,6 +49,8 @@ class Rule:
     setup: Mapping[str, str] = dataclasses.field(default_factory=dict)
     servers: tuple[str, ...] = ()
     smaller: str = ""
+    example: str = ""
+    aliases: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -100,19 +103,26 @@ def _table() -> dict[str, Any]:
 @cache
 def all_rules() -> Mapping[str, Rule]:
     """Every rule by id, in the order of the table."""
-    return {name: _rule(name, entry) for name, entry in _table().items() if name != "posts"}
+    return {name: _rule(name, entry) for name, entry in _table().items() if name not in ("posts", "examples")}
 
 
 def _rule(name: str, entry: Mapping[str, Any]) -> Rule:
     reasons = {verdict: entry[verdict] for verdict in ("holds", "fails", "misleading")}
     plain = {key: value for key, value in entry.items() if key not in reasons}
-    return Rule(id=name, reasons=reasons, **{**plain, "servers": tuple(plain.get("servers", ()))})
+    lists = {key: tuple(plain.get(key, ())) for key in ("servers", "aliases")}
+    return Rule(id=name, reasons=reasons, **{**plain, **lists})
 
 
 def post_title(post: int, lang: Lang) -> str:
     """What the blog post is about."""
     title: str = _table()["posts"][str(post)][lang]
     return title
+
+
+def example_of(rule: Rule) -> Mapping[str, Any]:
+    """The workload that a rule is tried on when nothing else is asked for: its own set-up, the example it names, or the first."""
+    examples: Mapping[str, Mapping[str, Any]] = _table()["examples"]
+    return rule.setup or examples[rule.example or next(iter(examples))]
 
 
 def rule_by_id(name: str) -> Rule:
@@ -165,7 +175,8 @@ def _need(rule: Rule, claim: float, figure: float, measure: Measures) -> Verdict
         return "unknown"
     if figure > claim:
         return "fails"
-    return "misleading" if figure < _MUCH_LESS * claim else "holds"
+    least = claim if math.isnan(rule.low) else rule.low
+    return "misleading" if figure < _MUCH_LESS * least else "holds"
 
 
 def _enough(rule: Rule, claim: float, figure: float, measure: Measures) -> Verdict:
