@@ -166,7 +166,11 @@ def brute_force(wish: Wish, market: Market, wanted: Wanted, physics: Any, *, nod
         )
         host = servers.memory_bytes[server]
         if math.isnan(host):  # not published: little is assumed
-            host = servers.num_accelerators[server] * servers.accelerator_memory_bytes[server] * facts.coefficients("planning")["unknown_host_memory_ratio"]
+            host = (
+                servers.num_accelerators[server]
+                * servers.accelerator_memory_bytes[server]
+                * facts.coefficients("planning")["unknown_host_memory_ratio"]
+            )
         for nodes in node_counts:
             for one in candidates(wish, gpus, nodes):
                 tried += 1
@@ -207,11 +211,7 @@ def judge(wish: Wish, market: Market, wanted: Wanted, fastest: dict, volume: Any
 def front(points: dict[tuple[int, int], tuple[float, float]]) -> set[tuple[float, float]]:
     """Points that no other point beats in both values."""
     values = set(points.values())
-    return {
-        (usd, s)
-        for usd, s in values
-        if not any((a <= usd and b <= s) and (a, b) != (usd, s) for a, b in values)
-    }
+    return {(usd, s) for usd, s in values if not any((a <= usd and b <= s) and (a, b) != (usd, s) for a, b in values)}
 
 
 def rounded(points: set[tuple[float, float]]) -> set[tuple[float, float]]:

@@ -127,7 +127,9 @@ def random_market(dice: random.Random, *, servers: int, offers: int) -> Market:
     server = np.sort(np.array([dice.randrange(servers) for _ in range(offers)], dtype=np.intp))
     regions = tuple(f"{provider}-{place}" for provider in PROVIDERS for place in ("east", "west"))
     region = np.array([PROVIDERS.index(table.provider[row]) * 2 + dice.randrange(2) for row in server], dtype=np.intp)
-    purchase = np.array([PURCHASES.index(dice.choice(("on-demand", "on-demand", "spot", "reserved-1y", "subscription-1m"))) for _ in server])
+    purchase = np.array(
+        [PURCHASES.index(dice.choice(("on-demand", "on-demand", "spot", "reserved-1y", "subscription-1m"))) for _ in server]
+    )
     flags = np.array([dice.random() < 0.2 for _ in server])
     table_of_offers = OfferTable(
         servers=table,
@@ -188,6 +190,7 @@ def random_wish(dice: random.Random) -> tuple[Wish, Wanted]:
     from rightfit.physics.columns import Method
 
     wish = Wish(workload, model, Method[method.upper()], seq_len, batch, Amount(tokens, tokens * 4.0), ())
+
     def sometimes(value: object, *, often: float, otherwise: object) -> object:
         return value if dice.random() < often else otherwise
 

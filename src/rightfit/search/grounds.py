@@ -70,7 +70,7 @@ def _layout_reasons(found: Exploration, option: Option) -> list[Reason]:
     reasons = []
     layout, limit = option.layout, option.facts["capacity_bytes"]
     if layout.recompute != "none" and not found.wish.workload.recompute:
-        without = _without_recompute(found, option)
+        without = option.facts["without_recompute_bytes"]
         if without > limit:
             reasons.append(Reason("recompute_needed", {"level": layout.recompute, "without_bytes": without, "limit_bytes": limit}))
     if layout.sharding in ("zero-1", "zero-2", "zero-3", "hybrid"):
@@ -78,14 +78,6 @@ def _layout_reasons(found: Exploration, option: Option) -> list[Reason]:
     if layout.offload != "none":
         reasons.append(Reason("offload_needed", {"offload": layout.offload, "host_bytes": option.estimate["host_memory_bytes"].mid}))
     return reasons
-
-
-def _without_recompute(found: Exploration, option: Option) -> float:
-    """Safe memory of the same setup without recomputation: it is the first row of its run of levels."""
-    row = int(option.facts["setup_row"])
-    first = row - int(found.space.setups.recompute[row])
-    columns = found.space.setups.take(np.array([first])).columns(found.base)
-    return float(found.engine.memory(columns)[0])
 
 
 def _bottleneck(option: Option) -> Reason:

@@ -27,7 +27,11 @@ def scores(objective: str, *, total_usd: Array, total_s: Array) -> Array:
 
 def pareto_front(total_usd: Array, total_s: Array) -> Index:
     """Rows that no other row beats in both cost and time, by rising cost; of equal rows the first. Exact, O(N log N)."""
-    order = np.lexsort((np.arange(total_usd.shape[0]), total_s, total_usd))
+    order = np.argsort(total_usd, kind="stable")
     times = total_s[order]
-    best_before = np.minimum.accumulate(np.concatenate([[np.inf], times]))[:-1]
-    return order[times < best_before]
+    before = np.minimum.accumulate(np.concatenate([[np.inf], times]))[:-1]
+    kept = order[times < before]
+    # Of rows with one cost, in whatever order they came, only the last kept is the fastest.
+    last = np.append(total_usd[kept][1:] > total_usd[kept][:-1], True)
+    front: Index = kept[last]
+    return front

@@ -29,7 +29,7 @@ GBPS = 1e9 / 8
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Details:
-    """Everything evaluated on a few rows, one array row each."""
+    """Everything evaluated on a few rows, one array row each. `stored_bytes`: peak memory if no activation were recomputed."""
 
     setups: SetupTable
     columns: SetupColumns
@@ -39,6 +39,7 @@ class Details:
     fit_probability: Array
     deadline_probability: Array
     uncalibrated: NDArray[np.bool_]
+    stored_bytes: Array
 
 
 def build_options(found: Exploration, rows: Sequence[Row]) -> tuple[Option, ...]:
@@ -81,8 +82,17 @@ def evaluate_rows(found: Exploration, rows: Sequence[Row]) -> Details:
     deadline = found.wanted.deadline_s
     late = probability_over("total_time_s", total_s - fixed_s, np.array([deadline]) - fixed_s, regime) if deadline else np.zeros(shape)
     fits = found.engine.fit_probability_of(columns, device, memory.required_bytes)
-    known = np.broadcast_to(found.engine.uncalibrated(device), shape)
-    return Details(setups, columns, memory, step, figures, np.broadcast_to(fits, shape), np.broadcast_to(1.0 - late, shape), known)
+    return Details(
+        setups=setups,
+        columns=columns,
+        memory=memory,
+        step=step,
+        figures=figures,
+        fit_probability=np.broadcast_to(fits, shape),
+        deadline_probability=np.broadcast_to(1.0 - late, shape),
+        uncalibrated=np.broadcast_to(found.engine.uncalibrated(device), shape),
+        stored_bytes=np.broadcast_to(found.engine.memory(columns.replace(recompute=float(Recompute.NONE))), shape),
+    )
 
 
 def shifted(figures: FigureColumns, offset: Array) -> FigureColumns:
@@ -212,7 +222,7 @@ def _facts(found: Exploration, details: Details, row: Row, position: int, offer:
         "spot_low": float(charges.spot_low[row.offer]),
         "spot_high": float(charges.spot_high[row.offer]),
         "spot_known": bool(charges.spot_known[row.offer]),
-        "setup_row": found.setup_of(row.offer, row.node),
+        "without_recompute_bytes": float(details.stored_bytes[position]),
         "vendor": chip.vendor,
         "equivalent_to": chip.equivalent_to if chip is not listed else "",
         "billing_minimum_s": float(charges.minimum_s[row.offer]),

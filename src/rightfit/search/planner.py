@@ -11,7 +11,7 @@ from rightfit.search.constraints import DEFAULT_PURCHASES, minimal_blame, read_w
 from rightfit.search.explore import Exploration, explore, open_market
 from rightfit.search.grounds import with_reasons
 from rightfit.search.options import build_options
-from rightfit.search.rank import Ranking, rank
+from rightfit.search.rank import rank
 from rightfit.search.refusals import rejections
 from rightfit.search.wish import read_wish
 
@@ -38,8 +38,9 @@ def plan(workload: Workload, *, catalog: Catalog | None = None, top: int = 10) -
     """
     found = search(workload, catalog=catalog)
     ranking = rank(found, top=top)
-    options = with_reasons(found, build_options(found, ranking.top))
-    return answer(found, ranking, options)
+    built = build_options(found, (*ranking.top, *ranking.pareto[:MOST_PARETO]))
+    options = with_reasons(found, built[: len(ranking.top)])
+    return answer(found, options, built[len(ranking.top) :])
 
 
 def search(workload: Workload, *, catalog: Catalog | None = None) -> Exploration:
@@ -49,9 +50,8 @@ def search(workload: Workload, *, catalog: Catalog | None = None) -> Exploration
     return explore(wish, open_market(catalog), read_wanted(workload, catalog))
 
 
-def answer(found: Exploration, ranking: Ranking, options: tuple[Option, ...]) -> Plan:
+def answer(found: Exploration, options: tuple[Option, ...], pareto: tuple[Option, ...]) -> Plan:
     """The plan from its parts."""
-    pareto = build_options(found, ranking.pareto[:MOST_PARETO])
     return Plan(
         workload=found.wish.workload,
         assumptions=assumptions(found),

@@ -19,6 +19,7 @@ Index = NDArray[np.intp]
 
 MOST_PER_ACCELERATOR = 2
 MOST_ALTERNATIVES = 8
+CONTENDERS_PER_OPTION = 20
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -41,19 +42,47 @@ class Ranking:
 
 
 def rank(found: Exploration, *, top: int) -> Ranking:
-    """The best `top` rows of an exploration and its Pareto front."""
+    """The best `top` rows of an exploration and its Pareto front.
+
+    Rows are first grouped by what folds together; only the groups that can reach the top are put in order.
+    """
     offer, node = np.nonzero(found.bits == 0)
     if offer.shape[0] == 0:
         return Ranking((), (), 0)
-    order = ordered(found, offer, node)
-    offer, node = offer[order], node[order]
+    usd, seconds = found.bill.total_usd[offer, node], found.bill.total_s[offer, node]
+    front = pareto_front(usd, seconds)
+    pareto = tuple(Row(int(offer[row]), int(node[row])) for row in front)
     group = folding_groups(found, offer, node)
-    leaders = np.sort(first_rows(group, int(group.max()) + 1))
+    near = contenders(found, offer, node, group, top=top)
+    near = near[ordered(found, offer[near], node[near])]
+    rows = leading_rows(found, offer[near], node[near], group[near], top=top)
+    return Ranking(rows, pareto, offer.shape[0])
+
+
+def contenders(found: Exploration, offer: Index, node: Index, group: Index, *, top: int) -> Index:
+    """Rows of the groups whose best score is among the best; the best of each purchase kind, and of more groups than can be left out for variety."""
+    score = scores(found.wish.workload.objective, total_usd=found.bill.total_usd[offer, node], total_s=found.bill.total_s[offer, node])
+    groups = int(group.max()) + 1
+    best = np.full(groups, np.inf)
+    np.minimum.at(best, group, score)
+    is_spot = np.zeros(groups, dtype=np.bool_)
+    is_spot[group] = found.market.offers.purchase_index[offer] == SPOT
+    wanted = np.zeros(groups, dtype=np.bool_)
+    for kind in (is_spot, ~is_spot):
+        members = np.flatnonzero(kind)
+        leading = np.argsort(best[members], kind="stable")[: CONTENDERS_PER_OPTION * top]
+        limit = best[members[leading]].max(initial=-np.inf)
+        wanted[members[best[members] <= limit]] = True
+    return np.flatnonzero(wanted[group])
+
+
+def leading_rows(found: Exploration, offer: Index, node: Index, group: Index, *, top: int) -> tuple[Row, ...]:
+    """The first row of each group, as far as there is room, with the rest of the group folded into it. Rows come in order."""
+    _, dense = np.unique(group, return_inverse=True)
+    leaders = np.sort(first_rows(dense, int(dense.max()) + 1))
     chosen = varied(found, offer[leaders], top=top)
     chosen = with_other_purchases(found, offer[leaders], chosen, top=top)
-    rows = tuple(_row(offer, node, group, int(leader)) for leader in leaders[chosen])
-    front = pareto_front(found.bill.total_usd[offer, node], found.bill.total_s[offer, node])
-    return Ranking(rows, tuple(Row(int(offer[row]), int(node[row])) for row in front), offer.shape[0])
+    return tuple(_row(offer, node, group, int(leader)) for leader in leaders[chosen])
 
 
 def ordered(found: Exploration, offer: Index, node: Index) -> Index:
@@ -69,12 +98,10 @@ def folding_groups(found: Exploration, offer: Index, node: Index) -> Index:
     """Rows of one provider with the same accelerators on the same number of nodes, spot apart from the rest, are one option: they differ in
     region, purchase mode, host size."""
     offers, servers = found.market.offers, found.market.offers.servers
-    provider = codes_of(servers.provider)
-    accelerator = codes_of(servers.accelerator_name)
-    server = offers.server_index[offer]
+    kinds = [codes_of(servers.provider), codes_of(servers.accelerator_name), servers.num_accelerators.astype(np.intp)]
+    _, kind = distinct_rows(kinds)
     spot = (offers.purchase_index[offer] == SPOT).astype(np.intp)
-    count = servers.num_accelerators[server].astype(np.intp)
-    _, group = distinct_rows([provider[server], accelerator[server], count, node, spot])
+    _, group = distinct_rows([kind[offers.server_index[offer]], node, spot])
     return group
 
 

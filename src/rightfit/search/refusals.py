@@ -42,10 +42,16 @@ def _rejection(found: Exploration, position: int, count: int, first: NDArray[np.
 
 def nearest(found: Exploration, criterion: str, rows: NDArray[np.bool_]) -> tuple[int, int]:
     """The row that fails by least; of equal ones the cheapest, then the first."""
+    return least(found, rows, found.failures.margin(criterion))
+
+
+def least(found: Exploration, rows: NDArray[np.bool_], margin: Array) -> tuple[int, int]:
+    """The row with the least margin, of equal ones the cheapest, then the first."""
     offer, node = np.nonzero(rows)
-    margin = found.failures.margin(criterion)[offer, node]
-    order = np.lexsort((node, offer, found.bill.total_usd[offer, node], margin))
-    return int(offer[order[0]]), int(node[order[0]])
+    margins = margin[offer, node]
+    closest = np.flatnonzero(margins <= margins.min())
+    chosen = closest[np.argmin(found.bill.total_usd[offer[closest], node[closest]])]
+    return int(offer[chosen]), int(node[chosen])
 
 
 def needed_and_had(found: Exploration, criterion: str, at: tuple[int, int]) -> tuple[float | str, float | str]:
@@ -136,16 +142,10 @@ def _changes_of(found: Exploration, masks: list[int]) -> list[tuple[float, tuple
         if "status" in criteria or "capability" in criteria:
             continue
         margin = sum((found.failures.margin(criterion) for criterion in criteria), start=np.zeros(found.failures.shape))
-        at = _least(found, rows, margin)
+        at = least(found, rows, margin)
         reasons = tuple(_with_effect(found, change(found, criterion, at), at) for criterion in criteria)
         out.append((float(margin[at]), reasons))
     return sorted(out, key=lambda item: item[0])
-
-
-def _least(found: Exploration, rows: NDArray[np.bool_], margin: Array) -> tuple[int, int]:
-    offer, node = np.nonzero(rows)
-    order = np.lexsort((node, offer, found.bill.total_usd[offer, node], margin[offer, node]))
-    return int(offer[order[0]]), int(node[order[0]])
 
 
 def _with_effect(found: Exploration, reason: Reason, at: tuple[int, int]) -> Reason:
