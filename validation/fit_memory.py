@@ -84,7 +84,9 @@ def fit(table: Table, keep: Array, start: dict[str, float]) -> dict[str, float]:
         return float(np.average(np.minimum(error, 0.7), weights=table.weight[keep]) + outside)
 
     first = np.clip((np.array([start[name] for name in names]) - low) / span, 0.02, 0.98)
-    found = minimize(loss, first, method="Nelder-Mead", options={"maxiter": 900, "xatol": 2e-3, "fatol": 2e-5, "initial_simplex": _simplex(first)})
+    found = minimize(
+        loss, first, method="Nelder-Mead", options={"maxiter": 900, "xatol": 2e-3, "fatol": 2e-5, "initial_simplex": _simplex(first)}
+    )
     return coefficients(found.x)
 
 
@@ -123,7 +125,9 @@ def report(table: Table, predicted: Array, *, worst: int) -> None:
     print(f"median of the medians by source {np.median(medians):.3f}")
     for i in np.argsort(-np.abs(error))[:worst]:
         row = table.rows[i]
-        print(f"  {row['id']} {row['source']} {row['model']} {row['method']} measured {table.measured[i]:.1f} predicted {predicted[i]:.1f} GiB ({error[i]:+.2f})")
+        print(
+            f"  {row['id']} {row['source']} {row['model']} {row['method']} measured {table.measured[i]:.1f} predicted {predicted[i]:.1f} GiB ({error[i]:+.2f})"
+        )
 
 
 def _line(name: str, error: Array) -> None:
