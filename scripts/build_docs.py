@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import inspect
+import os
 import pkgutil
 import sys
 import tomllib
@@ -16,6 +17,7 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "src"))
+os.environ["LC_ALL"] = "C.UTF-8"  # help texts follow the locale, the reference is in English
 
 MADE_BY = "<!-- made by scripts/build_docs.py: edit the code, not this page -->\n\n"
 

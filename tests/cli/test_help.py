@@ -67,3 +67,21 @@ def test_completion_of_words(run: Any) -> None:
     assert complete("l") == ["lora"]
     assert complete("full,q") == ["full,qlora"]
     assert run("--show-completion", "bash").code == 0
+
+
+def test_every_help_text_has_its_chinese_twin() -> None:
+    from rightfit.cli.labels import _help_texts
+
+    texts = _help_texts()
+    names = {parameter.name for _, command in COMMANDS for parameter in command.params if parameter.name != "help"}
+    assert set(texts["parameter"]) - {"model"} == names - {"model"}
+    assert set(texts["command"]) == {path[-1] for path, _ in COMMANDS} | {"catalog", "root"}
+
+
+def test_help_follows_the_locale(process: Any) -> None:
+    shown = process("plan", "--help", LANG="zh_CN.UTF-8").out
+    assert "按工作负载给服务器排名" in shown
+    assert "训练方法" in shown
+    assert "rightfit plan meta-llama/Meta-Llama-3-8B" in shown
+    assert "训练方法" in process("plan", "--help", "--lang", "zh").out
+    assert "how to train it" in process("plan", "--help", "--lang", "en", LANG="zh_CN.UTF-8").out

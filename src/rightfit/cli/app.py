@@ -8,22 +8,26 @@ from typing import Annotated, Any
 import typer
 
 from rightfit.cli.commands import catalog, facts, later, plan, predict
+from rightfit.cli.labels import help_text
 from rightfit.cli.parameters import command, nearest_name
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 Abort, Exit = typer.Abort, typer.Exit
 
-_LOOK, _MAIN = "Look around", "Plan"
+_LOOK, _MAIN = help_text("group", "Look around", "Look around"), help_text("group", "Plan", "Plan")
+_PURPOSE = (
+    "Say what you want to train, fine-tune or serve; get the cloud server to rent, how to set it up, what it costs, and how sure that is."
+)
 
 app = typer.Typer(
     name="rightfit",
-    help="Say what you want to train, fine-tune or serve; get the cloud server to rent, how to set it up, what it costs, and how sure that is.",
+    help=help_text("command", "root", _PURPOSE),
     epilog="Example: rightfit plan meta-llama/Meta-Llama-3-8B --task finetune --method qlora --data 50Mtok --deadline 24h",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
 )
-catalog_app = typer.Typer(help="The catalog of servers and prices.", no_args_is_help=True)
+catalog_app = typer.Typer(help=help_text("command", "catalog", "The catalog of servers and prices."), no_args_is_help=True)
 app.add_typer(catalog_app, name="catalog", rich_help_panel=_LOOK)
 
 _WITH_WORKLOAD: dict[str, Callable[..., Any]] = {"plan": plan.plan, "estimate": plan.estimate, "why": plan.why}
@@ -52,9 +56,9 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(help=help_text("command", "root", _PURPOSE))
 def _root(version: Annotated[bool, typer.Option("--version", help="Show the version.", callback=_version, is_eager=True)] = False) -> None:
-    """Say what you want to train, fine-tune or serve; get the cloud server to rent, how to set it up, what it costs, and how sure that is."""
+    """Options before the command."""
 
 
 def build() -> Any:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 
-from rightfit.cli.labels import default_lang
+from rightfit.cli.labels import default_lang, help_lang, help_text
 from rightfit.cli.output import Format, View
 from rightfit.workload.options import OPTIONS, Option
 from rightfit.workload.vocabulary import Vocabulary, nearest_words
 
 FORMATS = Vocabulary(tuple(form.value for form in Format), {"md": "markdown", "yml": "yaml", "text": "table"})
 LANGS = Vocabulary(("en", "zh"), {"english": "en", "chinese": "zh", "cn": "zh", "zh-cn": "zh", "中文": "zh", "英文": "en"})
-_OUTPUT = "Output"
 _GROUPS: Mapping[str, tuple[str, ...]] = {
     "Wish": ("task", "method", "data", "epochs", "deadline", "budget", "objective", "currency"),
     "Service": ("rate", "users", "input_tokens", "output_tokens", "ttft", "tpot", "latency", "percentile"),
@@ -42,11 +42,13 @@ def _workload_parameter(option: Option) -> inspect.Parameter:
     group = next((name for name, members in _GROUPS.items() if option.name in members), "Setup (left open, rightfit chooses)")
     words = option.vocabulary.words if option.vocabulary else ()
     listed = option.kind in ("words", "names")
+    colon, example = ("：", "，如 ") if help_lang() == "zh" else (": ", ", e.g. ")
+    meaning = help_text("parameter", option.name, option.help)
     given = typer.Option(
         "--" + option.name.replace("_", "-"),
-        help=f"{option.help}: {'|'.join(words)}" if words and len(words) < 9 else f"{option.help}, e.g. {option.example}",
+        help=meaning + (colon + "|".join(words) if words and len(words) < 9 else example + option.example),
         metavar="A,B" if listed else "WORD" if words else option.kind.upper(),
-        rich_help_panel=group,
+        rich_help_panel=help_text("group", group, group),
         autocompletion=_complete(words) if words else None,
         show_default=False,
     )
@@ -55,21 +57,22 @@ def _workload_parameter(option: Option) -> inspect.Parameter:
 
 def common_parameters() -> list[inspect.Parameter]:
     """The options that every command has."""
+    panel = help_text("group", "Output", "Output")
     form = typer.Option(
         "--format",
         "-f",
         help="table|json|yaml|csv|markdown",
         metavar="WORD",
-        rich_help_panel=_OUTPUT,
+        rich_help_panel=panel,
         autocompletion=_complete(FORMATS.words),
         show_default=False,
     )
     lang = typer.Option(
-        "--lang", help="en|zh (default: from the locale)", metavar="WORD", rich_help_panel=_OUTPUT, autocompletion=_complete(LANGS.words)
+        "--lang", help="en|zh (default: from the locale)", metavar="WORD", rich_help_panel=panel, autocompletion=_complete(LANGS.words)
     )
-    top = typer.Option("--top", help="how many answers to show (0: all)", metavar="N", min=0, rich_help_panel=_OUTPUT)
-    quiet = typer.Option("--quiet", "-q", help="the answer only, no remarks", rich_help_panel=_OUTPUT)
-    verbose = typer.Option("--verbose", "-v", help="everything: sources, all terms, tracebacks", rich_help_panel=_OUTPUT)
+    top = typer.Option("--top", help="how many answers to show (0: all)", metavar="N", min=0, rich_help_panel=panel)
+    quiet = typer.Option("--quiet", "-q", help="the answer only, no remarks", rich_help_panel=panel)
+    verbose = typer.Option("--verbose", "-v", help="everything: sources, all terms, tracebacks", rich_help_panel=panel)
     return [
         _parameter("format_", Annotated[str, form], "table"),
         _parameter("lang", Annotated[str | None, lang]),
@@ -86,8 +89,9 @@ def workload_parameters() -> list[inspect.Parameter]:
 
 def command(function: Callable[..., Any], *, workload: bool = False) -> Callable[..., Any]:
     """Give `function(..., view=, wishes=)` the common options and, if asked for, those of a workload, in a form that typer reads."""
-    own = [value for name, value in inspect.signature(function, eval_str=True).parameters.items() if name not in ("view", "wishes")]
-    shared = (workload_parameters() if workload else []) + common_parameters()
+    signature = inspect.signature(function, eval_str=True)
+    own = [_translated(value) for name, value in signature.parameters.items() if name not in ("view", "wishes")]
+    shared = (workload_parameters() if workload else []) + [_translated(value) for value in common_parameters()]
 
     @functools.wraps(function)
     def run(**values: Any) -> Any:
@@ -96,9 +100,26 @@ def command(function: Callable[..., Any], *, workload: bool = False) -> Callable
             arguments["wishes"] = {name: values[name] for name in OPTIONS if name in values and values[name] is not None}
         return function(**arguments, view=_view(values))
 
+    run.__doc__ = _translated_help(function)
     run.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *shared)}
     return run
+
+
+def _translated(parameter: inspect.Parameter) -> inspect.Parameter:
+    """The parameter with its help in the language of --help."""
+    kind, info = get_args(parameter.annotation)
+    info = copy.copy(info)
+    info.help = help_text("parameter", parameter.name, info.help)
+    return parameter.replace(annotation=Annotated[kind, info])
+
+
+def _translated_help(function: Callable[..., Any]) -> str:
+    """The docstring; in Chinese its first sentence is replaced, the examples stay."""
+    text = inspect.getdoc(function) or ""
+    first, _, examples = text.partition("\n\n")
+    head = help_text("command", function.__name__, first)
+    return text if help_lang() == "en" else f"{head}\n\n{examples.replace('Examples:', '例：').replace('Example: ', '例：')}"
 
 
 def _view(values: Mapping[str, Any]) -> View:

@@ -12,6 +12,7 @@ from rightfit.cli.output import Answer, View
 from rightfit.cli.tables import Column, Table
 from rightfit.explain import quantities as q
 from rightfit.explain import renderer
+from rightfit.explain.advice import advise
 from rightfit.explain.checks import check_rules
 from rightfit.explain.plan_text import OptionText, PlanText, Term, assumption_text, layout_text, option_text, plan_text, rejection_lines
 
@@ -48,6 +49,7 @@ def _plan_parts(plan: Plan, text: PlanText, view: View, *, catalog: Catalog | No
     yield from _sections(view, faster=text.faster, advice=text.advice, assumed=text.assumptions)
     yield from refusals(plan.rejected, view, currency=currency, everything=view.verbose or plan.best is None)
     if view.verbose:
+        yield from _sections(view, smaller=[effect.text(view.lang) for effect in advise(plan, catalog=catalog)])
         yield from _sections(view, rules=[check.text(view.lang, currency=currency) for check in check_rules(plan, catalog=catalog)])
     yield text.considered
 

@@ -248,6 +248,6 @@ def _verdict(result: Mapping[str, Any], view: View) -> str:
     colon, semicolon = ("：", "；") if view.lang == "zh" else (": ", "; ")
     head = result["query"] + colon + exists + (semicolon + claim if claim else "")
     lines = [head, f"  {result['explanation']}"] if result["explanation"] else [head]
-    if result["nearest"] and result["nearest"][0] not in result["explanation"]:
+    if result["nearest"] and result["nearest"][0] not in result["explanation"] + result["query"]:
         lines.append("  " + label("check", "nearest", view.lang, names=", ".join(result["nearest"])))
     return "\n".join(lines)
