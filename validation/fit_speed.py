@@ -30,6 +30,7 @@ from rightfit.facts import tables
 
 FILES = ("compute", "network", "software")
 LOSS_SCALE = 0.12
+PENALTY = 0.5
 # How far a coefficient may drift from its prior: standard deviation of its logarithm, by field; data-sheet-like fields are held tightly.
 SIGMAS = {
     "gemm_fraction": 0.10,
@@ -159,7 +160,7 @@ def fit(
             error = problem.log_errors()[use]
         scaled = error / LOSS_SCALE
         soft = np.sign(scaled) * np.sqrt(np.log1p(scaled**2))
-        return np.concatenate([soft * problem.weight[use], 0.5 * part])
+        return np.concatenate([soft * problem.weight[use], PENALTY * part])
 
     result = least_squares(residuals, move0[active], method="trf", max_nfev=evaluations, diff_step=0.02, xtol=1e-4, ftol=1e-4)
     move0[active] = result.x
@@ -237,20 +238,57 @@ def write(values: dict[str, dict[str, float]], command: str) -> None:
         (tables.DATA / "coefficients" / f"{name}.toml").write_text("\n".join(lines), encoding="utf-8")
 
 
-def leave_one_out(problem: Problem) -> tuple[np.ndarray, dict[str, Any]]:
-    """Predictions of each source with coefficients fitted without it."""
+def linear_moves(problem: Problem, move: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Log errors at `move` and their slope in each active coefficient."""
     known = priors()
-    active = informative(problem, list(known), np.array(list(known.values())))
-    values, move = fit(problem, active=active)
+    keys, start = list(known), np.array(list(known.values()))
+
+    def errors(at: np.ndarray) -> np.ndarray:
+        with substituted(as_values(keys, start, at)):
+            return problem.log_errors()
+
+    base = errors(move)
+    slopes = np.empty((len(base), len(active)))
+    for column, index in enumerate(active):
+        moved = move.copy()
+        moved[index] += 0.05
+        slopes[:, column] = (errors(moved) - base) / 0.05
+    return base, slopes
+
+
+def refit_without(problem: Problem, move: np.ndarray, active: np.ndarray, base: np.ndarray, slopes: np.ndarray, use: np.ndarray) -> np.ndarray:
+    """Moves that minimise the same loss over the rows `use`, predictions taken as linear around `move` (reweighted least squares)."""
+    part = move[active].copy()
+    penalty = PENALTY**2 * np.eye(len(active))
+    weight = (problem.weight[use] / LOSS_SCALE) ** 2
+    for _ in range(60):
+        error = base[use] + slopes[use] @ (part - move[active])
+        robust = weight / (1.0 + (error / LOSS_SCALE) ** 2)
+        normal = slopes[use].T @ (slopes[use] * robust[:, None]) + penalty
+        part = part - 0.7 * np.linalg.solve(normal, slopes[use].T @ (robust * error) + PENALTY**2 * part)
+    out = move.copy()
+    out[active] = np.clip(part, -4.0, 4.0)
+    return out
+
+
+def leave_one_out(problem: Problem) -> tuple[np.ndarray, dict[str, Any]]:
+    """Predictions of each source with coefficients refitted without it.
+
+    The refit is linearised around the fit to all rows; predictions are then made by the full model.
+    """
+    known = priors()
+    keys, start = list(known), np.array(list(known.values()))
+    active = informative(problem, keys, start)
+    _, move = fit(problem, active=active)
+    base, slopes = linear_moves(problem, move, active)
     predicted = np.empty(len(problem.rows))
     folds: dict[str, Any] = {}
     for name in np.unique(problem.source):
-        values, _ = fit(problem, leave_out=str(name), begin=move * 0.5, active=active, evaluations=6)
+        inside = problem.source == name
+        values = as_values(keys, start, refit_without(problem, move, active, base, slopes, ~inside))
         folds[str(name)] = values
         with substituted(values):
-            inside = problem.source == name
             predicted[inside] = problem.predict()[inside]
-        print(f"  left out {name}", file=sys.stderr)
     return predicted, folds
 
 

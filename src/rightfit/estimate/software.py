@@ -162,7 +162,7 @@ def rate_columns(setup: SetupColumns, device: DeviceColumns) -> RateColumns:
 def _attention_rates(setup: SetupColumns, family: NDArray[np.intp]) -> dict[str, Array]:
     """Fused-attention fractions: vendor stacks use the best kernel of the family, others the portable one."""
     names = architecture_names()
-    vendor = (setup.framework == software_names().index("vendor")) & (setup.attention == AttentionKernel.FLASH)
+    vendor = (setup.framework == software_names().index("vendor")) & (setup.attention != AttentionKernel.EAGER)
     best = (setup.attention_version >= 3) | (vendor & (setup.attention_version == 0))
     first = setup.attention_version == 1
     chosen = {}
