@@ -15,6 +15,7 @@ from rightfit.explain import renderer
 from rightfit.explain.advice import advise
 from rightfit.explain.checks import check_rules
 from rightfit.explain.plan_text import OptionText, PlanText, Term, assumption_text, layout_text, option_text, plan_text, rejection_lines
+from rightfit.units import format_duration
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
@@ -140,7 +141,7 @@ def options_table(plan: Plan, view: View) -> Table:
         Column("gpus"),
         Column("purchase"),
         Column("hourly", money, right=True, drop=1),
-        Column("total_time", lambda value: q.duration_text(value, view.lang), right=True),
+        Column("total_time", format_duration, right=True),
         Column("total", money, right=True),
         Column("peak", q.memory_text, right=True, drop=4),
         Column("layout", drop=6),
@@ -150,12 +151,12 @@ def options_table(plan: Plan, view: View) -> Table:
 
 
 def _option_record(option: Option, lang: Lang) -> dict[str, Any]:
-    nodes = f"{option.nodes} x " if option.nodes > 1 else ""
+    nodes = f"{option.nodes}x " if option.nodes > 1 else ""
     return {
         "rank": option.rank,
         "instance_type": f"{nodes}{option.provider}/{option.instance_type}",
         "region": option.region,
-        "gpus": f"{option.num_accelerators} x {option.accelerator.name}",
+        "gpus": f"{option.num_accelerators}x {option.accelerator.name}",
         "purchase": q.purchase_text(option.purchase, lang),
         "hourly": option.cost.hourly_usd,
         "total_time": option.estimate["total_time_s"].mid,
