@@ -121,6 +121,8 @@ def _number_text(name: str, value: float, lang: Lang, currency: str) -> str:
         return q.duration_text(value * 3600, lang)
     if name.endswith("_probability") or name in _SHARES:
         return q.probability_text(value, lang) if name.endswith("probability") else q.percent_text(value)
+    if name.startswith("expected_") and 0 < value < 0.01:
+        return "< 0.01"
     return q.count_text(value, lang) if value >= 1e5 else q.plain(value)
 
 

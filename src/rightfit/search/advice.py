@@ -113,9 +113,10 @@ def _fewest(found: Exploration, best: Option | None) -> Iterable[Reason]:
 
 
 def least_accelerators(found: Exploration, accelerator: str) -> int:
-    """The least number of accelerators of this name, over servers and node counts of the market, that a setup fits on; 0 where none does."""
-    machines = found.fleet.machines
-    rows = np.array([name == accelerator for name in machines.accelerators], dtype=np.bool_)
-    fits = np.isfinite(found.best.least_host_bytes) & rows[:, None]
-    total = machines.gpus_per_node[:, None] * np.array(found.space.limits.node_counts, dtype=np.intp)[None, :]
+    """The least number of accelerators of this name, over servers and node counts of the market, that a setup fits on, the host's RAM
+    included; 0 where none does."""
+    servers = found.market.offers.servers
+    rows = np.array([name == accelerator for name in servers.accelerator_name], dtype=np.bool_)
+    fits = found.feasible.fits_host & rows[:, None]
+    total = servers.num_accelerators[:, None] * np.array(found.space.limits.node_counts, dtype=np.float64)[None, :]
     return int(total[fits].min()) if fits.any() else 0
