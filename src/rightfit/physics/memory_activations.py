@@ -15,7 +15,7 @@ import dataclasses
 import numpy as np
 
 from rightfit.physics import parameters
-from rightfit.physics.columns import Array, AttentionKernel, AttentionKind, Mlp, ModelColumns, Norm, SetupColumns
+from rightfit.physics.columns import Array, AttentionKernel, Mlp, ModelColumns, Norm, SetupColumns
 from rightfit.physics.memory_states import is_full
 
 
@@ -92,18 +92,21 @@ def score_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
     per_pair = upcast + a + np.where(setup.dropout > 0, 1.0 + a, 0.0)
     length = setup.seq_len * setup.token_fraction
     eager = setup.attention == AttentionKernel.EAGER
-    return np.where(eager, per_pair * model.num_heads * length / setup.tensor, 0.0)
+    with_scores = np.where(model.num_linear_layers > 0, 1.0 - model.num_linear_layers / np.maximum(model.num_layers, 1.0), 1.0)
+    return np.where(eager, per_pair * model.num_heads * length * with_scores / setup.tensor, 0.0)
 
 
 def keeps_attention_input(setup: SetupColumns) -> Array:
     """1 where the input of Q, K, V is kept: full training, or an adapter that reads it without a cast of its own."""
     shared = (setup.adapter_on_query + setup.adapter_on_key_value > 0) & (setup.adapter_weight_bytes == setup.activation_bytes)
-    return np.maximum(keeps_inputs(setup), shared.astype(np.float64))
+    kept: Array = np.maximum(keeps_inputs(setup), shared.astype(np.float64))
+    return kept
 
 
 def keeps_inputs(setup: SetupColumns) -> Array:
     """1 where every matrix product keeps its input: its weight is trained, or its kernel keeps it regardless."""
-    return np.maximum(is_full(setup), setup.keeps_linear_inputs)
+    kept: Array = np.maximum(is_full(setup), setup.keeps_linear_inputs)
+    return kept
 
 
 def feed_forward_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
@@ -116,7 +119,6 @@ def feed_forward_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
 
 def moe_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
     """Routed experts see `experts_per_token` copies of the token: gathered input, inner tensors, output before weighting; shared experts one."""
-    a = setup.activation_bytes
     routed = model.experts_per_token * (
         _block_bytes(model, setup, model.moe_intermediate_size, setup.tensor) + setup.routed_bytes * model.hidden_size
     )
@@ -137,7 +139,7 @@ def _block_bytes(model: ModelColumns, setup: SetupColumns, width: Array, divisor
 def _input_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
     """Input of the feed-forward block, kept for the gradients of its first matrices."""
     a = setup.activation_bytes
-    keeps = np.maximum(keeps_inputs(setup), ((setup.adapter_on_up > 0) & (setup.adapter_weight_bytes == a)).astype(np.float64))
+    keeps: Array = np.maximum(keeps_inputs(setup), ((setup.adapter_on_up > 0) & (setup.adapter_weight_bytes == a)).astype(np.float64))
     return a * model.hidden_size * keeps / outside_divisor(setup)
 
 
@@ -183,9 +185,5 @@ def backward_scratch_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
     width = np.where(moe, model.moe_intermediate_size * np.maximum(at_once, model.num_shared_experts), model.intermediate_size)
     inner = a * gated * width / setup.tensor
     scores = np.where(setup.attention == AttentionKernel.EAGER, 2.0 * score_bytes(model, setup), 0.0)
-    return np.maximum(inner, scores) + 2.0 * setup.residual_bytes * model.hidden_size / outside_divisor(setup)
-
-
-def is_linear_attention(model: ModelColumns) -> Array:
-    """1 where layers are state-space models, whose kept tensors are those of an attention layer of the same width to first order."""
-    return ((model.attention_kind == AttentionKind.SSM) | (model.attention_kind == AttentionKind.HYBRID_SSM)).astype(np.float64)
+    widest: Array = np.maximum(inner, scores)
+    return widest + 2.0 * setup.residual_bytes * model.hidden_size / outside_divisor(setup)

@@ -46,7 +46,9 @@ def left_over_bytes(scratch: Array, waiting: Array, setup: SetupColumns, *, coef
     the cached blocks the larger of the two would be held; as blocks have other sizes, a part of the smaller comes on top.
     """
     unused = np.where(setup.expandable_segments > 0, coefficients["slack_expandable_ratio"], coefficients["slack_overlap_ratio"])
-    return np.maximum(waiting - scratch, 0.0) + unused * np.minimum(scratch, waiting)
+    too_large: Array = np.maximum(waiting - scratch, 0.0)
+    shared: Array = np.minimum(scratch, waiting)
+    return too_large + unused * shared
 
 
 def squeezed_bytes(live: Array, *, coefficients: Mapping[str, float]) -> Array:
@@ -56,4 +58,4 @@ def squeezed_bytes(live: Array, *, coefficients: Mapping[str, float]) -> Array:
 
 def usable_bytes(device: DeviceColumns, *, coefficients: Mapping[str, float]) -> Array:
     """What of a card's nominal memory the driver hands out [bytes]."""
-    return device.memory_bytes * coefficients["usable_fraction"]
+    return coefficients["usable_fraction"] * device.memory_bytes

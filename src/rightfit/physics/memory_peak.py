@@ -8,6 +8,7 @@ loading where the whole model lies on the GPU before it is sharded. In between t
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from enum import IntEnum
 
@@ -122,16 +123,33 @@ def _stage_peak(
     usable = overheads.usable_bytes(device, coefficients=coefficients)
     outside = overheads.context_bytes(setup, context=coefficients["context_bytes"], per_peer=coefficients["nccl_peer_bytes"])
     live = [_sum(phase, TERMS) for phase in phases]
-    held = [tensors + np.maximum(np.minimum(slack, usable - outside - tensors), 0.0) for tensors, slack in zip(live, slacks, strict=True)]
-    seen = [np.where(setup.memory_counter == MemoryCounter.ALLOCATED, tensors, total) for tensors, total in zip(live, held, strict=True)]
-    phase = np.argmax(np.stack(np.broadcast_arrays(*seen)), axis=0)
-    zero = np.zeros(1)
-    terms = {name: np.choose(phase, [one.get(name, zero) for one in phases]) for name in TERMS if name not in ("context", "slack")}
-    terms["slack"] = np.choose(phase, [total - tensors for total, tensors in zip(seen, live, strict=True)])
-    terms["context"] = np.where(setup.memory_counter == MemoryCounter.DRIVER, outside, 0.0)
-    most = np.maximum.reduce(np.broadcast_arrays(*live))
+    room = usable - outside
+    whole = [np.maximum(np.minimum(slack, room - tensors), 0.0) for tensors, slack in zip(live, slacks, strict=True)]
+    seen = setup.memory_counter != MemoryCounter.ALLOCATED
+    moments = [{**phase, "slack": np.where(seen, slack, 0.0)} for phase, slack in zip(phases, whole, strict=True)]
+    peak, phase, terms = _largest(moments, [tensors + moment["slack"] for tensors, moment in zip(live, moments, strict=True)])
+    context = np.where(setup.memory_counter == MemoryCounter.DRIVER, outside, 0.0)
+    most = functools.reduce(np.maximum, live)
     required = most + overheads.squeezed_bytes(most, coefficients=coefficients) + outside
-    return PeakColumns(terms=terms, peak=_sum(terms, TERMS), required=required, phase=phase)
+    return PeakColumns(terms={**terms, "context": context + 0.0 * peak}, peak=peak + context, required=required, phase=phase)
+
+
+def _largest(moments: list[dict[str, Array]], totals: list[Array]) -> tuple[Array, NDArray[np.intp], dict[str, Array]]:
+    """Of several moments the one with the largest total, row by row: total, position, terms."""
+    shape = np.broadcast_shapes(*(total.shape for total in totals))
+    peak, phase = np.broadcast_to(totals[0], shape), np.zeros(shape, dtype=np.intp)
+    zero = np.zeros(1)
+    terms = {name: moments[0].get(name, zero) for name in TERMS if name != "context"}
+    for position, (moment, total) in enumerate(zip(moments[1:], totals[1:], strict=True), start=1):
+        larger = total > peak
+        if np.any(larger):
+            peak, phase = np.where(larger, total, peak), np.where(larger, position, phase)
+            terms = {name: _either(larger, moment.get(name, zero), term) for name, term in terms.items()}
+    return peak, phase, {name: np.broadcast_to(term, shape) for name, term in terms.items()}
+
+
+def _either(larger: NDArray[np.bool_], one: Array, other: Array) -> Array:
+    return other if one is other else np.where(larger, one, other)
 
 
 def _sum(terms: Mapping[str, Array], names: tuple[str, ...]) -> Array:

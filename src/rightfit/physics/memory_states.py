@@ -83,7 +83,8 @@ def trained_share(share: ParameterShare, model: ModelColumns, setup: SetupColumn
 
 def is_full(setup: SetupColumns) -> Array:
     """1 where the base weights themselves are trained."""
-    return ((setup.method == Method.FULL) | (setup.method == Method.GALORE) | (setup.method == Method.FREEZE)).astype(np.float64)
+    trained: Array = np.isin(setup.method, (Method.FULL, Method.GALORE, Method.FREEZE)).astype(np.float64)
+    return trained
 
 
 def adapter_bytes(dense_trained: Array, setup: SetupColumns) -> Array:

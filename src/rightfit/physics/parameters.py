@@ -108,11 +108,13 @@ def head_parameters(model: ModelColumns) -> Array:
 def formula_parameters(model: ModelColumns) -> Array:
     """Total parameters from the dimensions alone.
 
-    Known error: state-space layers and vision towers are not derived; `params_vision` is added as given.
+    Encoders have BERT's pooler. Known error: state-space layers and vision towers are not derived (`params_vision` is added as given), nor are
+    shared layers (ALBERT) and extra projections (DeBERTa, XLNet, Longformer); total_parameters takes the published count there.
     """
     positions = model.learned_positions * model.max_position * model.hidden_size
     body = model.num_layers * layer_parameters(model) + norm_parameters(model)
-    return embedding_parameters(model) + head_parameters(model) + positions + body + model.params_vision
+    pooler = np.where(model.kind == Kind.ENCODER, model.hidden_size * (model.hidden_size + 1.0), 0.0)
+    return embedding_parameters(model) + head_parameters(model) + positions + body + pooler + model.params_vision
 
 
 def total_parameters(model: ModelColumns) -> Array:

@@ -1,0 +1,37 @@
+"""Cells of measured rows: text and numbers, or a reason why a row cannot be used."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping
+
+_MAX_COUNT = 1e15
+
+
+class RefusedRowError(Exception):
+    """A row that cannot be turned into a case; the message is the reason."""
+
+
+def word(row: Mapping[str, str], name: str) -> str:
+    """A cell as stripped text, empty where it is absent."""
+    value = row.get(name)
+    return str(value).strip() if value is not None else ""
+
+
+def number(row: Mapping[str, str], name: str) -> float:
+    """A cell as a number, 0 where it is empty; nonsense is refused."""
+    return _parse_number(name, word(row, name))
+
+
+@functools.lru_cache(maxsize=65536)
+def _parse_number(name: str, text: str) -> float:
+    if not text or text.lower() in ("nan", "none", "unknown", "?"):
+        return 0.0
+    try:
+        value = float(text.replace(",", ""))
+    except ValueError:
+        raise RefusedRowError(f"{name} {text[:40]!r} is not a number") from None
+    if not math.isfinite(value) or value < 0 or value > _MAX_COUNT:
+        raise RefusedRowError(f"{name} {text[:40]!r} is not a sensible number")
+    return value
