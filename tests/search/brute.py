@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+
 from rightfit import facts
 from rightfit.catalog import PURCHASES
 from rightfit.estimate.convert import device_columns

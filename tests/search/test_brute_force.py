@@ -7,10 +7,11 @@ import random
 import numpy as np
 import pytest
 from brute import brute_force, front, rounded
+from toy import NODE_COUNTS, ToyPhysics, random_market, random_wish
+
 from rightfit.search.engine import Engine
 from rightfit.search.explore import explore
 from rightfit.search.objective import pareto_front, scores
-from toy import NODE_COUNTS, ToyPhysics, random_market, random_wish
 
 
 def _agree(seed: int, *, real: bool) -> int:
@@ -42,7 +43,7 @@ def test_equals_brute_force_on_random_markets(block: int) -> None:
 
 
 def test_equals_brute_force_with_the_real_physics() -> None:
-    answered = sum(_agree(seed, real=True) for seed in range(1000, 1006))
+    answered = sum(_agree(seed, real=True) for seed in range(1000, 1003))
     assert answered >= 1
 
 

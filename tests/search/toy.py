@@ -6,6 +6,7 @@ import dataclasses
 import random
 
 import numpy as np
+
 from rightfit import facts
 from rightfit.catalog import PURCHASES, OfferTable, ServerTable
 from rightfit.physics.columns import Array, Columns, DeviceColumns, LinkColumns, SetupColumns, column

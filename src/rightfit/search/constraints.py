@@ -24,6 +24,7 @@ Mask = NDArray[np.bool_]
 Index = NDArray[np.intp]
 
 DEFAULT_PURCHASES = ("on-demand", "spot")
+WISHES = frozenset({"cloud", "region", "country", "gpu", "purchase", "max_nodes", "deadline", "budget"})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -201,11 +202,15 @@ def first_failure(bits: NDArray[np.int32]) -> NDArray[np.intp]:
 def minimal_blame(bits: NDArray[np.int32], *, largest: int = 3) -> tuple[tuple[str, ...], ...]:
     """The smallest sets of criteria such that every row fails at least one of the set; empty when some row passes all.
 
-    Sets of one, then two, then three: as Karpenter's InstanceTypeFilterError tells which requirement, or which pair, no instance type met.
+    Sets of one, then two, then three: as Karpenter's InstanceTypeFilterError tells which requirement, or which pair, no instance type met. Rows
+    that fail something the user does not choose (what the machine can do) count only if all rows do: else the blame lies with the wishes.
     """
     masks = np.unique(bits)
     if masks.size == 0 or masks[0] == 0:
         return ()
+    physical = sum(1 << position for position, criterion in enumerate(CRITERIA) if criterion not in WISHES)
+    able = masks[(masks & physical) == 0]
+    masks = able if able.size else masks
     present = [position for position in range(len(CRITERIA)) if np.any(masks & (1 << position))]
     for size in range(1, largest + 1):
         found = [group for group in _groups(present, size) if np.all(masks & sum(1 << position for position in group))]

@@ -131,7 +131,7 @@ def _option(found: Exploration, details: Details, row: Row, position: int) -> Op
         price_source=offer["source"],
         layout=layout_of(found, details, position),
         estimate=estimate,
-        memory_terms=_terms(details.memory.terms, position),
+        memory_terms=memory_terms(details, position),
         time_terms=_terms(details.step.terms, position),
         cost=_cost(found, row, estimate["total_time_s"]),
         alternatives=tuple(_alternative(found, other) for other in row.folded),
@@ -148,6 +148,15 @@ def _terms(terms: Any, position: int) -> dict[str, float]:
     """Terms of one row without those that are zero."""
     values = {name: float(column[position if column.shape[0] > 1 else 0]) for name, column in terms.items()}
     return {name: value for name, value in values.items() if value}
+
+
+def memory_terms(details: Details, position: int) -> dict[str, float]:
+    """Terms that add up to what the card must hold. The allocator's slack is what is left of it under pressure: it gives cached blocks back before
+    it fails, so a roomy card shows a larger figure in use."""
+    terms = _terms(details.memory.terms, position)
+    required = float(np.broadcast_to(details.memory.required_bytes, details.fit_probability.shape)[position])
+    slack = terms.get("slack", 0.0) + required - sum(terms.values())
+    return {**terms, "slack": max(slack, 0.0)}
 
 
 def layout_of(found: Exploration, details: Details, position: int) -> Layout:

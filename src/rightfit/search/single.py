@@ -260,10 +260,11 @@ def _standing_of_feasible(found: Exploration, offers: NDArray[np.intp]) -> Verdi
 def _standing_of_refused(found: Exploration, offers: NDArray[np.intp], workload: Workload, server: str, catalog: Catalog) -> Verdict:
     """The row of the server that is nearest to passing: fewest failing criteria, then least margin."""
     bits = found.bits[offers]
-    failing = sum(((bits >> position) & 1 for position in range(len(CRITERIA))), start=np.zeros(bits.shape, dtype=np.int32))
-    margin = sum(
-        (np.minimum(found.failures.margin(criterion)[offers], 1e9) for criterion in found.failures.needed), start=np.zeros(bits.shape)
-    )
+    failing, margin = np.zeros(bits.shape), np.zeros(bits.shape)
+    for position, criterion in enumerate(CRITERIA):
+        fails = (bits >> position) & 1
+        failing += fails
+        margin += fails * np.minimum(found.failures.margin(criterion)[offers], 1e9)
     offer, node = np.unravel_index(np.lexsort((margin.ravel(), failing.ravel()))[0], bits.shape)
     at = (int(offers[offer]), int(node))
     failed = _failed(found, *at)
