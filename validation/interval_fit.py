@@ -33,9 +33,9 @@ KNOWLEDGE = (
 )
 WIDEN_ONLY = (*KNOWLEDGE, "rare_method", "not_decoder", "moe")
 #: Penalty on the square of a factor: strong for what a case is, weak for what is not known of it (those have rows of their own).
-RIDGE = 0.2
+RIDGE = 1.0
 KNOWLEDGE_RIDGE = 0.005
-ERASED_WEIGHT = 0.1
+ERASED_WEIGHT = 0.2
 GROUP_PRIOR_SOURCES = 4.0
 FEATURES = tuple(field.name for field in dataclasses.fields(RegimeColumns) if field.name != "architecture")
 

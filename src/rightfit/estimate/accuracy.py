@@ -41,6 +41,7 @@ class Accuracy:
     refusals: list[tuple[str, int]]
     others: list[GroupScore]
     rules: list[tuple[str, GroupScore, FitScore | None]]
+    nameless: list[GroupScore]
     provenance: str
 
 
@@ -49,9 +50,13 @@ def accuracy(
     predictions: Sequence[Mapping[str, Any]],
     excluded: Sequence[str],
     *,
+    nameless: Sequence[Mapping[str, Any]] = (),
     provenance: str,
 ) -> Accuracy:
-    """Score the rows that count, and beside them those that stay out."""
+    """Score the rows that count, and beside them those that stay out.
+
+    `nameless` are predictions of the same rows with the framework's name withheld.
+    """
     counted = [index for index, reason in enumerate(excluded) if not reason]
     kept_rows, kept = [rows[i] for i in counted], [predictions[i] for i in counted]
     scored = score.pair(kept_rows, kept)
@@ -68,8 +73,15 @@ def accuracy(
         _refusals(kept),
         [score.group_score(f"not counted: {name}", part) for name, part in zip(("memory", "time"), _split(others), strict=True)],
         _rules(kept_rows),
+        _nameless(kept_rows, [nameless[i] for i in counted]) if nameless else [],
         provenance,
     )
+
+
+def _nameless(rows: Sequence[Mapping[str, Any]], answers: Sequence[Mapping[str, Any]]) -> list[GroupScore]:
+    """Headline groups as predicted without the framework's name."""
+    scored = score.pair(rows, answers)
+    return [_named(scored, name) for name in TARGETS]
 
 
 def _rules(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, GroupScore, FitScore | None]]:
@@ -312,6 +324,19 @@ def _fit_cells(fit: FitScore) -> list[str]:
     return [f"{fit.false_fits} of {fit.out_of_memory}", f"{fit.false_refusals} of {fit.ran}"]
 
 
+def nameless_text(page: Accuracy) -> str:
+    """How far off a framework is that we know nothing about."""
+    if not page.nameless:
+        return ""
+    return f"""### Without the framework's name
+
+The habits of a training stack (what it keeps in fp32, whether it stores the logits) are data of ours, in part learned from the stacks measured
+here; leaving a source out takes away its coefficients but not those habits. The same rows with the framework's name withheld show what remains
+for a stack that nobody has looked at; the interval widens accordingly.
+
+{score_table("figure", page.nameless)}"""
+
+
 def render(page: Accuracy, *, peers: str = "", noise: str = "", plots: Sequence[str] = ()) -> str:
     """The whole page."""
     answered, asked = page.answered
@@ -335,6 +360,7 @@ Answered: {answered:,} of {asked:,} usable rows ({share}). Refused:
 {refusals}
 {images}
 {noise}
+{nameless_text(page)}
 ## Memory
 
 {slices(page.memory)}

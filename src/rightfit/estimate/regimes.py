@@ -21,6 +21,7 @@ from rightfit.physics.columns import (
     DeviceColumns,
     Dtype,
     Kind,
+    MemoryCounter,
     Method,
     ModelColumns,
     Recompute,
@@ -62,6 +63,9 @@ class RegimeColumns(Columns):
     vendor_stack: Array = dataclasses.field(default_factory=_zero)
     eager_stack: Array = dataclasses.field(default_factory=_zero)
     classic_stack: Array = dataclasses.field(default_factory=_zero)
+    variable_length: Array = dataclasses.field(default_factory=_zero)
+    counter_reserved: Array = dataclasses.field(default_factory=_zero)
+    counter_driver: Array = dataclasses.field(default_factory=_zero)
     framework_unknown: Array = dataclasses.field(default_factory=_zero)
     counter_unknown: Array = dataclasses.field(default_factory=_zero)
     shape_typical: Array = dataclasses.field(default_factory=_zero)
@@ -99,6 +103,9 @@ def method_flags(setup: SetupColumns) -> dict[str, Array]:
         "full_precision": _is_one_of(setup.compute_dtype, (Dtype.FP32, Dtype.TF32)),
         "eager_attention": _flag(setup.attention == AttentionKernel.EAGER),
         "stored_activations": _flag(setup.recompute != Recompute.FULL),
+        "variable_length": _flag(setup.token_fraction < 1),
+        "counter_reserved": _flag(setup.memory_counter == MemoryCounter.RESERVED),
+        "counter_driver": _flag(setup.memory_counter == MemoryCounter.DRIVER),
         "large_batch": _flag(setup.micro_batch * setup.seq_len > 16384),
     }
 

@@ -10,7 +10,6 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from rightfit.errors import FileInputError
 from rightfit.estimate import accuracy, score
@@ -42,18 +41,18 @@ class Validation:
         return "\n".join(accuracy.table(*cells) for cells in self.tables())
 
 
-def predictions_of(truth: Truth, folder: Path) -> tuple[list[dict[str, Any]], bool]:
-    """Predictions of every row, and whether each source was left out."""
-    folds = read_folds(folder.parent / "folds")
-    return predict_left_out(truth.rows, folds), bool(folds)
-
-
 def validate(folder: str | Path | None = None) -> Validation:
     """Score the predictors against the measured tables in `folder` (see truth_folder). Raises FileInputError without tables."""
     root = truth_folder(folder)
     truth = _training_rows(read_truth(root))
-    predictions, left_out = predictions_of(truth, root)
-    page = accuracy.accuracy(truth.rows, predictions, truth.excluded, provenance=_provenance(left_out, truth))
+    folds = read_folds(root.parent / "folds")
+    page = accuracy.accuracy(
+        truth.rows,
+        predict_left_out(truth.rows, folds),
+        truth.excluded,
+        nameless=predict_left_out([{**row, "framework": ""} for row in truth.rows], folds),
+        provenance=_provenance(bool(folds), truth),
+    )
     peers = root / "peers_training_scores.md"
     text = accuracy.render(
         page,
@@ -61,7 +60,7 @@ def validate(folder: str | Path | None = None) -> Validation:
         noise=accuracy.noise_text(truth),
         plots=accuracy.PLOTS,
     )
-    return Validation(page, text, headline_numbers(page), left_out)
+    return Validation(page, text, headline_numbers(page), bool(folds))
 
 
 def _training_rows(truth: Truth) -> Truth:
