@@ -33,7 +33,8 @@ def token_bytes(model: ModelColumns, setup: SetupColumns, rates: RateColumns) ->
     full, sliding, linear = attention_layers(model)
     layers = model.num_layers
     shared_by = np.where(setup.sequence_parallel > 0, setup.tensor, 1.0)
-    norms = np.where(model.norm == Norm.RMSNORM, rates.norm_passes, np.minimum(rates.norm_passes, 4.0))
+    # Layer normalisation has been one fused kernel since 2018; only root-mean-square norms are written out in eager code.
+    norms = np.where(model.norm == Norm.RMSNORM, rates.norm_passes, np.minimum(rates.norm_passes, 2.0))
     dropout = 2.5 * uses_dropout(model, setup)
     hidden = layers * model.hidden_size * (2.0 * norms + 2.0 * rates.residual_passes + 2.0 * dropout) / shared_by
     heads = (model.num_heads + model.num_kv_heads) * model.head_dim
@@ -48,7 +49,8 @@ def token_bytes(model: ModelColumns, setup: SetupColumns, rates: RateColumns) ->
 
 def _feed_forward_elements(model: ModelColumns, setup: SetupColumns, rates: RateColumns) -> Array:
     gate = is_gated(model)
-    passes = rates.activation_passes * (0.6 + 0.4 * gate)
+    # Ungated: one read, one write. Gated and eager: activation (2 passes), then product with the other half (3).
+    passes = np.where(gate > 0, rates.activation_passes, 2.0)
     dense = (model.num_layers - model.num_moe_layers) * model.intermediate_size
     expert = model.moe_intermediate_size * (model.experts_per_token + model.num_shared_experts)
     # Routed tokens are gathered, scattered back and weighted: four more passes over each copy.
