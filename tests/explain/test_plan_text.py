@@ -126,3 +126,32 @@ def test_rejections_in_chinese(plan: Plan) -> None:
 )
 def test_what_was_needed_and_had(criterion: str, needed: float | str, had: float | str, text: str) -> None:
     assert needed_had_text(criterion, needed, had, "en") == text
+
+
+def test_a_given_server_that_does_not_hold_the_job_says_what_is_missing(
+    plan: Plan, workload: Workload, option_of: Callable[..., Option]
+) -> None:
+    host = Rejection("host_memory", 1, 1, 170 * GIB, 85 * GIB, 1.0, "gcp/a2-highgpu-1g")
+    empty = Plan(
+        workload,
+        (),
+        (),
+        (),
+        (host,),
+        (),
+        {},
+        plan.counts,
+        blame=(("host_memory",),),
+        unfit=option_of(layout={"offload": "optimizer+parameters"}),
+    )
+    text = plan_text(empty, "en")
+    assert text.headline == (
+        "The job does not fit on Google Cloud g2-standard-4 (1 x L4 (24 GiB)): the cards alone do not hold it, "
+        "and with weights and optimizer state in host RAM the host needs 170 GiB of RAM and has 85 GiB."
+    )
+    assert text.blame == ""
+    assert text.unfit is not None
+    plain = Plan(workload, (), (), (), (host,), (), {}, plan.counts, unfit=option_of())
+    assert "the cards would hold it, but the host needs 170 GiB" in plan_text(plain, "en").headline
+    memory = Plan(workload, (), (), (), (), (), {}, plan.counts, unfit=option_of(facts={"capacity_bytes": 10 * GIB}))
+    assert "peaks at 12 GiB per card, and a card can give 10 GiB" in plan_text(memory, "en").headline

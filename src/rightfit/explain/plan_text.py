@@ -93,14 +93,18 @@ def plan_text(plan: Plan, lang: Lang) -> PlanText:
 
 
 def nothing_text(plan: Plan, lang: Lang) -> str:
-    """The headline of a plan without answer: nothing in the catalog, or the given server that the job does not fit."""
+    """The headline of a plan without answer: nothing in the catalog, or the given server that the job does not fit, and for want of what."""
     if plan.unfit is None:
         return say("choice.none", lang)
     where = where_text({"provider": plan.unfit.provider, "instance_type": plan.unfit.instance_type, "nodes": plan.unfit.nodes}, lang)
+    fields = {"where": where, "gpus": cards_text(plan.unfit, lang)}
+    host = next((rejection for rejection in plan.rejected if rejection.criterion == "host_memory"), None)
+    if host is not None:
+        texts = {name: field_text("limit_bytes", getattr(host, name), lang) for name in ("needed", "had")}
+        key = "choice.unfit_host" if plan.unfit.layout.offload == "none" else "choice.unfit_host_helped"
+        return say(key, lang, **fields, **texts, offload=offload_text(plan.unfit.layout.offload, lang))
     peak = q.memory_text(plan.unfit.estimate["peak_memory_bytes"].mid)
-    return say(
-        "choice.unfit", lang, where=where, peak=peak, limit=q.memory_text(usable_bytes(plan.unfit)), gpus=cards_text(plan.unfit, lang)
-    )
+    return say("choice.unfit", lang, **fields, peak=peak, limit=q.memory_text(usable_bytes(plan.unfit)))
 
 
 def option_text(option: Option, workload: Any, lang: Lang) -> OptionText:
@@ -281,6 +285,8 @@ def nearest_text(criterion: str, miss: NearMiss, lang: Lang, *, currency: str = 
 
 def blame_text(plan: Plan, lang: Lang) -> str:
     """Which criteria together exclude every offer, the user's own first; empty where something is feasible."""
+    if plan.unfit is not None:
+        return ""
     sets = [_told(group, plan.workload) for group in plan.blame]
     names = [join([say_or(f"rejections.name_{name}", lang, name) for name in group], lang) for group in dict.fromkeys(sets)]
     key = "rejections.blame" if all(len(group) == 1 for group in sets) else "rejections.blame_together"
