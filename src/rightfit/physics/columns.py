@@ -228,7 +228,9 @@ class SetupColumns(Columns):
     sharded; `scratch_limit` elements that the optimizer treats at a time (0 = all); `layer_gradient_workspace` 1 = a layer's weight gradients have a
     standing buffer of their own (Transformer Engine); `expert_loop` 1 = experts run one after the other, not as one grouped product;
     `routed_bytes` are kept per chosen expert and hidden element (gathered inputs, outputs, their fp32 copies). `fused_query_key_value` 1 = values are a view of one
-    fused projection, which lives as long as they do. `expandable_segments` 1 = PyTorch's allocator
+    fused projection, which lives as long as they do. `norm_saved_bytes` per element a trained normalisation written
+    out in fp32 keeps, `gelu_tensors` inner tensors that the activation of a plain feed-forward block keeps (4 where GELU is written out), `softmax_upcast` 1 =
+    eager attention computes its softmax in fp32, `expanded_key_value` 1 = keys and values are repeated for every query head before SDPA. `expandable_segments` 1 = PyTorch's allocator
     grows its segments instead of caching blocks of fixed size. `variable_length` 1 = sequences are not packed or padded to one length, so tensor sizes change from step to step.
     `mean_length` is the mean over the
     limit where samples are shorter than `seq_len` (time sees the mean, memory the longest). `weight_update` 0 = forward and backward only; `weight_sync` 1 = trained weights are sent to an inference engine each step;
@@ -298,6 +300,10 @@ class SetupColumns(Columns):
     layer_gradient_workspace: Array = column(0)
     expert_loop: Array = column(0)
     routed_bytes: Array = column(8)
+    norm_saved_bytes: Array = column(6)
+    gelu_tensors: Array = column(1)
+    softmax_upcast: Array = column(1)
+    expanded_key_value: Array = column(0)
     expandable_segments: Array = column(0)
     fused_query_key_value: Array = column(0)
     naive_pipeline: Array = column(0)

@@ -56,7 +56,7 @@ def norm_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
     where its weight is trained, the normalised tensor as well. Under autocast LayerNorm runs in fp32."""
     width = model.hidden_size
     fused = np.where(setup.autocast > 0, 4.0, setup.residual_bytes)
-    unfused = 4.0 + is_full(setup) * setup.residual_bytes
+    unfused = np.where(is_full(setup) > 0, setup.norm_saved_bytes + setup.residual_bytes - 2.0, 4.0)
     each = np.where((setup.fused_kernels > 0) | (model.norm == Norm.LAYERNORM), fused, unfused)
     dropout = np.where(setup.dropout > 0, 2.0, 0.0)  # one byte of mask after attention, one after the feed-forward block
     return width * (2.0 * each + dropout) / outside_divisor(setup)
@@ -69,7 +69,8 @@ def attention_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
     """
     a = setup.activation_bytes
     query, value = parameters.query_width(model), parameters.value_width(model)
-    expanded = (setup.attention == AttentionKernel.EAGER) | ((setup.attention == AttentionKernel.SDPA) & (setup.fused_kernels == 0))
+    eager = setup.attention == AttentionKernel.EAGER
+    expanded = eager | ((setup.attention == AttentionKernel.SDPA) & (setup.expanded_key_value > 0))
     keys_values = np.where(expanded, query + value, 2.0 * model.num_kv_heads * model.head_dim)
     keys_values = np.where(
         parameters.is_mla(model), query + value + model.num_heads * (model.qk_nope_head_dim + model.v_head_dim), keys_values
@@ -77,9 +78,10 @@ def attention_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
     latents = np.where(
         parameters.is_mla(model), 2.0 * (model.q_lora_rank + model.kv_lora_rank) + 4.0 * (model.q_lora_rank + model.kv_lora_rank) / a, 0.0
     )
-    statistics = np.where(setup.attention == AttentionKernel.EAGER, 0.0, 4.0 * model.num_heads)
+    statistics = np.where(eager, 0.0, 4.0 * model.num_heads)
     qk_norm = model.qk_norm * (4.0 + is_full(setup) * a) * (query + model.num_kv_heads * model.head_dim) * (1.0 - setup.fused_kernels)
-    held = setup.fused_query_key_value * (query + model.num_kv_heads * model.head_dim)  # queries and keys before rotation, held by the view
+    # Queries and keys before rotation, held by the view; eager attention copies the values out of it.
+    held = np.where(eager, 0.0, setup.fused_query_key_value * (query + model.num_kv_heads * model.head_dim))
     inside = a * (query + keys_values + value + held) + statistics + qk_norm
     keeps_input = keeps_attention_input(setup)
     return inside / setup.tensor + a * (model.hidden_size * keeps_input + latents) / outside_divisor(setup)
@@ -88,7 +90,7 @@ def attention_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
 def score_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
     """Score matrices of eager attention: the softmax (in fp32 where it is upcast) and its 16-bit copy; with dropout a mask and one more copy."""
     a = setup.activation_bytes
-    upcast = np.where(setup.dropout > 0, 0.0, 4.0)  # GPT-style kernels with dropout keep the softmax in 16 bits; Llama-style upcast it
+    upcast = np.where((setup.dropout > 0) | (setup.softmax_upcast <= 0), 0.0, 4.0)  # kernels with dropout keep the softmax in 16 bits
     per_pair = upcast + a + np.where(setup.dropout > 0, 1.0 + a, 0.0)
     length = setup.seq_len * setup.token_fraction
     eager = setup.attention == AttentionKernel.EAGER
@@ -132,7 +134,7 @@ def _block_bytes(model: ModelColumns, setup: SetupColumns, width: Array, divisor
     a = setup.activation_bytes
     keeps_down = np.maximum(keeps_inputs(setup), ((setup.adapter_on_down > 0) & (setup.adapter_weight_bytes == a)).astype(np.float64))
     gated = np.where(setup.fused_kernels > 0, 2.0, 3.0) + keeps_down
-    plain = np.where(model.mlp == Mlp.RELU, 1.0, 1.0 + keeps_down)
+    plain = np.where(model.mlp == Mlp.RELU, 1.0, np.where(setup.fused_kernels > 0, 1.0, setup.gelu_tensors) + keeps_down)
     return a * width * np.where(parameters.is_gated(model), gated, plain) / divisor
 
 
