@@ -29,6 +29,7 @@ Index = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
 CHUNK_ROWS = 16_384
+LARGEST_BATCH = 2_000_000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -122,22 +123,32 @@ def work_steps(setups: SetupTable, *, tokens: float, seq_len: int) -> Array:
     return np.maximum(np.ceil(tokens / (batch * seq_len) - 1e-9), 1.0)
 
 
-def fitting_rows(space: Space, machines: Machines, need: MemoryNeed, capacity: Array, *, every_level: bool = False) -> tuple[Index, Index]:
-    """(machine class, setup) of every candidate that fits its accelerator; with `every_level` dominated recomputation levels too."""
-    levels = 1 if every_level else len(space.limits.recompute) or len(Recompute)
+def batches(space: Space, machines: Machines) -> Iterator[Index]:
+    """Machine classes in groups of at most LARGEST_BATCH candidates (or one class), so that memory stays bounded whatever the size of the table."""
     block = space.block(machines.variant, machines.gpus_per_node)
-    pairs = []
-    for number in np.unique(block):
-        for caution in range(need.safe_bytes.shape[0]):
-            members = np.flatnonzero((block == number) & (need.caution == caution))
-            if not members.shape[0]:
-                continue
-            rows = slice(int(space.starts[number]), int(space.starts[number] + space.counts[number]))
-            fits = first_level(need.safe_bytes[caution, None, rows] <= capacity[members, None], levels)
-            machine, setup = np.nonzero(fits)
-            pairs.append((members[machine], setup + rows.start))
-    machines_of, setups_of = zip(*pairs, strict=True) if pairs else ((np.zeros(0, dtype=np.intp),), (np.zeros(0, dtype=np.intp),))
-    return np.concatenate(machines_of), np.concatenate(setups_of)
+    order = np.argsort(block, kind="stable")
+    number = (np.cumsum(space.counts[block[order]]) - 1) // LARGEST_BATCH
+    for one in np.unique(number):
+        yield order[number == one]
+
+
+def fitting_rows(
+    space: Space, machines: Machines, need: MemoryNeed, capacity: Array, *, members: Index, every_level: bool = False
+) -> tuple[Index, Index]:
+    """(machine class, setup) of every candidate of `members` that fits; with `every_level` dominated recomputation levels too."""
+    levels = 1 if every_level else len(space.limits.recompute) or len(Recompute)
+    block = space.block(machines.variant[members], machines.gpus_per_node[members])
+    caution = need.caution[members]
+    kind, number = distinct(block * need.safe_bytes.shape[0] + caution, space.counts.shape[0] * need.safe_bytes.shape[0])
+    found = [(np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp))]
+    for position, one in enumerate(kind.tolist()):
+        at, careful = divmod(one, need.safe_bytes.shape[0])
+        same = members[number == position]
+        rows = slice(int(space.starts[at]), int(space.starts[at] + space.counts[at]))
+        fits = first_level(need.safe_bytes[careful, None, rows] <= capacity[same, None], levels)
+        machine, setup = np.nonzero(fits)
+        found.append((same[machine], setup + rows.start))
+    return np.concatenate([machine for machine, _ in found]), np.concatenate([setup for _, setup in found])
 
 
 def first_level(fits: Mask, levels: int) -> Mask:
@@ -207,20 +218,18 @@ def build_timer(setups: SetupTable, base: SetupColumns, machines: Machines, phys
 
 def host_tiers(host_bytes: Array, host_memory: Array) -> tuple[Array, Index]:
     """Tiers of host memory: the distinct amounts that servers have, as far as setups differ in them. Each setup's tier is the smallest amount
-    that holds it; the last tier is for what no server is known to hold."""
+    that holds it; the last tier (there is always one) is for what no server holds."""
     amounts = np.append(np.unique(host_memory[np.isfinite(host_memory)]), np.inf)
-    used, tier = distinct(np.searchsorted(amounts, host_bytes), amounts.shape[0])
-    return amounts[used], tier
+    last = amounts.shape[0] - 1
+    used, tier = distinct(np.append(np.searchsorted(amounts, host_bytes), last), amounts.shape[0])
+    return amounts[used], tier[:-1]
 
 
-def best_by_group(code: Index, size: int, run_s: Array, setup: Index) -> tuple[Array, Index]:
-    """Least run time of each group and the first row's setup that has it."""
-    least = np.full(size, np.inf)
-    np.minimum.at(least, code, run_s)
-    winners = np.flatnonzero(run_s == least[code])[::-1]
-    chosen = np.full(size, -1, dtype=np.intp)
-    chosen[code[winners]] = setup[winners]
-    return least, chosen
+def best_by_group(least: Array, chosen: Index, *, group: Index, values: Array, setup: Index) -> None:
+    """Write the least value of each group and the first row's setup that has it into `least` and `chosen`, in place."""
+    np.minimum.at(least, group, values)
+    winners = np.flatnonzero(values == least[group])[::-1]
+    chosen[group[winners]] = setup[winners]
 
 
 def search_setups(
@@ -239,28 +248,32 @@ def search_setups(
         return nothing(len(space.limits.node_counts))
     need = memory_of(setups, base, machines, physics)
     capacity = np.broadcast_to(physics.capacity(machines.device), (len(machines),))
-    machine, setup = fitting_rows(space, machines, need, capacity, every_level=every_level)
-    timer = build_timer(setups, base, machines, physics, machine, setup)
-    steps = work_steps(setups, tokens=tokens, seq_len=int(timer.columns.seq_len[0]))
-    run_s = timer.step_s(machine, setup) * steps[setup]
     tiers, tier = host_tiers(need.host_bytes, host_memory)
     node = np.searchsorted(np.array(space.limits.node_counts), setups.nodes)
     shape = (len(machines), len(space.limits.node_counts), tiers.shape[0])
-    place = machine * shape[1] + node[setup]
-    least, chosen = best_by_group(place * shape[2] + tier[setup], shape[0] * shape[1] * shape[2], run_s, setup)
-    run, row = best_within_tier(least.reshape(shape), chosen.reshape(shape))
-    least_host = np.full(shape[0] * shape[1], np.inf)
-    np.minimum.at(least_host, place, need.host_bytes[setup])
+    run_s, chosen = np.full(shape, np.inf), np.full(shape, -1, dtype=np.intp)
+    least_host = np.full(shape[:2], np.inf)
+    timed = 0
+    for members in batches(space, machines):
+        machine, setup = fitting_rows(space, machines, need, capacity, members=members, every_level=every_level)
+        timer = build_timer(setups, base, machines, physics, machine, setup)
+        steps = work_steps(setups, tokens=tokens, seq_len=int(timer.columns.seq_len[0]))
+        seconds = timer.step_s(machine, setup) * steps[setup]
+        place = machine * shape[1] + node[setup]
+        best_by_group(run_s.reshape(-1), chosen.reshape(-1), group=place * shape[2] + tier[setup], values=seconds, setup=setup)
+        np.minimum.at(least_host.reshape(-1), place, need.host_bytes[setup])
+        timed += machine.shape[0]
+    best_within_tier(run_s, chosen)
     block = space.block(machines.variant, machines.gpus_per_node)
     return Best(
-        run_s=run,
-        setup=row,
+        run_s=run_s,
+        setup=chosen,
         tiers=tiers,
         least_bytes=least_memory(space, need, node)[need.caution, block],
-        least_host_bytes=least_host.reshape(shape[:2]),
+        least_host_bytes=least_host,
         capacity_bytes=capacity,
         num_candidates=int(space.counts[block].sum()),
-        num_timed=machine.shape[0],
+        num_timed=timed,
     )
 
 
@@ -280,11 +293,9 @@ def least_memory(space: Space, need: MemoryNeed, node: Index) -> Array:
     return least.reshape(-1, blocks, nodes)
 
 
-def best_within_tier(run_s: Array, setup: Index) -> tuple[Array, Index]:
-    """A server with more host memory may also use the setups of lower tiers: running minimum over the last axis."""
-    run, chosen = run_s.copy(), setup.copy()
-    for tier in range(1, run.shape[2]):
-        lower = run[:, :, tier - 1] <= run[:, :, tier]
-        run[:, :, tier] = np.where(lower, run[:, :, tier - 1], run[:, :, tier])
-        chosen[:, :, tier] = np.where(lower, chosen[:, :, tier - 1], chosen[:, :, tier])
-    return run, chosen
+def best_within_tier(run_s: Array, setup: Index) -> None:
+    """A server with more host memory may also use the setups of lower tiers: running minimum over the last axis, in place."""
+    for tier in range(1, run_s.shape[2]):
+        lower = run_s[:, :, tier - 1] <= run_s[:, :, tier]
+        np.copyto(run_s[:, :, tier], run_s[:, :, tier - 1], where=lower)
+        np.copyto(setup[:, :, tier], setup[:, :, tier - 1], where=lower)

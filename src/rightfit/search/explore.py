@@ -194,8 +194,7 @@ def by_server(best: Best, fleet: Fleet, host_memory: Array) -> tuple[Array, Feas
     if not len(fleet.machines):
         nothing = np.full((host_memory.shape[0], best.run_s.shape[1]), np.inf)
         return nothing, Feasibility(fleet.missing, nothing < 0, nothing < 0, nothing < 0, nothing, host_memory, nothing, host_memory)
-    by_tier = best.run_s if best.run_s.shape[2] else np.full((*best.run_s.shape[:2], 1), np.inf)  # no setup runs anywhere: there is no tier
-    run_s = np.where((able & (tier >= 0))[:, None], by_tier[machine, :, np.maximum(tier, 0)], np.inf)
+    run_s = np.where((able & (tier >= 0))[:, None], best.run_s[machine, :, np.maximum(tier, 0)], np.inf)
     least = np.where(able[:, None], best.least_bytes[machine], np.inf)
     return run_s, Feasibility(
         missing=fleet.missing,

@@ -55,6 +55,19 @@ class Machines:
     def __len__(self) -> int:
         return len(self.accelerators)
 
+    def take(self, rows: Index) -> Machines:
+        """The given classes."""
+        return Machines(
+            accelerators=tuple(self.accelerators[row] for row in rows.tolist()),
+            gpus_per_node=self.gpus_per_node[rows],
+            memory_bytes=self.memory_bytes[rows],
+            device=self.device.take(rows),
+            device_code=self.device_code[rows],
+            links=self.links.take(rows),
+            variant=self.variant[rows],
+            variants=self.variants,
+        )
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Fleet:
