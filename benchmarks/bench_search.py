@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+
 from rightfit.catalog import open_catalog
 from rightfit.search.engine import Engine
 from rightfit.search.evaluate import search_setups
@@ -53,7 +54,9 @@ def peak_mib() -> float:
 
 def plans(repeats: int) -> None:
     """Warm plans over the whole catalog."""
-    print(f"{'warm plan':34}{'candidates':>12}{'timed':>10}{'offers x ways':>15}{'wall ms':>9}{'cpu ms':>8}{'M cand./s':>11}{'peak MiB':>10}")
+    print(
+        f"{'warm plan':34}{'candidates':>12}{'timed':>10}{'offers x ways':>15}{'wall ms':>9}{'cpu ms':>8}{'M cand./s':>11}{'peak MiB':>10}"
+    )
     for name, options in WORKLOADS:
         workload = Workload(**options)
         counts = plan(workload).counts
@@ -68,7 +71,7 @@ def curve(largest: float, repeats: int) -> None:
     market = open_market(open_catalog())
     wish = read_wish(Workload(**dict(WORKLOADS[2][1])))
     machines = fleet_of(market, wish).machines
-    space = build_space(space_limits(wish), gpu_counts=tuple(machines.gpus_per_node.tolist()), num_variants=len(machines.variants))
+    space = build_space(space_limits(wish), blocks=machines.blocks)
     base, engine = base_setup(wish, machines.variants), Engine.of(wish.model)
     host = known_host_bytes(market.offers.servers)
     whole = int(space.counts[space.block(machines.variant, machines.gpus_per_node)].sum())
@@ -76,9 +79,8 @@ def curve(largest: float, repeats: int) -> None:
     size = 1e4
     while size <= largest * 1.01:
         count = max(1, round(size / whole * len(machines)))
-        some = machines.take(np.linspace(0, len(machines) * max(1.0, count / len(machines)), count, endpoint=False).astype(np.intp) % len(machines))
-        if count < len(machines):
-            some = machines.take(np.linspace(0, len(machines), count, endpoint=False).astype(np.intp))
+        spread = np.linspace(0, max(count, len(machines)), count, endpoint=False)
+        some = machines.take(spread.astype(np.intp) % len(machines))
         best = search_setups(space, some, base, engine, tokens=wish.amount.tokens, host_memory=host)
         wall, cpu = timed(
             lambda some=some: search_setups(space, some, base, engine, tokens=wish.amount.tokens, host_memory=host), max(1, repeats // 2)

@@ -14,7 +14,7 @@ LLAMA = SpaceLimits(num_heads=32, num_layers=32, num_experts=0, global_batch=128
 
 
 def _space(limits: SpaceLimits = LLAMA, counts: tuple[int, ...] = (1, 2, 4, 8)):
-    return build_space(limits, gpu_counts=counts, num_variants=2)
+    return build_space(limits, blocks=[(variant, count) for variant in (0, 1) for count in counts])
 
 
 def test_every_row_uses_every_accelerator_and_makes_the_batch() -> None:
@@ -93,6 +93,15 @@ def test_blocks_cover_the_table_and_hold_one_kind_of_server() -> None:
     assert set(space.setups.gpus_per_node[rows].tolist()) == {4}
     assert set(space.setups.variant[rows].tolist()) == {1}
     assert set(space.setups.nodes[rows].tolist()) == set(NODE_COUNTS)
+
+
+def test_only_the_wanted_blocks_are_built() -> None:
+    space = build_space(LLAMA, blocks=[(0, 8), (2, 4), (0, 8)])
+    assert space.counts.shape == (2,)
+    assert space.block(np.array([2, 0]), np.array([4, 8])).tolist() == [1, 0]
+    pairs = set(zip(space.setups.variant.tolist(), space.setups.gpus_per_node.tolist(), strict=True))
+    assert pairs == {(0, 8), (2, 4)}
+    assert build_space(LLAMA, blocks=[]).setups.num_rows == 0
 
 
 def test_no_duplicate_setups() -> None:

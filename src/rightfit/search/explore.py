@@ -150,9 +150,7 @@ def explore(
     """Search every setup on every machine, then price and judge every offer."""
     fleet = fleet_of(market, wish)
     machines = fleet.machines
-    space = build_space(
-        space_limits(wish, node_counts=node_counts), gpu_counts=tuple(machines.gpus_per_node.tolist()), num_variants=len(machines.variants)
-    )
+    space = build_space(space_limits(wish, node_counts=node_counts), blocks=machines.blocks)
     base = base_setup(wish, machines.variants)
     engine = engine or Engine.of(wish.model)
     servers = market.offers.servers

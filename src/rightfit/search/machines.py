@@ -55,6 +55,11 @@ class Machines:
     def __len__(self) -> int:
         return len(self.accelerators)
 
+    @property
+    def blocks(self) -> list[tuple[int, int]]:
+        """(variant, accelerators per node) of each class."""
+        return list(zip(self.variant.tolist(), self.gpus_per_node.tolist(), strict=True))
+
     def take(self, rows: Index) -> Machines:
         """The given classes."""
         return Machines(

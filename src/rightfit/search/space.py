@@ -9,6 +9,7 @@ repeating and masking integer grids, never by a Python loop over rows.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from enum import IntEnum
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit.physics.columns import Method, Recompute, SetupColumns
-from rightfit.search.factor import distinct_rows
+from rightfit.search.factor import distinct_rows, ragged_arange
 
 Codes = NDArray[np.int32]
 Mask = NDArray[np.bool_]
@@ -236,28 +237,30 @@ def _batched(limits: SpaceLimits, grid: Grid) -> Grid:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Space:
-    """Setups with the range of rows of each block (variant, accelerators per node)."""
+    """Setups with the range of rows of each block (variant, accelerators per node). `number[variant, accelerators]` is a block's number."""
 
     setups: SetupTable
     limits: SpaceLimits
-    gpu_counts: tuple[int, ...]
-    num_variants: int
+    number: NDArray[np.intp]
     starts: NDArray[np.intp]
     counts: NDArray[np.intp]
 
     def block(self, variant: NDArray[np.intp], gpus_per_node: NDArray[np.intp]) -> NDArray[np.intp]:
         """Block number of each (variant, accelerators per node)."""
-        return variant * len(self.gpu_counts) + np.searchsorted(np.array(self.gpu_counts), gpus_per_node)
+        return self.number[variant, gpus_per_node]
 
 
-def build_space(limits: SpaceLimits, *, gpu_counts: tuple[int, ...], num_variants: int) -> Space:
-    """All setups for servers with `gpu_counts` (sorted, distinct) accelerators; every variant has the same ones."""
-    gpu_counts = tuple(sorted(set(gpu_counts)))
-    grid = _batched(limits, _sharded(limits, _spread(limits, gpu_counts)))
-    rows = grid["nodes"].shape[0]
-    tiled = {name: np.tile(values, num_variants) for name, values in grid.items()}
-    variant = np.repeat(np.arange(num_variants, dtype=np.int32), rows)
-    setups = SetupTable(variant=variant, **{name: tiled[name] for name in FIELDS if name != "variant"})
-    per_count = np.bincount(np.searchsorted(np.array(gpu_counts), grid["gpus_per_node"]), minlength=len(gpu_counts))
-    counts = np.tile(per_count, num_variants).astype(np.intp)
-    return Space(setups, limits, gpu_counts, num_variants, np.cumsum(counts) - counts, counts)
+def build_space(limits: SpaceLimits, *, blocks: Iterable[tuple[int, int]]) -> Space:
+    """All setups of the given blocks (variant, accelerators per node)."""
+    wanted = np.array(sorted(set(blocks)), dtype=np.intp).reshape(-1, 2)
+    gpu_counts, position = np.unique(wanted[:, 1], return_inverse=True)
+    grid = _batched(limits, _sharded(limits, _spread(limits, tuple(gpu_counts.tolist()))))
+    ends = np.searchsorted(grid["gpus_per_node"], gpu_counts, side="right")
+    lengths = np.diff(ends, prepend=0)
+    counts = lengths[position]
+    of_block, offset = ragged_arange(counts)
+    rows = (ends - lengths)[position][of_block] + offset
+    setups = SetupTable(variant=wanted[of_block, 0].astype(np.int32), **{name: grid[name][rows] for name in FIELDS if name != "variant"})
+    number = np.full((int(wanted[:, 0].max(initial=0)) + 1, int(gpu_counts.max(initial=0)) + 1), -1, dtype=np.intp)
+    number[wanted[:, 0], wanted[:, 1]] = np.arange(wanted.shape[0])
+    return Space(setups, limits, number, np.cumsum(counts) - counts, counts)
