@@ -49,10 +49,22 @@ def test_every_time_term_has_a_name(term: str) -> None:
 @pytest.mark.parametrize("key", topic("reasons"))
 def test_every_sentence_can_be_said_with_numbers(key: str) -> None:
     message = topic("reasons")[key]
-    values = dict.fromkeys(fields_of(message["en"]) - {"where", "runner_up_change"}, 1234.5)
+    values = dict.fromkeys(fields_of(message["en"]) - {"where", "runner_up_change", "monthly"}, 1234.5)
     values |= {"instance_type": "x", "provider": "aws"}
+    values |= {"monthly_low": 0.05, "monthly_high": 0.1}
     for lang in LANGS:
         assert "{" not in render(Reason(key, values), lang)
+
+
+def test_interruptions_are_told_as_a_range_or_a_bound() -> None:
+    params = {"monthly_low": 0.0, "monthly_high": 0.05, "expected_interruptions": 0.0009}
+    assert "up to 5% of these servers are interrupted in a month (< 0.01 times expected" in render(
+        Reason("spot_interruption", params), "en"
+    )
+    known = {**params, "monthly_low": 0.1, "monthly_high": 0.15}
+    assert render(Reason("spot_interruption", known), "zh").startswith(
+        "竞价实例可能被回收：该机型每月 10% 至 15% 会被中断（本任务期间预计 < 0.01 次）"
+    )
 
 
 def test_money_follows_the_currency() -> None:

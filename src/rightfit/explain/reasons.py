@@ -150,6 +150,9 @@ def _derived(params: Mapping[str, Any], lang: Lang, currency: str) -> dict[str, 
     if {"criterion", "needed", "had"} <= params.keys():
         gap = needed_had_text(params["criterion"], params["needed"], params["had"], lang, currency=currency)
         derived |= {"gap": gap, "refusal": criterion_text(params["criterion"], lang)}
+    if {"monthly_low", "monthly_high"} <= params.keys():
+        low, high = q.percent_text(params["monthly_low"]), q.percent_text(params["monthly_high"])
+        derived["monthly"] = say("quantities.from_to" if params["monthly_low"] else "quantities.up_to", lang, low=low, high=high)
     if params.get("price_factor"):
         derived["price_cut"] = q.percent_text(1 - params["price_factor"])
     if params.get("criterion") in _NAMES and isinstance(params.get("value"), str):
