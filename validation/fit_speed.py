@@ -64,11 +64,12 @@ SIGMAS = {
     "context_overlap": 0.3,
     "switch_fraction": 0.15,
     "mesh_fraction": 0.2,
-    "pcie_fraction": 0.3,
+    "pcie_fraction": 0.15,
     "socket_fraction": 0.4,
     "inter_fraction": 0.2,
     "straggler": 1.0,
     "local_straggler": 0.7,
+    "card_straggler": 0.5,
 }
 SHARES = {
     "overlap",
@@ -256,7 +257,9 @@ def linear_moves(problem: Problem, move: np.ndarray, active: np.ndarray) -> tupl
     return base, slopes
 
 
-def refit_without(problem: Problem, move: np.ndarray, active: np.ndarray, base: np.ndarray, slopes: np.ndarray, use: np.ndarray) -> np.ndarray:
+def refit_without(
+    problem: Problem, move: np.ndarray, active: np.ndarray, base: np.ndarray, slopes: np.ndarray, use: np.ndarray
+) -> np.ndarray:
     """Moves that minimise the same loss over the rows `use`, predictions taken as linear around `move` (reweighted least squares)."""
     part = move[active].copy()
     penalty = PENALTY**2 * np.eye(len(active))

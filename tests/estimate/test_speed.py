@@ -146,7 +146,7 @@ def test_words_that_only_time_reads() -> None:
     words = speed_words(framework="prime-rl", flags="RL trainer step, FA3", weights="gptq-int4")
     assert words["attention_version"] == 3
     assert words["weight_sync"] == 1
-    assert words["dequantise_bytes"] == 22
+    assert words["dequantise_bytes"] == 16
     assert speed_words(flags="autogptq-triton", weights="gptq-int4")["dequantise_bytes"] == pytest.approx(2.6)
 
 

@@ -142,7 +142,7 @@ GLOBAL_FIELDS = (
     "weight_sync_s",
     "fp32_energy_ratio",
 )
-NETWORK_FIELDS = ("switch_fraction", "mesh_fraction", "pcie_fraction", "socket_fraction", "inter_fraction", "straggler")
+NETWORK_FIELDS = ("switch_fraction", "mesh_fraction", "pcie_fraction", "socket_fraction", "inter_fraction", "straggler", "card_straggler")
 
 
 def rate_columns(setup: SetupColumns, device: DeviceColumns) -> RateColumns:

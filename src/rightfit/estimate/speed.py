@@ -16,6 +16,7 @@ from rightfit.physics import step
 from rightfit.physics.columns import Array, DeviceColumns, LinkColumns, ModelColumns, SetupColumns
 from rightfit.physics.compute import ComputeTimes, compute_times
 from rightfit.physics.flops import step_model_flops
+from rightfit.physics.gemm import effective_dtype
 from rightfit.physics.rates import RateColumns
 from rightfit.physics.step import CommunicationTimes, communication_times, step_times
 
@@ -34,8 +35,8 @@ class StepColumns:
         return setup.tokens_per_step / (self.step_s * setup.num_gpus)
 
     def mfu(self, setup: SetupColumns, device: DeviceColumns) -> Array:
-        """Model FLOPs over the peak of all GPUs in the setup's arithmetic."""
-        peak = device.peak_flops(setup.compute_dtype) * setup.num_gpus
+        """Model FLOPs over the peak of all GPUs in the arithmetic that really runs."""
+        peak = device.peak_flops(effective_dtype(device, setup.compute_dtype)) * setup.num_gpus
         return self.model_flops / (self.step_s * np.maximum(peak, 1.0))
 
 

@@ -28,7 +28,7 @@ class RateColumns(Columns):
 
     Links: fractions of the data sheet that collectives reach; `socket_fraction` is what remains of it when more than four PCIe cards, hence
     two processor sockets, are in one ring; `straggler` slows a step per doubling of nodes, `local_straggler` per doubling of GPUs in one
-    node (shared processors, power and cooling).
+    node (shared processors, power and cooling), `card_straggler` as much again for PCIe cards.
     """
 
     gemm_fraction: Array = column(0.8)
@@ -80,3 +80,4 @@ class RateColumns(Columns):
     pipeline_overlap: Array = column(0.5)
     straggler: Array = column(0.0)
     local_straggler: Array = column(0.0)
+    card_straggler: Array = column(0.0)

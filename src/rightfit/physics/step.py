@@ -59,7 +59,10 @@ class Bottleneck(IntEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CommunicationTimes(Columns):
-    """Seconds of communication, shape (N,). Per micro-batch for all layers: tensor, expert, context, gathers. Per step: data, send per hop."""
+    """Seconds of communication, shape (N,). Per micro-batch for all layers: tensor, expert, context, gathers. Per step: data, send per hop.
+
+    `over_cards` is 1 where the GPUs of a node are PCIe cards.
+    """
 
     tensor_s: Array = column(0)
     expert_s: Array = column(0)
@@ -71,6 +74,7 @@ class CommunicationTimes(Columns):
     regather_s: Array = column(0)
     send_s: Array = column(0)
     offload_s: Array = column(0)
+    over_cards: Array = column(0)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -203,6 +207,7 @@ def communication_times(model: ModelColumns, setup: SetupColumns, links: LinkCol
         regather_s=regather,
         send_s=send_s(boundary, pipeline_group(setup), links, rates),
         offload_s=_offload_s(model, setup, links, rates),
+        over_cards=np.where(links.intra_kind <= 1, 1.0, 0.0),
     )
 
 
@@ -294,7 +299,8 @@ def step_times(
     }
     nodes = np.maximum(setup.num_gpus / setup.gpus_per_node, 1.0)
     local = np.minimum(setup.num_gpus, setup.gpus_per_node)
-    slower = 1.0 + rates.straggler * np.log2(nodes) + rates.local_straggler * np.log2(local)
+    shared = rates.local_straggler + np.where(communication.over_cards > 0, rates.card_straggler, 0.0)
+    slower = 1.0 + rates.straggler * np.log2(nodes) + shared * np.log2(local)
     scaled = {name: value * slower for name, value in terms.items()}
     return StepTimes(**scaled, step_s=np.asarray(sum(scaled.values())))
 
