@@ -28,7 +28,7 @@ _NAMES: Mapping[str, Callable[[str, Lang], str]] = {
     "sharding": lambda value, lang: sharding_text(value, lang),
     "offload": lambda value, lang: offload_text(value, lang),
 }
-_WORDS = {"level": "choice.recompute", "criterion": "rejections.name"}
+_WORDS = {"level": "choice.recompute", "criterion": "rejections.name", "other_criterion": "rejections.name"}
 _CRITERION_UNITS = {"gpu_memory": "limit_bytes", "host_memory": "limit_bytes", "deadline": "limit_s", "budget": "limit_usd"}
 UNSHARDED = frozenset({"none", "ddp", ""})
 

@@ -44,7 +44,7 @@ ADVICE (Plan.advice), each with the predicted effect of following it:
 
 CHANGES that would make a refused offer pass (NearMiss.change), and the least changes when nothing passes (Plan.advice):
     change_deadline {deadline_s, factor}, change_budget {budget_usd, factor}, change_nodes {nodes}, change_method {method}
-    change_gpu_memory {bytes}, change_host_memory {bytes}, change_precision {lacks},
+    change_deadline_and_budget {deadline_s, budget_usd}, change_two {criterion, other_criterion}, change_gpu_memory {bytes}, change_host_memory {bytes}, change_precision {lacks},
     change_filter {criterion, value}: also take offers with this value; change_server {criterion, value}: nothing helps but another server
 """
 

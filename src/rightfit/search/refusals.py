@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,12 +10,14 @@ from numpy.typing import NDArray
 
 from rightfit.physics.columns import Array
 from rightfit.search.answer import NearMiss, Reason, Rejection
-from rightfit.search.constraints import first_failure
+from rightfit.search.constraints import WISHES, first_failure
 from rightfit.search.reasons import CRITERIA
 
 if TYPE_CHECKING:
     from rightfit.search.explore import Exploration
 
+HOPELESS = frozenset({"status", "capability"})
+MUCH_LESS = 2.0
 PRECISIONS = frozenset({"bf16", "fp16", "fp8", "tf32"})
 
 
@@ -122,30 +125,42 @@ def _capability_change(lacking: str) -> Reason:
 
 
 def least_changes(found: Exploration, *, most: int = 4) -> tuple[Reason, ...]:
-    """When nothing passes: single changes that would make something pass, smallest first; else the smallest pair of changes."""
-    singles = _changes_of(found, [1 << position for position in range(len(CRITERIA))])
-    if singles:
-        return tuple(reason for _, reasons in singles for reason in reasons)[:most]
-    pairs = [(1 << low) | (1 << high) for high in range(len(CRITERIA)) for low in range(high)]
-    joint = _changes_of(found, pairs)
-    return tuple(reason for _, reasons in joint[:1] for reason in reasons)
+    """When nothing passes: single changes of the wish that would let something pass, smallest first; and a pair of changes where that asks much
+    less of each. Only where no machine can do it at all, what the machines lack."""
+    physical = sum(1 << position for position, criterion in enumerate(CRITERIA) if criterion not in WISHES)
+    able = bool(np.any((found.bits & physical) == 0))
+    positions = [position for position, criterion in enumerate(CRITERIA) if (criterion in WISHES if able else criterion not in HOPELESS)]
+    singles = _changes_of(found, [(position,) for position in positions])
+    joint = _changes_of(found, list(itertools.combinations(positions, 2)))[:1]
+    reasons = [reason for _, one in singles for reason in one][:most]
+    if joint and (not singles or joint[0][0] * MUCH_LESS < singles[0][0]):
+        reasons = [*joint[0][1], *reasons]
+    return tuple(reasons)
 
 
-def _changes_of(found: Exploration, masks: list[int]) -> list[tuple[float, tuple[Reason, ...]]]:
-    """For each set of criteria that alone keeps some row out: total margin of its nearest row, and what must change, with what it gives."""
+def _changes_of(found: Exploration, groups: list[tuple[int, ...]]) -> list[tuple[float, tuple[Reason, ...]]]:
+    """For each group of criteria that alone keeps some row out: the largest margin of its nearest row, and what must change, with what it gives."""
     out = []
-    for mask in masks:
-        rows = found.bits == mask
+    for group in groups:
+        rows = found.bits == sum(1 << position for position in group)
         if not rows.any():
             continue
-        criteria = [criterion for position, criterion in enumerate(CRITERIA) if mask >> position & 1]
-        if "status" in criteria or "capability" in criteria:
-            continue
-        margin = sum((found.failures.margin(criterion) for criterion in criteria), start=np.zeros(found.failures.shape))
+        criteria = [CRITERIA[position] for position in group]
+        margin = np.max([found.failures.margin(criterion) for criterion in criteria], axis=0)
         at = least(found, rows, margin)
-        reasons = tuple(_with_effect(found, change(found, criterion, at), at) for criterion in criteria)
-        out.append((float(margin[at]), reasons))
+        out.append((float(margin[at]), tuple(_with_effect(found, reason, at) for reason in _changes(found, criteria, at))))
     return sorted(out, key=lambda item: item[0])
+
+
+def _changes(found: Exploration, criteria: list[str], at: tuple[int, int]) -> tuple[Reason, ...]:
+    """What must change for a row; two changes that only help together are one statement."""
+    reasons = tuple(change(found, criterion, at) for criterion in criteria)
+    if criteria == ["deadline", "budget"]:
+        params = {"deadline_s": reasons[0].params["deadline_s"], "budget_usd": reasons[1].params["budget_usd"]}
+        return (Reason("change_deadline_and_budget", params),)
+    if len(criteria) == 2:
+        return (Reason("change_two", {"criterion": criteria[0], "other_criterion": criteria[1]}),)
+    return reasons
 
 
 def _with_effect(found: Exploration, reason: Reason, at: tuple[int, int]) -> Reason:
