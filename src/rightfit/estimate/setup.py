@@ -94,7 +94,14 @@ def resolve_setup(
     """
     method = method.lower() or "full"
     rules = conventions(
-        framework=framework, flags=flags, method=method, strategy=strategy, weights=weights_dtype, model=model.name, date=date
+        framework=framework,
+        flags=flags,
+        method=method,
+        strategy=strategy,
+        weights=weights_dtype,
+        model=model.name,
+        optimizer=optimizer,
+        date=date,
     )
     numbers = _number_formats(method, precision, weights_dtype or quantization, rules, supports_bf16=supports_bf16)
     states = _trained_states(method, optimizer, numbers, rules)
@@ -107,7 +114,15 @@ def resolve_setup(
 
 @functools.lru_cache(maxsize=4096)
 def conventions(
-    *, framework: str = "", flags: str = "", method: str = "", strategy: str = "", weights: str = "", model: str = "", date: str = ""
+    *,
+    framework: str = "",
+    flags: str = "",
+    method: str = "",
+    strategy: str = "",
+    weights: str = "",
+    model: str = "",
+    optimizer: str = "",
+    date: str = "",
 ) -> dict[str, str]:
     """Settings that frameworks.csv gives to such a job. A rule with `before` is one of old versions: it needs a date, and one before that."""
     subject = {
@@ -117,6 +132,7 @@ def conventions(
         "strategy": strategy.lower(),
         "weights": weights.lower(),
         "model": model.lower(),
+        "optimizer": optimizer.lower(),
     }
     settings: dict[str, str] = {}
     for row in facts.table("frameworks"):
