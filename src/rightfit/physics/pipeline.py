@@ -13,7 +13,7 @@ from rightfit.physics.columns import Array
 
 def bubble_fraction(*, stages: Array, micro_batches: Array, chunks: Array) -> Array:
     """Idle time over ideal time, shape (N,): (p - 1) / (m v)."""
-    return np.asarray(stages - 1.0) / (np.maximum(micro_batches, 1.0) * np.maximum(chunks, 1.0))
+    return np.asarray((stages - 1.0) / (np.maximum(micro_batches, 1.0) * np.maximum(chunks, 1.0)))
 
 
 def step_parts(*, body_s: Array, head_s: Array, stages: Array, micro_batches: Array, chunks: Array, layers: Array) -> tuple[Array, Array]:

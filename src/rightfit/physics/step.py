@@ -320,4 +320,4 @@ def bottleneck(times: StepTimes, setup: SetupColumns) -> Array:
         times.offload_s,
     ]
     shape = np.broadcast_shapes(*(family.shape for family in families))
-    return np.argmax(np.stack([np.broadcast_to(family, shape) for family in families]), axis=0).astype(np.float64)
+    return np.asarray(np.argmax(np.stack([np.broadcast_to(family, shape) for family in families]), axis=0), dtype=np.float64)
