@@ -12,11 +12,16 @@ MIXED = {"gradient_bytes": 2, "master_bytes": 4, "optimizer_bytes": 8, "trainabl
 
 
 def ram(setup: SetupColumns) -> Array:
-    return host.host_bytes(LLAMA, setup, process_bytes=4e9, workers=2, worker_bytes=1e9)
+    known = {"host_process_bytes": 4e9, "host_workers": 2, "host_worker_bytes": 1e9, "host_file_bytes": 5e9}
+    return host.host_bytes(LLAMA, setup, coefficients=known)
 
 
 def test_each_process_loads_its_own_copy() -> None:
     assert ram(SetupColumns.of(data=8))[0] == 8 * 6e9 + 8 * 16e9
+
+
+def test_quantised_models_load_file_by_file() -> None:
+    assert ram(SetupColumns.of(method=Method.QLORA, quantized=1))[0] == 6e9 + 5e9
 
 
 def test_sharded_stacks_load_one_copy() -> None:

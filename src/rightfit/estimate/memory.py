@@ -43,13 +43,7 @@ def memory_columns(model: ModelColumns, setup: SetupColumns, device: DeviceColum
     """Memory of every row. The columns broadcast against each other."""
     coefficients = facts.coefficients("memory")
     peak = peak_memory(model, setup, device, coefficients=coefficients)
-    host = memory_host.host_bytes(
-        model,
-        setup,
-        process_bytes=coefficients["host_process_bytes"],
-        workers=coefficients["host_workers"],
-        worker_bytes=coefficients["host_worker_bytes"],
-    )
+    host = memory_host.host_bytes(model, setup, coefficients=coefficients)
     return MemoryColumns(
         terms=peak.terms,
         peak_bytes=peak.peak,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from rightfit.physics import parameters
@@ -9,22 +11,24 @@ from rightfit.physics.columns import Array, ModelColumns, SetupColumns
 from rightfit.physics.memory_states import is_full
 
 
-def host_bytes(model: ModelColumns, setup: SetupColumns, *, process_bytes: float, workers: float, worker_bytes: float) -> Array:
+def host_bytes(model: ModelColumns, setup: SetupColumns, *, coefficients: Mapping[str, float]) -> Array:
     """Peak RAM of one node [bytes].
 
-    Each process holds the interpreter and the CUDA libraries (`process_bytes`) and its data-loader workers. While loading, each process holds a copy
-    of the weights as read; sharded stacks (stage 3) load one shard at a time except for rank 0. Offloaded states and weights
-    are pinned on the node that owns them; while saving, rank 0 gathers the full weights.
+    Each process holds the interpreter and the CUDA libraries (`host_process_bytes`) and its data-loader workers. While loading, each process holds a
+    copy of the weights as read; quantised models go to the GPU one file at a time (`host_file_bytes`), sharded stacks (stage 3) and model parallelism
+    read one copy a node. Offloaded states and weights stay on the node that owns them; saving gathers the trained weights on rank 0.
+    Known error: memory-mapped files count as used here although the kernel can drop them.
     """
     processes = np.minimum(setup.num_gpus, setup.gpus_per_node)
-    running = processes * (process_bytes + workers * worker_bytes)
+    each = coefficients["host_process_bytes"] + coefficients["host_workers"] * coefficients["host_worker_bytes"]
     weights = stored_bytes(model, setup)
-    copies = np.where((setup.shard_stage >= 3) | (setup.tensor * setup.pipeline > 1), 1.0, processes)
-    loading = weights * copies
-    saving = weights
+    one = np.where(setup.quantized > 0, np.minimum(weights, coefficients["host_file_bytes"]), weights)
+    together = (setup.shard_stage >= 3) | (setup.tensor * setup.pipeline > 1)
+    loading = one * np.where(together, 1.0, processes)
+    saving = weights * is_full(setup)
     nodes = np.maximum(np.ceil(setup.num_gpus / setup.gpus_per_node), 1.0)
-    offloaded = offloaded_bytes(model, setup) / nodes
-    return running + np.maximum(np.maximum(loading, saving), 0.0) + offloaded
+    moving: Array = np.maximum(loading, saving)
+    return processes * each + moving + offloaded_bytes(model, setup) / nodes
 
 
 def stored_bytes(model: ModelColumns, setup: SetupColumns) -> Array:

@@ -68,9 +68,7 @@ class Engine:
 
     def host(self, setup: SetupColumns) -> Array:
         """Host memory per node [bytes]."""
-        known = facts.coefficients("memory")
-        names = {"process_bytes": "host_process_bytes", "workers": "host_workers", "worker_bytes": "host_worker_bytes"}
-        return memory_host.host_bytes(self.model, setup, **{name: known[key] for name, key in names.items()})
+        return memory_host.host_bytes(self.model, setup, coefficients=facts.coefficients("memory"))
 
     def compute(self, setup: SetupColumns, device: DeviceColumns) -> ComputeTimes:
         """Times of one micro-batch."""
