@@ -202,3 +202,37 @@ def test_plans_are_deterministic() -> None:
 def test_a_mixture_of_experts_and_an_encoder_are_planned() -> None:
     assert plan(Workload(model="mistralai/Mixtral-8x7B-v0.1", method="qlora", data="10Mtok")).best is not None
     assert plan(Workload(model="bert-base-uncased", method="full", data="10Mtok")).best is not None
+
+
+def test_the_cost_of_a_term_owed_whole_does_not_vary_with_the_time() -> None:
+    cost = _plan(method="lora", purchase=("subscription-1m",)).options[0].cost
+    assert cost.total.high80 - cost.total.low80 < 0.05 * cost.total.mid
+    flexible = _plan(method="lora", purchase=("on-demand",)).options[0].cost
+    assert flexible.total.high80 > flexible.total.mid > flexible.total.low80
+
+
+def test_a_pair_of_changes_is_offered_where_each_is_much_smaller() -> None:
+    found = plan(Workload(model=LLAMA_70B, method="full", data="1Gtok", deadline="1h", budget="1usd"))
+    pair = next(reason for reason in found.advice if reason.key == "change_deadline_and_budget")
+    again = plan(
+        Workload(
+            model=LLAMA_70B,
+            method="full",
+            data="1Gtok",
+            deadline=f"{pair.params['deadline_s'] * 1.001}s",
+            budget=f"{pair.params['budget_usd'] * 1.001:.4f}usd",
+        )
+    )
+    assert again.best is not None
+
+
+def test_a_wish_without_any_layout_is_answered() -> None:
+    found = _plan(method="lora", tensor_parallel=7)
+    assert found.best is None
+    assert any(rejection.criterion == "layout" for rejection in found.rejected)
+
+
+def test_long_sequences_use_context_parallelism_when_it_helps() -> None:
+    found = plan(Workload(model="7B", method="full", data="100Mtok", seq_len=131_072, global_batch=8, objective="time"))
+    assert found.best is not None
+    assert any(option.layout.context > 1 for option in found.options)

@@ -49,7 +49,7 @@ class Engine:
         return peak_memory(self.model, setup, DeviceColumns(), coefficients=facts.coefficients("memory")).required
 
     def safety(self, setup: SetupColumns, device: DeviceColumns) -> Array:
-        """The factor by which the true memory exceeds the predicted one with probability 1 - `fit_probability`: the error of a prediction is a
+        """The factor by which the true memory exceeds the predicted one with probability 10 %: the error of a prediction is a
         factor, so this does not depend on the prediction."""
         ones = np.ones(setup.num_rows)
         return interval_columns(MEMORY_METRIC, ones, self.regime(setup, device)).high80

@@ -14,6 +14,7 @@ from rightfit.estimate.figures import Figure, FigureColumns
 from rightfit.estimate.intervals import interval_columns, probability_over
 from rightfit.estimate.memory import MemoryColumns
 from rightfit.estimate.speed import StepColumns
+from rightfit.physics import money
 from rightfit.physics.columns import Array, AttentionKernel, Recompute, SetupColumns
 from rightfit.physics.step import Bottleneck
 from rightfit.search.answer import Accelerator, Alternative, Cost, Layout, Option
@@ -180,15 +181,21 @@ def layout_of(found: Exploration, details: Details, position: int) -> Layout:
 
 
 def _cost(found: Exploration, row: Row, time: Figure) -> Cost:
+    """Money of one row. Its interval is that of the time, through the billing steps: a term that is owed whole does not vary."""
     bill = found.bill
     at = (row.offer, row.node)
     total, seconds = float(bill.total_usd[at]), float(bill.total_s[at])
     servers, storage, egress = (float(getattr(bill, name)[at]) for name in ("servers_usd", "storage_usd", "egress_usd"))
-    grown = {name: (servers + storage) * getattr(time, name) / seconds + egress for name in ("low80", "high80", "low95", "high95")}
+    names = ("low80", "high80", "low95", "high95")
+    times = np.array([getattr(time, name) for name in names])
+    charges = found.market.charges.take(np.array([row.offer]))
+    billed = money.billed_s(times, minimum_s=charges.minimum_s, increment_s=charges.increment_s)
+    hourly = bill.hourly_usd[[row.offer], [row.node]]
+    grown = money.server_usd(billed, price_usd_per_h=hourly, nodes=np.ones(1)) + storage * times / seconds + egress
     return Cost(
-        hourly_usd=float(bill.hourly_usd[at]),
+        hourly_usd=float(hourly[0]),
         total_usd=total,
-        total=Figure(total, **grown, source=time.source),
+        total=Figure(total, **dict(zip(names, grown.tolist(), strict=True)), source=time.source),
         terms={"servers_usd": servers, "storage_usd": storage, "egress_usd": egress},
         per_million_tokens_usd=total * 1e6 / found.wish.amount.tokens,
     )

@@ -95,10 +95,10 @@ def transformer(workload: Workload) -> TransformerArchitecture:
 
 
 def sequence_length(workload: Workload, model: TransformerArchitecture, notes: Notes) -> int:
-    """Tokens per sequence: the user's, or the usual one within the model's limit."""
+    """Tokens per sequence: the user's, or the usual one within the model's limit (a typical shape of some size has none of its own)."""
     limit = model.max_position
     if workload.seq_len is not None:
-        if limit and workload.seq_len > limit:
+        if limit and workload.seq_len > limit and model.certainty != "typical":
             raise ContradictionError(
                 f"seq-len {workload.seq_len} is over the limit of {model.name}, which is {limit}; use {limit} or less", field="seq_len"
             )
