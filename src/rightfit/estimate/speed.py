@@ -79,11 +79,11 @@ _CHUNK_ROWS = 16384
 
 def step_columns(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, links: LinkColumns) -> StepColumns:
     """Step time of N jobs with its terms."""
-    parts = (model, setup, device, links)
-    number = max(part.num_rows for part in parts)
+    number = max(model.num_rows, setup.num_rows, device.num_rows, links.num_rows)
     if number <= _CHUNK_ROWS:
-        return _step_columns(*parts)
-    pieces = [_step_columns(*(_slice(part, begin) for part in parts)) for begin in range(0, number, _CHUNK_ROWS)]
+        return _step_columns(model, setup, device, links)
+    begins = range(0, number, _CHUNK_ROWS)
+    pieces = [_step_columns(_slice(model, i), _slice(setup, i), _slice(device, i), _slice(links, i)) for i in begins]
     return _joined(pieces, number)
 
 
