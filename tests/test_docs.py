@@ -1,20 +1,51 @@
-"""Documentation that cannot rot: generated pages are current, commands in pages run, links lead somewhere."""
+"""Documentation that cannot rot: generated pages are current, examples do and print what their pages say, links lead somewhere."""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-COMMAND = re.compile(r"^\$ (rightfit .*)$", re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?://|#|mailto:)([^)#\s]+)")
+
+
+def load_script(name: str) -> ModuleType:
+    """A script of the repository as a module."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+examples = load_script("docs_examples")
+PAGES = examples.pages()
+WITH_EXAMPLES = [
+    page for page in PAGES if re.search(r"^(\$ rightfit|```python|<!-- accuracy)", page.read_text(encoding="utf-8"), re.MULTILINE)
+]
+
+
+def name_of(page: Path) -> str:
+    """The page as shown by pytest."""
+    return str(page.relative_to(ROOT))
+
+
+@pytest.fixture(scope="module")
+def store() -> None:
+    """The price store, built before an example could remark on it."""
+    from rightfit.catalog import open_catalog
+
+    open_catalog()
 
 
 def test_generated_pages_are_current() -> None:
@@ -22,38 +53,56 @@ def test_generated_pages_are_current() -> None:
     assert result.returncode == 0, result.stderr
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_lead_somewhere(page: Path) -> None:
     missing = [link for link in LINK.findall(page.read_text(encoding="utf-8")) if not (page.parent / link).exists()]
     assert not missing
 
 
-def documented_commands() -> list[tuple[str, str]]:
-    """(page, command line) for each console line `$ rightfit ...` of the hand-written pages."""
-    return [
-        (str(page.relative_to(ROOT)), line)
-        for page in PAGES
-        if "reference" not in page.parts
-        for line in COMMAND.findall(page.read_text(encoding="utf-8"))
-    ]
+@pytest.mark.usefixtures("store")
+@pytest.mark.parametrize("page", WITH_EXAMPLES, ids=name_of)
+def test_examples_run_and_print_what_the_page_says(page: Path) -> None:
+    before, after = examples.refresh_page(page)
+    assert after == before, "run scripts/docs"
 
 
-@pytest.mark.parametrize(("page", "line"), documented_commands())
-def test_documented_commands_run(page: str, line: str, tmp_path: Path) -> None:
-    words = shlex.split(line, comments=True)[1:]
-    environment = dict(os.environ, PYTHONPATH=str(ROOT / "src"), COLUMNS="100", LANG="C.UTF-8")
-    result = subprocess.run(
-        [sys.executable, "-m", "rightfit", *words], capture_output=True, text=True, cwd=tmp_path, env=environment, check=False
-    )
-    assert result.returncode in (0, 1), f"{page}: {line}\n{result.stderr}"
-    assert result.stdout.strip()
-    assert "Traceback" not in result.stderr
+def test_every_command_page_shows_an_example() -> None:
+    pages = [page for page in (ROOT / "docs/commands").glob("*.md") if page.name != "output.md"]
+    assert len(pages) >= 13
+    assert [page.name for page in pages if "$ rightfit" not in page.read_text(encoding="utf-8")] == []
+
+
+def test_a_failing_example_is_noticed(tmp_path: Path) -> None:
+    session = examples.Session(tmp_path)
+    with pytest.raises(examples.ExampleError, match="exits with 2, not 0"):
+        examples.refreshed("```console\n$ rightfit plan\n```\n", session)
+    with pytest.raises(examples.ExampleError, match="no line of the output holds"):
+        examples.refreshed('<!-- excerpt: "nowhere" -->\n```console\n$ rightfit datasets alpaca\n```\n', session)
+
+
+def test_excerpts_take_lines_by_number_and_by_text() -> None:
+    printed = "a\nb\n\nc\nd\ne\n"
+    assert examples.excerpt(printed, "all") == ["a", "b", "", "c", "d", "e"]
+    assert examples.excerpt(printed, '1-1; "c" 2') == ["a", "...", "c", "d", "..."]
+    assert examples.excerpt(printed, '"c"') == ["c", "d", "e"]
 
 
 def test_readme_first_screen_has_both_commands() -> None:
     first_screen = "\n".join((ROOT / "README.md").read_text(encoding="utf-8").splitlines()[:40])
     assert ".venv/bin/rightfit plan meta-llama/Meta-Llama-3-8B" in first_screen
     assert "./scripts/test" in first_screen
+
+
+def test_readme_first_command_runs_as_a_process(tmp_path: Path) -> None:
+    line = next(line for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines() if line.startswith("python3 -m venv"))
+    words = shlex.split(line)
+    command = words[words.index(".venv/bin/rightfit") + 1 :]
+    environment = dict(os.environ, PYTHONPATH=str(ROOT / "src"), COLUMNS="100", LANG="C.UTF-8")
+    result = subprocess.run(
+        [sys.executable, "-m", "rightfit", *command], capture_output=True, text=True, cwd=tmp_path, env=environment, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("Rent ")
 
 
 def test_ci_runs_exactly_the_test_command_of_the_readme() -> None:
