@@ -85,7 +85,7 @@ def fit(table: Table, keep: Array, start: dict[str, float]) -> dict[str, float]:
 
     first = np.clip((np.array([start[name] for name in names]) - low) / span, 0.02, 0.98)
     found = minimize(
-        loss, first, method="Nelder-Mead", options={"maxiter": 900, "xatol": 2e-3, "fatol": 2e-5, "initial_simplex": _simplex(first)}
+        loss, first, method="Nelder-Mead", options={"maxiter": 1000, "xatol": 2e-3, "fatol": 2e-5, "initial_simplex": _simplex(first)}
     )
     return coefficients(found.x)
 

@@ -132,3 +132,12 @@ def test_counter_of_the_framework() -> None:
 def test_every_rule_names_its_source() -> None:
     for table in ("frameworks", "optimizers", "quantizations", "dtypes", "accelerator_variants"):
         assert all(row["source"].strip() for row in facts.table(table)), table
+
+
+def test_prefix_and_frozen_layers() -> None:
+    prefix = resolve_setup(llama(), method="ptuning", flags="num_virtual_tokens=64")
+    assert prefix["adapter_params"] == 64 * 32 * 2 * 1024  # keys and values of 8 heads of 128
+    projected = resolve_setup(llama(), method="ptuning", flags="pre_seq_len 16, prefix projection")
+    assert projected["adapter_params"] == 16 * 4096 + 4096**2 + 4096 * 32 * 2048
+    frozen = resolve_setup(llama(), method="freeze", flags="last 8 layers trained")
+    assert frozen["trainable_params"] == pytest.approx(6_979_588_096 / 4)
