@@ -262,7 +262,7 @@ def _adapter_fields(
     if METHODS.get(method) not in ADAPTERS:
         total = float(parameters.total_parameters(columns)[0])
         share = float((_find("optimizers", optimizer) or _find("optimizers", ""))["trained_share"])
-        return _other_methods(columns, method, total * share)
+        return _other_methods(columns, method, total * share, flags)
     chosen = parse_targets(targets, default=rules["targets"])
     if not any(dataclasses.astuple(chosen)):  # words that name no matrix say nothing
         chosen = parse_targets(rules["targets"])
@@ -309,17 +309,34 @@ def _adapter_count(columns: ModelColumns, rank: float, chosen: Targets) -> float
     return float(parameters.adapter_parameters(columns, rank=columns.num_layers * 0.0 + rank, **one)[0])
 
 
-def _other_methods(columns: ModelColumns, method: str, total: float) -> dict[str, float]:
-    """Full training, frozen layers, prompts and prefixes."""
-    hidden, layers = float(columns.hidden_size[0]), float(columns.num_layers[0])
-    if METHODS.get(method) == Method.PTUNING:
-        return {"adapter_params": 128.0 * hidden, "trainable_params": 128.0 * hidden}
-    if METHODS.get(method) == Method.PREFIX:
-        added = 128.0 * 2.0 * layers * hidden
+def _other_methods(columns: ModelColumns, method: str, total: float, flags: str) -> dict[str, float]:
+    """Full training, frozen layers, prompts and prefixes.
+
+    P-tuning v2 and prefix tuning train keys and values of virtual tokens for every layer (Liu et al. 2021, Li & Liang 2021), through a two-layer
+    projection where the flags say so.
+    """
+    layers = max(float(columns.num_layers[0]), 1.0)
+    if METHODS.get(method) in (Method.PTUNING, Method.PREFIX):
+        added = _prefix_parameters(
+            columns, _stated(flags, r"(?:pre_seq_len|virtual_tokens)", usual=128.0), projected="projection" in flags.lower()
+        )
         return {"adapter_params": added, "trainable_params": added}
     if METHODS.get(method) == Method.FREEZE:
-        return {"trainable_params": float(parameters.body_parameters(columns)[0]) * min(1.0, 4.0 / max(layers, 1.0))}
+        trained = min(_stated(flags, r"last", usual=4.0) / layers, 1.0)
+        return {"trainable_params": float(parameters.body_parameters(columns)[0]) * trained}
     return {"trainable_params": total}
+
+
+def _prefix_parameters(columns: ModelColumns, tokens: float, *, projected: bool) -> float:
+    width = float((columns.num_layers * parameters.key_value_width(columns))[0])
+    hidden = float(columns.hidden_size[0])
+    return tokens * hidden + hidden * hidden + hidden * width if projected else tokens * width
+
+
+def _stated(flags: str, name: str, *, usual: float) -> float:
+    """The number that follows a word in free flags."""
+    found = re.search(name + r"[\s=]*(\d+)", flags.lower())
+    return float(found[1]) if found else usual
 
 
 @functools.lru_cache(maxsize=1024)

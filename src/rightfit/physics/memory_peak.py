@@ -20,7 +20,8 @@ from rightfit.physics import memory_buffers as buffers
 from rightfit.physics import memory_logits as logits
 from rightfit.physics import memory_overheads as overheads
 from rightfit.physics import memory_states as states
-from rightfit.physics.columns import Array, DeviceColumns, MemoryCounter, ModelColumns, Recompute, SetupColumns
+from rightfit.physics import parameters
+from rightfit.physics.columns import Array, DeviceColumns, MemoryCounter, Method, ModelColumns, Recompute, SetupColumns
 
 TERMS = (
     "weights",
@@ -95,6 +96,13 @@ def in_flight(setup: SetupColumns, *, first: bool) -> Array:
     interleaved = 1.0 + (setup.pipeline - 1.0) / (setup.pipeline * setup.virtual_pipeline)
     plain = waiting * np.where(setup.virtual_pipeline > 1, interleaved, 1.0)
     return np.where((setup.naive_pipeline > 0) | (setup.pipeline <= 1), 1.0, plain)
+
+
+def trained_depth(model: ModelColumns, setup: SetupColumns) -> Array:
+    """Part of the layers that the backward pass runs through: all, or the last ones where the others are frozen."""
+    body = np.maximum(parameters.body_parameters(model), 1.0)
+    trained: Array = np.clip(setup.trainable_params / body, 0.0, 1.0)
+    return np.where((setup.method == Method.FREEZE) & (trained > 0), trained, 1.0)
 
 
 def kept_and_working(model: ModelColumns, setup: SetupColumns) -> tuple[Array, Array]:
@@ -188,7 +196,7 @@ def _moving(
     """What comes and goes within the step."""
     tokens = tokens_per_gpu(setup)
     kept, working = kept_and_working(model, setup)
-    layers = np.ceil(np.maximum(model.num_layers, 1.0) / setup.pipeline)
+    layers = np.ceil(np.maximum(model.num_layers, 1.0) / setup.pipeline) * trained_depth(model, setup)
     gathered = buffers.gathered_bytes(share, model, setup, prefetched_layers=coefficients["prefetched_layers"])
     spike = logits.logits_bytes(model, setup, tokens, masked_fraction=coefficients["masked_fraction"]) if last else 0.0 * tokens
     return {
