@@ -120,28 +120,15 @@ def chosen_shardings(sharding: str | None, offload: str | None) -> tuple[int, ..
     return tuple(modes)
 
 
-@functools.lru_cache(maxsize=16)
-def _fleet(servers: _Identity, method: Method, precision: str, attention: str) -> Fleet:
-    return build_fleet(servers.table, method=method, precision=precision, attention=attention)
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Identity:
-    """A table that equals only itself, so that it can be a cache key."""
-
-    table: Any
-
-
-_identities: dict[int, _Identity] = {}
+@functools.lru_cache(maxsize=8)
+def _fleet(servers: ServerTable, method: Method, precision: str, attention: str) -> Fleet:
+    """A table of servers is hashed by identity, so the cache keeps the fleets of the last few markets."""
+    return build_fleet(servers, method=method, precision=precision, attention=attention)
 
 
 def fleet_of(market: Market, wish: Wish) -> Fleet:
     """Machine classes of the market's servers for this method and precision."""
-    servers = market.offers.servers
-    known = _identities.get(id(servers))
-    if known is None or known.table is not servers:
-        known = _identities[id(servers)] = _Identity(servers)
-    return _fleet(known, wish.method, wish.workload.precision or "", wish.workload.attention or "")
+    return _fleet(market.offers.servers, wish.method, wish.workload.precision or "", wish.workload.attention or "")
 
 
 def explore(
