@@ -9,7 +9,7 @@ What a page may hold:
     <!-- excerpt: 1-7; "Refused:" 4 -->     the same, but only these lines: line numbers, or the first line that holds a text and so many lines
     <!-- file: cases.csv -->     before any block: its text is put in this file, where the commands of the page run
     ```python                    is run; a ```text block right behind it is what it prints
-    <!-- accuracy -->            up to <!-- end -->: the table of accuracy, from validation/headline.json
+    <!-- accuracy -->            up to <!-- end -->: the table of accuracy, from validation/headline.json and docs/accuracy.md
 
 The commands of a page run one after the other in one empty folder, so a later one finds the files of an earlier one.
 """
@@ -36,6 +36,7 @@ WIDTH = "100"
 GAP = "..."
 FENCE = re.compile(r"(?P<mark><!-- (?P<kind>excerpt|file): (?P<what>.+?) -->\n)?```(?P<language>\w+)\n(?P<body>.*?)```\n", re.DOTALL)
 ACCURACY = re.compile(r"(<!-- accuracy -->\n).*?(<!-- end -->\n)", re.DOTALL)
+UNNAMED = re.compile(r"^\| ([a-z, ]+) \| \d+ \| \d+ \| ([\d.]+) %", re.MULTILINE)
 COMMAND = re.compile(r"^\$ (rightfit .*?)(?:\s+# exit (\d+))?$")
 PIECE = re.compile(r'\s*(?:(\d+)-(\d+)|"([^"]+)"\s*(\d+)?)\s*')
 CHINESE = re.compile(r"\.zh\.md$")
@@ -176,14 +177,22 @@ def _piece(piece: str, lines: list[str]) -> tuple[int, int]:
 
 
 def accuracy_table(*, chinese: bool = False) -> str:
-    """The accuracy of the README, from the headline figures of the last validation."""
+    """The accuracy of the README, from the last validation: its headline figures, and its page for stacks whose name is withheld."""
     headline: Mapping[str, float] = json.loads((ROOT / "validation/headline.json").read_text(encoding="utf-8"))
-    head = "| 量 | 误差中位数 | 90 % 的误差在此以内 |" if chinese else "| figure | median error | nine in ten are within |"
-    rows = [head, "|---|---|---|"]
+    unnamed = unnamed_stacks()
+    english_head = "| figure | median error | nine in ten are within | median, framework not named |"
+    rows = ["| 量 | 误差中位数 | 90 % 的误差在此以内 | 不告知框架时的中位数 |" if chinese else english_head, "|---|---|---|---|"]
     for key, english, zh in ACCURACY_ROWS:
-        median, p90 = headline[f"{key}: median APE"], headline[f"{key}: P90 APE"]
-        rows.append(f"| {zh if chinese else english} | {percent(median)} | {percent(p90)} |")
+        figures = (headline[f"{key}: median APE"], headline[f"{key}: P90 APE"], unnamed[key])
+        rows.append(" | ".join([f"| {zh if chinese else english}", *map(percent, figures)]) + " |")
     return "\n".join(rows) + "\n"
+
+
+def unnamed_stacks() -> dict[str, float]:
+    """Median error of each kind of figure where the framework's name is withheld, from docs/accuracy.md."""
+    text = (ROOT / "docs/accuracy.md").read_text(encoding="utf-8")
+    part = text.partition("### Without the framework's name")[2].partition("\n## ")[0]
+    return {name: float(value) / 100 for name, value in UNNAMED.findall(part)}
 
 
 def percent(value: float) -> str:
