@@ -294,7 +294,7 @@ def _batch(
             taken.append(f"micro-batches of the pipeline not stated: {accumulation:.0f} of {micro:.0f} sequences")
     length = number(row, "seq_len")
     if not length:
-        length = float(min(arch.max_position or 1e9, float(rules["seq_len"])))
+        length = min(float(arch.max_position) if arch.max_position > 0 else 1e9, float(rules["seq_len"]))
         taken.append(f"sequence length not stated: {length:.0f} assumed")
     return {"micro_batch": micro, "grad_accum": accumulation, "seq_len": length}
 

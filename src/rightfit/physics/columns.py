@@ -235,7 +235,7 @@ class SetupColumns(Columns):
     `mean_length` is the mean over the
     limit where samples are shorter than `seq_len` (time sees the mean, memory the longest). `weight_update` 0 = forward and backward only; `weight_sync` 1 = trained weights are sent to an inference engine each step;
     `attention_version` is that of FlashAttention (0 = not stated);
-    `segment_share` the part of a packed sequence that attention spans; `dequantise_bytes` what expanding one quantised parameter moves.
+    `segment_share` the part of a packed sequence that attention spans; `routing_skew` how much fuller the fullest expert is than usual; `dequantise_bytes` what expanding one quantised parameter moves.
     """
 
     method: Array = column(Method.FULL)
@@ -313,6 +313,7 @@ class SetupColumns(Columns):
     weight_sync: Array = column(0)
     attention_version: Array = column(0)
     segment_share: Array = column(1)
+    routing_skew: Array = column(1)
     dequantise_bytes: Array = column(0)
 
     @property

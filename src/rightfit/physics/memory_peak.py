@@ -11,6 +11,7 @@ import dataclasses
 import functools
 from collections.abc import Mapping
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,13 +71,28 @@ def peak_memory(model: ModelColumns, setup: SetupColumns, device: DeviceColumns,
     last = _stage_peak(model, setup, device, coefficients, first=False, last=True)
     if not np.any(setup.pipeline > 1):
         return last
-    first = _stage_peak(model, setup, device, coefficients, first=True, last=False)
-    worse = first.peak > last.peak
+    piped = np.flatnonzero(np.broadcast_to(setup.pipeline > 1, last.peak.shape))
+    first = _stage_peak(model.take(piped), setup.take(piped), device.take(piped), coefficients, first=True, last=False)
+    return _worse_stage(last, first, piped)
+
+
+def _worse_stage(last: PeakColumns, first: PeakColumns, piped: NDArray[np.intp]) -> PeakColumns:
+    """The last stage's figures, and in the rows `piped` the first stage's where those are larger."""
+    worse = np.broadcast_to(first.peak, piped.shape) > last.peak[piped]
+    rows = piped[worse]
+
+    def pick(ours: NDArray[Any], theirs: NDArray[Any]) -> NDArray[Any]:
+        answer = np.broadcast_to(ours, last.peak.shape).copy()
+        answer[rows] = np.broadcast_to(theirs, piped.shape)[worse]
+        return answer
+
+    required = last.required.copy()
+    required[piped] = np.maximum(required[piped], first.required)
     return PeakColumns(
-        terms={name: np.where(worse, first.terms[name], last.terms[name]) for name in TERMS},
-        peak=np.where(worse, first.peak, last.peak),
-        required=np.maximum(first.required, last.required),
-        phase=np.where(worse, first.phase, last.phase),
+        terms={name: pick(last.terms[name], first.terms[name]) for name in TERMS},
+        peak=pick(last.peak, first.peak),
+        required=required,
+        phase=pick(last.phase, first.phase),
     )
 
 
