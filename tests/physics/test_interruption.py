@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from rightfit.physics import interruption as it
 
 MONTH_S = 730 * 3600.0
@@ -26,7 +27,9 @@ def test_rates_of_nodes_add() -> None:
 def test_optimal_interval_by_hand() -> None:
     save, between = np.array([60.0]), np.array([86_400.0])
     young = np.sqrt(2 * 60 * 86_400)
-    assert it.optimal_interval_s(save, mean_time_between=between)[0] == pytest.approx(young * (1 + np.sqrt(60 / 172_800) / 3 + 60 / 172_800 / 9) - 60)
+    assert it.optimal_interval_s(save, mean_time_between=between)[0] == pytest.approx(
+        young * (1 + np.sqrt(60 / 172_800) / 3 + 60 / 172_800 / 9) - 60
+    )
     assert it.optimal_interval_s(save, mean_time_between=between)[0] == pytest.approx(3180, rel=0.01)
 
 
@@ -36,14 +39,22 @@ def test_save_longer_than_twice_the_time_between_stops() -> None:
 
 def test_nothing_stops() -> None:
     time = it.expected_s(
-        np.array([3600.0]), interval_s=np.array([np.inf]), save_s=np.array([30.0]), restart_s=np.array([600.0]), mean_time_between=np.array([np.inf])
+        np.array([3600.0]),
+        interval_s=np.array([np.inf]),
+        save_s=np.array([30.0]),
+        restart_s=np.array([600.0]),
+        mean_time_between=np.array([np.inf]),
     )
     assert time[0] == pytest.approx(3630.0)
 
 
 def test_expected_time_by_hand() -> None:
     time = it.expected_s(
-        np.array([36_000.0]), interval_s=np.array([3600.0]), save_s=np.array([60.0]), restart_s=np.array([600.0]), mean_time_between=np.array([36_000.0])
+        np.array([36_000.0]),
+        interval_s=np.array([3600.0]),
+        save_s=np.array([60.0]),
+        restart_s=np.array([600.0]),
+        mean_time_between=np.array([36_000.0]),
     )
     assert time[0] == pytest.approx(36_000 * np.exp(600 / 36_000) * (np.exp(3660 / 36_000) - 1) * 10)
     assert time[0] == pytest.approx(39_174, rel=1e-3)
@@ -66,7 +77,13 @@ def test_expected_time_against_simulation() -> None:
                 clock += again
             clock += restart
         totals.append(clock)
-    expected = it.expected_s(*(np.array([work]),), interval_s=np.array([interval]), save_s=np.array([save]), restart_s=np.array([restart]), mean_time_between=np.array([between]))
+    expected = it.expected_s(
+        *(np.array([work]),),
+        interval_s=np.array([interval]),
+        save_s=np.array([save]),
+        restart_s=np.array([restart]),
+        mean_time_between=np.array([between]),
+    )
     assert np.mean(totals) == pytest.approx(expected[0], rel=0.02)
 
 
@@ -82,7 +99,9 @@ def test_the_interval_is_the_best_one() -> None:
 
 
 def test_survival() -> None:
-    assert it.survival_probability(np.array([MONTH_S]), rate_per_s=it.interruptions_per_s(np.array([0.1])), nodes=np.array([2.0]))[0] == pytest.approx(0.81)
+    assert it.survival_probability(np.array([MONTH_S]), rate_per_s=it.interruptions_per_s(np.array([0.1])), nodes=np.array([2.0]))[
+        0
+    ] == pytest.approx(0.81)
 
 
 @settings(max_examples=200)

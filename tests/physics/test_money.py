@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from rightfit.physics import money
 
 ONE = np.ones(1)
@@ -58,7 +59,9 @@ def test_worst_month_of_short_and_long_runs() -> None:
 
 
 @given(st.floats(0, 1e7), st.floats(0, 1e6), st.sampled_from([1.0, 60.0, 3600.0, 2.628e6]), st.floats(0, 1e5))
-def test_billed_time_never_falls_below_the_run_nor_shrinks_as_it_grows(run_s: float, more_s: float, step_s: float, minimum_s: float) -> None:
+def test_billed_time_never_falls_below_the_run_nor_shrinks_as_it_grows(
+    run_s: float, more_s: float, step_s: float, minimum_s: float
+) -> None:
     run = np.array([run_s, run_s + more_s])
     billed = money.billed_s(run, minimum_s=minimum_s * ONE, increment_s=step_s * ONE)
     assert billed[0] >= run[0] * (1 - 1e-6)
