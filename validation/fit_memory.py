@@ -34,7 +34,7 @@ FITTED = {
     "slack_overlap_ratio": (0.0, 1.0),
     "slack_bytes": (0.0, 6e8),
     "context_bytes": (3e8, 9e8),
-    "nccl_peer_bytes": (0.0, 4e8),
+    "nccl_peer_bytes": (0.0, 2.5e8),
     "short_data_fraction": (0.1, 0.5),
 }
 COEFFICIENTS = Path(__file__).parents[1] / "src/rightfit/facts/data/coefficients/memory.toml"
