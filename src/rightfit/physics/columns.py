@@ -139,7 +139,7 @@ class Columns:
     @property
     def num_rows(self) -> int:
         """Length after broadcasting."""
-        return max(getattr(self, field.name).shape[0] for field in dataclasses.fields(self))
+        return int(max(getattr(self, field.name).shape[0] for field in dataclasses.fields(self)))
 
     def take(self, index: NDArray[np.intp]) -> Self:
         """Rows `index`; a field of length one stays as it is."""
