@@ -126,21 +126,21 @@ def interval_fit():
 
 
 def synthetic(interval_fit, *, sources: int = 24, rows: int = 60):
-    """Errors whose scale doubles for mixtures of experts; every source also has a bias of its own."""
+    """Errors whose scale doubles for variable lengths; every source also has a bias of its own."""
     dice = np.random.default_rng(3)
     count = sources * rows
     moe, noise = dice.integers(0, 2, count).astype(float), dice.normal(size=count)
     bias = np.repeat(dice.normal(size=sources), rows)
     log_error = 0.05 * np.where(moe > 0, 2.0, 1.0) * (noise + bias)
     return interval_fit.Residuals(
-        "memory", log_error, RegimeColumns.of(moe=moe), np.repeat([f"s{i}" for i in range(sources)], rows).astype(object)
+        "memory", log_error, RegimeColumns.of(variable_length=moe), np.repeat([f"s{i}" for i in range(sources)], rows).astype(object)
     )
 
 
 def test_the_fit_finds_the_scale_and_covers_sources_it_never_saw(interval_fit) -> None:
     data = synthetic(interval_fit)
     scale = interval_fit.fit_scale(data, ridge=0.001)
-    assert scale["moe"] == pytest.approx(np.log(2), abs=0.12)
+    assert scale["variable_length"] == pytest.approx(np.log(2), abs=0.12)
     inside80 = inside95 = 0
     for held, model in interval_fit.nested_models(data):
         part = data.take(held)

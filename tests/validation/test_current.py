@@ -1,0 +1,43 @@
+"""The gate of CI: intervals and accuracy page are current, and no headline error rose by more than 5 %."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rightfit.estimate.validate import check, repository_paths, validate
+
+VALIDATION = Path(__file__).resolve().parents[2] / "validation"
+
+
+def test_page_is_current_and_headline_no_worse() -> None:
+    page, headline = repository_paths(VALIDATION / "truth")
+    assert check(validate(VALIDATION / "truth"), page=page, headline=headline) == []
+
+
+def test_intervals_are_current() -> None:
+    pytest.importorskip("scipy")
+    done = subprocess.run([sys.executable, str(VALIDATION / "fit_intervals.py"), "--check"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_source_with_a_fold_is_left_out_of_it() -> None:
+    from rightfit.estimate.folds import read_folds
+    from rightfit.estimate.truth import read_truth
+
+    folds = read_folds(VALIDATION / "folds")
+    truth = read_truth(VALIDATION / "truth").select(["train_memory", "train_throughput"])
+    counted = {
+        (name, row["source"])
+        for name, row, reason in zip(truth.table, truth.rows, truth.excluded, strict=True)
+        if not reason and row["measured"]
+    }
+    lacking = [
+        f"{table}: {source}"
+        for table, source in sorted(counted)
+        if ("memory" if table == "train_memory" else "compute") not in folds.get(source, {})
+    ]
+    assert lacking == []
