@@ -24,7 +24,7 @@ from rightfit.estimate.hardware import default_links
 from rightfit.estimate.setup import COUNTERS, METHODS, conventions, resolve_setup
 from rightfit.estimate.software import is_fine_tuning_stack
 from rightfit.facts.records import Accelerator, TransformerArchitecture
-from rightfit.physics.columns import DeviceColumns, LinkColumns, ModelColumns, SetupColumns
+from rightfit.physics.columns import DeviceColumns, LinkColumns, Method, ModelColumns, SetupColumns
 
 _LAYOUT_WORD = re.compile(r"(tp|pp|cp|dp|ep|vp|sp|zero)[-_= ]?(\d+)")
 _UNSTATED_MEAN = 0.15
@@ -135,7 +135,7 @@ def _read_row(row: Mapping[str, str]) -> _Case:
     rules = conventions(
         framework=words[0], flags=words[1], method=words[2], strategy=strategy, weights=words[4], model=arch.name, date=words[5]
     )
-    setup = {**_BASE, **fixed, **layout, **_batch(row, layout, rules, arch, taken), **_offload(row)}
+    setup = {**_BASE, **fixed, **layout, **_batch(row, layout, rules, arch, taken), **_offload(row, layout)}
     if not number(row, "seq_len") and is_fine_tuning_stack(int(fixed["framework"])):
         setup["mean_length"] = _UNSTATED_MEAN
     setup["weight_update"] = float("forward+backward only" not in word(row, "flags").lower())
@@ -299,13 +299,15 @@ def _batch(
     return {"micro_batch": micro, "grad_accum": accumulation, "seq_len": length}
 
 
-def _offload(row: Mapping[str, str]) -> dict[str, float]:
+def _offload(row: Mapping[str, str], layout: dict[str, float]) -> dict[str, float]:
     text = word(row, "offload").lower()
     if not text or text in ("0", "none", "no"):
         return {}
     if "activation" in text:
         return {"offload_activations": 1.0}
-    params = float("param" in text)
+    # Of a sharded frozen base there is nothing but the weights to offload.
+    frozen = METHODS.get(word(row, "method").lower(), Method.FULL) not in (Method.FULL, Method.GALORE) and layout["shard_stage"] >= 3
+    params = float("param" in text or frozen)
     return {"offload_optimizer": float(text != "cpu-params"), "offload_params": params}
 
 
