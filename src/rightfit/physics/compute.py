@@ -69,7 +69,7 @@ def _shape(item: Matmul, setup: SetupColumns, tokens: Array, rates: RateColumns)
         return tokens * item.tokens_factor, n, k, np.ones(1)
     tokens = tokens / np.where(folded, setup.tensor, 1.0)
     local = np.maximum(experts / setup.expert, 1.0)
-    each = tokens * item.tokens_factor / local * rates.expert_imbalance
+    each = tokens * item.tokens_factor / local * rates.expert_imbalance * setup.routing_skew
     padded = np.ceil(each / _EXPERT_TILE) * _EXPERT_TILE * local
     return np.where(experts > 0, padded, tokens * item.tokens_factor), n, k, np.where(experts > 0, local, 1.0)
 

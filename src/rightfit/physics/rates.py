@@ -22,7 +22,7 @@ class RateColumns(Columns):
 
     Software: `gemm_quality` multiplies the reachable rate (stalls between kernels, clocks, fused epilogues);
     `layer_forward_cpu_s` host time to launch one layer forward, `backward_cpu_ratio` times that backward; `adapter_cpu_s` that of one adapter module;
-    `fsdp_layer_cpu_s` that of gathering one sharded unit, `adapter_units` of which each adapter module adds; `step_cpu_s` per micro-batch, `update_cpu_s` per optimizer step;
+    `fsdp_layer_cpu_s` that of gathering one sharded unit, `adapter_units` of which each adapter module adds `step_cpu_s` per micro-batch, `update_cpu_s` per optimizer step;
     `overlap` the share of compute time that can hide communication; `norm_passes` ... are memory passes of an operator over its tensor,
     `pass_factor` times what counting finds.
 

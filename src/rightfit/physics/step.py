@@ -128,7 +128,7 @@ def _tensor_s(model: ModelColumns, setup: SetupColumns, links: LinkColumns, rate
 
 
 def _expert_s(model: ModelColumns, setup: SetupColumns, links: LinkColumns, rates: RateColumns) -> Array:
-    copies = local_tokens(setup) * model.experts_per_token * rates.expert_imbalance / setup.tensor
+    copies = local_tokens(setup) * model.experts_per_token * rates.expert_imbalance * setup.routing_skew / setup.tensor
     one = all_to_all_s(copies * model.hidden_size * setup.activation_bytes, expert_group(setup), links, rates)
     return model.num_moe_layers * 2.0 * one * (2.0 + _recomputed(setup))
 
