@@ -33,17 +33,18 @@ def layouts(wish: Wish, gpus: int, nodes: int) -> Iterator[dict[str, int]]:
     """Every way to lay the job out on nodes x gpus accelerators."""
     model, total = wish.model, gpus * nodes
     adapter = wish.method in (Method.LORA, Method.QLORA, Method.DORA, Method.PTUNING, Method.PREFIX)
-    pipelines = [1] if wish.method == Method.QLORA else [1, 2, 3, 4, 6, 8, 12, 16, 24, 32]
+    splits = wish.workload.framework == "nemo"
+    pipelines = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32] if splits else [1]
     for pipeline in pipelines:
         if pipeline > model.num_layers or math.ceil(model.num_layers / pipeline) * pipeline > 1.125 * model.num_layers:
             continue
-        for tensor in (1, 2, 3, 4, 5, 6, 7, 8, 10, 16):
+        for tensor in (1, 2, 3, 4, 5, 6, 7, 8, 10, 16) if splits else (1,):
             if gpus % tensor or model.num_heads % tensor or total % (tensor * pipeline):
                 continue
             data = total // (tensor * pipeline)
             if data > wish.global_batch:
                 continue
-            for expert in (1, 2, 4, 8, 16, 32, 64) if model.num_experts > 1 else (1,):
+            for expert in (1, 2, 4, 8, 16, 32, 64) if splits and model.num_experts > 1 else (1,):
                 if data % expert or (expert > 1 and model.num_experts % expert):
                     continue
                 for sharding in shardings(adapter, data, tensor, pipeline, gpus, nodes):
@@ -53,19 +54,19 @@ def layouts(wish: Wish, gpus: int, nodes: int) -> Iterator[dict[str, int]]:
 def shardings(adapter: bool, data: int, tensor: int, pipeline: int, gpus: int, nodes: int) -> Iterator[dict[str, int]]:
     """Every sharding that goes with the degrees."""
     alone = tensor == 1 and pipeline == 1
-    yield {"stage": 0, "degree": 1, "offload": 0}
+    yield {"stage": 0, "degree": 1, "offload": 0, "parts": 0}
     if data > 1 and not adapter:
-        yield {"stage": 1, "degree": data, "offload": 0}
+        yield {"stage": 1, "degree": data, "offload": 0, "parts": 1}
         if alone:
-            yield {"stage": 2, "degree": data, "offload": 0}
+            yield {"stage": 2, "degree": data, "offload": 0, "parts": 1}
     if data > 1 and pipeline == 1:
-        yield {"stage": 3, "degree": data, "offload": 0}
+        yield {"stage": 3, "degree": data, "offload": 0, "parts": 2}
         if nodes > 1 and gpus // tensor > 1:
-            yield {"stage": 3, "degree": gpus // tensor, "offload": 0}
+            yield {"stage": 3, "degree": gpus // tensor, "offload": 0, "parts": 3}
     if alone:
         if not adapter:
-            yield {"stage": 3, "degree": data, "offload": 1}
-        yield {"stage": 3, "degree": data, "offload": 2}
+            yield {"stage": 3, "degree": data, "offload": 1, "parts": 3}
+        yield {"stage": 3, "degree": data, "offload": 2, "parts": 4}
 
 
 def candidates(wish: Wish, gpus: int, nodes: int) -> Iterator[dict[str, int]]:
@@ -81,6 +82,11 @@ def candidates(wish: Wish, gpus: int, nodes: int) -> Iterator[dict[str, int]]:
             if fixed:
                 break
             micro *= 2
+
+
+def moving_parts(one: dict[str, int]) -> int:
+    """How elaborate a candidate is."""
+    return one["parts"] + sum(one[name] > 1 for name in ("tensor", "pipeline", "expert"))
 
 
 def setup_of(base: SetupColumns, one: dict[str, int], gpus: int) -> SetupColumns:
@@ -139,6 +145,10 @@ def allowed(market: Market, wanted: Wanted, offer: int, nodes: int) -> bool:
         or (wanted.regions and offers.regions[region] not in wanted.regions)
         or (wanted.countries and offers.region_countries[region] not in wanted.countries)
         or (wanted.gpus and servers.accelerator_name[server] not in wanted.gpus)
+        or (
+            facts.accelerators()[servers.accelerator_name[server]].vendor not in ("NVIDIA", "AMD")
+            and servers.accelerator_name[server] not in wanted.gpus
+        )
         or PURCHASES[offers.purchase_index[offer]] not in wanted.purchases
         or (wanted.max_nodes is not None and nodes > wanted.max_nodes)
     )
@@ -147,7 +157,7 @@ def allowed(market: Market, wanted: Wanted, offer: int, nodes: int) -> bool:
 def brute_force(wish: Wish, market: Market, wanted: Wanted, physics: Any, *, node_counts: tuple[int, ...]) -> Found:
     """Try everything."""
     servers = market.offers.servers
-    fastest: dict[tuple[int, int], float] = {}
+    fastest: dict[tuple[int, int], tuple[float, float]] = {}
     tried = 0
     precision, attention = wish.workload.precision or "", wish.workload.attention or ""
     for server in range(len(servers)):
@@ -183,7 +193,8 @@ def brute_force(wish: Wish, market: Market, wanted: Wanted, physics: Any, *, nod
                 step_s = float(physics.step_s(setup, device, links, physics.compute(setup, device))[0])
                 batch = one["data"] * one["micro_batch"] * one["grad_accum"]
                 run_s = step_s * max(1, math.ceil(wish.amount.tokens / (batch * wish.seq_len) - 1e-9))
-                fastest[server, nodes] = min(fastest.get((server, nodes), math.inf), run_s)
+                weighed = run_s * (1 + 0.01 * moving_parts(one))
+                fastest[server, nodes] = min(fastest.get((server, nodes), (math.inf, math.inf)), (weighed, run_s))
     volume = physics.volume(wish, base_setup(wish, [Variant("bf16", True)]))
     return judge(wish, market, wanted, fastest, volume, node_counts, tried)
 
@@ -193,7 +204,7 @@ def judge(wish: Wish, market: Market, wanted: Wanted, fastest: dict, volume: Any
     feasible = {}
     for offer in range(len(market.offers)):
         for nodes in node_counts:
-            run_s = fastest.get((int(market.offers.server_index[offer]), nodes))
+            _, run_s = fastest.get((int(market.offers.server_index[offer]), nodes), (None, None))
             if run_s is None or not allowed(market, wanted, offer, nodes):
                 continue
             usd, seconds = cost_and_time(market, offer, nodes, run_s, volume)
@@ -204,7 +215,12 @@ def judge(wish: Wish, market: Market, wanted: Wanted, fastest: dict, volume: Any
             if wanted.budget_usd is not None and spent > wanted.budget_usd:
                 continue
             feasible[offer, nodes] = (usd, seconds)
-    score = {"cost": lambda usd, s: usd, "time": lambda usd, s: s, "balanced": lambda usd, s: usd**2 * s}[wish.workload.objective]
+    quickest = min((s for _, s in feasible.values()), default=0.0)
+    score = {
+        "cost": lambda usd, s: usd,
+        "time": lambda usd, s: usd if s <= 1.01 * quickest else math.inf,  # the cheapest of those that are as fast
+        "balanced": lambda usd, s: usd**2 * s,
+    }[wish.workload.objective]
     ranked = sorted((score(*value), offer, nodes) for (offer, nodes), value in feasible.items())
     return Found(ranked[0] if ranked else None, feasible, tried)
 

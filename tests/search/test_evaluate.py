@@ -10,7 +10,7 @@ import pytest
 from toy import NODE_COUNTS, ToyPhysics, random_market, random_wish
 
 from rightfit.search import evaluate
-from rightfit.search.evaluate import best_by_group, best_within_tier, chunks, first_level, host_tiers, work_steps
+from rightfit.search.evaluate import Leaders, chunks, first_level, host_tiers, work_steps
 from rightfit.search.explore import Exploration, explore
 
 
@@ -29,18 +29,21 @@ def test_host_tiers_hold_what_servers_have() -> None:
 
 
 def test_best_of_groups_takes_the_first_of_equals() -> None:
-    least, chosen = np.full(3, np.inf), np.full(3, -1, dtype=np.intp)
-    best_by_group(least, chosen, group=np.array([0, 0, 2, 0]), values=np.array([3.0, 2.0, 5.0, 2.0]), setup=np.array([7, 8, 9, 10]))
-    assert least.tolist() == [2.0, np.inf, 5.0]
-    assert chosen.tolist() == [8, -1, 9]
+    leaders = Leaders.none((3,))
+    weighed, run_s = np.array([3.0, 2.0, 5.0, 2.0]), np.array([2.5, 1.9, 4.9, 1.8])
+    leaders.enter(place=np.array([0, 0, 2, 0]), weighed=weighed, run_s=run_s, setup=np.array([7, 8, 9, 10]))
+    assert leaders.weighed.tolist() == [2.0, np.inf, 5.0]
+    assert leaders.run_s.tolist() == [1.9, np.inf, 4.9]
+    assert leaders.setup.tolist() == [8, -1, 9]
 
 
 def test_a_larger_host_can_use_what_a_smaller_one_can() -> None:
-    run_s = np.array([[[5.0, 9.0, np.inf]], [[np.inf, 4.0, 2.0]]])
-    setup = np.array([[[1, 2, -1]], [[-1, 3, 4]]], dtype=np.intp)
-    best_within_tier(run_s, setup)
-    assert run_s.tolist() == [[[5.0, 5.0, 5.0]], [[np.inf, 4.0, 2.0]]]
-    assert setup.tolist() == [[[1, 1, 1]], [[-1, 3, 4]]]
+    weighed = np.array([[[5.0, 9.0, np.inf]], [[np.inf, 4.0, 2.0]]])
+    leaders = Leaders(weighed, weighed * 0.9, np.array([[[1, 2, -1]], [[-1, 3, 4]]], dtype=np.intp))
+    leaders.share_tiers()
+    assert leaders.weighed.tolist() == [[[5.0, 5.0, 5.0]], [[np.inf, 4.0, 2.0]]]
+    assert leaders.run_s.tolist() == [[[4.5, 4.5, 4.5]], [[np.inf, 3.6, 1.8]]]
+    assert leaders.setup.tolist() == [[[1, 1, 1]], [[-1, 3, 4]]]
 
 
 def test_chunks_cover_all_rows() -> None:

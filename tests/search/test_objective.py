@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rightfit.search.objective import pareto_front, scores
+from rightfit.search.objective import pareto_front, scores, time_classes
 
 
 def test_scores_by_hand() -> None:
@@ -34,3 +34,19 @@ def test_front_is_exact(points: list[tuple[int, int]]) -> None:
 
 def test_rows_that_cannot_run_are_not_on_the_front() -> None:
     assert pareto_front(np.array([np.inf, 5.0]), np.array([np.inf, 2.0])).tolist() == [1]
+
+
+def test_equally_fast_rows_are_one_class() -> None:
+    assert time_classes(np.array([100.9, 100.0, 101.0, 102.0, 103.1, 50.0])).tolist() == [1, 1, 1, 2, 3, 0]
+    assert time_classes(np.zeros(0)).tolist() == []
+
+
+@given(st.lists(st.floats(1, 1e6), min_size=1, max_size=60))
+def test_classes_of_time_keep_the_order(times: list[float]) -> None:
+    seconds = np.array(times)
+    classes = time_classes(seconds)
+    order = np.argsort(seconds)
+    assert (np.diff(classes[order]) >= 0).all()
+    for number in set(classes.tolist()):
+        members = seconds[classes == number]
+        assert members.max() <= members.min() * 1.01

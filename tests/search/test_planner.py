@@ -110,7 +110,7 @@ def test_impossible_wish_names_the_binding_criteria_and_the_least_changes() -> N
     assert found.blame
     assert all(criterion in CRITERIA for group in found.blame for criterion in group)
     keys = {reason.key for reason in found.advice}
-    assert keys & {"change_budget", "change_deadline"}
+    assert keys & {"change_budget", "change_deadline", "change_deadline_and_budget"}
     for reason in found.advice:
         if reason.key == "change_budget":
             assert reason.params["budget_usd"] > 1
@@ -227,7 +227,7 @@ def test_a_pair_of_changes_is_offered_where_each_is_much_smaller() -> None:
 
 
 def test_a_wish_without_any_layout_is_answered() -> None:
-    found = _plan(method="lora", tensor_parallel=7)
+    found = _plan(method="lora", framework="nemo", tensor_parallel=7)
     assert found.best is None
     assert any(rejection.criterion == "layout" for rejection in found.rejected)
 

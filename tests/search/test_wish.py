@@ -22,7 +22,7 @@ def _assumed(wish) -> dict[str, Any]:
 
 
 def test_given_values_are_not_assumed() -> None:
-    wish = _wish(method="full", data="50Mtok", epochs=2, seq_len=4096, global_batch=64, objective="time")
+    wish = _wish(method="full", data="50Mtok", epochs=2, seq_len=4096, global_batch=64, objective="time", framework="trl")
     assert wish.amount.tokens == 1e8
     assert wish.num_steps == 382  # ceil(1e8 / (64 * 4096))
     assert _assumed(wish) == {}
@@ -31,7 +31,7 @@ def test_given_values_are_not_assumed() -> None:
 def test_defaults_are_recorded_with_a_reason() -> None:
     wish = _wish(method="lora", data="50Mtok")
     assert (wish.seq_len, wish.global_batch) == (2048, 128)
-    assert _assumed(wish) == {"objective": "cost", "seq_len": 2048, "epochs": 1.0, "global_batch": 128}
+    assert _assumed(wish) == {"objective": "cost", "seq_len": 2048, "epochs": 1.0, "global_batch": 128, "framework": "hf-class"}
     assert all(assumption.why.key.startswith("assumed_") for assumption in wish.assumptions)
 
 

@@ -16,7 +16,7 @@ from rightfit.search.market import MarketFacts, Volume
 from rightfit.search.wish import Amount, Wish
 from rightfit.workload import Workload
 
-ACCELERATORS = ("A100-SXM-40GB", "T4", "L4", "H100-SXM-80GB", "V100-SXM-16GB", "A10G", "Inferentia1", "MI300X")
+ACCELERATORS = ("A100-SXM-40GB", "T4", "L4", "H100-SXM-80GB", "V100-SXM-16GB", "A10G", "Inferentia1", "MI300X", "Trainium1")
 PROVIDERS = ("aws", "gcp", "verda", "lambda")
 NODE_COUNTS = (1, 2, 4)
 
@@ -183,7 +183,9 @@ def random_wish(dice: random.Random) -> tuple[Wish, Wanted]:
     objective = dice.choice(("cost", "time", "balanced"))
     model = facts.model(dice.choice(("TinyLlama/TinyLlama-1.1B-Chat-v1.0", "meta-llama/Meta-Llama-3-8B", "mistralai/Mixtral-8x7B-v0.1")))
     method = dice.choice(("full", "lora"))
-    options = {"precision": dice.choice(("", "", "fp16", "bf16"))} | ({"micro_batch": 2} if dice.random() < 0.1 else {})
+    options = {"precision": dice.choice(("", "", "fp16", "bf16")), "framework": dice.choice(("", "nemo"))} | (
+        {"micro_batch": 2} if dice.random() < 0.1 else {}
+    )
     workload = Workload(model=model.name, task="finetune", method=method, objective=objective, **{k: v for k, v in options.items() if v})
     batch = dice.choice((2, 4, 6, 8))
     seq_len = dice.choice((512, 2048))
@@ -199,7 +201,7 @@ def random_wish(dice: random.Random) -> tuple[Wish, Wanted]:
         clouds=sometimes(("aws", "gcp", "verda"), often=0.15, otherwise=()),
         regions=sometimes(("aws-east", "verda-west", "gcp-east", "lambda-east"), often=0.15, otherwise=()),
         countries=sometimes(("US",), often=0.15, otherwise=()),
-        gpus=sometimes(("A100-SXM-40GB", "L4", "H100-SXM-80GB"), often=0.15, otherwise=()),
+        gpus=sometimes(("A100-SXM-40GB", "L4", "H100-SXM-80GB", "Trainium1"), often=0.15, otherwise=()),
         purchases=dice.choice((PURCHASES, ("on-demand", "spot"), ("on-demand",), ("reserved-1y", "subscription-1m", "spot"))),
         max_nodes=dice.choice((None, None, 1, 2)),
         deadline_s=dice.choice((None, None, 7200.0, 72000.0)),

@@ -15,6 +15,7 @@ from rightfit.physics import money
 from rightfit.physics.columns import Array
 from rightfit.search.market import Bill
 from rightfit.search.reasons import CRITERIA
+from rightfit.search.software import stack_of
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog, OfferTable
@@ -24,7 +25,7 @@ Mask = NDArray[np.bool_]
 Index = NDArray[np.intp]
 
 DEFAULT_PURCHASES = ("on-demand", "spot")
-WISHES = frozenset({"cloud", "region", "country", "gpu", "purchase", "max_nodes", "deadline", "budget"})
+WISHES = frozenset({"cloud", "region", "country", "gpu", "software", "purchase", "max_nodes", "deadline", "budget"})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class Wanted:
     deadline_s: float | None
     budget_usd: float | None
     budget_per_month: bool
+    any_software: bool = False  # a server that was given by name runs whatever it runs
 
     def value_of(self, criterion: str) -> str:
         """What the user asked for, in words of the catalog."""
@@ -120,8 +122,17 @@ def filter_failures(offers: OfferTable, wanted: Wanted) -> dict[str, Mask]:
         fails["country"] = _country_failures(offers, wanted.countries)
     if wanted.gpus:
         fails["gpu"] = _by_server(offers, [name not in wanted.gpus for name in servers.accelerator_name])
+    if not wanted.any_software:
+        other = {name for name in set(servers.accelerator_name) - set(wanted.gpus) if not runs_usual_software(name)}
+        fails["software"] = _by_server(offers, [name in other for name in servers.accelerator_name])
     fails["purchase"] = ~np.isin(offers.purchase_index, [_purchase_code(name) for name in wanted.purchases])
     return fails
+
+
+def runs_usual_software(name: str) -> bool:
+    """Whether the usual stack (CUDA, ROCm) runs on an accelerator; one that is not known fails for that, not for its software."""
+    known = facts.accelerators().get(name)
+    return known is None or bool(stack_of(known))
 
 
 def _purchase_code(name: str) -> int:
@@ -175,6 +186,8 @@ def judge(offers: OfferTable, wanted: Wanted, *, feasible: Feasibility, bill: Bi
         needed["max_nodes"], had["max_nodes"] = np.full((1, 1), float(wanted.max_nodes)), node_counts[None, :]
     able = np.array([not reason for reason in feasible.missing], dtype=np.bool_)
     fails["capability"] = ~able[server][:, None]
+    if "software" in fails:  # what cannot run the job at all is not refused for its software
+        fails["software"] &= able[server][:, None]
     fails["layout"] = (able[:, None] & ~feasible.has_layout)[server]
     fails["gpu_memory"] = (feasible.has_layout & ~feasible.fits_accelerator)[server]
     needed["gpu_memory"], had["gpu_memory"] = feasible.least_bytes[server], feasible.capacity_bytes[server][:, None]

@@ -22,7 +22,7 @@ from rightfit.physics.memory_peak import peak_memory
 from rightfit.physics.step import communication_times, step_times
 from rightfit.search.machines import collapse
 from rightfit.search.market import Volume
-from rightfit.search.space import ADAPTER_METHODS
+from rightfit.search.software import ADAPTER_METHODS
 from rightfit.search.wish import Wish
 
 MEMORY_METRIC, TIME_METRIC = "peak_memory_bytes", "step_s"

@@ -9,6 +9,9 @@ evaluates them all). The result is, for each machine class, node count and host-
 One minimum is enough for every objective: with the server, the number of nodes, the region and the purchase mode given, the cost grows with the
 run time (rent is non-decreasing in billed time, storage is linear in it, the expected time under interruptions grows with the work), and
 so does the time itself; so the fastest setup that fits is also the cheapest, and also best for any objective that grows in both.
+
+"Fastest" gives way to plainness: each degree of elaborateness (space.SetupTable.elaborateness) counts as `plain_preference` more time, so that two
+cards run DDP and not ZeRO-3 where that gains a hundredth. Times in the answer are the real ones of the setup taken.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from rightfit import facts
 from rightfit.physics.columns import Array, Columns, DeviceColumns, LinkColumns, Recompute, SetupColumns
 from rightfit.search.factor import combine, distinct, distinct_rows
 from rightfit.search.machines import Machines, collapse
@@ -70,7 +74,7 @@ class Physics(Protocol):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Best:
-    """The fastest setup that fits, by (machine class, node count, host tier): `run_s` of the work alone, `setup` row (-1: none fits).
+    """The setup to take, by (machine class, node count, host tier): `run_s` of the work alone, `setup` row (-1: none fits).
 
     A host tier t holds setups that need at most `tiers[t]` bytes of host memory. By (machine class, node count): `least_bytes`, the least
     memory on an accelerator (safety included) that any layout needs (infinite: no layout), and `least_host_bytes` of what fits.
@@ -225,11 +229,38 @@ def host_tiers(host_bytes: Array, host_memory: Array) -> tuple[Array, Index]:
     return amounts[used], tier[:-1]
 
 
-def best_by_group(least: Array, chosen: Index, *, group: Index, values: Array, setup: Index) -> None:
-    """Write the least value of each group and the first row's setup that has it into `least` and `chosen`, in place."""
-    np.minimum.at(least, group, values)
-    winners = np.flatnonzero(values == least[group])[::-1]
-    chosen[group[winners]] = setup[winners]
+def preference(setups: SetupTable) -> Array:
+    """Factor on each setup's time when setups are compared: over 1 for elaborate ones."""
+    return np.asarray(1.0 + facts.coefficients("planning")["plain_preference"] * setups.elaborateness)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Leaders:
+    """The setup to take of each place, found so far: `weighed` time (with the preference), real `run_s`, `setup` row. Filled in place."""
+
+    weighed: Array
+    run_s: Array
+    setup: Index
+
+    @classmethod
+    def none(cls, shape: tuple[int, ...]) -> Leaders:
+        """No setup anywhere yet."""
+        return cls(np.full(shape, np.inf), np.full(shape, np.inf), np.full(shape, -1, dtype=np.intp))
+
+    def enter(self, *, place: Index, weighed: Array, run_s: Array, setup: Index) -> None:
+        """Take the candidates that are best at their place (flat index); of equal ones the first."""
+        least = self.weighed.reshape(-1)
+        np.minimum.at(least, place, weighed)
+        winners = np.flatnonzero(weighed == least[place])[::-1]
+        self.setup.reshape(-1)[place[winners]] = setup[winners]
+        self.run_s.reshape(-1)[place[winners]] = run_s[winners]
+
+    def share_tiers(self) -> None:
+        """A server with more host memory may also use the setups of lower tiers: running minimum over the last axis."""
+        for tier in range(1, self.weighed.shape[-1]):
+            lower = self.weighed[..., tier - 1] <= self.weighed[..., tier]
+            for values in (self.weighed, self.run_s, self.setup):
+                np.copyto(values[..., tier], values[..., tier - 1], where=lower)
 
 
 def search_setups(
@@ -251,7 +282,7 @@ def search_setups(
     tiers, tier = host_tiers(need.host_bytes, host_memory)
     node = np.searchsorted(np.array(space.limits.node_counts), setups.nodes)
     shape = (len(machines), len(space.limits.node_counts), tiers.shape[0])
-    run_s, chosen = np.full(shape, np.inf), np.full(shape, -1, dtype=np.intp)
+    leaders, factor = Leaders.none(shape), preference(setups)
     least_host = np.full(shape[:2], np.inf)
     timed = 0
     for members in batches(space, machines):
@@ -260,14 +291,14 @@ def search_setups(
         steps = work_steps(setups, tokens=tokens, seq_len=int(timer.columns.seq_len[0]))
         seconds = timer.step_s(machine, setup) * steps[setup]
         place = machine * shape[1] + node[setup]
-        best_by_group(run_s.reshape(-1), chosen.reshape(-1), group=place * shape[2] + tier[setup], values=seconds, setup=setup)
+        leaders.enter(place=place * shape[2] + tier[setup], weighed=seconds * factor[setup], run_s=seconds, setup=setup)
         np.minimum.at(least_host.reshape(-1), place, need.host_bytes[setup])
         timed += machine.shape[0]
-    best_within_tier(run_s, chosen)
+    leaders.share_tiers()
     block = space.block(machines.variant, machines.gpus_per_node)
     return Best(
-        run_s=run_s,
-        setup=chosen,
+        run_s=leaders.run_s,
+        setup=leaders.setup,
         tiers=tiers,
         least_bytes=least_memory(space, need, node)[need.caution, block],
         least_host_bytes=least_host,
@@ -291,11 +322,3 @@ def least_memory(space: Space, need: MemoryNeed, node: Index) -> Array:
     for caution, safe in enumerate(need.safe_bytes):
         np.minimum.at(least[caution], place, safe)
     return least.reshape(-1, blocks, nodes)
-
-
-def best_within_tier(run_s: Array, setup: Index) -> None:
-    """A server with more host memory may also use the setups of lower tiers: running minimum over the last axis, in place."""
-    for tier in range(1, run_s.shape[2]):
-        lower = run_s[:, :, tier - 1] <= run_s[:, :, tier]
-        np.copyto(run_s[:, :, tier], run_s[:, :, tier - 1], where=lower)
-        np.copyto(setup[:, :, tier], setup[:, :, tier - 1], where=lower)

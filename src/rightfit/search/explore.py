@@ -20,6 +20,7 @@ from rightfit.search.engine import Engine
 from rightfit.search.evaluate import Best, search_setups
 from rightfit.search.machines import Fleet, base_setup, build_fleet
 from rightfit.search.market import Bill, MarketFacts, Volume, bill
+from rightfit.search.software import splits_models
 from rightfit.search.space import NODE_COUNTS, Sharding, Space, SpaceLimits, build_space
 from rightfit.search.wish import Wish
 
@@ -94,7 +95,7 @@ def space_limits(wish: Wish, *, node_counts: tuple[int, ...] = NODE_COUNTS) -> S
         global_batch=wish.global_batch,
         seq_len=wish.seq_len,
         method=wish.method,
-        sliced_pipeline=wish.method != Method.QLORA,
+        splits_models=splits_models(workload, wish.method),
         node_counts=node_counts,
         tensor=(workload.tensor_parallel,) if workload.tensor_parallel else (),
         pipeline=(workload.pipeline_parallel,) if workload.pipeline_parallel else (),

@@ -22,6 +22,7 @@ from rightfit.estimate.hardware import link_columns
 from rightfit.estimate.setup import resolve_setup
 from rightfit.facts.records import Accelerator
 from rightfit.physics.columns import Array, Columns, DeviceColumns, LinkColumns, MemoryCounter, Method, SetupColumns
+from rightfit.search.software import stack_of
 
 if TYPE_CHECKING:
     from rightfit.catalog import ServerTable
@@ -107,6 +108,8 @@ def lacks(accelerator: Accelerator, *, method: Method, precision: str) -> str:
             if method == Method.QLORA and not four_bit:
                 return "nf4"
             break
+    if method == Method.QLORA and not stack_of(accelerator):
+        return "nf4"
     rates = {"bf16": accelerator.bf16_flops, "fp16": accelerator.fp16_flops, "fp8": accelerator.fp8_flops, "tf32": accelerator.tf32_flops}
     if precision in rates and rates[precision] <= 0:
         return precision

@@ -13,6 +13,7 @@ from rightfit.search.grounds import with_reasons
 from rightfit.search.options import build_options
 from rightfit.search.rank import rank
 from rightfit.search.refusals import rejections
+from rightfit.search.software import listed_stacks
 from rightfit.search.wish import read_wish
 
 if TYPE_CHECKING:
@@ -71,6 +72,9 @@ def assumptions(found: Exploration) -> tuple[Assumption, ...]:
     if not found.wish.workload.purchase:
         value = ", ".join(DEFAULT_PURCHASES)
         taken.append(Assumption("purchase", value, Reason("assumed_purchase", {"value": value})))
+    if not found.wanted.gpus and not found.wanted.any_software:
+        value = listed_stacks()
+        taken.append(Assumption("gpu", value, Reason("assumed_software", {"value": value})))
     if not found.wish.workload.precision:
         value = ", ".join(dict.fromkeys(variant.precision for variant in found.fleet.machines.variants))
         taken.append(Assumption("precision", value, Reason("assumed_precision", {"value": value})))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from rightfit.physics.columns import Array
 from rightfit.search.factor import distinct_rows, first_rows
 from rightfit.search.market import SPOT
 from rightfit.search.objective import pareto_front, scores
@@ -53,15 +54,20 @@ def rank(found: Exploration, *, top: int) -> Ranking:
     front = pareto_front(usd, seconds)
     pareto = tuple(Row(int(offer[row]), int(node[row])) for row in front)
     group = folding_groups(found, offer, node)
-    near = contenders(found, offer, node, group, top=top)
-    near = near[ordered(found, offer[near], node[near])]
+    score = score_of(found, offer, node)
+    near = contenders(found, offer, score, group, top=top)
+    near = near[ordered(found, offer[near], node[near], score[near])]
     rows = leading_rows(found, offer[near], node[near], group[near], top=top)
     return Ranking(rows, pareto, offer.shape[0])
 
 
-def contenders(found: Exploration, offer: Index, node: Index, group: Index, *, top: int) -> Index:
+def score_of(found: Exploration, offer: Index, node: Index) -> Array:
+    """The objective's score of feasible rows; smaller is better."""
+    return scores(found.wish.workload.objective, total_usd=found.bill.total_usd[offer, node], total_s=found.bill.total_s[offer, node])
+
+
+def contenders(found: Exploration, offer: Index, score: Array, group: Index, *, top: int) -> Index:
     """Rows of the groups whose best score is among the best; the best of each purchase kind, and of more groups than can be left out for variety."""
-    score = scores(found.wish.workload.objective, total_usd=found.bill.total_usd[offer, node], total_s=found.bill.total_s[offer, node])
     groups = int(group.max()) + 1
     best = np.full(groups, np.inf)
     np.minimum.at(best, group, score)
@@ -85,12 +91,11 @@ def leading_rows(found: Exploration, offer: Index, node: Index, group: Index, *,
     return tuple(_row(offer, node, group, int(leader)) for leader in leaders[chosen])
 
 
-def ordered(found: Exploration, offer: Index, node: Index) -> Index:
+def ordered(found: Exploration, offer: Index, node: Index, score: Array) -> Index:
     """Rows by objective, then cost, time, sound price before estimate, real region before pseudo region, fresh before stale, table order."""
     usd, seconds = found.bill.total_usd[offer, node], found.bill.total_s[offer, node]
     offers = found.market.offers
     doubt = offers.is_estimate[offer] * 4 + offers.is_pseudo_region[offer] * 2 + offers.is_stale[offer] * 1
-    score = scores(found.wish.workload.objective, total_usd=usd, total_s=seconds)
     return np.lexsort((node, offer, doubt, seconds, usd, score))
 
 

@@ -5,6 +5,7 @@ CRITERIA, in the order in which they are applied ("count" of a rejection is by f
     criterion      needed / had (base units)           what it means
     status         "active" / status                   the type cannot be ordered any more
     cloud, region, country, gpu, purchase              the user's own filters: wanted names / the offer's name
+    software       usual stacks / accelerator name     another software stack than the usual ones, and not asked for by name
     max_nodes      node limit / nodes                  more nodes than allowed would be needed
     capability     "bf16" ... / accelerator name       the accelerator or its software cannot run this
     layout         - / -                               no parallel layout exists for this number of accelerators
@@ -45,7 +46,7 @@ ADVICE (Plan.advice), each with the predicted effect of following it:
 CHANGES that would make a refused offer pass (NearMiss.change), and the least changes when nothing passes (Plan.advice):
     change_deadline {deadline_s, factor}, change_budget {budget_usd, factor}, change_nodes {nodes}, change_method {method}
     change_deadline_and_budget {deadline_s, budget_usd}, change_two {criterion, other_criterion}, change_gpu_memory {bytes}, change_host_memory {bytes}, change_precision {lacks},
-    change_filter {criterion, value}: also take offers with this value; change_server {criterion, value}: nothing helps but another server
+    change_software {accelerator}: ask for it by name; change_filter {criterion, value}: also take offers with this value; change_server {criterion, value}: nothing helps but another server
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ CRITERIA = (
     "region",
     "country",
     "gpu",
+    "software",
     "purchase",
     "max_nodes",
     "capability",

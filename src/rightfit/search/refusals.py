@@ -12,6 +12,7 @@ from rightfit.physics.columns import Array
 from rightfit.search.answer import NearMiss, Reason, Rejection
 from rightfit.search.constraints import WISHES, first_failure
 from rightfit.search.reasons import CRITERIA
+from rightfit.search.software import listed_stacks
 
 if TYPE_CHECKING:
     from rightfit.search.explore import Exploration
@@ -72,11 +73,12 @@ def needed_and_had(found: Exploration, criterion: str, at: tuple[int, int]) -> t
         "region": offer["region"],
         "country": offer["country"],
         "gpu": servers.accelerator_name[server],
+        "software": servers.accelerator_name[server],
         "purchase": offer["purchase"],
         "capability": servers.accelerator_name[server],
         "layout": servers.accelerator_name[server],
     }
-    needed = {"status": "active", "capability": found.fleet.missing[server], "layout": "layout"}
+    needed = {"status": "active", "software": listed_stacks(), "capability": found.fleet.missing[server], "layout": "layout"}
     return needed.get(criterion) or found.wanted.value_of(criterion), had.get(criterion, "")
 
 
@@ -101,6 +103,8 @@ def change(found: Exploration, criterion: str, at: tuple[int, int]) -> Reason:
     needed, had = needed_and_had(found, criterion, at)
     if criterion == "capability":
         return _capability_change(str(needed))
+    if criterion == "software":
+        return Reason("change_software", {"accelerator": had})
     if criterion in ("status", "layout"):
         return Reason("change_server", {"criterion": criterion, "value": had})
     if isinstance(needed, str) or isinstance(had, str):

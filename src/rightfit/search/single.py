@@ -17,7 +17,7 @@ from rightfit.search.explore import Exploration, Market, by_server, explore, ope
 from rightfit.search.grounds import with_reasons
 from rightfit.search.options import build_options
 from rightfit.search.planner import assumptions, counts, default_catalog, search
-from rightfit.search.rank import Row, ordered
+from rightfit.search.rank import Row, ordered, score_of
 from rightfit.search.reasons import CRITERIA
 from rightfit.search.refusals import change, near_miss, needed_and_had
 from rightfit.search.wish import read_wish
@@ -99,7 +99,8 @@ def estimate_one(workload: Workload, *, on: str, nodes: int = 1, catalog: Catalo
     market, priced = market_of_one(catalog, row)
     if not market.offers.servers.accelerator_name[0]:
         raise UnavailableError(f"{on} has no accelerator; training on CPUs is not in this version")
-    found = explore(read_wish(workload), market, read_wanted(workload, catalog), node_counts=(nodes,))
+    wanted = dataclasses.replace(read_wanted(workload, catalog), any_software=True)
+    found = explore(read_wish(workload), market, wanted, node_counts=(nodes,))
     fits = bool(np.isfinite(found.bill.total_s).any())
     shown = found if fits or found.fleet.missing[0] else with_least_memory(found)
     at = _cheapest(shown)
@@ -173,7 +174,7 @@ def _cheapest(found: Exploration) -> Row | None:
     for mask in ((found.bits == 0) & known, known):
         offer, node = np.nonzero(mask)
         if offer.shape[0]:
-            best = ordered(found, offer, node)[0]
+            best = ordered(found, offer, node, score_of(found, offer, node))[0]
             return Row(int(offer[best]), int(node[best]))
     return None
 
@@ -227,7 +228,7 @@ def names_of(catalog: Catalog, server: str) -> tuple[str, str]:
 def _standing_of_feasible(found: Exploration, offers: NDArray[np.intp]) -> Verdict:
     """Where a feasible server stands among all feasible ones, and the price at which it would lead."""
     offer, node = np.nonzero(found.bits == 0)
-    order = ordered(found, offer, node)
+    order = ordered(found, offer, node, score_of(found, offer, node))
     mine = np.isin(offer[order], offers)
     position = int(np.argmax(mine))
     at = (int(offer[order[position]]), int(node[order[position]]))

@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 
 from rightfit.physics.columns import Method, Recompute, SetupColumns
 from rightfit.search.factor import distinct_rows, ragged_arange
+from rightfit.search.software import ADAPTER_METHODS
 
 Codes = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 
-NODE_COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+NODE_COUNTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64)
 TENSOR_DEGREES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 16)
 PIPELINE_DEGREES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 CONTEXT_DEGREES = (1, 2, 4, 8, 16)
@@ -30,7 +31,6 @@ EXPERT_DEGREES = (1, 2, 4, 8, 16, 32, 64)
 LONG_SEQUENCE = 16_384
 BATCH_TOLERANCE = 1.25
 PIPELINE_IMBALANCE = 1.125
-ADAPTER_METHODS = frozenset({Method.LORA, Method.QLORA, Method.DORA, Method.PTUNING, Method.PREFIX})
 
 
 class Sharding(IntEnum):
@@ -47,12 +47,14 @@ class Sharding(IntEnum):
 
 SHARDING_NAMES = ("ddp", "zero-1", "zero-2", "zero-3", "hybrid", "zero-3", "zero-3")
 OFFLOAD_NAMES = ("none", "none", "none", "none", "none", "optimizer", "optimizer+parameters")
+ELABORATENESS = np.array([0, 1, 1, 2, 3, 3, 4], dtype=np.int32)
 SHARD_STAGE = np.array([0, 1, 2, 3, 3, 3, 3], dtype=np.int32)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SpaceLimits:
-    """What bounds the space: the model's divisibility, the batch, and what the user fixed (empty tuple: free)."""
+    """What bounds the space: the model's divisibility, the batch, what the training stack can do (`splits_models`: tensor, pipeline and expert
+    parallelism), and what the user fixed (empty tuple: free)."""
 
     num_heads: int
     num_layers: int
@@ -60,7 +62,7 @@ class SpaceLimits:
     global_batch: int
     seq_len: int
     method: Method
-    sliced_pipeline: bool = True
+    splits_models: bool = True
     node_counts: tuple[int, ...] = NODE_COUNTS
     tensor: tuple[int, ...] = ()
     pipeline: tuple[int, ...] = ()
@@ -101,6 +103,12 @@ class SetupTable:
     def take(self, index: NDArray[Any]) -> SetupTable:
         """Rows `index`."""
         return SetupTable(**{name: getattr(self, name)[index] for name in FIELDS})
+
+    @property
+    def elaborateness(self) -> Codes:
+        """How many moving parts each setup has: the sharding mode, and one for each further kind of parallelism."""
+        degrees = (self.tensor, self.pipeline, self.context, self.expert)
+        return np.asarray(ELABORATENESS[self.sharding] + sum((degree > 1).astype(np.int32) for degree in degrees))
 
     def columns(self, base: SetupColumns) -> SetupColumns:
         """These rows as the physics reads them; `base` holds, for each variant, what the method and the precision decide."""
@@ -153,17 +161,18 @@ def _balanced(layers: int, stages: Codes) -> Mask:
 def _spread(limits: SpaceLimits, gpu_counts: tuple[int, ...]) -> Grid:
     """Parallel degrees for each number of accelerators per node and of nodes.
 
-    Tensor parallelism stays within a node and divides the heads; pipelines are balanced; experts divide both the data ranks and the
+    Tensor, pipeline and expert parallelism only where the training stack has them. Tensor parallelism stays within a node and divides the heads; pipelines are balanced; experts divide both the data ranks and the
     number of experts; no more data-parallel ranks than sequences in the batch.
     """
-    experts = EXPERT_DEGREES if limits.num_experts > 1 else (1,)
+    experts = EXPERT_DEGREES if limits.num_experts > 1 and limits.splits_models else (1,)
     contexts = CONTEXT_DEGREES if limits.seq_len > LONG_SEQUENCE else (1,)
-    pipelines = limits.pipeline or (PIPELINE_DEGREES if limits.sliced_pipeline else (1,))
+    pipelines = limits.pipeline or (PIPELINE_DEGREES if limits.splits_models else (1,))
+    tensors = limits.tensor or (TENSOR_DEGREES if limits.splits_models else (1,))
     grid = _grid(
         gpus_per_node=gpu_counts,
         nodes=limits.node_counts,
         pipeline=pipelines,
-        tensor=limits.tensor or TENSOR_DEGREES,
+        tensor=tensors,
         context=contexts,
         expert=experts,
     )

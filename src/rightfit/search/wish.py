@@ -11,6 +11,7 @@ from rightfit.errors import ContradictionError, InputError, UnavailableError
 from rightfit.facts.records import Dataset, TransformerArchitecture
 from rightfit.physics.columns import Method
 from rightfit.search.answer import Assumption, Reason
+from rightfit.search.software import refuse_impossible_splits, splits_models
 
 if TYPE_CHECKING:
     from rightfit.workload import Workload
@@ -70,7 +71,16 @@ def read_wish(workload: Workload) -> Wish:
     amount = amount_of_work(workload, model, seq_len, notes)
     batch = global_batch(workload, model, seq_len, amount, notes)
     method = Method[(workload.method or "full").upper()]
+    refuse_impossible_splits(workload, method)
+    if not workload.framework:
+        take_framework(workload, method, notes)
     return Wish(workload, model, method, seq_len, batch, amount, tuple(notes.taken))
+
+
+def take_framework(workload: Workload, method: Method, notes: Notes) -> None:
+    """The training stack that is taken where none is named: it decides whether a copy of the model can be split over accelerators."""
+    splits = splits_models(workload, method)
+    notes.take("framework", "megatron-class" if splits else "hf-class", "framework_splitting" if splits else "framework")
 
 
 def refuse_what_is_not_there(workload: Workload) -> None:
