@@ -28,8 +28,8 @@ from rightfit.estimate.truth import read_table
 from rightfit.facts import tables
 
 FILES = ("compute", "network", "software")
-LOSS_SCALE = 0.12
-PENALTY = 0.5
+LOSS_SCALE = 0.16
+PENALTY = 1.0
 # How far a coefficient may drift from its prior: standard deviation of its logarithm, by field; data-sheet-like fields are held tightly.
 SIGMAS = {
     "gemm_fraction": 0.10,
