@@ -31,7 +31,7 @@ KNOWLEDGE = (
     "device_unknown",
     "device_uncalibrated",
 )
-WIDEN_ONLY = (*KNOWLEDGE, "variable_length")
+WIDEN_ONLY = (*KNOWLEDGE, "variable_length", "moe")
 #: Penalty on the square of a factor: strong for what a case is, weak for what is not known of it (those have rows of their own).
 RIDGE = 0.05
 KNOWLEDGE_RIDGE = 0.005
@@ -40,7 +40,7 @@ GROUP_PRIOR_SOURCES = 4.0
 FEATURES = tuple(field.name for field in dataclasses.fields(RegimeColumns) if field.name != "architecture")
 #: What a case is, as far as it earned its place: every other flag of RegimeColumns was tried and made the nested coverage no better and
 #: the intervals wider, because sources differ from each other more than regimes do.
-USED = {"memory": (*KNOWLEDGE, "variable_length"), "time": KNOWLEDGE}
+USED = {"memory": (*KNOWLEDGE, "variable_length", "moe"), "time": (*KNOWLEDGE, "moe")}
 
 
 @dataclasses.dataclass(frozen=True)
