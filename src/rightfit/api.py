@@ -79,10 +79,11 @@ def check(claims: Names, *, catalog: Catalog | None = None) -> list[CheckResult]
 
 
 def models(query: str = "", *, kind: str | None = None) -> list[Model]:
-    """Models whose name or alias fits `query`, best first; all of them without a query."""
-    from rightfit import facts
+    """Models whose name or alias fits `query`, best first; all of them without a query. `kind`: a family (transformer, vision, diffusion, other)
+    or a kind within one (decoder, encoder, ...)."""
+    from rightfit import lookup
 
-    return list(facts.search_models(query, kind=kind)) if query.strip() else list(facts.models().values())
+    return lookup.models(query, kind=kind)
 
 
 def accelerators(query: str = "") -> list[Accelerator]:

@@ -10,9 +10,10 @@ from rightfit.units import normalize
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog, OfferFilter, ServerTable
     from rightfit.catalog.market import PriceList, ServerList
-    from rightfit.facts import Accelerator, Dataset
+    from rightfit.facts import Accelerator, Dataset, Model
 
 Names = str | Sequence[str]
+MODEL_FAMILIES = ("transformer", "vision", "diffusion", "other")
 
 
 def accelerators(query: str) -> list[Accelerator]:
@@ -24,6 +25,30 @@ def accelerators(query: str) -> list[Accelerator]:
     if covered:
         return [known[name] for name in covered]
     return [record for record in known.values() if _holds(f"{record.name} {record.vendor} {record.architecture}", _words(query))]
+
+
+def models(query: str, *, kind: str | None = None) -> list[Model]:
+    """Models whose name or alias fits, of one family or kind where asked for."""
+    from rightfit import facts
+
+    return list(facts.search_models(query, kind=None if kind is None else _model_kind(kind)))
+
+
+def _model_kind(text: str) -> str:
+    """A family of models or a kind within one, as records write it; an unknown one raises with the nearest."""
+    from rightfit import facts
+
+    word = normalize(text).casefold().strip()
+    if word in MODEL_FAMILIES:
+        return word
+    kinds = {str(getattr(record, "kind", "")) for record in facts.models().values()} - {""}
+    if word in kinds:
+        return word
+    from rightfit.errors import UnknownNameError
+    from rightfit.workload.vocabulary import nearest_words
+
+    near = nearest_words(word, (*MODEL_FAMILIES, *sorted(kinds)))
+    raise UnknownNameError("kind", text, nearest=near, allowed="allowed: " + ", ".join(MODEL_FAMILIES), field="kind")
 
 
 def datasets(query: str) -> list[Dataset]:
@@ -107,19 +132,26 @@ def _gpus(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _server_fits(table: ServerTable, words: list[str]) -> list[bool]:
-    """Whether each server holds all words; a word that is a whole server name means that server only."""
+    """Whether each server meets all words. A word that names accelerators means those (or a server type whose name begins so: "p4" is a card and p4d a type), a word that is a whole
+    server name that server only, any other word a part of a name."""
+    from rightfit import facts
+
     names = list(zip(table.provider, table.instance_type, table.family, table.accelerator_name, strict=True))
     if not words:
         return [True] * len(names)
+    covered = {word: frozenset(facts.match_accelerators(word)) for word in words}
     whole = {f"{provider}/{name}".casefold() for provider, name, _, _ in names} | {name.casefold() for _, name, _, _ in names}
-    exact = [word for word in words if word in whole]
-    loose = [word for word in words if word not in whole]
-    return [_fits_one(provider, name, f"{family} {accelerator}", exact, loose) for provider, name, family, accelerator in names]
+    exact = frozenset(word for word in words if word in whole and not covered[word])
 
+    def fits(word: str, provider: str, name: str, family: str, accelerator: str) -> bool:
+        own = (name.casefold(), f"{provider}/{name}".casefold())
+        if word in exact:
+            return word in own
+        if covered[word]:
+            return accelerator in covered[word] or (own[0].startswith(word) and not own[0][len(word) :][:1].isdigit())
+        return word in f"{own[1]} {family} {accelerator}".casefold()
 
-def _fits_one(provider: str, name: str, more: str, exact: list[str], loose: list[str]) -> bool:
-    own = (name.casefold(), f"{provider}/{name}".casefold())
-    return all(word in own for word in exact) and _holds(f"{provider}/{name} {more}", loose)
+    return [all(fits(word, *row) for word in words) for row in names]
 
 
 def _words(query: str) -> list[str]:

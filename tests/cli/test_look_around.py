@@ -124,3 +124,24 @@ def test_catalog_status_as_json(run: Any) -> None:
     status = json.loads(run("catalog", "status", "-f", "json").out)
     assert status["prices"] > 170_000
     assert status["newest"] >= "2026-10"
+
+
+@pytest.mark.parametrize("command", ["servers", "prices"])
+def test_a_gpu_finds_every_server_that_has_it(run: Any, command: str) -> None:
+    rows = json.loads(run(command, "H100", "--format", "json").out)
+    assert len({row["provider"] for row in rows}) >= 5
+    assert len({row["instance_type"] for row in rows}) >= 40
+
+
+def test_a_gpu_is_not_part_of_another(run: Any) -> None:
+    names = {row["accelerator_name"] for row in json.loads(run("servers", "a10", "--format", "json").out)}
+    assert names == {"A10"}
+    types = {row["instance_type"] for row in json.loads(run("servers", "aws", "p4", "--format", "json").out)}
+    assert "p4d.24xlarge" in types  # also a card, P4
+
+
+def test_models_of_a_kind_without_a_query(run: Any) -> None:
+    kinds = {row["kind"] for row in json.loads(run("models", "--kind", "encoder", "--format", "json").out)}
+    assert kinds == {"encoder"}
+    families = {row["family"] for row in json.loads(run("models", "--kind", "diffusion", "--format", "json").out)}
+    assert families == {"diffusion"}

@@ -180,7 +180,7 @@ def test_the_python_twin_gives_the_same(run: Any) -> None:
         (("plan", "/nowhere/config.json"), "/nowhere/config.json"),
         (("estimate", "7B", "--on", "aws/g5.xlage"), "did you mean aws/g5.xlarge"),
         (("why", "aws/g5.xlage", "7B"), "did you mean aws/g5.xlarge"),
-        (("estimate", "7B", "--on", "aws/g5.xlarge", "--nodes", "65"), "--nodes"),
+        (("estimate", "7B", "--on", "aws/g5.xlarge", "--nodes", "5000"), "nodes: 5000"),
     ],
     ids=lambda value: value if isinstance(value, str) else " ".join(value),
 )

@@ -264,7 +264,7 @@ def test_files_and_folders(tmp_path: Path) -> None:
     with pytest.raises(FileInputError, match="no such file"):
         read_config("a\0b")
     (tmp_path / "folder.json").mkdir()
-    with pytest.raises(FileInputError, match="no such file"):
+    with pytest.raises(FileInputError, match=r"a folder without config\.json"):
         read_config(tmp_path / "folder.json")
 
 

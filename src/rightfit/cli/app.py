@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -15,6 +16,11 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 Abort, Exit = typer.Abort, typer.Exit
 
 _LOOK, _MAIN = help_text("group", "Look around", "Look around"), help_text("group", "Plan", "Plan")
+# What the parser says of a number, in our words.
+_PLAINER = {
+    r"Input should be a valid integer.*": "it must be a whole number",
+    r"Input should be greater than or equal to (\S+)": r"it must be \1 or more",
+}
 _PURPOSE = (
     "Say what you want to train, fine-tune or serve; get the cloud server to rent, how to set it up, what it costs, and how sure that is."
 )
@@ -80,6 +86,8 @@ def usage_line(error: Any) -> str:
         return f"no such command {typed!r}{nearest_name(typed, names) or '; known: ' + ', '.join(names)}"
     if not message:
         return ""
+    for pattern, words in _PLAINER.items():
+        message = re.sub(pattern, words, message)
     return message[:1].lower() + message[1:].rstrip(".") + _usage_hint(context)
 
 

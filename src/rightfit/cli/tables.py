@@ -14,7 +14,7 @@ from rightfit.cli.labels import Lang, label
 
 PIPED_WIDTH = 120
 _GAP = "  "
-_SHORTEST_FLEXIBLE = 12
+_SHORTEST_FLEXIBLE = 10
 _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
 
 

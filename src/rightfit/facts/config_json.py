@@ -20,6 +20,8 @@ def read_config(path: Path | str) -> TransformerArchitecture:
     """Architecture in a config.json, given the file or the model folder that holds it."""
     file = Path(path)
     if file.is_dir():
+        if not (file / FILE_NAME).exists():
+            raise FileInputError(f"{file}: a folder without {FILE_NAME}; give the folder of a model, or its {FILE_NAME}")
         file = file / FILE_NAME
     config = parse_config(_read_bytes(file), label=str(file))
     return architecture_from_config(config, name=_name_of(file, config), label=str(file), source=f"{file.name} given by the user")

@@ -29,7 +29,8 @@ File = Annotated[
 Save = Annotated[Path | None, typer.Option("--save", help="Write the workload to this YAML, TOML or JSON file as well.", metavar="FILE")]
 Ask = Annotated[str | None, typer.Option("--ask", help="The wish in plain words.", metavar="TEXT", hidden=True)]
 On = Annotated[str | None, typer.Option("--on", help="The server, e.g. aws/p4d.24xlarge.", metavar="PROVIDER/INSTANCE", show_default=False)]
-Nodes = Annotated[int, typer.Option("--nodes", help="How many of them.", metavar="N", min=1, max=64)]
+Nodes = Annotated[int, typer.Option("--nodes", help="How many of them.", metavar="N")]
+Engine = Annotated[str, typer.Option("--engine", help="analytic, or traced (memory only; needs the extra trace).", metavar="WORD")]
 Server = Annotated[str, typer.Argument(help="The server, e.g. aws/g5.xlarge.", metavar="PROVIDER/INSTANCE", show_default=False)]
 
 
@@ -58,11 +59,28 @@ def plan(model: Model = None, file: File = None, save: Save = None, ask: Ask = N
     return 0 if found.best else 1
 
 
-def estimate(model: Model = None, on: On = None, nodes: Nodes = 1, file: File = None, *, view: View, wishes: dict[str, Any]) -> int:
+def estimate(
+    model: Model = None,
+    on: On = None,
+    nodes: Nodes = 1,
+    engine: Engine = "analytic",
+    file: File = None,
+    *,
+    view: View,
+    wishes: dict[str, Any],
+) -> int:
     """What a workload does on one given server: memory, time, cost. No search.
 
     Example: rightfit estimate 7B --on aws/p4d.24xlarge --method full --data 50Mtok
+
+    --engine traced runs one step of the real PyTorch module on fake tensors, without a GPU, for memory alone; MODEL may then be module:function.
     """
+    if engine != "analytic":
+        from rightfit.cli import traced_view
+
+        traced_view.check_engine(engine)
+        emit(traced_view.trace(_workload(model, file, wishes), on=on, nodes=nodes, view=view), view)
+        return 0
     if not on:
         raise InputError("on: which server? give --on PROVIDER/INSTANCE, for example --on aws/p4d.24xlarge", field="on")
     workload = _workload(model, file, wishes)
