@@ -99,3 +99,14 @@ def test_a_config_without_model_type(tmp_path) -> None:
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(FileInputError, match="model_type"):
         traced.trace_config(tmp_path, micro_batch=1, seq_len=8)
+
+
+def test_an_estimate_adds_what_no_tracker_sees() -> None:
+    from rightfit.estimate.traced_estimate import traced_estimate
+
+    found = traced_estimate("openai-community/gpt2", micro_batch=1, seq_len=128, accelerator="T4")
+    assert found.num_parameters == 124_439_808
+    assert found.peak_bytes == pytest.approx(sum(found.terms.values()))
+    assert found.terms["context"] > 0
+    assert found.terms["slack"] > 0
+    assert found.fits is True

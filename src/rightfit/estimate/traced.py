@@ -152,6 +152,7 @@ def _build_from_config(values: dict[str, Any], *, attention: str, recompute: boo
     """The real module of a config: a causal LM, else a masked LM, else an encoder-decoder."""
     import transformers
 
+    transformers.logging.set_verbosity_error()  # its remarks on a config are not about the question asked
     known = dict(values)
     config = transformers.AutoConfig.for_model(known.pop("model_type"), **known)
     config.use_cache = False

@@ -1,0 +1,125 @@
+"""An estimate of GPU memory by the traced engine: live tensors as PyTorch makes them, plus what is not a tensor."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rightfit import facts
+from rightfit.errors import ContradictionError, InputError
+from rightfit.estimate import traced
+from rightfit.estimate.convert import device_columns
+from rightfit.facts.records import TransformerArchitecture
+from rightfit.physics import memory_overheads as overheads
+from rightfit.physics.columns import SetupColumns
+
+FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TracedEstimate:
+    """Bytes per GPU at the peak of a full training step with AdamW. `terms` add up to `peak_bytes`; `capacity_bytes` is None without a card."""
+
+    model: str
+    num_parameters: int
+    micro_batch: int
+    seq_len: int
+    dtype: str
+    recompute: bool
+    shard_degree: int
+    saved_activations_bytes: float
+    terms: dict[str, float]
+    peak_bytes: float
+    accelerator: str = ""
+    capacity_bytes: float | None = None
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether the card holds it; None without a card."""
+        return None if self.capacity_bytes is None else self.peak_bytes <= self.capacity_bytes
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        return {"engine": "traced", **dataclasses.asdict(self), "fits": self.fits}
+
+
+def traced_estimate(
+    model: str,
+    *,
+    micro_batch: int = 1,
+    seq_len: int = 2048,
+    dtype: str = "bf16",
+    recompute: bool = False,
+    shard_degree: int = 1,
+    accelerator: str = "",
+) -> TracedEstimate:
+    """Trace `model` (config.json, folder, bundled name, or module:function) for one GPU, or for one rank of `shard_degree` under FSDP2.
+
+    Adds to the live tensors the cuBLAS workspace, the allocator's slack and the CUDA context with the calibrated coefficients of the analytic engine.
+    """
+    for name, value in (("micro-batch", micro_batch), ("seq-len", seq_len), ("cards", shard_degree)):
+        if value < 1:
+            raise InputError(f"{name}: {value} is not possible; give at least 1")
+    shared = {"micro_batch": micro_batch, "seq_len": seq_len, "dtype": dtype, "shard_degree": shard_degree}
+    if FUNCTION.fullmatch(model):
+        if recompute:
+            raise ContradictionError(f"recompute full with {model}: build the checkpointing into the module that the function returns")
+        result = traced.trace_function(model, **shared)  # type: ignore[arg-type]
+    else:
+        result = traced.trace_config(config_of(model), recompute=recompute, **shared)  # type: ignore[arg-type]
+    setup = SetupColumns.of(micro_batch=micro_batch, seq_len=seq_len, data=shard_degree, shard_degree=shard_degree)
+    terms = with_overheads(result, setup)
+    return TracedEstimate(
+        model=model,
+        num_parameters=result.num_parameters,
+        recompute=recompute,
+        saved_activations_bytes=result.saved_activations_bytes,
+        terms=terms,
+        peak_bytes=sum(terms.values()),
+        accelerator=accelerator,
+        capacity_bytes=capacity_of(accelerator) if accelerator else None,
+        **shared,  # type: ignore[arg-type]
+    )
+
+
+def config_of(model: str) -> dict[str, Any]:
+    """The Hugging Face config of a path, or of a bundled transformer."""
+    path = Path(model).expanduser()
+    if path.exists():
+        return traced.read_config(path)
+    record = facts.model(model, network=False)
+    if not isinstance(record, TransformerArchitecture):
+        raise ContradictionError(f"the traced engine reads transformers and module:function, and {record.name} is neither")
+    return traced.config_of(record)
+
+
+def capacity_of(accelerator: str) -> float:
+    """What a job can use of a card [bytes]."""
+    device = device_columns([facts.accelerator(accelerator)])
+    return float(overheads.usable_bytes(device, coefficients=facts.coefficients("memory"))[0])
+
+
+def with_overheads(result: traced.TracedMemory, setup: SetupColumns) -> dict[str, float]:
+    """The tracker's kinds in our words, and the workspace, slack and context that no tracker sees [bytes]."""
+    coefficients = facts.coefficients("memory")
+    states = result.parameters_bytes + result.optimizer_bytes
+    gradients = result.gradients_bytes
+    moving = max(result.peak_bytes - states - gradients, 0.0)
+    stored = min(result.saved_activations_bytes, moving)
+    moment = {"steady": states + gradients, "stored": stored, "spikes": moving - stored, "buffers": 0.0}
+    nothing = np.zeros(1)
+    slack = overheads.slack_bytes({name: np.array([value]) for name, value in moment.items()}, nothing, setup, coefficients=coefficients)
+    context = overheads.context_bytes(setup, context=coefficients["context_bytes"], per_peer=coefficients["nccl_peer_bytes"])
+    return {
+        "weights": result.parameters_bytes,
+        "optimizer": result.optimizer_bytes,
+        "gradients": gradients,
+        "activations": moving,
+        "workspace": coefficients["workspace_bytes"],
+        "slack": float(slack[0]),
+        "context": float(context[0]),
+    }
