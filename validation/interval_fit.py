@@ -1,6 +1,6 @@
 """Fit the interval model: a scale of the log error by regime, and quantiles of the standardised error by group.
 
-Rows of one source are not independent, so a row weighs n^-1/2 of its source's n rows, and everything is cross-fitted by source: the z of
+Rows of one source are not independent, so a row weighs n^-0.4 of its source's n rows, and everything is cross-fitted by source: the z of
 a source comes from a scale that was fitted without it.
 """
 
@@ -36,7 +36,9 @@ WIDEN_ONLY = (*KNOWLEDGE, "variable_length", "moe")
 RIDGE = 0.05
 KNOWLEDGE_RIDGE = 0.005
 ERASED_WEIGHT = 0.2
-GROUP_PRIOR_SOURCES = 4.0
+GROUP_PRIOR_SOURCES = 12.0
+#: A row weighs n^-SOURCE_EXPONENT of its source's n rows: 0 would let one long table decide, 1 would give a table of one row as much say.
+SOURCE_EXPONENT = 0.4
 FEATURES = tuple(field.name for field in dataclasses.fields(RegimeColumns) if field.name != "architecture")
 #: What a case is, as far as it earned its place: every other flag of RegimeColumns was tried and made the nested coverage no better and
 #: the intervals wider, because sources differ from each other more than regimes do.
@@ -69,9 +71,9 @@ class Residuals:
         return np.stack([np.broadcast_to(getattr(self.regime, name), self.log_error.shape) for name in FEATURES], axis=1)
 
     def weights(self) -> Array:
-        """n^-1/2 of the row's source, less for a copy with erased cells, summing to one."""
+        """n^-0.4 of the row's source, less for a copy with erased cells, summing to one."""
         _, inverse, counts = np.unique(self.source.astype(str), return_inverse=True, return_counts=True)
-        weights = np.where(self.original, 1.0, ERASED_WEIGHT) / np.sqrt(counts[inverse])
+        weights = np.where(self.original, 1.0, ERASED_WEIGHT) / counts[inverse] ** SOURCE_EXPONENT
         return np.asarray(weights / weights.sum())
 
     def folds(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
