@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 
 import pytest
 
 from rightfit.explain import option_text, plan_text
-from rightfit.explain.plan_text import layout_text, rejection_lines
+from rightfit.explain.plan_text import layout_text, nearest_text, rejection_lines
 from rightfit.explain.reasons import needed_had_text
 from rightfit.search.answer import Assumption, Counts, NearMiss, Option, Plan, Reason, Rejection
 from rightfit.workload import Workload
@@ -50,14 +51,14 @@ def test_the_choice_in_words(option_of: Callable[..., Option], workload: Workloa
     assert text.setup == "Set-up: one card; 2 x 2048 tokens per card and micro-step, accumulated 8 times; gradient checkpointing; bf16."
     assert text.margin == "Memory to spare per card: 10 GiB (55% used; the 95 % interval reaches 14.4 GiB)."
     assert text.speed == "Speed: 3,277 tokens/s, a step in 10 s; the cards do 42% of their peak arithmetic."
-    assert text.warnings == ("The price is of 2024-12-31 and may have moved; check it before renting.",)
+    assert text.warnings == ("The price is of 2024-12-31, over a year old, and may have moved; check it before renting.",)
 
 
 def test_the_choice_in_chinese(option_of: Callable[..., Option], workload: Workload) -> None:
     text = option_text(option_of(nodes=2), workload, "zh")
     assert text.headline == "租用谷歌云 us-central1 的 2 台 g2-standard-4（按量付费）：每台 1 张 L4（24 GiB），每小时 $0.707。"
     assert text.speed == "速度：3,277 token/秒，单步 10 秒；实际算力为峰值的 42%。"
-    assert text.warnings == ("该价格日期为 2024-12-31，可能已有变动，租用前请核对。",)
+    assert text.warnings == ("该价格日期为 2024-12-31，已超过一年，可能已有变动，租用前请核对。",)
 
 
 def test_terms_are_ordered_and_add_up(option_of: Callable[..., Option], workload: Workload) -> None:
@@ -88,11 +89,11 @@ def test_a_whole_plan(plan: Plan) -> None:
     assert text.assumptions == ("epochs = 1: one pass over the data",)
     assert text.rejected == (
         "not enough GPU memory: 312 offers (40 by this alone)",
-        "Nearest miss: AWS g4dn.xlarge, needs 18 GiB per card, the card gives 15 GiB. It lacks 3 GiB of memory per card.",
+        "Nearest miss: AWS g4dn.xlarge on 1 node, needs 18 GiB per card with the margin for 90 % certainty, the card gives 15 GiB. It lacks 3 GiB of memory per card.",
         "not one of the clouds asked for: 9,000 offers",
     )
     assert text.advice == ("Spot servers: $1.68 ($2.00 less) on Google Cloud g2-standard-4, if the job can resume from checkpoints.",)
-    assert text.faster == ("Faster for more money: AWS p5.48xlarge takes 10 s for $3.68 (same cost).",)
+    assert text.faster == ("AWS p5.48xlarge takes 10 s for $3.68 (same cost)",)
     assert text.blame == ""
 
 
@@ -111,7 +112,7 @@ def test_a_plan_without_answer_names_the_blame(plan: Plan, workload: Workload) -
 def test_rejections_in_chinese(plan: Plan) -> None:
     lines = rejection_lines(plan.rejected[0], "zh")
     assert lines[0] == "显存不足：312 个报价（其中 40 仅因这一条）"
-    assert lines[1] == "最接近的是 AWS g4dn.xlarge：每卡需要 18 GiB，只有 15 GiB。每张卡还差 3 GiB 显存。"
+    assert lines[1] == "最接近的是 AWS g4dn.xlarge（1 个节点）：每卡需要 18 GiB（含 90% 把握的余量），只有 15 GiB。每张卡还差 3 GiB 显存。"
 
 
 @pytest.mark.parametrize(
@@ -146,12 +147,37 @@ def test_a_given_server_that_does_not_hold_the_job_says_what_is_missing(
     )
     text = plan_text(empty, "en")
     assert text.headline == (
-        "The job does not fit on Google Cloud g2-standard-4 (1 x L4 (24 GiB)): the cards alone do not hold it, "
+        "The job does not fit on Google Cloud g2-standard-4 (1 x L4 (24 GiB)): GPU memory and host RAM. The cards alone do not hold it, "
         "and with weights and optimizer state in host RAM the host needs 170 GiB of RAM and has 85 GiB."
     )
     assert text.blame == ""
     assert text.unfit is not None
     plain = Plan(workload, (), (), (), (host,), (), {}, plan.counts, unfit=option_of())
-    assert "the cards would hold it, but the host needs 170 GiB" in plan_text(plain, "en").headline
-    memory = Plan(workload, (), (), (), (), (), {}, plan.counts, unfit=option_of(facts={"capacity_bytes": 10 * GIB}))
-    assert "peaks at 12 GiB per card, and a card can give 10 GiB" in plan_text(memory, "en").headline
+    assert "host RAM. The cards would hold it, but the host needs 170 GiB" in plan_text(plain, "en").headline
+    card = Rejection("gpu_memory", 1, 1, 13 * GIB, 10 * GIB, 0.3, "gcp/g2-standard-4")
+    memory = Plan(workload, (), (), (), (card,), (), {}, plan.counts, unfit=option_of(facts={"capacity_bytes": 10 * GIB}))
+    assert "GPU memory. Even the leanest set-up peaks at 12 GiB per card (13 GiB with the margin" in plan_text(memory, "en").headline
+
+
+def test_a_given_server_that_cannot_run_the_job_at_all_says_why(plan: Plan, workload: Workload) -> None:
+    chip = Rejection("capability", 1, 1, "training", "Inferentia2", 0.0, "aws/inf2.xlarge")
+    text = plan_text(Plan(workload, (), (), (), (chip,), (), {}, plan.counts, (("capability",),), given="aws/inf2.xlarge"), "en")
+    assert text.headline == "aws/inf2.xlarge cannot run this job: the card or its software cannot run this (Inferentia2: it cannot train)."
+    assert text.blame == ""
+
+
+def test_a_near_miss_promises_only_what_is_known() -> None:
+    change = Reason("change_filter", {"criterion": "purchase", "value": "capacity-block"})
+    miss = NearMiss("aws", "p5.48xlarge", "us-east-1", "capacity-block", 3, "on-demand", "capacity-block", change)
+    assert nearest_text("purchase", miss, "en").endswith(
+        "it is capacity block. Allowing capacity block as way of paying would let it pass."
+    )
+    more = dataclasses.replace(miss, also=("deadline", "budget"))
+    assert nearest_text("purchase", more, "en") == (
+        "Nearest miss: AWS p5.48xlarge on 3 nodes, asked for on demand, it is capacity block. "
+        "That is not all: it also fails on deadline, budget."
+    )
+    assert "would let it pass" not in nearest_text("purchase", more, "en")
+    unknown = dataclasses.replace(miss, unknown=("deadline",))
+    assert nearest_text("purchase", unknown, "en").endswith("Whether it would meet the other limits (deadline) is not known.")
+    assert nearest_text("purchase", unknown, "zh").endswith("能否满足其余限制（期限）尚不可知。")

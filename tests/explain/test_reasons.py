@@ -58,12 +58,12 @@ def test_every_sentence_can_be_said_with_numbers(key: str) -> None:
 
 def test_interruptions_are_told_as_a_range_or_a_bound() -> None:
     params = {"monthly_low": 0.0, "monthly_high": 0.05, "expected_interruptions": 0.0009}
-    assert "up to 5% of these servers are interrupted in a month (< 0.01 times expected" in render(
+    assert "up to 5% of these servers are interrupted in a month (expected during this job: less than 0.001 times)" in render(
         Reason("spot_interruption", params), "en"
     )
     known = {**params, "monthly_low": 0.1, "monthly_high": 0.15}
     assert render(Reason("spot_interruption", known), "zh").startswith(
-        "竞价实例可能被回收：该机型每月 10% 至 15% 会被中断（本任务期间预计 < 0.01 次）"
+        "竞价实例可能被回收：该机型每月 10% 至 15% 会被中断（本任务期间预计不到 0.001 次）"
     )
 
 

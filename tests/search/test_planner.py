@@ -236,3 +236,39 @@ def test_long_sequences_use_context_parallelism_when_it_helps() -> None:
     found = plan(Workload(model="7B", method="full", data="100Mtok", seq_len=131_072, global_batch=8, objective="time"))
     assert found.best is not None
     assert any(option.layout.context > 1 for option in found.options)
+
+
+def test_memory_terms_add_up_to_the_peak_that_is_said() -> None:
+    for options in ({"method": "qlora"}, {"method": "lora"}, {"method": "full"}):
+        for option in _plan(**options).options:
+            assert sum(option.memory_terms.values()) == pytest.approx(option.estimate["peak_memory_bytes"].mid, rel=1e-9)
+
+
+def test_the_cost_of_an_estimated_spot_price_is_less_certain() -> None:
+    options = _plan(method="qlora", cloud="aws").options
+    estimated = next(option for option in options if option.facts["is_estimate"])
+    quoted = next(option for option in options if not option.facts["is_estimate"])
+    assert "price_estimate" in {warning.key for warning in estimated.warnings}
+    for option, wider in ((estimated, True), (quoted, False)):
+        times, money = option.estimate["total_time_s"], option.cost.total
+        assert (money.high80 / money.mid > 1.05 * times.high80 / times.mid) is wider
+        assert money.low95 <= money.low80 <= money.mid <= money.high80 <= money.high95
+
+
+def test_what_a_server_lacks_is_said() -> None:
+    pcie = _plan(method="full", gpu="A10G", cloud="aws", task="finetune").options
+    warned = [warning for option in pcie for warning in option.warnings if warning.key == "pcie_only"]
+    assert warned
+    assert all(0.05 <= warning.params["share"] < 1 for warning in warned)
+    old = _plan(method="lora", gpu="T4").best
+    assert old is not None
+    assert {"no_bf16", "no_flash_attention"} <= {warning.key for warning in old.warnings}
+
+
+def test_a_near_miss_tells_what_else_it_fails() -> None:
+    found = plan(Workload(model=LLAMA_70B, method="full", data="1Gtok", deadline="1h", budget="1usd"))
+    misses = {rejection.criterion: rejection.nearest for rejection in found.rejected}
+    assert misses["purchase"] is not None
+    assert set(misses["purchase"].also) == {"deadline", "budget"}
+    assert misses["gpu_memory"] is not None
+    assert misses["gpu_memory"].unknown == ("deadline", "budget")

@@ -102,3 +102,13 @@ def test_why_a_chip_for_inference_cannot_train() -> None:
     assert verdict.option is None
     assert verdict.standing[0].params["needed"] == "training"
     assert verdict.to_dict()["option"] is None
+
+
+def test_the_leanest_setup_is_lean_in_what_is_lacking() -> None:
+    found = estimate_one(Workload(model=LLAMA, method="lora", data="50Mtok", micro_batch=1), on="aws/g4dn.xlarge", nodes=3)
+    assert found.best is None
+    assert found.unfit is not None
+    assert found.given == "aws/g4dn.xlarge"
+    refused = next(rejection for rejection in found.rejected if rejection.criterion == "host_memory")
+    assert found.unfit.estimate["host_memory_bytes"].mid == pytest.approx(refused.needed)
+    assert "memory_tight" not in {warning.key for warning in found.unfit.warnings} or found.unfit.facts["fit_probability"] > 0.5

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rightfit.explain import quantities as q
-from rightfit.explain.messages import Lang, join, say, say_or
+from rightfit.explain.messages import Lang, join, say, say_or, sentences
 from rightfit.explain.reasons import (
     UNSHARDED,
     change_text,
@@ -95,7 +95,7 @@ def plan_text(plan: Plan, lang: Lang) -> PlanText:
 def nothing_text(plan: Plan, lang: Lang) -> str:
     """The headline of a plan without answer: nothing in the catalog, or the given server that the job does not fit, and for want of what."""
     if plan.unfit is None:
-        return say("choice.none", lang)
+        return _given_text(plan, lang) if plan.given and plan.rejected else say("choice.none", lang)
     where = where_text({"provider": plan.unfit.provider, "instance_type": plan.unfit.instance_type, "nodes": plan.unfit.nodes}, lang)
     fields = {"where": where, "gpus": cards_text(plan.unfit, lang)}
     host = next((rejection for rejection in plan.rejected if rejection.criterion == "host_memory"), None)
@@ -104,7 +104,16 @@ def nothing_text(plan: Plan, lang: Lang) -> str:
         key = "choice.unfit_host" if plan.unfit.layout.offload == "none" else "choice.unfit_host_helped"
         return say(key, lang, **fields, **texts, offload=offload_text(plan.unfit.layout.offload, lang))
     peak = q.memory_text(plan.unfit.estimate["peak_memory_bytes"].mid)
-    return say("choice.unfit", lang, **fields, peak=peak, limit=q.memory_text(usable_bytes(plan.unfit)))
+    memory = next((rejection for rejection in plan.rejected if rejection.criterion == "gpu_memory"), None)
+    safe = field_text("limit_bytes", memory.needed, lang) if memory else peak
+    return say("choice.unfit", lang, **fields, peak=peak, safe=safe, limit=q.memory_text(usable_bytes(plan.unfit)))
+
+
+def _given_text(plan: Plan, lang: Lang) -> str:
+    """The headline for a given server on which no set-up exists at all, and why."""
+    first = plan.rejected[0]
+    gap = needed_had_text(first.criterion, first.needed, first.had, lang)
+    return say("choice.unfit_given", lang, where=plan.given, criterion=criterion_text(first.criterion, lang), gap=gap)
 
 
 def option_text(option: Option, workload: Any, lang: Lang) -> OptionText:
@@ -278,19 +287,33 @@ def rejection_lines(rejection: Rejection, lang: Lang, *, currency: str = "usd") 
 
 def nearest_text(criterion: str, miss: NearMiss, lang: Lang, *, currency: str = "usd") -> str:
     """The offer that came nearest to passing, and what would let it pass."""
-    where = where_text({"provider": miss.provider, "instance_type": miss.instance_type, "nodes": miss.nodes}, lang)
+    where = where_text({"provider": miss.provider, "instance_type": miss.instance_type}, lang)
     gap = needed_had_text(criterion, miss.needed, miss.had, lang, currency=currency)
-    return say("rejections.nearest", lang, where=where, needed_had=gap, change=renderer(lang, currency=currency)(miss.change))
+    nodes = q.counted("node", miss.nodes, lang)
+    return sentences([say("rejections.nearest", lang, where=where, nodes=nodes, needed_had=gap), *_remedy(miss, lang, currency)], lang)
+
+
+def _remedy(miss: NearMiss, lang: Lang, currency: str) -> list[str]:
+    """What would let it pass; a change that alone would not do is not promised."""
+    if miss.also:
+        return [say("rejections.also", lang, criteria=_names(miss.also, lang))]
+    told = [renderer(lang, currency=currency)(miss.change)]
+    return [*told, say("rejections.unknown", lang, criteria=_names(miss.unknown, lang))] if miss.unknown else told
+
+
+def _names(criteria: tuple[str, ...], lang: Lang) -> str:
+    return join([say_or(f"rejections.name_{name}", lang, name) for name in criteria], lang)
 
 
 def blame_text(plan: Plan, lang: Lang) -> str:
     """Which criteria together exclude every offer, the user's own first; empty where something is feasible."""
-    if plan.unfit is not None:
+    if plan.unfit is not None or plan.given:
         return ""
     sets = [_told(group, plan.workload) for group in plan.blame]
     names = [join([say_or(f"rejections.name_{name}", lang, name) for name in group], lang) for group in dict.fromkeys(sets)]
-    key = "rejections.blame" if all(len(group) == 1 for group in sets) else "rejections.blame_together"
-    return say(key, lang, criteria=say("rejections.or", lang).join(names)) if names else ""
+    alone = all(len(group) == 1 for group in sets)
+    key = "rejections.blame_together" if not alone else "rejections.blame" if len(names) == 1 else "rejections.blame_each"
+    return say(key, lang, criteria=join(names, lang) if alone else say("rejections.or", lang).join(names)) if names else ""
 
 
 def _told(group: tuple[str, ...], workload: Any) -> tuple[str, ...]:

@@ -113,6 +113,8 @@ def _exact_text(name: str, value: float, lang: Lang) -> str:
 def _number_text(name: str, value: float, lang: Lang, currency: str) -> str:
     if name == "bytes" or name.endswith("_bytes"):
         return q.data_text(value) if name.startswith(("disk", "data", "local", "checkpoint")) else q.memory_text(value)
+    if name == "bandwidth":
+        return q.bandwidth_text(value)
     if name.endswith("_usd"):
         return q.money_text(value, currency, lang=lang)
     if name.endswith("_s"):
@@ -121,8 +123,8 @@ def _number_text(name: str, value: float, lang: Lang, currency: str) -> str:
         return q.duration_text(value * 3600, lang)
     if name.endswith("_probability") or name in _SHARES:
         return q.probability_text(value, lang) if name.endswith("probability") else q.percent_text(value)
-    if name.startswith("expected_") and 0 < value < 0.01:
-        return "< 0.01"
+    if name.startswith("expected_"):
+        return q.plain(value, 2) if value == 0 or value >= 1e-3 else say("quantities.tiny", lang)
     return q.count_text(value, lang) if value >= 1e5 else q.plain(value)
 
 
@@ -142,14 +144,19 @@ def _derived(params: Mapping[str, Any], lang: Lang, currency: str) -> dict[str, 
     """Fields that sentences want and that follow from the parameters alone: where, and the change against the runner-up."""
     derived: dict[str, Any] = {}
     if "deadline_s" in params and "factor" in params:
-        derived["deadline_s"] = math.ceil(params["deadline_s"] / 60) * 60.0  # a wish a little longer than needed, never shorter
+        step = 60.0 if params["deadline_s"] < 48 * 3600 else 8640.0  # a wish a little longer than needed, never shorter
+        derived["deadline_s"] = math.ceil(params["deadline_s"] / step) * step
     if "budget_usd" in params and "factor" in params:
         derived["budget_usd"] = math.ceil(params["budget_usd"] * 100) / 100
     if "instance_type" in params:
         derived["where"] = where_text(params, lang)
     if {"criterion", "needed", "had"} <= params.keys():
         gap = needed_had_text(params["criterion"], params["needed"], params["had"], lang, currency=currency)
-        derived |= {"gap": gap, "refusal": criterion_text(params["criterion"], lang)}
+        derived |= {
+            "gap": gap,
+            "refusal": criterion_text(params["criterion"], lang),
+            "nodes": q.counted("node", params.get("nodes", 1), lang),
+        }
     if {"monthly_low", "monthly_high"} <= params.keys():
         low, high = q.percent_text(params["monthly_low"]), q.percent_text(params["monthly_high"])
         derived["monthly"] = say("quantities.from_to" if params["monthly_low"] else "quantities.up_to", lang, low=low, high=high)

@@ -185,7 +185,11 @@ class Option:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NearMiss:
-    """The offer that came nearest to passing a criterion: what it had, and the smallest change that would let it pass (a reason)."""
+    """The offer that came nearest to passing a criterion: what it had, and the smallest change that would let it pass (a reason).
+
+    `also`: other criteria that it fails, so that the change alone would not do. `unknown`: wishes that could not be held against it, because
+    nothing fits there and so no time and no cost is known.
+    """
 
     provider: str
     instance_type: str
@@ -195,6 +199,8 @@ class NearMiss:
     needed: float | str
     had: float | str
     change: Reason
+    also: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -238,7 +244,8 @@ class Counts:
 @dataclasses.dataclass(frozen=True, slots=True)
 class Plan:
     """The answer to a workload. `blame`: the smallest sets of criteria that exclude every offer (only when there is no option). `unfit`: for one
-    given server on which nothing fits, the setup that needs least memory, so that it can be said how much is missing."""
+    given server on which nothing fits, the setup that needs least memory, so that it can be said how much is missing. `given`: the server that was
+    given by name ("aws/g5.xlarge"), empty after a search."""
 
     workload: Any
     assumptions: tuple[Assumption, ...]
@@ -250,6 +257,7 @@ class Plan:
     counts: Counts
     blame: tuple[tuple[str, ...], ...] = ()
     unfit: Option | None = None
+    given: str = ""
 
     @property
     def best(self) -> Option | None:

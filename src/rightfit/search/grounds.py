@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 HEADLINES = {"cost": "cheapest", "time": "fastest", "balanced": "balanced"}
 COMMITTED_S = 24 * 3600.0
+COMMUNICATION = frozenset({"tensor_s", "expert_s", "context_s", "shard_s", "data_s"})
+# Lists that collect other companies' prices.
+AGGREGATORS = ("skypilot-catalog", "gpu-pricing-tracker", "compute-screener", "cloud-price-radar", "gpuhunt", "eu-cloud-prices")
 
 
 def with_reasons(found: Exploration, options: Sequence[Option]) -> tuple[Option, ...]:
@@ -102,7 +105,7 @@ def _limits_met(found: Exploration, option: Option) -> list[Reason]:
 
 def warnings(found: Exploration, option: Option) -> tuple[Reason, ...]:
     """What to beware of."""
-    return (*_price_warnings(option), *_risk_warnings(found, option), *_knowledge_warnings(option))
+    return (*_price_warnings(option), *_risk_warnings(found, option), *_machine_warnings(found, option), *_knowledge_warnings(option))
 
 
 def _price_warnings(option: Option) -> list[Reason]:
@@ -113,6 +116,8 @@ def _price_warnings(option: Option) -> list[Reason]:
         reasons.append(Reason("price_estimate", {"source": option.price_source}))
     if option.facts["is_pseudo_region"]:
         reasons.append(Reason("price_region", {"region": option.region}))
+    elif option.facts["price_regions"] == 1 and any(name in option.price_source for name in AGGREGATORS):
+        reasons.append(Reason("price_one_region", {"region": option.region, "source": option.price_source.split(" ")[0]}))
     term_s, used_s = option.facts["billing_minimum_s"], option.estimate["total_time_s"].mid
     if term_s >= COMMITTED_S and used_s < term_s:
         reasons.append(Reason("commitment", {"term_h": term_s / 3600.0, "used_h": used_s / 3600.0}))
@@ -128,16 +133,36 @@ def _risk_warnings(found: Exploration, option: Option) -> list[Reason]:
         key = "spot_interruption" if option.facts["spot_known"] else "spot_rate_unknown"
         reasons.append(Reason(key, {"monthly_low": low, "monthly_high": high, "expected_interruptions": expected}))
     usual = facts.coefficients("planning")
-    if option.facts["fit_probability"] < usual["memory_tight_probability"]:
+    peak, limit = option.estimate["peak_memory_bytes"].mid, option.facts["capacity_bytes"]
+    if option.facts["fit_probability"] < usual["memory_tight_probability"] and peak <= limit:
         params = {
             "probability": option.facts["fit_probability"],
-            "peak_bytes": option.estimate["peak_memory_bytes"].mid,
-            "limit_bytes": option.facts["capacity_bytes"],
+            "peak_bytes": peak,
+            "limit_bytes": limit,
         }
         reasons.append(Reason("memory_tight", params))
     late = option.facts["deadline_probability"]
     if late is not None and late < usual["memory_tight_probability"]:
         reasons.append(Reason("deadline_risk", {"probability": late, "deadline_s": found.wanted.deadline_s}))
+    return reasons
+
+
+def _machine_warnings(found: Exploration, option: Option) -> list[Reason]:
+    """What the server lacks that the job would profit from: fast links, vCPUs, bf16, FlashAttention."""
+    usual, workload = facts.coefficients("planning"), found.wish.workload
+    name, gpus = option.accelerator.name, option.accelerator.count_per_node
+    reasons = []
+    spent = sum(seconds for term, seconds in option.time_terms.items() if term in COMMUNICATION) / sum(option.time_terms.values())
+    if gpus > 1 and option.facts["gpu_interconnect"] == "pcie" and spent >= usual["communication_share_told"]:
+        reasons.append(Reason("pcie_only", {"share": spent}))
+    if option.nodes > 1 and option.facts["rdma"] == "none" and option.network_gbps > 0 and spent >= usual["communication_share_told"]:
+        reasons.append(Reason("plain_network", {"bandwidth": option.network_gbps * 1e9 / 8, "share": spent}))
+    if option.vcpus < usual["few_vcpus_per_accelerator"] * gpus:
+        reasons.append(Reason("few_vcpus", {"vcpus": option.vcpus, "gpus": gpus, "accelerator": name}))
+    if not workload.precision and option.layout.precision in ("fp16", "fp32"):
+        reasons.append(Reason("no_bf16" if option.layout.precision == "fp16" else "no_half_precision", {"accelerator": name}))
+    if not workload.attention and option.layout.attention == "sdpa":
+        reasons.append(Reason("no_flash_attention", {"accelerator": name}))
     return reasons
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 Index = NDArray[np.intp]
 
 SPOT = PURCHASES.index("spot")
+ON_DEMAND = PURCHASES.index("on-demand")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from rightfit.physics.columns import Array, AttentionKernel, Recompute, SetupCol
 from rightfit.physics.step import Bottleneck
 from rightfit.search.answer import Accelerator, Alternative, Cost, Layout, Option
 from rightfit.search.machines import behind
+from rightfit.search.market import ON_DEMAND, SPOT
 from rightfit.search.rank import Row
 from rightfit.search.space import OFFLOAD_NAMES, SHARDING_NAMES, SetupTable
 
@@ -181,7 +182,8 @@ def layout_of(found: Exploration, details: Details, position: int) -> Layout:
 
 
 def _cost(found: Exploration, row: Row, time: Figure) -> Cost:
-    """Money of one row. Its interval is that of the time, through the billing steps: a term that is owed whole does not vary."""
+    """Money of one row. Its interval is that of the time, through the billing steps: a term that is owed whole does not vary; where the price is
+    an estimate, its own doubt is added."""
     bill = found.bill
     at = (row.offer, row.node)
     total, seconds = float(bill.total_usd[at]), float(bill.total_s[at])
@@ -191,7 +193,10 @@ def _cost(found: Exploration, row: Row, time: Figure) -> Cost:
     charges = found.market.charges.take(np.array([row.offer]))
     billed = money.billed_s(times, minimum_s=charges.minimum_s, increment_s=charges.increment_s)
     hourly = bill.hourly_usd[[row.offer], [row.node]]
-    grown = money.server_usd(billed, price_usd_per_h=hourly, nodes=np.ones(1)) + storage * times / seconds + egress
+    rent = money.server_usd(billed, price_usd_per_h=hourly, nodes=np.ones(1))
+    if found.market.offers.is_estimate[row.offer]:
+        rent = servers * both_doubts(rent / servers, estimated_price_factors(found, row.offer))
+    grown = rent + storage * times / seconds + egress
     return Cost(
         hourly_usd=float(hourly[0]),
         total_usd=total,
@@ -199,6 +204,35 @@ def _cost(found: Exploration, row: Row, time: Figure) -> Cost:
         terms={"servers_usd": servers, "storage_usd": storage, "egress_usd": egress},
         per_million_tokens_usd=total * 1e6 / found.wish.amount.tokens,
     )
+
+
+def both_doubts(time_factors: Array, price_factors: Array) -> Array:
+    """Bounds (low80, high80, low95, high95) as factors on the middle, of two independent doubts: their logarithms add up by squares."""
+    size = np.sqrt(np.log(time_factors) ** 2 + np.log(price_factors) ** 2)
+    return np.asarray(np.exp(size * np.array([-1.0, 1.0, -1.0, 1.0])))
+
+
+def estimated_price_factors(found: Exploration, offer: int) -> Array:
+    """By which factors an estimated price may be off: (low80, high80, low95, high95). A spot price stays under the on-demand price of its place."""
+    usual, offers = facts.coefficients("planning"), found.market.offers
+    is_spot = offers.purchase_index[offer] == SPOT
+    kind = "spot" if is_spot else "estimated"
+    factors = np.array(
+        [
+            1 / usual[f"{kind}_price_factor_80"],
+            usual[f"{kind}_price_factor_80"],
+            1 / usual[f"{kind}_price_factor_95"],
+            usual[f"{kind}_price_factor_95"],
+        ]
+    )
+    if not is_spot:
+        return factors
+    same = (offers.server_index == offers.server_index[offer]) & (offers.region_index == offers.region_index[offer])
+    quoted = offers.price_usd_per_h[same & (offers.purchase_index == ON_DEMAND)]
+    if not quoted.shape[0]:
+        return factors
+    whole = float(quoted.min()) / float(offers.price_usd_per_h[offer])
+    return np.asarray(np.clip(factors, min(1.0, whole * usual["spot_price_least_share"]), max(1.0, whole)))
 
 
 def _alternative(found: Exploration, at: tuple[int, int]) -> Alternative:
@@ -211,6 +245,13 @@ def _alternative(found: Exploration, at: tuple[int, int]) -> Alternative:
         total_usd=float(found.bill.total_usd[at]),
         total_time_s=float(found.bill.total_s[at]),
     )
+
+
+def price_regions(found: Exploration, offer: int) -> int:
+    """In how many regions the catalog has a price of this server bought this way."""
+    offers = found.market.offers
+    same = (offers.server_index == offers.server_index[offer]) & (offers.purchase_index == offers.purchase_index[offer])
+    return int(np.count_nonzero(np.bincount(offers.region_index[same])))
 
 
 def _facts(found: Exploration, details: Details, row: Row, position: int, offer: dict[str, Any]) -> dict[str, Any]:
@@ -242,5 +283,8 @@ def _facts(found: Exploration, details: Details, row: Row, position: int, offer:
         "vendor": chip.vendor,
         "equivalent_to": chip.equivalent_to if chip is not listed else "",
         "billing_minimum_s": float(charges.minimum_s[row.offer]),
+        "gpu_interconnect": found.market.offers.servers.gpu_interconnect[int(found.market.offers.server_index[row.offer])],
+        "rdma": found.market.offers.servers.rdma[int(found.market.offers.server_index[row.offer])],
+        "price_regions": price_regions(found, row.offer),
         **{name: offer[name] for name in ("is_estimate", "is_stale", "is_pseudo_region", "country")},
     }

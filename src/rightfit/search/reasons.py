@@ -31,11 +31,14 @@ WARNINGS (Option.warnings):
     host_memory_unknown {}, host_memory_low {needed_bytes, had_bytes}, network_unknown {}, uncalibrated {accelerator}
     not_nvidia {accelerator}, hidden_chip {accelerator, equivalent}
 
+    pcie_only {share}, plain_network {bandwidth, share}, few_vcpus {vcpus, gpus, accelerator}, no_bf16 {accelerator},
+    no_half_precision {accelerator}, no_flash_attention {accelerator}, price_one_region {region, source}
+
     price_unknown {}                               no sound price of the given server is known
 
 STANDING of one server (Verdict.standing): why_best {total_usd, total_time_s}, why_unpriced {},
     why_ranked {rank, total_usd, total_time_s, best, best_usd, best_time_s, price_factor}   price_factor: at this fraction of its price it would lead
-    why_refused {criterion, needed, had, margin}, followed by the changes below
+    why_refused {criterion, needed, had, margin, nodes}, followed by the changes below
 
 ADVICE (Plan.advice), each with the predicted effect of following it:
     method {from_method, to_method, total_usd, saving_usd, provider, instance_type, nodes, accelerator, total_time_s}

@@ -95,6 +95,10 @@ def near_miss(found: Exploration, criterion: str, at: tuple[int, int]) -> NearMi
         needed=needed,
         had=had,
         change=change(found, criterion, at),
+        also=tuple(name for position, name in enumerate(CRITERIA) if int(found.bits[at]) >> position & 1 and name != criterion),
+        unknown=()
+        if np.isfinite(found.bill.total_s[at])
+        else tuple(name for name in ("deadline", "budget") if name in found.failures.fails),
     )
 
 

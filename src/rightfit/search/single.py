@@ -119,6 +119,7 @@ def estimate_one(workload: Workload, *, on: str, nodes: int = 1, catalog: Catalo
         counts=counts(found),
         blame=() if fits else tuple((rejection.criterion,) for rejection in failed),
         unfit=None if fits else option,
+        given="/".join(names_of(catalog, on)),
     )
 
 
@@ -156,7 +157,8 @@ def with_least_memory(found: Exploration) -> Exploration:
     need = memory_of(space.setups, found.base, machines, found.engine)
     if not space.setups.num_rows:
         return found
-    chosen = int(np.lexsort((np.arange(space.setups.num_rows), need.host_bytes, need.safe_bytes[0]))[0])
+    over = np.maximum(need.safe_bytes[0], found.best.capacity_bytes[0])  # what fits the accelerators is equally good: then the host decides
+    chosen = int(np.lexsort((np.arange(space.setups.num_rows), need.host_bytes, over))[0])
     setup = space.setups.take(np.array([chosen]))
     _, step = found.engine.details(setup.columns(found.base), machines.device.take(np.zeros(1, dtype=np.intp)), machines.links)
     run_s = step.step_s[:1] * work_steps(setup, tokens=found.wish.amount.tokens, seq_len=found.wish.seq_len)
@@ -193,7 +195,14 @@ def _lone_rejection(found: Exploration, criterion: str, at: tuple[int, int]) -> 
 
 
 def _refusal(rejection: Rejection) -> Reason:
-    params = {"criterion": rejection.criterion, "needed": rejection.needed, "had": rejection.had, "margin": rejection.margin}
+    nodes = rejection.nearest.nodes if rejection.nearest else 1
+    params = {
+        "criterion": rejection.criterion,
+        "needed": rejection.needed,
+        "had": rejection.had,
+        "margin": rejection.margin,
+        "nodes": nodes,
+    }
     return Reason("why_refused", params)
 
 
