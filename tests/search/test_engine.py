@@ -11,19 +11,19 @@ import pytest
 
 from rightfit.catalog import open_catalog
 from rightfit.search.engine import Engine
-from rightfit.search.evaluate import build_timer, compute_key, memory_of
+from rightfit.search.evaluate import Timer, build_timer, compute_key, memory_of
 from rightfit.search.explore import fleet_of, open_market, space_limits
-from rightfit.search.machines import Machines, base_setup
+from rightfit.search.machines import Machines, base_setup, collapse
 from rightfit.search.space import Space, build_space
 from rightfit.search.wish import read_wish
 from rightfit.workload import Workload
 
 WORKLOADS = (
-    {"model": "meta-llama/Meta-Llama-3-8B", "method": "full", "global_batch": 16},
+    {"model": "meta-llama/Meta-Llama-3-8B", "method": "full", "global_batch": 16, "framework": "nemo"},
     {"model": "meta-llama/Meta-Llama-3-8B", "method": "qlora", "global_batch": 16},
-    {"model": "mistralai/Mixtral-8x7B-v0.1", "method": "lora", "global_batch": 16},
+    {"model": "mistralai/Mixtral-8x7B-v0.1", "method": "lora", "global_batch": 16, "framework": "nemo"},
     {"model": "google/flan-t5-xl", "method": "full", "global_batch": 8},
-    {"model": "7B", "method": "full", "global_batch": 4, "seq_len": 65_536},
+    {"model": "7B", "method": "full", "global_batch": 4, "seq_len": 65_536, "framework": "nemo"},
 )
 
 
@@ -43,6 +43,12 @@ def _case(number: int) -> tuple[Engine, Space, Any, Machines]:
     some = machines.take(np.array(rows, dtype=np.intp))
     space = build_space(space_limits(wish, node_counts=(1, 2, 4)), blocks=some.blocks)
     return Engine.of(wish.model), space, base_setup(wish, machines.variants), some
+
+
+def _timer(space: Space, base: Any, machines: Machines, engine: Engine, machine: Any, setup: Any) -> Timer:
+    """The timer of some candidates, made as the search makes it."""
+    columns = collapse(space.setups.columns(base))
+    return build_timer(columns, compute_key(space.setups), machines, engine, machine=machine, setup=setup)
 
 
 @pytest.mark.parametrize("number", range(len(WORKLOADS)))
@@ -79,7 +85,7 @@ def test_timer_gives_what_the_whole_physics_gives(number: int) -> None:
     columns = space.setups.columns(base)
     for machine in range(0, len(machines), 3):
         rows = np.full(setup.shape, machine)
-        timer = build_timer(space.setups, base, machines, engine, rows, setup)
+        timer = _timer(space, base, machines, engine, rows, setup)
         _, step = engine.details(columns, machines.device.take(rows), machines.links.take(rows))
         assert timer.step_s(rows, setup) == pytest.approx(np.broadcast_to(step.step_s, setup.shape), rel=1e-9)
 
@@ -90,5 +96,5 @@ def test_more_recomputation_never_takes_less_time(number: int) -> None:
     setup = np.arange(space.setups.num_rows)
     for machine in range(len(machines)):
         rows = np.full(setup.shape, machine)
-        step_s = build_timer(space.setups, base, machines, engine, rows, setup).step_s(rows, setup).reshape(-1, 3)
+        step_s = _timer(space, base, machines, engine, rows, setup).step_s(rows, setup).reshape(-1, 3)
         assert (np.diff(step_s, axis=1) >= -1e-9 * step_s[:, :2]).all()

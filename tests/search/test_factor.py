@@ -43,3 +43,11 @@ def test_combine_is_mixed_radix() -> None:
 
 def test_first_rows() -> None:
     assert first_rows(np.array([1, 0, 1, 0, 2]), 3).tolist() == [1, 0, 4]
+
+
+@given(st.lists(st.tuples(st.sampled_from([1, 1024, 65_536, 4_194_304]), st.integers(0, 5)), min_size=1, max_size=60))
+def test_wide_values_are_numbered_anew(rows: list[tuple[int, int]]) -> None:
+    columns = [np.array(column, dtype=np.int32) for column in zip(*rows, strict=True)]
+    first, group = distinct_rows(columns)
+    assert len(first) == len(set(rows))
+    assert [rows[row] for row in first[group].tolist()] == rows

@@ -272,3 +272,18 @@ def test_a_near_miss_tells_what_else_it_fails() -> None:
     assert set(misses["purchase"].also) == {"deadline", "budget"}
     assert misses["gpu_memory"] is not None
     assert misses["gpu_memory"].unknown == ("deadline", "budget")
+
+
+def test_a_country_asked_for_needs_a_known_place() -> None:
+    located = plan(Workload(model=LLAMA, method="qlora", data="50Mtok", country="US", purchase="on-demand,spot"), top=50)
+    assert located.options
+    assert not any(option.facts["is_pseudo_region"] and not option.facts["country"] for option in located.options)
+    named = plan(Workload(model=LLAMA, method="qlora", data="50Mtok", country="US", cloud="runpod"))
+    assert named.best is not None
+
+
+def test_who_asks_for_speed_is_not_advised_to_be_slower() -> None:
+    found = _plan(method="lora", objective="time")
+    assert found.best is not None
+    quickest = found.best.estimate["total_time_s"].mid
+    assert all(reason.params["total_time_s"] <= quickest for reason in found.advice if reason.key == "method")

@@ -77,6 +77,8 @@ def _other_methods(found: Exploration, best: Option | None) -> Iterable[Reason]:
         if at is None:
             continue
         effect = _effect(there, at, best)
+        if best is not None and workload.objective == "time" and there.bill.total_s[at] > best.estimate["total_time_s"].mid:
+            continue  # who asks for speed is not helped by a slower way that costs less
         if best is None or float(there.bill.total_usd[at]) < WORTHWHILE * best.cost.total_usd:
             yield Reason("method", {"from_method": method, "to_method": other, **effect})
 

@@ -119,7 +119,7 @@ def filter_failures(offers: OfferTable, wanted: Wanted) -> dict[str, Mask]:
     if wanted.regions:
         fails["region"] = _by_region(offers, [region not in wanted.regions for region in offers.regions])
     if wanted.countries:
-        fails["country"] = _country_failures(offers, wanted.countries)
+        fails["country"] = _country_failures(offers, wanted)
     if wanted.gpus:
         fails["gpu"] = _by_server(offers, [name not in wanted.gpus for name in servers.accelerator_name])
     if not wanted.any_software:
@@ -149,11 +149,13 @@ def _by_region(offers: OfferTable, flags: Sequence[bool]) -> Mask:
     return np.array(flags, dtype=np.bool_)[offers.region_index]
 
 
-def _country_failures(offers: OfferTable, countries: tuple[str, ...]) -> Mask:
-    """Offers in other countries. A provider that lists no real region at all is kept: its list cannot say where a server would stand."""
+def _country_failures(offers: OfferTable, wanted: Wanted) -> Mask:
+    """Offers in other countries. A provider that lists no real region at all is out too, because its list cannot say where a server would stand;
+    it is kept where the user names it."""
+    countries = wanted.countries
     located = {provider for provider, country in zip(offers.region_providers, offers.region_countries, strict=True) if country}
     flags = [
-        country not in countries and provider in located
+        country not in countries and (provider in located or provider not in wanted.clouds)
         for provider, country in zip(offers.region_providers, offers.region_countries, strict=True)
     ]
     return _by_region(offers, flags)

@@ -201,9 +201,11 @@ def compute_key(setups: SetupTable) -> tuple[Index, int, Index]:
     return inverse, first.shape[0], first
 
 
-def build_timer(setups: SetupTable, base: SetupColumns, machines: Machines, physics: Physics, machine: Index, setup: Index) -> Timer:
-    """Evaluate the compute part of the given candidates."""
-    key, num_keys, first = compute_key(setups)
+def build_timer(
+    columns: SetupColumns, keys: tuple[Index, int, Index], machines: Machines, physics: Physics, *, machine: Index, setup: Index
+) -> Timer:
+    """Evaluate the compute part of the given candidates. `columns`: every setup as the physics reads it; `keys`: compute_key of the table."""
+    key, num_keys, first = keys
     device_code = machines.device_code
     codes, size = combine([device_code[machine], key[setup]], [int(device_code.max(initial=0)) + 1, num_keys])
     unique, _ = distinct(codes, size)
@@ -211,7 +213,6 @@ def build_timer(setups: SetupTable, base: SetupColumns, machines: Machines, phys
     position[unique] = np.arange(unique.shape[0], dtype=np.int32)
     representative = np.zeros(int(device_code.max(initial=0)) + 1, dtype=np.intp)
     representative[device_code[::-1]] = np.arange(device_code.shape[0])[::-1]
-    columns = collapse(setups.columns(base))
     parts = []
     for piece in chunks(unique.shape[0], CHUNK_ROWS // 2):
         device_row, key_row = np.divmod(unique[piece], num_keys)
@@ -284,11 +285,12 @@ def search_setups(
     shape = (len(machines), len(space.limits.node_counts), tiers.shape[0])
     leaders, factor = Leaders.none(shape), preference(setups)
     least_host = np.full(shape[:2], np.inf)
+    columns, keys = collapse(setups.columns(base)), compute_key(setups)
+    steps = work_steps(setups, tokens=tokens, seq_len=int(columns.seq_len[0]))
     timed = 0
     for members in batches(space, machines):
         machine, setup = fitting_rows(space, machines, need, capacity, members=members, every_level=every_level)
-        timer = build_timer(setups, base, machines, physics, machine, setup)
-        steps = work_steps(setups, tokens=tokens, seq_len=int(timer.columns.seq_len[0]))
+        timer = build_timer(columns, keys, machines, physics, machine=machine, setup=setup)
         seconds = timer.step_s(machine, setup) * steps[setup]
         place = machine * shape[1] + node[setup]
         leaders.enter(place=place * shape[2] + tier[setup], weighed=seconds * factor[setup], run_s=seconds, setup=setup)

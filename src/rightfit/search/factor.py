@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-LARGEST_FLAG_TABLE = 64_000_000
+LARGEST_FLAG_TABLE = 16_000_000
 RECODE_ABOVE = 4_000_000
+FEW_VALUES = 64
 
 
 def combine(codes: Sequence[NDArray[np.integer]], sizes: Sequence[int]) -> tuple[Index, int]:
@@ -42,11 +43,20 @@ def distinct(codes: Index, size: int) -> tuple[Index, Index]:
     return unique, position[codes]
 
 
+def dense(column: NDArray[np.integer]) -> tuple[NDArray[np.integer], int]:
+    """A column with its number of possible values: one with few but large values (powers of two) is numbered anew, so that tables stay small."""
+    radix = int(column.max(initial=0)) + 1
+    if radix <= FEW_VALUES or radix > RECODE_ABOVE:
+        return column, radix
+    unique, codes = distinct(column.astype(np.intp), radix)
+    return codes, max(1, unique.shape[0])
+
+
 def distinct_rows(columns: Sequence[NDArray[np.integer]]) -> tuple[Index, Index]:
     """For small-integer columns of N rows: one representative row for each distinct combination, and each row's group."""
     codes, size = np.zeros(columns[0].shape[0], dtype=np.intp), 1
-    for column in columns:
-        radix = int(column.max(initial=0)) + 1
+    for wide in columns:
+        column, radix = dense(wide)
         if size > 1 and size * radix > RECODE_ABOVE:
             unique, codes = distinct(codes, size)
             size = max(1, unique.shape[0])
