@@ -1,0 +1,259 @@
+"""How fast and how large a served model is: latency, throughput and memory of each row from the physics and its coefficients."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rightfit import facts
+from rightfit.estimate.serving_cases import engine_classes, family_names, format_names
+from rightfit.physics import decode, prefill, serving_memory
+from rightfit.physics.columns import Array, DeviceColumns, LinkColumns, ModelColumns
+from rightfit.physics.serving_columns import Load, ServeColumns, ServeRates, ServingCounter
+
+LINKS = ("none", "pcie", "nvlink", "switch")
+
+#: Which columns of a row choose each coefficient; the values of several are multiplied, `default` stands in for a missing one.
+BY_FAMILY = ("stream_fraction", "stream_ramp_bytes", "attention_stream", "gemm_fraction", "flash_fraction", "dequantise_rate")
+BY_ENGINE = (
+    "kernel_quality",
+    "gemm_quality",
+    "gemm_ramp",
+    "launch_s",
+    "layer_s",
+    "step_s",
+    "sequence_s",
+    "request_s",
+    "prompt_token_s",
+    "mla_layer_s",
+    "moe_layer_s",
+    "linear_layer_s",
+    "cache_passes",
+    "pass_bytes",
+    "interference",
+    "burst",
+)
+BY_LINK = ("all_reduce_s", "link_fraction")
+GLOBAL = ("expert_skew",)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ServingTimes:
+    """Seconds and rates of each row. `batch` is the number of sequences that decode together; `tpot_s` includes prompts of others."""
+
+    batch: Array
+    step_s: Array
+    prompt_s: Array
+    ttft_s: Array
+    tpot_s: Array
+    latency_s: Array
+    requests_per_s: Array
+    saturated: Array
+    decode_terms: Mapping[str, Array]
+
+
+def serving_rates(serve: ServeColumns, links: LinkColumns, values: Mapping[str, float] | None = None) -> ServeRates:
+    """Coefficients of each row from facts/data/coefficients/serving.toml, or from `values`."""
+    source = facts.coefficients("serving") if values is None else values
+    family, engine, weights = (column.astype(np.intp) for column in (serve.family, serve.engine, serve.weight_format))
+    kind = np.broadcast_to(links.intra_kind, np.broadcast_shapes(links.intra_kind.shape, engine.shape)).astype(np.intp)
+    columns = {name: _table(source, name, family_names())[family] for name in BY_FAMILY}
+    columns |= {name: _table(source, name, engine_classes())[engine] for name in BY_ENGINE}
+    columns |= {name: _table(source, name, LINKS)[kind] for name in BY_LINK}
+    columns |= {name: np.array([source[name]]) for name in GLOBAL}
+    columns["attention_stream"] = columns["attention_stream"] * _table(source, "attention_quality", engine_classes())[engine]
+    columns["flash_fraction"] = columns["flash_fraction"] * _table(source, "flash_quality", engine_classes())[engine]
+    columns["all_reduce_s"] = columns["all_reduce_s"] * _table(source, "all_reduce_quality", engine_classes())[engine]
+    for name in ("format_stream", "format_gemm"):
+        columns[name] = _pairs(source, name)[weights, engine]
+    return ServeRates(**columns)
+
+
+def _table(source: Mapping[str, float], name: str, keys: tuple[str, ...]) -> Array:
+    default = source.get(f"{name}.default", np.nan)
+    return np.array([source.get(f"{name}.{key}", default) for key in keys], dtype=np.float64)
+
+
+def _pairs(source: Mapping[str, float], name: str) -> Array:
+    """Coefficient by weight format and engine class: the pair's own value, else the format's, else one."""
+    return np.array(
+        [
+            [source.get(f"{name}.{form}.{engine}", source.get(f"{name}.{form}", 1.0)) for engine in engine_classes()]
+            for form in format_names()
+        ]
+    )
+
+
+class _Physics:
+    """The physics of one set of rows, callable for any batch."""
+
+    def __init__(self, model: ModelColumns, serve: ServeColumns, device: DeviceColumns, links: LinkColumns, rates: ServeRates) -> None:
+        self.model, self.serve, self.device, self.links, self.rates = model, serve, device, links, rates
+
+    def decode_terms(self, batch: Array) -> decode.DecodeTimes:
+        context = self.serve.input_tokens + self.serve.output_tokens / 2.0
+        # A cache of fixed size that a static graph reads whole.
+        return decode.decode_times(
+            self.model, self.serve, self.device, self.links, self.rates, batch=batch, context=np.maximum(context, 1.0)
+        )
+
+    def step_s(self, batch: Array) -> Array:
+        return decode.step_s(self.decode_terms(batch), self.model, self.rates)
+
+    def prompt_s(self, sequences: Array) -> Array:
+        times = prefill.prefill_times(
+            self.model,
+            self.serve,
+            self.device,
+            self.links,
+            self.rates,
+            prompt=np.maximum(self.serve.input_tokens, 1.0),
+            sequences=sequences,
+        )
+        fixed = self.rates.prompt_token_s * self.serve.input_tokens * sequences
+        return prefill.prefill_s(times, self.model, self.rates) + fixed
+
+    def request_s(self, batch: Array) -> tuple[Array, Array, Array]:
+        """Time to first token without queue, time per token and time of a whole request when `batch` sequences are in flight."""
+        step, prompt = self.step_s(batch), self.prompt_s(np.ones(1))
+        others = self.rates.interference * np.maximum(batch - 1.0, 0.0) * prompt / np.maximum(self.serve.output_tokens, 1.0)
+        tpot = step + others
+        ttft = self.rates.request_s + prompt
+        return ttft, tpot, ttft + np.maximum(self.serve.output_tokens - 1.0, 0.0) * tpot
+
+
+def serving_columns(
+    model: ModelColumns,
+    serve: ServeColumns,
+    device: DeviceColumns,
+    links: LinkColumns,
+    *,
+    values: Mapping[str, float] | None = None,
+) -> ServingTimes:
+    """Latency and throughput of each row under its load."""
+    shape = np.broadcast_shapes((model.num_rows,), (serve.num_rows,), (device.num_rows,), (links.num_rows,))
+    rates = serving_rates(serve, links, values)
+    physics = _Physics(model, serve, device, links, rates)
+    limit = serving_memory.max_sequences(model, serve, device, overhead_bytes=overhead_bytes(serve, values))
+    batch, saturated = _batch(physics, limit)
+    terms = physics.decode_terms(batch)
+    step = decode.step_s(terms, model, rates)
+    static = serve.load == Load.STATIC
+    own = np.where(static, batch, 1.0)
+    prompt = physics.prompt_s(own)
+    ttft, tpot, latency = physics.request_s(batch)
+    waiting = _waiting(physics, batch, limit, latency)
+    ttft = np.where(static, rates.request_s + prompt, ttft + waiting)
+    tpot = np.where(static, step, tpot)
+    tokens = np.maximum(serve.output_tokens, 1.0)
+    decoding = np.maximum(tokens - 1.0, 0.0) * tpot
+    latency = ttft + decoding
+    served = np.where(static, batch / latency, batch / (rates.request_s + physics.prompt_s(np.ones(1)) + decoding))
+    rate = np.where((serve.load == Load.OPEN) & ~saturated, serve.rate, served) * serve.data
+    names = [field.name for field in dataclasses.fields(terms)]
+    shares = {name: np.broadcast_to(getattr(terms, name), shape) for name in names}
+    full = [np.broadcast_to(value, shape) for value in (batch, step, prompt, ttft, tpot, latency, rate, saturated)]
+    return ServingTimes(*full, decode_terms=shares)
+
+
+def _batch(physics: _Physics, limit: Array) -> tuple[Array, NDArray[np.bool_]]:
+    """Sequences in flight: what the row states, what fits, or (open load) what Little's law asks for; and whether the load exceeds that."""
+    serve = physics.serve
+    stated = np.where(serve.batch > 0, serve.batch, limit) / serve.data
+    capped = np.where(serve.load == Load.CLOSED, np.minimum(stated, np.maximum(limit, 1.0)), stated)
+    offline = np.minimum(limit, np.where(serve.requests > 0, serve.requests / serve.data, np.inf))
+    batch = np.where(serve.load == Load.OFFLINE, offline, capped)
+    if not np.any(serve.load == Load.OPEN):
+        return np.maximum(batch, 1.0), np.zeros(batch.shape, dtype=bool)
+    open_batch, saturated = _little(physics, limit)
+    is_open = serve.load == Load.OPEN
+    return np.maximum(np.where(is_open, open_batch, batch), 1.0), is_open & saturated
+
+
+def _little(physics: _Physics, limit: Array) -> tuple[Array, NDArray[np.bool_]]:
+    """Solve batch = rate x time of a request by bisection in the logarithm; beyond `limit` the system saturates."""
+    rate = physics.serve.rate / physics.serve.data
+    high = np.maximum(limit, 1.0) * np.ones_like(rate)
+    saturated = rate * physics.request_s(high)[2] > high
+    low, top = np.full_like(high, 1e-3), high.copy()
+    for _ in range(18):
+        middle = np.sqrt(low * top)
+        over = rate * physics.request_s(np.maximum(middle, 1.0))[2] > middle
+        low, top = np.where(over, middle, low), np.where(over, top, middle)
+    return np.where(saturated, high, np.sqrt(low * top)), saturated
+
+
+def _waiting(physics: _Physics, batch: Array, limit: Array, latency: Array) -> Array:
+    """Mean wait before a prompt starts.
+
+    Closed load: the step under way and the part of the other users' prompts that arrive together (`burst`). All at once: half of all prompts, and the rounds of
+    requests that found no room. Open load: the prompt server as M/D/1 queue (Pollaczek-Khinchine).
+    """
+    serve, rates = physics.serve, physics.rates
+    prompt = physics.prompt_s(np.ones(1))
+    step = physics.step_s(batch)
+    users = np.where(serve.batch > 0, serve.batch / serve.data, batch)
+    closed = np.where(users > 1, step / 2.0, 0.0) + rates.burst * np.maximum(np.minimum(users, batch) - 1.0, 0.0) * prompt
+    closed = closed + np.where(users > batch, (users / np.maximum(batch, 1.0) - 1.0) * latency, 0.0)
+    requests = np.where(serve.requests > 0, serve.requests / serve.data, batch)
+    rounds = np.maximum(requests / np.maximum(batch, 1.0) - 1.0, 0.0) / 2.0
+    at_once = np.minimum(requests, batch) * prompt / 2.0 + rounds * latency
+    load = np.clip(serve.rate / serve.data * prompt, 0.0, 0.98)
+    opened = step / 2.0 + load * prompt / (2.0 * (1.0 - load))
+    return np.select([serve.load == Load.CLOSED, serve.load == Load.OFFLINE, serve.load == Load.OPEN], [closed, at_once, opened], 0.0)
+
+
+def overhead_bytes(serve: ServeColumns, values: Mapping[str, float] | None = None) -> Array:
+    """What an engine holds beside tensors [bytes per device]: context, libraries, CUDA graphs, communication buffers."""
+    source = facts.coefficients("serving") if values is None else values
+    engine = serve.engine.astype(np.intp)
+    alone = _table(source, "context_bytes", engine_classes())[engine]
+    return alone + np.where(serve.tensor > 1, _table(source, "group_bytes", engine_classes())[engine], 0.0)
+
+
+def peak_memory_bytes(
+    model: ModelColumns, serve: ServeColumns, device: DeviceColumns, values: Mapping[str, float] | None = None
+) -> dict[str, Array]:
+    """Memory at the peak by term [bytes], of the devices that the row's counter covers."""
+    source = facts.coefficients("serving") if values is None else values
+    engine = serve.engine.astype(np.intp)
+    together = serve.counter == ServingCounter.TENSORS_ALL
+    devices = np.where(together, 1.0, serve.tensor * serve.pipeline)
+    weights = serving_memory.weights_bytes(model, serve) / devices
+    reserved = serve.cache_tokens > 0
+    tokens = np.where(reserved, serve.cache_tokens, serve.input_tokens + serve.output_tokens)
+    cache = serve.batch * serving_memory.kv_cache_bytes(model, serve, tokens=tokens) / devices
+    growth = _table(source, "cache_growth", engine_classes())[engine]
+    prompt = np.minimum(serve.batch * np.maximum(serve.input_tokens, 1.0), np.where(serve.chunk_tokens > 0, serve.chunk_tokens, np.inf))
+    workspace = serving_memory.prompt_workspace_bytes(model, serve, tokens=prompt, sequences=serve.batch)
+    fixed = np.where(
+        serve.counter == ServingCounter.DRIVER_ONE,
+        overhead_bytes(serve, values),
+        _table(source, "workspace_bytes", engine_classes())[engine],
+    )
+    return {
+        "weights": weights,
+        "kv_cache": cache * np.where(reserved, 1.0, growth),
+        "workspace": workspace * _table(source, "workspace_factor", engine_classes())[engine],
+        "context": fixed,
+    }
+
+
+def metric_values(serve: ServeColumns, times: ServingTimes) -> dict[str, Array]:
+    """Every serving metric in its unit, from the times."""
+    prompt, output = serve.input_tokens, np.maximum(serve.output_tokens, 1.0)
+    rate = times.requests_per_s
+    single = np.where(serve.load == Load.STATIC, np.maximum(times.batch, 1.0), 1.0)
+    return {
+        "decode_tok_per_s_single": 1.0 / times.tpot_s,
+        "tpot_ms": times.tpot_s * 1e3,
+        "ttft_ms": times.ttft_s * 1e3,
+        "prefill_tok_per_s": single * np.maximum(prompt, 1.0) / times.prompt_s,
+        "output_tok_per_s_total": rate * output,
+        "total_tok_per_s": rate * (output + prompt),
+        "latency_ms": times.latency_s * 1e3,
+        "req_per_s": rate,
+    }

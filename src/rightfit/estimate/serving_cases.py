@@ -1,0 +1,422 @@
+"""Measured serving runs of language models, as rows of text, turned into the columns that physics reads.
+
+Every column is optional. What a row does not say is taken from the usual default and named in its assumptions.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rightfit import facts
+from rightfit.errors import AmbiguousNameError, RightfitError, UnknownNameError
+from rightfit.estimate.convert import device_columns, model_columns
+from rightfit.estimate.hardware import architecture_code, default_links
+from rightfit.estimate.software import architecture_names
+from rightfit.facts.records import Accelerator, TransformerArchitecture
+from rightfit.physics.columns import DeviceColumns, LinkColumns, ModelColumns
+from rightfit.physics.serving_columns import Load, Math, ServeColumns, ServingCounter
+
+#: Coefficient families of devices: those of training, and two that only serve.
+EXTRA_FAMILIES = ("apple", "cpu")
+_DEFAULT_DEVICE = "A100-SXM-80GB"
+_MATH = {"fp32": Math.FP32, "tf32": Math.TF32, "fp16": Math.FP16, "bf16": Math.BF16, "fp8": Math.FP8, "int8": Math.INT8, "fp4": Math.FP4}
+_KV_BYTES = (("fp8", 1.0), ("int8", 1.0), ("int4", 0.53), ("fp4", 0.5625), ("turbo", 0.55), ("q8", 1.06), ("q4", 0.56), ("fp32", 4.0))
+#: Mean lengths of ShareGPT conversations as the benchmarks filter them, where a row names no lengths.
+_USUAL_INPUT, _USUAL_OUTPUT = 220.0, 200.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ServingCases:
+    """Usable rows as columns, as TrainingCases. `names` are the architectures, `engines` and `formats` the classes that were recognised."""
+
+    model: ModelColumns
+    serve: ServeColumns
+    device: DeviceColumns
+    links: LinkColumns
+    index: NDArray[np.intp]
+    refused: dict[int, str]
+    assumptions: tuple[tuple[str, ...], ...]
+    device_names: tuple[str, ...]
+    names: tuple[str, ...]
+
+
+@dataclasses.dataclass(slots=True)
+class _Case:
+    arch: TransformerArchitecture
+    accelerator: Accelerator
+    serve: dict[str, float]
+    assumptions: list[str]
+
+
+def family_names() -> tuple[str, ...]:
+    """Coefficient families of devices, by code."""
+    return (*architecture_names(), *EXTRA_FAMILIES)
+
+
+@functools.cache
+def _rules(table: str) -> tuple[tuple[dict[str, str], re.Pattern[str] | None], ...]:
+    return tuple((row, re.compile(row["words"]) if row["words"] else None) for row in facts.table(table))
+
+
+@functools.cache
+def engine_classes() -> tuple[str, ...]:
+    """Names of the classes of engines, by code."""
+    return tuple(row["class"] for row, _ in _rules("engines"))
+
+
+@functools.lru_cache(maxsize=4096)
+def engine_rules(text: str) -> dict[str, str]:
+    """The row of facts/data/engines.csv for an engine's name: the last specific one whose words occur, else the generic one."""
+    lowered = text.lower()
+    found = [(pattern.search(lowered), row) for row, pattern in _rules("engines") if pattern]
+    hits = [(match.start(), -int(row["code"]), row) for match, row in found if match]
+    # The offload class and the specific ones win over the word "pytorch" or "transformers" in the same name.
+    named = [hit for hit in hits if hit[2]["class"] != "eager"] or hits
+    return min(named, key=lambda hit: hit[:2])[2] if named else _rules("engines")[0][0]
+
+
+@functools.lru_cache(maxsize=1024)
+def weight_format(text: str) -> dict[str, str]:
+    """The row of facts/data/weight_formats.csv for a format's name; the longest words that match win. Empty where none does."""
+    lowered = text.lower().strip()
+    for row, _ in _rules("weight_formats"):
+        if row["name"] == lowered:
+            return row
+    hits = [
+        (len(match.group(0)), row)
+        for row, pattern in _rules("weight_formats")
+        if pattern and (match := pattern.search(lowered)) and match.group(0)
+    ]
+    return max(hits, key=lambda hit: hit[0])[1] if hits else {}
+
+
+@functools.cache
+def format_names() -> tuple[str, ...]:
+    """Names of weight formats, by code."""
+    return tuple(row["name"] for row, _ in _rules("weight_formats"))
+
+
+def serving_cases(rows: Sequence[Mapping[str, str]]) -> ServingCases:
+    """Parse rows of the measured inference table whose model is a decoder."""
+    cases: list[_Case] = []
+    index: list[int] = []
+    refused: dict[int, str] = {}
+    for position, row in enumerate(rows):
+        try:
+            cases.append(_read_row(row))
+            index.append(position)
+        except RightfitError as error:
+            refused[position] = str(error)
+    return _to_columns(cases, index, refused, rows)
+
+
+def _to_columns(cases: list[_Case], index: list[int], refused: dict[int, str], rows: Sequence[Mapping[str, str]]) -> ServingCases:
+    serve = ServeColumns.of(**{name: [case.serve[name] for case in cases] for name in (cases[0].serve if cases else ())})
+    names = [_linked_name(case.accelerator.name) for case in cases]
+    notes = [_word(rows[i], "notes") for i in index]
+    devices = serve.num_devices if cases else np.zeros(0)
+    links = default_links(names, num_gpus=devices, gpus_per_node=np.full(len(cases), 8.0), notes=notes)
+    return ServingCases(
+        model_columns([case.arch for case in cases]),
+        serve,
+        device_columns([case.accelerator for case in cases]),
+        links,
+        np.array(index, dtype=np.intp),
+        refused,
+        tuple(tuple(case.assumptions) for case in cases),
+        tuple(case.accelerator.name for case in cases),
+        tuple(case.arch.name for case in cases),
+    )
+
+
+def _word(row: Mapping[str, str], name: str) -> str:
+    return str(row.get(name) or "").strip()
+
+
+def _number(row: Mapping[str, str], name: str) -> float:
+    try:
+        value = float(_word(row, name).replace(",", ""))
+    except ValueError:
+        return 0.0
+    return value if 0 < value < 1e15 else 0.0
+
+
+def _read_row(row: Mapping[str, str]) -> _Case:
+    taken: list[str] = []
+    arch = _architecture(_word(row, "model"), _number(row, "params_b"), taken)
+    accelerator, family = _device(_word(row, "device"), _number(row, "device_mem_gib"), taken)
+    rules = engine_rules(f"{_word(row, 'engine')}")
+    if not _word(row, "engine"):
+        taken.append("engine not stated: a usual serving engine taken")
+    serve = _engine(row, rules, family)
+    serve |= _format(row, rules, arch, taken)
+    serve |= _layout(row, rules, serve)
+    serve |= _load(row, rules, taken)
+    serve |= _memory(row, rules, serve, arch)
+    return _Case(arch, accelerator, serve, taken)
+
+
+@functools.lru_cache(maxsize=4096)
+def architecture(name: str, params_b: float) -> tuple[object, str]:
+    """The record that a model's name means and what was assumed: the first of several that fit, or a usual shape of its size."""
+    # The text in brackets and the words before it are tried too: "bert (bert-base-cased)".
+    tries = [
+        name,
+        *re.findall(r"\(([^()]+)\)", name),
+        re.sub(r"\s*\([^()]*\)", "", name),
+        re.sub(r"[-_ ](chat|instruct|base|hf|it)$", "", name, flags=re.IGNORECASE),
+    ]
+    last: RightfitError = UnknownNameError("model", name)
+    for text in dict.fromkeys(part for part in tries if part):
+        try:
+            return facts.model(text, network=False), ""
+        except AmbiguousNameError as error:
+            return facts.model(error.candidates[0], network=False), f"model {name!r} taken as {error.candidates[0]}"
+        except RightfitError as error:
+            last = error
+    size = params_b or _size_in(name)
+    if size:
+        return facts.model(f"{size:g}B", network=False), f"model {name!r} not known: usual shape of {size:g}B taken"
+    raise last
+
+
+def _size_in(name: str) -> float:
+    found = re.search(r"(?<![\d.])(\d+(?:\.\d+)?)\s*b\b", name.lower())
+    return float(found[1]) if found else 0.0
+
+
+def _architecture(name: str, params_b: float, taken: list[str]) -> TransformerArchitecture:
+    if not name and not params_b:
+        raise UnknownNameError("model", "", allowed="the row names no model")
+    record, assumption = architecture(name or f"{params_b:g}B", params_b)
+    if assumption:
+        taken.append(assumption)
+    if not isinstance(record, TransformerArchitecture):
+        raise UnknownNameError("language model", name, allowed="its record is of another kind")
+    return record
+
+
+def _device(name: str, memory_gib: float, taken: list[str]) -> tuple[Accelerator, str]:
+    accelerator, family, assumption = find_device(name, memory_gib)
+    if assumption:
+        taken.append(assumption)
+    return accelerator, family
+
+
+@functools.lru_cache(maxsize=2048)
+def find_device(name: str, memory_gib: float = 0.0) -> tuple[Accelerator, str, str]:
+    """The accelerator or processor that `name` means, its coefficient family, and what was assumed."""
+    if not name:
+        return _with_family(facts.accelerators()[_DEFAULT_DEVICE], f"device not stated: {_DEFAULT_DEVICE} taken")
+    first = name.split(" + ")[0].strip()
+    exact = facts.accelerators().get(first)
+    if exact is not None:
+        return _with_family(_half(exact, memory_gib), "")
+    if matches := () if first.lower().startswith("cpu") else facts.match_accelerators(first):
+        found = [facts.accelerators()[match] for match in matches]
+        best = min(found, key=lambda item: (abs(item.memory_bytes / 2**30 - memory_gib) if memory_gib else 0.0, item.form == "pcie"))
+        return _with_family(_half(best, memory_gib), "" if len(found) == 1 else f"device {name!r} taken as {best.name}")
+    for row, pattern in _rules("serving_devices"):
+        if pattern and pattern.search(first.lower()):
+            return _listed(row["name"])
+    facts.accelerator(first)  # raises, naming the nearest
+    raise UnknownNameError("device", name)
+
+
+def _with_family(card: Accelerator, assumption: str) -> tuple[Accelerator, str, str]:
+    return card, architecture_names()[architecture_code(card.vendor, card.architecture, card.compute_capability)], assumption
+
+
+def _half(card: Accelerator, memory_gib: float) -> Accelerator:
+    from rightfit.estimate.cases import _half_card
+
+    return _half_card(card, memory_gib)
+
+
+_UNITS = {"memory_gib": ("memory_bytes", 2.0**30), "memory_bw_gbps": ("memory_bandwidth", 1e9), "fp32_tflops": ("fp32_flops", 1e12)}
+_UNITS |= {
+    "fp16_dense_tflops": ("fp16_flops", 1e12),
+    "bf16_dense_tflops": ("bf16_flops", 1e12),
+    "tdp_w": ("tdp_w", 1.0),
+    "sm_count": ("num_sms", 1.0),
+}
+
+
+@functools.cache
+def _listed(name: str) -> tuple[Accelerator, str, str]:
+    """A device of facts/data/serving_devices.csv: nothing that it does not state is taken from the one that it is like, but links."""
+    row = next(row for row, _ in _rules("serving_devices") if row["name"] == name)
+    like = facts.accelerators()[row["like"]]
+    values: dict[str, Any] = {field: float(row[column] or 0.0) * unit for column, (field, unit) in _UNITS.items()}
+    values |= {"fp8_flops": 0.0, "int8_ops": 0.0, "fp4_flops": 0.0, "tf32_flops": 0.0, "int4_ops": 0.0}
+    card = dataclasses.replace(like, name=name, source=row["source"], **values)
+    known = _with_family(like, "")[1]
+    return card, row["family"] or known, ""
+
+
+@functools.lru_cache(maxsize=512)
+def _linked_name(name: str) -> str:
+    return next((row["like"] for row, _ in _rules("serving_devices") if row["name"] == name), name)
+
+
+def _version(text: str) -> float:
+    found = re.search(r"(\d+)\.(\d+)", text)
+    return float(found[1]) + float(found[2]) / 100.0 if found else 0.0
+
+
+def _engine(row: Mapping[str, str], rules: Mapping[str, str], family: str) -> dict[str, float]:
+    return {
+        "engine": float(rules["code"]),
+        "family": float(family_names().index(family)),
+        "version": _version(_word(row, "engine_version")),
+        "max_batch": float(rules["max_batch"]),
+        "chunk_tokens": float(rules["chunk_tokens"]),
+        "memory_fraction": float(rules["memory_fraction"]),
+        "kv_reserve": float(rules["kv_reserve"]),
+        "kv_block": float(rules["kv_block"]),
+    }
+
+
+def _format(row: Mapping[str, str], rules: Mapping[str, str], arch: TransformerArchitecture, taken: list[str]) -> dict[str, float]:
+    text = _word(row, "weights_dtype")
+    row_of = weight_format(text.split(",")[0]) if text else {}
+    if not row_of:
+        taken.append("weights not stated: 16 bit taken" if not text else f"weights {text!r} not known: 16 bit taken")
+        row_of = weight_format("bf16")
+    if row_of["name"] == "nvfp4" and arch.attention_kind == "mla":
+        row_of = weight_format("nvfp4-deepseek")
+    name = row_of["name"]
+    linear, expert, attention, other = (
+        float(row_of[column]) for column in ("linear_bytes", "expert_bytes", "attention_bytes", "other_bytes")
+    )
+    if bits := re.search(r"(\d+(?:\.\d+)?)\s*bpw", text.lower()):
+        linear = expert = attention = float(bits[1]) / 8.0 * 1.02
+    if name == "mxfp4" and not arch.num_experts:
+        linear = attention = expert
+    kv_text = _word(row, "kv_dtype").lower()
+    kv = next((size for word, size in _KV_BYTES if word in kv_text), 2.0)
+    if not kv_text and name in ("fp32", "tf32"):
+        kv = 4.0
+    return {
+        "linear_bytes": linear,
+        "expert_bytes": expert,
+        "attention_bytes": attention,
+        "other_bytes": other,
+        "kv_bytes": kv,
+        "activation_bytes": 4.0 if name in ("fp32", "tf32") else 2.0,
+        "math": float(_MATH[row_of["math"]]),
+        "dequantise_ops": float(row_of["dequantise_ops"]),
+        "weight_format": float(format_names().index(name)),
+    }
+
+
+_DEGREE = re.compile(r"(attn_dp|attention_dp|moe_tp|moe_ep|dp|ep)[= ](\d+)")
+
+
+def _layout(row: Mapping[str, str], rules: Mapping[str, str], serve: Mapping[str, float]) -> dict[str, float]:
+    """Degrees of parallelism of one replica and the number of replicas."""
+    notes = _word(row, "notes").lower()
+    words = {name: float(value) for name, value in _DEGREE.findall(notes)}
+    devices, tensor, pipeline = (_number(row, name) for name in ("n_devices", "tp", "pp"))
+    kind = rules["class"]
+    attention_data = words.get("attn_dp", words.get("attention_dp", 1.0))
+    split = "layer split" in notes or "layer_split" in notes or "device_map" in notes or kind in ("native", "eager")
+    if not devices:
+        devices = max(tensor, 1.0) * max(pipeline, 1.0)
+    if kind == "xla" and "neuroncores" in notes:
+        tensor = devices
+    if not tensor and not pipeline and devices > 1:
+        tensor, pipeline = (1.0, devices) if split else (devices, 1.0)
+    tensor, pipeline = max(tensor, 1.0), max(pipeline, 1.0)
+    if attention_data > 1 and tensor * attention_data > devices * 1.01:
+        tensor = max(tensor / attention_data, 1.0)
+    if split and tensor == 1 and pipeline == 1 and devices > 1:
+        pipeline = devices
+    data = max(devices / (tensor * pipeline * attention_data), 1.0)
+    return {
+        "tensor": tensor,
+        "pipeline": pipeline,
+        "attention_data": attention_data,
+        "expert": words.get("moe_ep", words.get("ep", 1.0)),
+        "data": data if data >= 1.99 else 1.0,
+        "layer_split": float(split and pipeline > 1),
+        "pipelined_prefill": float(kind == "native" and pipeline > 1),
+    }
+
+
+def _load(row: Mapping[str, str], rules: Mapping[str, str], taken: list[str]) -> dict[str, float]:
+    """How requests come and how long they are."""
+    notes, metric = _word(row, "notes").lower(), _word(row, "metric")
+    stated, rate_text = _word(row, "batch_or_concurrency").lower(), _word(row, "request_rate").lower()
+    rate = _number(row, "request_rate")
+    batch = _number(row, "batch_or_concurrency")
+    count = re.search(r"([\d,]+)\s*(?:k )?(?:requests|prompts)", f"{stated} {notes}")
+    requests = float(count[1].replace(",", "")) if count and count[1].strip(",") else 0.0
+    if rate:
+        load = Load.OPEN
+    elif stated.startswith(("max", "offline")) or (rate_text in ("inf", "max", "infinity") and not batch):
+        load = Load.OFFLINE
+    elif batch > 1 and rules["continuous"] == "1" and "static" not in notes:
+        load = Load.CLOSED
+    else:
+        load = Load.STATIC
+    if not batch and load in (Load.STATIC, Load.CLOSED):
+        batch = 1.0
+        if metric not in ("decode_tok_per_s_single", "ttft_ms", "tpot_ms", "peak_mem_gib", "prefill_tok_per_s"):
+            taken.append("batch not stated: 1 taken")
+    prompt, output = _lengths(row, metric, taken)
+    return {
+        "load": float(load),
+        "batch": batch,
+        "requests": requests,
+        "rate": rate,
+        "input_tokens": prompt,
+        "output_tokens": output,
+    }
+
+
+def _lengths(row: Mapping[str, str], metric: str, taken: list[str]) -> tuple[float, float]:
+    prompt, output = _number(row, "input_tokens"), _number(row, "output_tokens")
+    chat = "sharegpt" in _word(row, "notes").lower()
+    if not prompt and _word(row, "input_tokens") not in ("0", "0.0"):
+        prompt = _USUAL_INPUT if chat else 32.0 if output else 128.0
+        taken.append(f"input length not stated: {prompt:.0f} taken")
+    if not output:
+        output = 1.0 if metric in ("ttft_ms", "prefill_tok_per_s") else _USUAL_OUTPUT if chat else 128.0
+        if metric not in ("ttft_ms", "prefill_tok_per_s"):
+            taken.append(f"output length not stated: {output:.0f} taken")
+    return prompt, output
+
+
+def _memory(
+    row: Mapping[str, str], rules: Mapping[str, str], serve: Mapping[str, float], arch: TransformerArchitecture
+) -> dict[str, float]:
+    """Which counter, and what the stack keeps beside weights and cache."""
+    notes = _word(row, "notes").lower()
+    eager = rules["class"] == "eager"
+    if "sum over" in notes or "total over" in notes:
+        counter = ServingCounter.TENSORS_ALL
+    elif "torch" in notes or "allocated" in notes:
+        counter = ServingCounter.TENSORS_ONE
+    elif eager:
+        counter = ServingCounter.TENSORS_ALL
+    else:
+        counter = ServingCounter.DRIVER_ONE
+    # Transformers before 4.45 computed the logits of the whole prompt and a float32 copy of them.
+    keeps = eager and 0 < serve["version"] < 4.45 and "transformers" in _word(row, "engine").lower()
+    cache = re.search(r"cache seq (\d+)", notes)
+    offload = {"gpu": 0.0, "cpu": 12e9, "disk": 1.5e9}
+    device = re.search(r"offload device: (\w+)", notes)
+    return {
+        "counter": float(counter),
+        "full_logits": 6.0 if keeps else 0.0,
+        "cache_tokens": float(cache[1]) if cache else 0.0,
+        "offload_bandwidth": offload.get(device[1], 0.0) if device else 0.0,
+    }
