@@ -1,0 +1,92 @@
+"""Predictions for rows of the inference table whose model does not generate token by token."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from rightfit.estimate.forward import Coefficients, batch_s, coefficients
+from rightfit.estimate.forward_cases import ForwardCases, forward_cases
+from rightfit.estimate.forward_words import DTYPES, ENGINES
+from rightfit.physics.columns import Array
+
+_GIB = 2.0**30
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ForwardPrediction:
+    """`value` in the metric's unit, or None with the reason in `error`. `regime` names the kind of model and engine, for intervals."""
+
+    value: float | None
+    error: str = ""
+    regime: str = ""
+    assumptions: tuple[str, ...] = ()
+
+
+def metric_values(cases: ForwardCases, values: Coefficients | None = None) -> dict[str, Array]:
+    """Every metric of every case, by name, in the unit of the table."""
+    values = values or coefficients()
+    case = cases.case
+    seconds = batch_s(cases, values)
+    own = case["audio"] > 0
+    per_batch = np.where(own, 1.0, case["batch"])
+    # A chip with several cores (Neuron) runs a batch on each; an image shared by its cores counts once.
+    parallel = case["num_devices"] * case["cores"] / case["shared"]
+    parallel = np.where((case["cores"] == 1) & (case["shared"] > 1), 1.0, parallel)
+    rate = per_batch * parallel / seconds
+    waiting = np.where(case["cores"] > 1, case["in_flight"] / np.maximum(case["cores"], 1.0), 1.0)
+    shared = case["shared"] == case["cores"]
+    latency = seconds * np.where(shared & (case["cores"] > 1), 1.0, np.maximum(waiting, 1.0))
+    tokens = np.where(case["tokens_out"] > 0, case["tokens_out"], case["tokens_in"])
+    return {
+        "images_per_s": rate,
+        "sequences_per_s": rate,
+        "req_per_s": rate,
+        "denoise_steps_per_s": 1.0 / seconds,
+        "latency_ms": latency * 1e3,
+        "total_tok_per_s": rate * np.maximum(tokens, 1.0),
+        "output_tok_per_s_total": rate * np.maximum(case["tokens_out"], 1.0),
+        "peak_mem_gib": peak_bytes(cases, values) / _GIB,
+    }
+
+
+_STORED_BYTES = {"fp32": 4.0, "tf32": 4.0, "fp16": 2.0, "amp": 4.0, "bf16": 2.0, "int8": 1.0, "fp8": 1.0}
+_HELD_BYTES = {"fp32": 4.0, "tf32": 4.0, "fp16": 2.0, "amp": 2.0, "bf16": 2.0, "int8": 2.0, "fp8": 2.0}
+
+
+def peak_bytes(cases: ForwardCases, values: Coefficients) -> Array:
+    """Memory of one device [bytes]: weights, the activations that live at a time, and what the runtime itself takes."""
+    case = cases.case
+    stored = np.array([_STORED_BYTES[name] for name in DTYPES])[case["dtype"].astype(np.intp)]
+    held = np.array([_HELD_BYTES[name] for name in DTYPES])[case["dtype"].astype(np.intp)]
+    per_layer = cases.stage["activations"] / np.maximum(cases.stage["layers"], 1.0) * cases.stage["items"]
+    widest = np.zeros(len(cases.index))
+    np.maximum.at(widest, cases.stage_row, per_layer)
+    return case["params"] * stored + case["batch"] * widest * held * values["live_layers"] + values["runtime_bytes"]
+
+
+def regimes(cases: ForwardCases) -> list[str]:
+    """Kind of the main stage and engine, as one word a row."""
+    return [f"{work.stages[0].kind}/{ENGINES[int(engine)]}" for work, engine in zip(cases.works, cases.case.get("engine", []), strict=True)]
+
+
+def predict_forward(rows: Sequence[Mapping[str, str]]) -> list[ForwardPrediction]:
+    """One answer a row, in order: a value or an honest reason.
+
+    `rows` have the columns of the measured inference table as text. Rows of decoders should not come here (see `forward_cases.is_forward`).
+    """
+    cases = forward_cases(rows)
+    answers = [ForwardPrediction(None, cases.refused.get(position, "")) for position in range(len(rows))]
+    if not len(cases.index):
+        return answers
+    with np.errstate(all="ignore"):
+        figures = metric_values(cases)
+    words = regimes(cases)
+    for at, position in enumerate(cases.index):
+        value = float(figures[rows[int(position)]["metric"]][at])
+        usable = np.isfinite(value) and value > 0
+        error = "" if usable else "the estimate is not a finite positive number"
+        answers[int(position)] = ForwardPrediction(value if usable else None, error, words[at], cases.assumptions[int(position)])
+    return answers
