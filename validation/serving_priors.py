@@ -255,6 +255,12 @@ PRIORS: dict[str, tuple[str, dict[str, float], str]] = {
     ),
     "attention_quality": ("1", {"default": 1.0, "eager": 0.7, "native": 0.6, "fused": 0.8, "xla": 0.8}, MEMORY),
     "flash_quality": ("1", {"default": 1.0, "native": 0.3, "fused": 0.7, "xla": 0.7}, MEMORY),
+    "repeat_passes": ("1", {"default": 0.01, "eager": 4.0}, "repeating keys for grouped queries writes and reads them again for each query head"),
+    "moe_launch_s": ("s", {"default": 1e-6, "eager": 3e-3, "fused": 5e-4}, "Transformers calls each chosen expert from Python"),
+    "prefill_launch_s": ("s", {"default": 2e-4, "graph": 3e-4, "vendor": 1e-4, "native": 5e-5, "xla": 1e-6, "compiled": 5e-5}, "15 to 25 kernels of a layer launched at 8 to 15 microseconds"),
+    "ungraphed_s": ("s", {"default": 4e-4}, "Qwen2 tables: vLLM 0.4 loses its graphs beyond 8,192 tokens"),
+    "half_accumulation": ("1", {"default": 1e-3, "native": 0.8, "exllama": 0.8}, "llama.cpp and ExLlama ask cuBLAS for 16-bit sums, which GeForce cards run at twice the rate"),
+    "pipeline_loss": ("1", {"default": 0.05}, "copies between cards and unequal stages"),
     "expert_skew": ("1", {"": 0.9}, "experts are not chosen independently"),
     "context_bytes": (
         "bytes",
@@ -266,7 +272,13 @@ PRIORS: dict[str, tuple[str, dict[str, float], str]] = {
     "workspace_factor": ("1", {"default": 1.0}, MEMORY),
     "cache_growth": ("1", {"default": 1.0, "eager": 1.1}, "an engine that concatenates holds the old and new cache of a layer at once"),
 }
+PORTS = {
+    "port_stream": {"cdna2.graph": 0.6, "cdna3.graph": 0.7, "cdna2.native": 0.45, "cdna3.native": 0.5, "intel-gpu.graph": 0.3, "intel-gpu.native": 0.2, "hopper.native": 0.9, "gaudi.xla": 1.0, "apple.native": 1.0},
+    "port_gemm": {"cdna2.graph": 0.6, "cdna3.graph": 0.6, "cdna2.native": 0.4, "cdna3.native": 0.4, "intel-gpu.graph": 0.4, "intel-gpu.native": 0.2, "hopper.native": 0.6, "blackwell-hbm.native": 0.5, "gaudi.xla": 1.0, "cdna4.graph": 0.6},
+    "port_layer": {"cdna2.graph": 1.6, "cdna3.graph": 1.6, "cdna2.native": 3.0, "cdna3.native": 3.0, "intel-gpu.graph": 5.0, "intel-gpu.native": 10.0},
+}
 FORMATS = {
+    "format_launch": {"int4-awq.eager": 1.25, "int8-gptq.eager": 1.25, "int4-gptq.eager": 1.0, "int8-bnb.eager": 3.0, "nf4.eager": 1.7, "int4.eager": 1.7, "int8.eager": 2.5},
     "format_stream": {
         "int4-awq": 0.8,
         "int4-gptq": 0.8,
@@ -311,6 +323,8 @@ def main() -> None:
     entries: list[tuple[str, float, str, str]] = []
     for name, (unit, values, source) in PRIORS.items():
         entries += [(f"{name}.{key}" if key else name, value, unit, source) for key, value in values.items()]
+    for name, values in PORTS.items():
+        entries += [(f"{name}.{key}", value, "1", "engineering judgement: kernels written for CUDA tensor cores of one generation, carried to other devices") for key, value in values.items()]
     for name, values in FORMATS.items():
         entries += [
             (f"{name}.{key}", value, "1", "engineering judgement: kernels that expand weights reach less than plain ones")

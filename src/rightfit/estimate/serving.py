@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.estimate.serving_cases import engine_classes, family_names, format_names
+from rightfit.estimate.serving_cases import engine_classes, engine_parents, family_names, format_names
 from rightfit.physics import decode, prefill, serving_memory
 from rightfit.physics.columns import Array, DeviceColumns, LinkColumns, ModelColumns
 from rightfit.physics.serving_columns import Load, ServeColumns, ServeRates, ServingCounter
@@ -32,6 +33,12 @@ BY_ENGINE = (
     "moe_layer_s",
     "linear_layer_s",
     "cache_passes",
+    "repeat_passes",
+    "moe_launch_s",
+    "prefill_launch_s",
+    "ungraphed_s",
+    "half_accumulation",
+    "pipeline_loss",
     "pass_bytes",
     "interference",
     "burst",
@@ -67,24 +74,35 @@ def serving_rates(serve: ServeColumns, links: LinkColumns, values: Mapping[str, 
     columns["attention_stream"] = columns["attention_stream"] * _table(source, "attention_quality", engine_classes())[engine]
     columns["flash_fraction"] = columns["flash_fraction"] * _table(source, "flash_quality", engine_classes())[engine]
     columns["all_reduce_s"] = columns["all_reduce_s"] * _table(source, "all_reduce_quality", engine_classes())[engine]
-    for name in ("format_stream", "format_gemm"):
-        columns[name] = _pairs(source, name)[weights, engine]
+    for name in ("format_stream", "format_gemm", "format_launch"):
+        columns[name] = _pairs(source, name, format_names())[weights, engine]
+    for name, field in (("port_stream", "kernel_quality"), ("port_gemm", "gemm_quality"), ("port_stream", "attention_stream")):
+        columns[field] = columns[field] * _pairs(source, name, family_names())[family, engine]
+    columns["layer_s"] = columns["layer_s"] * _pairs(source, "port_layer", family_names())[family, engine]
     return ServeRates(**columns)
 
 
 def _table(source: Mapping[str, float], name: str, keys: tuple[str, ...]) -> Array:
+    """A coefficient for each key: its own value, that of its parent class, or the default."""
     default = source.get(f"{name}.default", np.nan)
-    return np.array([source.get(f"{name}.{key}", default) for key in keys], dtype=np.float64)
+    return np.array([next((source[f"{name}.{key}"] for key in _ancestors(first) if f"{name}.{key}" in source), default) for first in keys])
 
 
-def _pairs(source: Mapping[str, float], name: str) -> Array:
-    """Coefficient by weight format and engine class: the pair's own value, else the format's, else one."""
-    return np.array(
-        [
-            [source.get(f"{name}.{form}.{engine}", source.get(f"{name}.{form}", 1.0)) for engine in engine_classes()]
-            for form in format_names()
-        ]
-    )
+@functools.cache
+def _ancestors(key: str) -> tuple[str, ...]:
+    parent = engine_parents().get(key, "")
+    return (key, *_ancestors(parent)) if parent else (key,)
+
+
+def _pairs(source: Mapping[str, float], name: str, rows: tuple[str, ...]) -> Array:
+    """Coefficient by row key and engine class: the pair's own value, that of a parent class, else the row's, else one."""
+    found = [[_pair(source, f"{name}.{row}", engine) for engine in engine_classes()] for row in rows]
+    return np.array(found, dtype=np.float64)
+
+
+def _pair(source: Mapping[str, float], name: str, engine: str) -> float:
+    own = (source[f"{name}.{key}"] for key in _ancestors(engine) if f"{name}.{key}" in source)
+    return next(own, source.get(name, 1.0))
 
 
 class _Physics:
@@ -92,6 +110,10 @@ class _Physics:
 
     def __init__(self, model: ModelColumns, serve: ServeColumns, device: DeviceColumns, links: LinkColumns, rates: ServeRates) -> None:
         self.model, self.serve, self.device, self.links, self.rates = model, serve, device, links, rates
+
+    def take(self, index: NDArray[np.intp]) -> _Physics:
+        """Rows `index`."""
+        return _Physics(*(part.take(index) for part in (self.model, self.serve, self.device, self.links, self.rates)))  # type: ignore[arg-type]
 
     def decode_terms(self, batch: Array) -> decode.DecodeTimes:
         context = self.serve.input_tokens + self.serve.output_tokens / 2.0
@@ -101,7 +123,7 @@ class _Physics:
         )
 
     def step_s(self, batch: Array) -> Array:
-        return decode.step_s(self.decode_terms(batch), self.model, self.rates)
+        return decode.step_s(self.decode_terms(batch), self.model, self.serve, self.rates)
 
     def prompt_s(self, sequences: Array) -> Array:
         times = prefill.prefill_times(
@@ -140,7 +162,7 @@ def serving_columns(
     limit = serving_memory.max_sequences(model, serve, device, overhead_bytes=overhead_bytes(serve, values))
     batch, saturated = _batch(physics, limit)
     terms = physics.decode_terms(batch)
-    step = decode.step_s(terms, model, rates)
+    step = decode.step_s(terms, model, serve, rates)
     static = serve.load == Load.STATIC
     own = np.where(static, batch, 1.0)
     prompt = physics.prompt_s(own)
@@ -163,14 +185,18 @@ def _batch(physics: _Physics, limit: Array) -> tuple[Array, NDArray[np.bool_]]:
     """Sequences in flight: what the row states, what fits, or (open load) what Little's law asks for; and whether the load exceeds that."""
     serve = physics.serve
     stated = np.where(serve.batch > 0, serve.batch, limit) / serve.data
-    capped = np.where(serve.load == Load.CLOSED, np.minimum(stated, np.maximum(limit, 1.0)), stated)
+    # A measured closed load did run: where our memory says that it does not even fit, memory is not what limits it.
+    capped = np.where((serve.load == Load.CLOSED) & (limit >= stated / 8.0), np.minimum(stated, limit), stated)
     offline = np.minimum(limit, np.where(serve.requests > 0, serve.requests / serve.data, np.inf))
     batch = np.where(serve.load == Load.OFFLINE, offline, capped)
     if not np.any(serve.load == Load.OPEN):
         return np.maximum(batch, 1.0), np.zeros(batch.shape, dtype=bool)
-    open_batch, saturated = _little(physics, limit)
-    is_open = serve.load == Load.OPEN
-    return np.maximum(np.where(is_open, open_batch, batch), 1.0), is_open & saturated
+    shape = np.broadcast_shapes(batch.shape, serve.load.shape, limit.shape)
+    is_open = np.broadcast_to(serve.load == Load.OPEN, shape)
+    index = np.flatnonzero(is_open)
+    batch, saturated = np.array(np.broadcast_to(batch, shape)), np.zeros(shape, dtype=bool)
+    batch[index], saturated[index] = _little(physics.take(index), np.broadcast_to(limit, shape)[index])
+    return np.maximum(batch, 1.0), saturated
 
 
 def _little(physics: _Physics, limit: Array) -> tuple[Array, NDArray[np.bool_]]:

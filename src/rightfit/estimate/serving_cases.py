@@ -24,7 +24,7 @@ from rightfit.physics.columns import DeviceColumns, LinkColumns, ModelColumns
 from rightfit.physics.serving_columns import Load, Math, ServeColumns, ServingCounter
 
 #: Coefficient families of devices: those of training, and two that only serve.
-EXTRA_FAMILIES = ("apple", "cpu")
+EXTRA_FAMILIES = ("apple", "cpu", "intel-gpu", "sambanova")
 _DEFAULT_DEVICE = "A100-SXM-80GB"
 _MATH = {"fp32": Math.FP32, "tf32": Math.TF32, "fp16": Math.FP16, "bf16": Math.BF16, "fp8": Math.FP8, "int8": Math.INT8, "fp4": Math.FP4}
 _KV_BYTES = (("fp8", 1.0), ("int8", 1.0), ("int4", 0.53), ("fp4", 0.5625), ("turbo", 0.55), ("q8", 1.06), ("q4", 0.56), ("fp32", 4.0))
@@ -71,15 +71,46 @@ def engine_classes() -> tuple[str, ...]:
     return tuple(row["class"] for row, _ in _rules("engines"))
 
 
+@functools.cache
+def engine_parents() -> Mapping[str, str]:
+    """The class that each class of engines takes its missing coefficients from."""
+    return {row["class"]: row["parent"] for row, _ in _rules("engines")}
+
+
+#: Classes whose words decide over those of others in one name ("DeepSpeed (optimum-habana)").
+_STRONG = ("xla", "cpu", "offload", "exllama")
+#: Engines that began to capture decode steps as graphs: words, version, date.
+_GRAPHS_SINCE = ((re.compile(r"tgi|text-generation-inference"), 1.04, "2024-02"), (re.compile(r"vllm"), 0.0206, "2024-01"))
+
+
 @functools.lru_cache(maxsize=4096)
-def engine_rules(text: str) -> dict[str, str]:
-    """The row of facts/data/engines.csv for an engine's name: the last specific one whose words occur, else the generic one."""
+def engine_rules(text: str, version: float = 0.0, date: str = "") -> dict[str, str]:
+    """The row of facts/data/engines.csv for an engine's name, version and date (of the measurement, where the version is not stated)."""
     lowered = text.lower()
-    found = [(pattern.search(lowered), row) for row, pattern in _rules("engines") if pattern]
+    found = [
+        (pattern.search(lowered), row)
+        for row, pattern in _rules("engines")
+        if pattern and not row["from_version"] and row["class"] != "ungraphed"
+    ]
     hits = [(match.start(), -int(row["code"]), row) for match, row in found if match]
-    # The offload class and the specific ones win over the word "pytorch" or "transformers" in the same name.
-    named = [hit for hit in hits if hit[2]["class"] != "eager"] or hits
-    return min(named, key=lambda hit: hit[:2])[2] if named else _rules("engines")[0][0]
+    named = [hit for hit in hits if hit[2]["class"] in _STRONG] or [hit for hit in hits if hit[2]["class"] != "eager"] or hits
+    row = min(named, key=lambda hit: hit[:2])[2] if named else _rules("engines")[0][0]
+    return _variant(row, lowered, version, date)
+
+
+def _variant(row: dict[str, str], lowered: str, version: float, date: str) -> dict[str, str]:
+    """The later or earlier generation of an engine, by its version or else the date; a recent one where neither is known."""
+    if row["class"] != "graph":
+        return row
+    for words, since, day in _GRAPHS_SINCE:
+        if words.search(lowered) and (version < since if version else bool(date) and date < day):
+            return next(other for other, _ in _rules("engines") if other["class"] == "ungraphed")
+    for other, pattern in _rules("engines"):
+        if other["from_version"] and pattern and pattern.search(lowered):
+            recent = version >= float(other["from_version"]) if version else date >= other["from_date"] or not date
+            if recent:
+                return other
+    return row
 
 
 @functools.lru_cache(maxsize=1024)
@@ -152,7 +183,7 @@ def _read_row(row: Mapping[str, str]) -> _Case:
     taken: list[str] = []
     arch = _architecture(_word(row, "model"), _number(row, "params_b"), taken)
     accelerator, family = _device(_word(row, "device"), _number(row, "device_mem_gib"), taken)
-    rules = engine_rules(f"{_word(row, 'engine')}")
+    rules = engine_rules(_word(row, "engine"), _version(_word(row, "engine_version")), _word(row, "date"))
     if not _word(row, "engine"):
         taken.append("engine not stated: a usual serving engine taken")
     serve = _engine(row, rules, family)
@@ -219,7 +250,7 @@ def find_device(name: str, memory_gib: float = 0.0) -> tuple[Accelerator, str, s
     exact = facts.accelerators().get(first)
     if exact is not None:
         return _with_family(_half(exact, memory_gib), "")
-    if matches := () if first.lower().startswith("cpu") else facts.match_accelerators(first):
+    if matches := () if first.lower().startswith(("cpu", "mi250")) else facts.match_accelerators(first):
         found = [facts.accelerators()[match] for match in matches]
         best = min(found, key=lambda item: (abs(item.memory_bytes / 2**30 - memory_gib) if memory_gib else 0.0, item.form == "pcie"))
         return _with_family(_half(best, memory_gib), "" if len(found) == 1 else f"device {name!r} taken as {best.name}")
@@ -267,20 +298,26 @@ def _linked_name(name: str) -> str:
 
 
 def _version(text: str) -> float:
-    found = re.search(r"(\d+)\.(\d+)", text)
-    return float(found[1]) + float(found[2]) / 100.0 if found else 0.0
+    found = re.search(r"(\d+)\.(\d+)(?:\.(\d+))?", text)
+    return float(found[1]) + float(found[2]) / 100.0 + float(found[3] or 0) / 10000.0 if found else 0.0
+
+
+#: vLLM before 0.6 captured graphs for contexts up to 8,192 tokens only (max_seq_len_to_capture).
+_GRAPH_LIMIT, _GRAPH_LIMIT_UNTIL = 8192.0, 0.06
 
 
 def _engine(row: Mapping[str, str], rules: Mapping[str, str], family: str) -> dict[str, float]:
+    version = _version(_word(row, "engine_version"))
     return {
         "engine": float(rules["code"]),
         "family": float(family_names().index(family)),
-        "version": _version(_word(row, "engine_version")),
+        "version": version,
         "max_batch": float(rules["max_batch"]),
         "chunk_tokens": float(rules["chunk_tokens"]),
         "memory_fraction": float(rules["memory_fraction"]),
         "kv_reserve": float(rules["kv_reserve"]),
         "kv_block": float(rules["kv_block"]),
+        "graph_limit": _GRAPH_LIMIT if rules["class"] == "graph" and 0 < version < _GRAPH_LIMIT_UNTIL else 0.0,
     }
 
 

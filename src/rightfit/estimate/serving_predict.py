@@ -48,6 +48,8 @@ def is_generation(row: Mapping[str, str]) -> bool:
         return metric in TOKEN_METRICS
     if not isinstance(record, TransformerArchitecture):
         return False
+    if metric == "latency_ms" and not row.get("output_tokens") and record.kind == "vlm":
+        return False
     return record.kind in _GENERATING or (record.kind == "encoder-decoder" and metric in TOKEN_METRICS[:3])
 
 

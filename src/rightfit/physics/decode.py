@@ -46,6 +46,12 @@ def soft_max(*values: Array) -> Array:
     return np.asarray(scale * total ** (1.0 / _SOFTNESS))
 
 
+def product_peak(device: DeviceColumns, math: Array, rates: ServeRates) -> Array:
+    """Peak of the engine's matrix products [operations/s]: GeForce cards double it where sums are kept in 16 bit."""
+    halves = np.isin(math, (float(Math.FP16), float(Math.BF16))) & (device.price_class > 0) & (device.compute_capability >= 8.0)
+    return peak_ops(device, math) * np.where(halves, 1.0 + rates.half_accumulation, 1.0)
+
+
 def peak_ops(device: DeviceColumns, math: Array) -> Array:
     """Dense peak [operations/s] of each row's arithmetic; falls to the next wider one that the device has."""
     sixteen = np.where(device.fp16_flops > 0, device.fp16_flops, np.where(device.bf16_flops > 0, device.bf16_flops, device.fp32_flops))
@@ -85,7 +91,7 @@ def product_s(
     bandwidth = np.where(serve.offload_bandwidth > 0, serve.offload_bandwidth, device.memory_bandwidth * rates.stream_fraction)
     bandwidth = bandwidth * np.where(serve.offload_bandwidth > 0, 1.0, rates.kernel_quality * rates.format_stream)
     traffic = (parameters_read * weight_bytes + num_products * rates.stream_ramp_bytes) / bandwidth
-    peak = peak_ops(device, serve.math) * rates.gemm_fraction * rates.gemm_quality * rates.format_gemm
+    peak = product_peak(device, serve.math, rates) * rates.gemm_fraction * rates.gemm_quality * rates.format_gemm
     compute = 2.0 * parameters_used * (rows + rates.gemm_ramp * (rows > 1.0)) / peak
     expand = parameters_read * serve.dequantise_ops / np.maximum(device.fp32_flops * rates.dequantise_rate, 1.0)
     return soft_max(traffic, compute, expand)
@@ -136,15 +142,22 @@ def decode_times(
         attention=_attention_s(model, serve, device, rates, rows=rows, context=context),
         head=head,
         communication=_communication_s(model, serve, links, rates, rows=rows),
-        gaps=_gaps_s(model, rates),
+        gaps=gaps_s(model, rates),
         host=rates.step_s + rates.sequence_s * batch,
     )
 
 
-def step_s(times: DecodeTimes, model: ModelColumns, rates: ServeRates) -> Array:
-    """Seconds of a step: the device's time or that of launching all layers, whichever is longer, and the host's own work."""
-    device = times.step - times.host
-    return np.maximum(device, rates.launch_s * model.num_layers) + times.host
+def step_s(times: DecodeTimes, model: ModelColumns, serve: ServeColumns, rates: ServeRates) -> Array:
+    """Seconds of a step: the device's time or that of launching all layers, whichever is longer, and the host's own work.
+
+    Kernels beyond the usual ones of a layer (experts, latent or linear attention) add to both.
+    """
+    beyond = (serve.graph_limit > 0) & (serve.input_tokens + serve.output_tokens / 2.0 > serve.graph_limit)
+    launch = np.where(beyond, np.maximum(rates.ungraphed_s, rates.launch_s), rates.launch_s) * rates.format_launch
+    extra = extra_kernels_s(model, rates)
+    device = times.step - times.host - extra
+    experts = parameters.num_moe_layers(model) * rates.moe_launch_s
+    return np.maximum(device, launch * model.num_layers) + extra + experts + times.host
 
 
 def _experts_s(model: ModelColumns, serve: ServeColumns, device: DeviceColumns, rates: ServeRates, *, rows: Array) -> Array:
@@ -170,7 +183,14 @@ def _attention_s(
     """Reading the cache, and for MLA the arithmetic of all heads on the shared latent."""
     cache = serving_memory.attended_tokens(model, context) * serving_memory.kv_bytes_per_token_layer(model, serve.kv_bytes)
     share = serving_memory.kv_replication(model, serve) / (serve.tensor * serve.attention_data)
-    traffic = rows * cache * share * (1.0 + rates.cache_passes) / (device.memory_bandwidth * rates.attention_stream)
+    repeats = rates.repeat_passes * model.num_heads / np.maximum(model.num_kv_heads, 1.0)
+    traffic = (
+        rows
+        * cache
+        * share
+        * (1.0 + rates.cache_passes + np.where(parameters.is_mla(model), 0.0, repeats))
+        / (device.memory_bandwidth * rates.attention_stream)
+    )
     width = np.where(parameters.is_mla(model), 2.0 * model.kv_lora_rank + model.qk_rope_head_dim, 0.0)
     flops = 2.0 * rows * serving_memory.attended_tokens(model, context) * model.num_heads * width / (serve.tensor * serve.attention_data)
     return soft_max(traffic, flops / (peak_ops(device, np.full(1, float(Math.BF16))) * rates.flash_fraction))
@@ -194,8 +214,12 @@ def _communication_s(model: ModelColumns, serve: ServeColumns, links: LinkColumn
     return 2.0 * model.num_layers * reduce_s(message, serve, links, rates) + hand_over
 
 
-def _gaps_s(model: ModelColumns, rates: ServeRates) -> Array:
-    """Time between kernels on the device; MLA, mixtures of experts and linear attention have more of them."""
+def extra_kernels_s(model: ModelColumns, rates: ServeRates) -> Array:
+    """Time of the small kernels that MLA, mixtures of experts and linear attention add [s]."""
     mla = np.where(parameters.is_mla(model), model.num_layers, 0.0) * rates.mla_layer_s
-    moe = parameters.num_moe_layers(model) * rates.moe_layer_s
-    return model.num_layers * rates.layer_s + mla + moe + model.num_linear_layers * rates.linear_layer_s
+    return mla + parameters.num_moe_layers(model) * rates.moe_layer_s + model.num_linear_layers * rates.linear_layer_s
+
+
+def gaps_s(model: ModelColumns, rates: ServeRates) -> Array:
+    """Time between kernels on the device in all layers [s]."""
+    return model.num_layers * rates.layer_s + extra_kernels_s(model, rates)

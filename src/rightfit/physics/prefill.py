@@ -11,7 +11,7 @@ import numpy as np
 
 from rightfit.physics import parameters, serving_memory
 from rightfit.physics.columns import Array, DeviceColumns, Dtype, LinkColumns, ModelColumns
-from rightfit.physics.decode import peak_ops, product_s, reduce_s, soft_max
+from rightfit.physics.decode import extra_kernels_s, gaps_s, peak_ops, product_s, reduce_s, soft_max
 from rightfit.physics.serving_columns import Math, ServeColumns, ServeRates
 
 
@@ -60,7 +60,12 @@ def prefill_times(
     tokens = np.maximum(prompt * sequences, 1.0)
     pieces = np.where(serve.chunk_tokens > 0, np.maximum(np.ceil(tokens / np.maximum(serve.chunk_tokens, 1.0)), 1.0), 1.0)
     rows = tokens / pieces
-    overlap = np.where(serve.pipelined_prefill > 0, (pieces + serve.pipeline - 1.0) / (pieces * serve.pipeline), 1.0)
+    overlap = np.where(
+        serve.pipelined_prefill > 0,
+        (pieces + serve.pipeline - 1.0) / (pieces * serve.pipeline) * (1.0 + rates.pipeline_loss * (serve.pipeline - 1.0)),
+        1.0,
+    )
+    overlap = np.minimum(overlap, 1.0)
     width = serve.tensor * serve.attention_data
     message = rows * model.hidden_size * 2.0
     scale = pieces * overlap
@@ -70,15 +75,20 @@ def prefill_times(
         attention=overlap * _attention_s(model, serve, device, rates, prompt=prompt, sequences=sequences),
         activations=scale * traffic / (device.memory_bandwidth * rates.stream_fraction),
         communication=scale * 2.0 * model.num_layers * reduce_s(message, serve, links, rates),
-        gaps=scale * _gaps_s(model, rates),
+        gaps=scale * gaps_s(model, rates),
         host=rates.step_s * pieces,
     )
 
 
 def prefill_s(times: PrefillTimes, model: ModelColumns, rates: ServeRates) -> Array:
-    """Seconds of the pass: the device's time or that of launching all layers, whichever is longer, and the host's own work."""
-    device = times.total - times.host
-    return np.maximum(device, rates.launch_s * model.num_layers) + times.host
+    """Seconds of the pass: the device's time or that of launching all layers, whichever is longer, and the host's own work.
+
+    Graphs of decode steps do not cover prompts: their kernels are launched one by one.
+    """
+    extra = extra_kernels_s(model, rates)
+    device = times.total - times.host - extra
+    launch = np.maximum(rates.launch_s, rates.prefill_launch_s) * rates.format_launch * model.num_layers
+    return np.maximum(device, launch) + extra + parameters.num_moe_layers(model) * rates.moe_launch_s + times.host
 
 
 def _weights_s(
@@ -123,9 +133,3 @@ def _attention_s(
     fused = sequences * attention_flops(model, prompt=prompt) / width / (peak_ops(device, math) * rates.flash_fraction)
     scores = serve.eager_attention * sequences * prompt**2 * model.num_heads * model.num_layers * 12.0 / width
     return soft_max(fused, scores / (device.memory_bandwidth * rates.stream_fraction))
-
-
-def _gaps_s(model: ModelColumns, rates: ServeRates) -> Array:
-    mla = np.where(parameters.is_mla(model), model.num_layers, 0.0) * rates.mla_layer_s
-    moe = parameters.num_moe_layers(model) * rates.moe_layer_s
-    return model.num_layers * rates.layer_s + mla + moe + model.num_linear_layers * rates.linear_layer_s

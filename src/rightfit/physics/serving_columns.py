@@ -90,6 +90,7 @@ class ServeColumns(Columns):
     version: Array = column(0)
     counter: Array = column(ServingCounter.DRIVER_ONE)
     eager_attention: Array = column(0)
+    graph_limit: Array = column(0)
     offload_bandwidth: Array = column(0)
 
     @property
@@ -107,9 +108,11 @@ class ServeRates(Columns):
     which half of it is lost; `flash_fraction` of peak in fused attention; `kernel_quality` multiplies bandwidth of the engine's decode
     kernels, `gemm_quality` the rate of its products; `launch_s` host time per layer and step where the engine launches each kernel itself,
     `layer_s` time lost between the kernels of one layer on the device; `step_s` host time per step, `sequence_s` per sequence and step,
-    `request_s` per request before its first token. `mla_layer_s`, `moe_layer_s`, `linear_layer_s` further kernels of such layers.
+    `request_s` per request before its first token. `mla_layer_s`, `moe_layer_s`, `linear_layer_s` further kernels of such layers, `moe_launch_s` host time where experts are called one by one. `prefill_launch_s` as
+    `launch_s` for prompts, which graphs do not cover; `ungraphed_s` as `launch_s` beyond the graph limit.
     `all_reduce_s` latency of one all-reduce, `link_fraction` of the link that it reaches. `cache_passes` over the cache beside the one read
-    (copies of engines that grow tensors). `expert_skew` how unequal experts are chosen: tokens that count as independent.
+    (copies of engines that grow tensors), `repeat_passes` as many more for each query head that shares a key head. `half_accumulation` 1 = products
+    accumulate in 16 bit, at twice the rate on GeForce cards. `pipeline_loss` per further stage where stages overlap. `expert_skew` how unequal experts are chosen: tokens that count as independent.
     `pass_bytes` activation traffic per token and hidden element of a layer's prefill. `dequantise_rate` of fp32 peak.
     """
 
@@ -135,6 +138,13 @@ class ServeRates(Columns):
     all_reduce_s: Array = column(0)
     link_fraction: Array = column(0.7)
     cache_passes: Array = column(0)
+    repeat_passes: Array = column(0)
+    moe_launch_s: Array = column(0)
+    prefill_launch_s: Array = column(0)
+    ungraphed_s: Array = column(0)
+    format_launch: Array = column(1)
+    half_accumulation: Array = column(0)
+    pipeline_loss: Array = column(0)
     expert_skew: Array = column(1)
     pass_bytes: Array = column(30)
     dequantise_rate: Array = column(0.5)
