@@ -64,7 +64,9 @@ def stage_rates(cases: ForwardCases, values: Coefficients) -> ForwardRates:
         activation_bytes=activation_bytes,
         weight_bytes=_by_dtype(_WEIGHT_BYTES, case["dtype"]),
         passes=passes * np.where(cpu, values["passes_cpu"], 1.0),
-        fill_elements=lookup(values, "fill_elements", SILICON, case["silicon"]) * case["units"],
+        cache_bytes=case["l2_bytes"] * values["cache_fraction"],
+        fill_elements=lookup(values, "fill_elements", SILICON, case["silicon"])
+        * lookup(values, "fill_dtype", DTYPES, case["dtype"]) * case["units"] / np.maximum(case["cores"], 1.0),
         layer_s=scale * lookup(values, "layer_s", ENGINES, case["engine"]) * lookup(values, "layer_silicon", SILICON, case["silicon"]),
         launch_s=scale * host * autocast,
         call_s=lookup(values, "call_s", ENGINES, case["engine"]) * np.where(cases.stage["repeats"] > 1.0, 0.0, 1.0),
@@ -82,7 +84,7 @@ def stage_work(cases: ForwardCases, values: Coefficients) -> ForwardColumns:
         macs=stage["macs"] / shared,
         score_macs=stage["score_macs"] / shared,
         activations=stage["activations"] / shared,
-        weights=stage["weights"],
+        weights=stage["weights"] / case["tensor"],
         layers=stage["layers"],
     )
 

@@ -74,17 +74,31 @@ def is_forward(row: Mapping[str, str]) -> bool:
 def usual_batch(work: ForwardWork) -> float:
     """Batch that an engine chooses to fill a device: large for small models, small for large ones."""
     main = work.stages[0]
-    return float(np.clip(64.0 * (4e9 / max(main.macs + main.score_macs, 1e6)) ** 0.5, 1.0, 1024.0))
+    return float(np.clip(256.0 * (4e9 / max(main.macs + main.score_macs, 1e6)) ** 0.5, 1.0, 2048.0))
 
 
-def _in_flight(row: Mapping[str, str], device: ForwardDevice) -> float:
-    """Passes that a chip works on at a time where several cores share it: two a core when it runs for throughput."""
+def _workers(row: Mapping[str, str], device: ForwardDevice, *, text: bool) -> tuple[float, float]:
+    """Cores of a chip that run passes of their own, and passes in flight per such core: two when it runs for throughput.
+
+    The published tables of AWS show it: throughput x latency / batch is twice the cores in their batch rows of images, the cores themselves in
+    those of text and in real-time rows, and one on Inferentia1 in real time.
+    """
     if device.silicon != "neuron":
-        return 1.0
+        return 1.0, 1.0
     notes = row.get("notes", "").lower()
+    if "pipeline" in notes:
+        return device.cores, 1.0
     if "real time" in notes or "tensor parallel" in notes:
-        return 1.0 if device.name == "Inferentia1" else device.cores
-    return 2.0 * device.cores
+        return (1.0 if device.name == "Inferentia1" else device.cores), 1.0
+    return device.cores, (1.0 if text and device.name != "Inferentia1" else 2.0)
+
+
+def _device_name(row: Mapping[str, str]) -> str:
+    """The device of a row. MLPerf tables shorten L40 to L4; the system's name tells them apart."""
+    name = row.get("device", "")
+    if name == "L4" and re.search(r"\bsystem L40x|_L40x|L40_", row.get("notes", "")):
+        return "L40"
+    return name
 
 
 def _problem(row: Mapping[str, str], work: ForwardWork | None, device: ForwardDevice | None) -> str:
@@ -112,7 +126,7 @@ def forward_cases(rows: Sequence[Mapping[str, str]]) -> ForwardCases:
             row.get("model", ""), row.get("params_b", ""), row.get("input_tokens", ""), row.get("output_tokens", ""), notes, row.get("metric", "")
         )
         work = _cached_work(wish) if wish.model else None
-        device = forward_device(row.get("device", ""), row.get("device_mem_gib", "")) if row.get("device") else None
+        device = _device_of(row)
         if problem := _problem(row, work, device):
             refused[position] = problem
             continue
@@ -122,6 +136,13 @@ def forward_cases(rows: Sequence[Mapping[str, str]]) -> ForwardCases:
         assumptions[position] = (*work.assumptions, *((device.assumption,) if device.assumption else ()))
         cases.append(_case(row, work, device, batch_of(row)))
     return _columns(index, works, cases, refused, assumptions)
+
+
+def _device_of(row: Mapping[str, str]) -> ForwardDevice | None:
+    name = _device_name(row)
+    if not name:
+        return None
+    return forward_device(name, row.get("device_mem_gib", "") if name == row.get("device") else "")
 
 
 _WORKS: dict[object, ForwardWork | None] = {}
@@ -158,11 +179,16 @@ def _case(row: Mapping[str, str], work: ForwardWork, device: ForwardDevice, batc
     shared = num_devices if splits else 1.0
     if device.silicon == "neuron" and work.modality == "image":
         shared = device.cores
+    tensor = number(row.get("tp", "")) if work.modality in ("text", "audio") else 0.0
+    if tensor > 1:
+        shared, num_devices = tensor, 1.0
+    workers, in_flight = (1.0, 1.0) if shared > 1 else _workers(row, device, text=work.modality == "text")
+    parallel = workers * num_devices
     return {
         "batch": batch.size or usual_batch(work),
-        "num_devices": num_devices,
+        "parallel": 1.0 if splits else parallel,
         "shared": shared,
-        "in_flight": 1.0 if work.modality == "image" else _in_flight(row, device),
+        "in_flight": in_flight,
         "engine": float(ENGINES.index(engine)),
         "dtype": float(DTYPES.index(dtype)),
         "silicon": float(SILICON.index(device.silicon)),
@@ -170,6 +196,7 @@ def _case(row: Mapping[str, str], work: ForwardWork, device: ForwardDevice, batc
         "peak": device.peak(dtype) / device.cores,
         "peak_fp32": device.fp32 / device.cores,
         "bandwidth": device.bandwidth / device.cores,
+        "l2_bytes": device.l2_bytes / device.cores,
         "tdp_w": device.tdp_w,
         "units": device.units,
         "cores": device.cores,
@@ -179,6 +206,7 @@ def _case(row: Mapping[str, str], work: ForwardWork, device: ForwardDevice, batc
         "channels_last": float("channels_last" in row.get("notes", "")),
         "audio": float(work.modality == "audio" and len(work.stages) > 1),
         "params": work.params,
+        "tensor": max(tensor, 1.0),
     }
 
 

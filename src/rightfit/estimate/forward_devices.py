@@ -30,6 +30,7 @@ class ForwardDevice:
     tdp_w: float
     units: float
     cores: float = 1.0
+    l2_bytes: float = 0.0
     assumption: str = ""
 
     def peak(self, dtype: str) -> float:
@@ -47,6 +48,8 @@ class ForwardDevice:
 
 
 _SILICON = {"Volta": "volta", "Turing": "turing", "Ada": "ada", "Hopper": "hopper", "Blackwell": "blackwell", "Blackwell Ultra": "blackwell"}
+#: On-chip memory that compilers keep activations in, where the facts know no cache.
+_SCRATCH_BYTES = {"NeuronCore-v1": 32e6, "NeuronCore-v2": 48e6, "NeuronCore-v3": 192e6, "TPU v5e": 128e6, "TPU v6e (Trillium)": 128e6}
 _NEURON_CORES = {"Inferentia1": 4.0, "Inferentia2": 2.0, "Trainium1": 2.0, "Trainium2": 8.0}
 
 
@@ -88,8 +91,9 @@ def _accelerator(record: Accelerator, text: str) -> ForwardDevice:
         record.fp8_flops,
         record.memory_bandwidth,
         record.tdp_w,
-        float(record.num_sms or 100),
+        float(record.num_sms or 1),
         _NEURON_CORES.get(record.name, 1.0),
+        record.l2_bytes or _SCRATCH_BYTES.get(record.architecture, 0.0),
         assumption,
     )
 
@@ -116,6 +120,7 @@ def _listed(text: str) -> ForwardDevice | None:
         float(row["memory_bw_gbps"]) * 1e9,
         float(row["tdp_w"] or 0),
         float(row["sm_count"] or 64),
+        l2_bytes=like.l2_bytes,
     )
 
 
@@ -130,6 +135,9 @@ def first_match_words(text: str) -> dict[str, str] | None:
 _CORES = re.compile(r"\((\d+)\s?(?:c\b|cores|threads)", re.IGNORECASE)
 _XLARGE = re.compile(r"\.(\d*)xlarge", re.IGNORECASE)
 _VIRTUAL_PER_XLARGE = 4.0
+
+
+_CACHE_PER_CORE_BYTES = 2.5e6  # private and shared cache of a usual core
 
 
 def _processor(text: str) -> ForwardDevice:
@@ -155,4 +163,5 @@ def _processor(text: str) -> ForwardDevice:
         float(row["bandwidth_gbps"]) * 1e9 * max(share, 0.5),
         0.0,
         cores,
+        l2_bytes=cores * _CACHE_PER_CORE_BYTES,
     )

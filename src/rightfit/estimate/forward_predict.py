@@ -32,13 +32,8 @@ def metric_values(cases: ForwardCases, values: Coefficients | None = None) -> di
     seconds = batch_s(cases, values)
     own = case["audio"] > 0
     per_batch = np.where(own, 1.0, case["batch"])
-    # A chip with several cores (Neuron) runs a batch on each; an image shared by its cores counts once.
-    parallel = case["num_devices"] * case["cores"] / case["shared"]
-    parallel = np.where((case["cores"] == 1) & (case["shared"] > 1), 1.0, parallel)
-    rate = per_batch * parallel / seconds
-    waiting = np.where(case["cores"] > 1, case["in_flight"] / np.maximum(case["cores"], 1.0), 1.0)
-    shared = case["shared"] == case["cores"]
-    latency = seconds * np.where(shared & (case["cores"] > 1), 1.0, np.maximum(waiting, 1.0))
+    rate = per_batch * case["parallel"] / seconds
+    latency = seconds * case["in_flight"]
     tokens = np.where(case["tokens_out"] > 0, case["tokens_out"], case["tokens_in"])
     return {
         "images_per_s": rate,

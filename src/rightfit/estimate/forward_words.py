@@ -11,6 +11,7 @@ from rightfit.estimate.forward_models import Wish, first_match
 
 ENGINES = (
     "eager",
+    "eager_script",
     "compiled",
     "tensorrt",
     "fused",
@@ -48,14 +49,16 @@ def engine_of(text: str, notes: str, device: str) -> str:
     lowered = notes.lower()
     if engine == "tensorflow" and re.search(r"\bxla\b", lowered):
         return "tensorflow_xla"
-    if engine == "eager" and re.search(r"torch\.compile|torchscript|cuda graph|inductor", lowered):
+    if engine in ("eager", "eager_script") and re.search(r"torch\.compile|torchscript|cuda graph|inductor", lowered):
         return "compiled"
     return engine
 
 
 def dtype_of(text: str, notes: str) -> str:
     """Arithmetic of the matrix products; fp16 where nothing is said."""
-    lowered = f"{text}".lower()
+    lowered = text.lower()
+    if lowered == "fp32" and "mlperf" in notes.lower() and "closed" in notes.lower():
+        return "int8"  # closed submissions through TensorRT are quantised; the field of the result file says otherwise
     if "autocast matmult-bf16" in notes.lower():
         return "bf16"
     if "amp" in lowered or "mixed" in lowered:
@@ -86,7 +89,9 @@ def batch_of(row: Mapping[str, str]) -> Batch:
 
 
 _PIXELS = re.compile(r"(?<![\d.])(\d{2,4})\s?(?:px|pix)|(?:input|image|resolution)\s?(?:size)?[ =:]+(\d{2,4})\b(?!\s?x)", re.IGNORECASE)
-_SIZES = re.compile(r"(?<!\d)(\d{2,4})\s?[x\u00d7]\s?(\d{2,4})(?:\s?[x\u00d7]\s?(\d{1,4}))?(?!\d)")
+_SIZES = re.compile(r"(?<![\w.])(\d{2,4})\s?[x\u00d7]\s?(\d{2,4})(?:\s?[x\u00d7]\s?(\d{1,4}))?(?![\d_])")
+_LINES = re.compile(r"(?<![\w.])(\d{3,4})p\b", re.IGNORECASE)
+_PER_STEP = re.compile(r"per (?:denoising )?(?:step|iteration)|ms/(?:step|it)", re.IGNORECASE)
 _STEPS = re.compile(r"(\d{1,3})[ -](?:denoising |inference |sampling )?steps?\b|steps?[ =:]+(\d{1,3})\b", re.IGNORECASE)
 _FRAMES = re.compile(r"(\d{1,3})[ -]?frames?\b|frames?[ =:]+(\d{1,3})\b", re.IGNORECASE)
 _AUDIO = re.compile(r"(\d+(?:\.\d+)?)[ -]?(hours?|h|minutes?|mins?|m|seconds?|secs?|s)\b[^;,]*(?:audio|speech|file)|audio[^;,]*?(\d+(?:\.\d+)?)[ -]?(hours?|minutes?|mins?|seconds?|s)\b", re.IGNORECASE)
@@ -117,6 +122,8 @@ def _image(text: str) -> tuple[float, float, float]:
     frames = _found(_FRAMES, text)
     if pixels := _found(_PIXELS, text):
         return pixels, pixels, frames
+    if lines := _found(_LINES, text):
+        return lines, lines * 16.0 / 9.0, frames
     if size := _SIZES.search(text):
         first, second, third = float(size[1]), float(size[2]), float(size[3] or 0)
         if third > 99 and first < 99:
@@ -149,7 +156,7 @@ def wish_of(model: str, params_b: str, input_tokens: str, output_tokens: str, no
         macs=_found(_MACS, notes) * 1e9,
         activations=_found(_ACTIVATIONS, notes) * 1e6,
         language_head="maskedlm" in notes.lower().replace("for", ""),
-        denoise_only=metric == "denoise_steps_per_s",
+        denoise_only=metric == "denoise_steps_per_s" or bool(_PER_STEP.search(notes)),
     )
 
 

@@ -36,7 +36,7 @@ class ForwardRates(Columns):
 
     `flops` sustained arithmetic [FLOP/s]; `score_flops` that of attention scores; `bandwidth` [bytes/s]; `activation_bytes` and
     `weight_bytes` per element; `passes` how often an activation crosses the memory bus; `fill_elements` output elements that one layer
-    must have to fill the device; `layer_s` fixed device time and `launch_s` host time per layer; `call_s` host time per pass;
+    must have to fill the device; `cache_bytes` of activations that one layer hands to the next without the memory bus; `layer_s` fixed device time and `launch_s` host time per layer; `call_s` host time per pass;
     `mixing` the exponent by which arithmetic and traffic overlap (1 = none, infinity = full).
     """
 
@@ -47,6 +47,7 @@ class ForwardRates(Columns):
     weight_bytes: Array = column(2)
     passes: Array = column(1)
     fill_elements: Array = column(0)
+    cache_bytes: Array = column(0)
     layer_s: Array = column(0)
     launch_s: Array = column(0)
     call_s: Array = column(0)
@@ -72,10 +73,19 @@ def matrix_s(work: ForwardColumns, rates: ForwardRates) -> Array:
     return products / np.maximum(filled_fraction(work, rates), 1e-6)
 
 
+def missed_fraction(work: ForwardColumns, rates: ForwardRates) -> Array:
+    """Share of activations that do not stay in the last-level cache from one layer to the next, 0-1: x / (x + c).
+
+    x are the bytes of a mean layer [bytes], c `cache_bytes`; smooth because layers differ in size. With no cache all miss.
+    """
+    layer_bytes = work.items * work.activations / np.maximum(work.layers, 1.0) * rates.activation_bytes
+    return np.where(rates.cache_bytes > 0, layer_bytes / np.maximum(layer_bytes + rates.cache_bytes, 1.0), 1.0)
+
+
 def traffic_s(work: ForwardColumns, rates: ForwardRates) -> Array:
-    """Seconds of memory traffic of one pass [s]: activations as often as they cross the bus, weights once."""
-    moved = work.items * work.activations * rates.passes * rates.activation_bytes + work.weights * rates.weight_bytes
-    return moved / rates.bandwidth
+    """Seconds of memory traffic of one pass [s]: activations that miss the cache as often as they cross the bus, weights once."""
+    moved = work.items * work.activations * rates.passes * rates.activation_bytes * missed_fraction(work, rates)
+    return (moved + work.weights * rates.weight_bytes) / rates.bandwidth
 
 
 def device_s(work: ForwardColumns, rates: ForwardRates) -> Array:
