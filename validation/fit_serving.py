@@ -60,6 +60,7 @@ SIGMAS = {
     "port_gemm": 0.4,
     "port_layer": 0.5,
     "format_launch": 0.15,
+    "tensor_launch": 0.7,
     "repeat_passes": 0.3,
 }
 DEFAULT_SIGMA = 0.5

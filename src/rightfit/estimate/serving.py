@@ -39,6 +39,7 @@ BY_ENGINE = (
     "ungraphed_s",
     "half_accumulation",
     "pipeline_loss",
+    "tensor_launch",
     "pass_bytes",
     "interference",
     "burst",
@@ -136,15 +137,27 @@ class _Physics:
             sequences=sequences,
         )
         fixed = self.rates.prompt_token_s * self.serve.input_tokens * sequences
-        return prefill.prefill_s(times, self.model, self.rates) + fixed
+        return prefill.prefill_s(times, self.model, self.serve, self.rates) + fixed
+
+    def shared_prompt_s(self, batch: Array) -> Array:
+        """Device time of one prompt where as many are treated together as arrive in a step, up to the piece that the engine takes."""
+        prompt = np.maximum(self.serve.input_tokens, 1.0)
+        room = np.where(self.serve.chunk_tokens > 0, np.maximum(self.serve.chunk_tokens / prompt, 1.0), 1.0)
+        arriving = np.where(self.serve.load == Load.OFFLINE, batch, batch / np.maximum(self.serve.output_tokens, 1.0))
+        together = np.clip(arriving, 1.0, room)
+        return self.prompt_s(together) / together
 
     def request_s(self, batch: Array) -> tuple[Array, Array, Array]:
         """Time to first token without queue, time per token and time of a whole request when `batch` sequences are in flight."""
         step, prompt = self.step_s(batch), self.prompt_s(np.ones(1))
-        others = self.rates.interference * np.maximum(batch - 1.0, 0.0) * prompt / np.maximum(self.serve.output_tokens, 1.0)
+        serve = self.serve
+        # Requests that all come at once have half of the others' prompts behind them when they begin to decode.
+        burst = (serve.load == Load.OFFLINE) & (serve.requests > 0) & (serve.requests / serve.data <= batch)
+        share = self.rates.interference * np.where(burst, 0.5, 1.0)
+        others = share * np.maximum(batch - 1.0, 0.0) * self.shared_prompt_s(batch) / np.maximum(serve.output_tokens, 1.0)
         tpot = step + others
         ttft = self.rates.request_s + prompt
-        return ttft, tpot, ttft + np.maximum(self.serve.output_tokens - 1.0, 0.0) * tpot
+        return ttft, tpot, ttft + np.maximum(serve.output_tokens - 1.0, 0.0) * tpot
 
 
 def serving_columns(
@@ -164,31 +177,43 @@ def serving_columns(
     terms = physics.decode_terms(batch)
     step = decode.step_s(terms, model, serve, rates)
     static = serve.load == Load.STATIC
-    own = np.where(static, batch, 1.0)
-    prompt = physics.prompt_s(own)
+    prompt = physics.prompt_s(np.where(static, batch, 1.0))
     ttft, tpot, latency = physics.request_s(batch)
-    waiting = _waiting(physics, batch, limit, latency)
+    waiting = _waiting(physics, batch, latency)
     ttft = np.where(static, rates.request_s + prompt, ttft + waiting)
     tpot = np.where(static, step, tpot)
-    tokens = np.maximum(serve.output_tokens, 1.0)
-    decoding = np.maximum(tokens - 1.0, 0.0) * tpot
-    latency = ttft + decoding
-    served = np.where(static, batch / latency, batch / (rates.request_s + physics.prompt_s(np.ones(1)) + decoding))
-    rate = np.where((serve.load == Load.OPEN) & ~saturated, serve.rate, served) * serve.data
+    decoding = np.maximum(serve.output_tokens - 1.0, 0.0) * tpot
+    # A fixed batch that does not fit is treated in rounds.
+    rounds = np.where(static, np.maximum(serve.batch / serve.data, 1.0) / batch, 1.0)
+    latency = (ttft + decoding) * np.where(static, rounds, 1.0)
+    rate = _requests_per_s(physics, batch, saturated, latency=latency, decoding=decoding) * serve.data
     names = [field.name for field in dataclasses.fields(terms)]
     shares = {name: np.broadcast_to(getattr(terms, name), shape) for name in names}
     full = [np.broadcast_to(value, shape) for value in (batch, step, prompt, ttft, tpot, latency, rate, saturated)]
     return ServingTimes(*full, decode_terms=shares)
 
 
+def _requests_per_s(physics: _Physics, batch: Array, saturated: NDArray[np.bool_], *, latency: Array, decoding: Array) -> Array:
+    """Completed requests per second of one replica: Little's law, over the whole run where the number of requests is known."""
+    serve, rates = physics.serve, physics.rates
+    steady = batch / (rates.request_s + physics.shared_prompt_s(batch) + decoding)
+    requests = np.where(serve.requests > 0, serve.requests / serve.data, np.inf)
+    arrivals = np.where(serve.rate > 0, requests * serve.data / np.maximum(serve.rate, 1e-9), 0.0)
+    with np.errstate(invalid="ignore"):
+        run = np.where(np.isfinite(requests), requests / (arrivals + latency), np.inf)
+    opened = np.where(saturated, steady, np.minimum(serve.rate / serve.data, run))
+    fixed = np.maximum(serve.batch / serve.data, 1.0) / latency
+    return np.select([serve.load == Load.STATIC, serve.load == Load.OPEN], [fixed, opened], np.minimum(steady, np.where(serve.load == Load.OFFLINE, run, np.inf)))
+
+
 def _batch(physics: _Physics, limit: Array) -> tuple[Array, NDArray[np.bool_]]:
     """Sequences in flight: what the row states, what fits, or (open load) what Little's law asks for; and whether the load exceeds that."""
     serve = physics.serve
     stated = np.where(serve.batch > 0, serve.batch, limit) / serve.data
-    # A measured closed load did run: where our memory says that it does not even fit, memory is not what limits it.
-    capped = np.where((serve.load == Load.CLOSED) & (limit >= stated / 8.0), np.minimum(stated, limit), stated)
+    # A measured run did run: where our memory says that it hardly fits, memory is not what limits it.
+    capped = np.where((serve.continuous > 0) & (limit >= stated / 8.0), np.minimum(stated, limit), stated)
     offline = np.minimum(limit, np.where(serve.requests > 0, serve.requests / serve.data, np.inf))
-    batch = np.where(serve.load == Load.OFFLINE, offline, capped)
+    batch = np.where(serve.load == Load.OFFLINE, np.where(serve.batch > 0, np.minimum(offline, stated), offline), capped)
     if not np.any(serve.load == Load.OPEN):
         return np.maximum(batch, 1.0), np.zeros(batch.shape, dtype=bool)
     shape = np.broadcast_shapes(batch.shape, serve.load.shape, limit.shape)
@@ -200,27 +225,36 @@ def _batch(physics: _Physics, limit: Array) -> tuple[Array, NDArray[np.bool_]]:
 
 
 def _little(physics: _Physics, limit: Array) -> tuple[Array, NDArray[np.bool_]]:
-    """Solve batch = rate x time of a request by bisection in the logarithm; beyond `limit` the system saturates."""
-    rate = physics.serve.rate / physics.serve.data
+    """Solve batch = N x T / (N / rate + T) by bisection in the logarithm: Little's law for N requests, rate x T for endless ones.
+
+    T is the time of a request with that batch. Beyond `limit` the system saturates.
+    """
+    serve = physics.serve
+    rate = serve.rate / serve.data
+    total = np.where(serve.requests > 0, serve.requests / serve.data, 1e12)
+
+    def wanted(batch: Array) -> Array:
+        seconds = physics.request_s(np.maximum(batch, 1.0))[2]
+        return np.asarray(total * seconds / (total / rate + seconds))
+
     high = np.maximum(limit, 1.0) * np.ones_like(rate)
-    saturated = rate * physics.request_s(high)[2] > high
+    saturated = wanted(high) > high
     low, top = np.full_like(high, 1e-3), high.copy()
     for _ in range(18):
         middle = np.sqrt(low * top)
-        over = rate * physics.request_s(np.maximum(middle, 1.0))[2] > middle
+        over = wanted(middle) > middle
         low, top = np.where(over, middle, low), np.where(over, top, middle)
     return np.where(saturated, high, np.sqrt(low * top)), saturated
 
 
-def _waiting(physics: _Physics, batch: Array, limit: Array, latency: Array) -> Array:
+def _waiting(physics: _Physics, batch: Array, latency: Array) -> Array:
     """Mean wait before a prompt starts.
 
     Closed load: the step under way and the part of the other users' prompts that arrive together (`burst`). All at once: half of all prompts, and the rounds of
     requests that found no room. Open load: the prompt server as M/D/1 queue (Pollaczek-Khinchine).
     """
     serve, rates = physics.serve, physics.rates
-    prompt = physics.prompt_s(np.ones(1))
-    step = physics.step_s(batch)
+    prompt, step = physics.shared_prompt_s(batch), physics.step_s(batch)
     users = np.where(serve.batch > 0, serve.batch / serve.data, batch)
     closed = np.where(users > 1, step / 2.0, 0.0) + rates.burst * np.maximum(np.minimum(users, batch) - 1.0, 0.0) * prompt
     closed = closed + np.where(users > batch, (users / np.maximum(batch, 1.0) - 1.0) * latency, 0.0)

@@ -25,6 +25,7 @@ from rightfit.physics.serving_columns import Load, Math, ServeColumns, ServingCo
 
 #: Coefficient families of devices: those of training, and two that only serve.
 EXTRA_FAMILIES = ("apple", "cpu", "intel-gpu", "sambanova")
+_WINDOWED, _UNWINDOWED = "mistralai/Mistral-7B-v0.1", "mistralai/Mistral-7B-v0.3"
 _DEFAULT_DEVICE = "A100-SXM-80GB"
 _MATH = {"fp32": Math.FP32, "tf32": Math.TF32, "fp16": Math.FP16, "bf16": Math.BF16, "fp8": Math.FP8, "int8": Math.INT8, "fp4": Math.FP4}
 _KV_BYTES = (("fp8", 1.0), ("int8", 1.0), ("int4", 0.53), ("fp4", 0.5625), ("turbo", 0.55), ("q8", 1.06), ("q4", 0.56), ("fp32", 4.0))
@@ -229,6 +230,9 @@ def _architecture(name: str, params_b: float, taken: list[str]) -> TransformerAr
     record, assumption = architecture(name or f"{params_b:g}B", params_b)
     if assumption:
         taken.append(assumption)
+    if record is architecture(_WINDOWED, 0.0)[0] and "0.1" not in name:
+        # Only the first release of this model slides its window; a bare name means a later one.
+        record = architecture(_UNWINDOWED, 0.0)[0]
     if not isinstance(record, TransformerArchitecture):
         raise UnknownNameError("language model", name, allowed="its record is of another kind")
     return record
@@ -324,6 +328,8 @@ def _engine(row: Mapping[str, str], rules: Mapping[str, str], family: str) -> di
 def _format(row: Mapping[str, str], rules: Mapping[str, str], arch: TransformerArchitecture, taken: list[str]) -> dict[str, float]:
     text = _word(row, "weights_dtype")
     row_of = weight_format(text.split(",")[0]) if text else {}
+    if row_of.get("name") == "int4-awq" and "gemv" in f"{_word(row, 'notes')} {_word(row, 'engine')}".lower():
+        row_of = weight_format("int4-awq-gemv")
     if not row_of:
         taken.append("weights not stated: 16 bit taken" if not text else f"weights {text!r} not known: 16 bit taken")
         row_of = weight_format("bf16")
@@ -367,7 +373,8 @@ def _layout(row: Mapping[str, str], rules: Mapping[str, str], serve: Mapping[str
     split = "layer split" in notes or "layer_split" in notes or "device_map" in notes or kind in ("native", "eager")
     if not devices:
         devices = max(tensor, 1.0) * max(pipeline, 1.0)
-    if kind == "xla" and "neuroncores" in notes:
+    if kind == "xla" and tensor > devices:
+        # Degrees that count the cores of a chip: the rates and memory are those of whole chips.
         tensor = devices
     if not tensor and not pipeline and devices > 1:
         tensor, pipeline = (1.0, devices) if split else (devices, 1.0)
@@ -414,6 +421,7 @@ def _load(row: Mapping[str, str], rules: Mapping[str, str], taken: list[str]) ->
         "batch": batch,
         "requests": requests,
         "rate": rate,
+        "continuous": float(rules["continuous"]),
         "input_tokens": prompt,
         "output_tokens": output,
     }

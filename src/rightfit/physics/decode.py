@@ -93,7 +93,8 @@ def product_s(
     traffic = (parameters_read * weight_bytes + num_products * rates.stream_ramp_bytes) / bandwidth
     peak = product_peak(device, serve.math, rates) * rates.gemm_fraction * rates.gemm_quality * rates.format_gemm
     compute = 2.0 * parameters_used * (rows + rates.gemm_ramp * (rows > 1.0)) / peak
-    expand = parameters_read * serve.dequantise_ops / np.maximum(device.fp32_flops * rates.dequantise_rate, 1.0)
+    vector = np.where(device.fp32_flops > 0, device.fp32_flops, peak_ops(device, np.full(1, float(Math.BF16))) / 8.0)
+    expand = parameters_read * serve.dequantise_ops / np.maximum(vector * rates.dequantise_rate, 1.0)
     return soft_max(traffic, compute, expand)
 
 
@@ -153,7 +154,7 @@ def step_s(times: DecodeTimes, model: ModelColumns, serve: ServeColumns, rates: 
     Kernels beyond the usual ones of a layer (experts, latent or linear attention) add to both.
     """
     beyond = (serve.graph_limit > 0) & (serve.input_tokens + serve.output_tokens / 2.0 > serve.graph_limit)
-    launch = np.where(beyond, np.maximum(rates.ungraphed_s, rates.launch_s), rates.launch_s) * rates.format_launch
+    launch = np.where(beyond, np.maximum(rates.ungraphed_s, rates.launch_s), rates.launch_s) * launch_factor(serve, rates)
     extra = extra_kernels_s(model, rates)
     device = times.step - times.host - extra
     experts = parameters.num_moe_layers(model) * rates.moe_launch_s
@@ -212,6 +213,11 @@ def _communication_s(model: ModelColumns, serve: ServeColumns, links: LinkColumn
     stages = np.maximum(serve.pipeline - 1.0, 0.0)
     hand_over = stages * (message / np.maximum(links.intra_bandwidth * rates.link_fraction, 1.0) + rates.all_reduce_s)
     return 2.0 * model.num_layers * reduce_s(message, serve, links, rates) + hand_over
+
+
+def launch_factor(serve: ServeColumns, rates: ServeRates) -> Array:
+    """By how much launching a layer takes longer: kernels that expand weights, collectives and waiting for other ranks."""
+    return rates.format_launch * np.where(serve.tensor > 1.0, 1.0 + rates.tensor_launch, 1.0)
 
 
 def extra_kernels_s(model: ModelColumns, rates: ServeRates) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 
 from rightfit.physics import parameters, serving_memory
 from rightfit.physics.columns import Array, DeviceColumns, Dtype, LinkColumns, ModelColumns
-from rightfit.physics.decode import extra_kernels_s, gaps_s, peak_ops, product_s, reduce_s, soft_max
+from rightfit.physics.decode import extra_kernels_s, gaps_s, launch_factor, peak_ops, product_s, reduce_s, soft_max
 from rightfit.physics.serving_columns import Math, ServeColumns, ServeRates
 
 
@@ -80,14 +80,14 @@ def prefill_times(
     )
 
 
-def prefill_s(times: PrefillTimes, model: ModelColumns, rates: ServeRates) -> Array:
+def prefill_s(times: PrefillTimes, model: ModelColumns, serve: ServeColumns, rates: ServeRates) -> Array:
     """Seconds of the pass: the device's time or that of launching all layers, whichever is longer, and the host's own work.
 
     Graphs of decode steps do not cover prompts: their kernels are launched one by one.
     """
     extra = extra_kernels_s(model, rates)
     device = times.total - times.host - extra
-    launch = np.maximum(rates.launch_s, rates.prefill_launch_s) * rates.format_launch * model.num_layers
+    launch = np.maximum(rates.launch_s, rates.prefill_launch_s) * launch_factor(serve, rates) * model.num_layers
     return np.maximum(device, launch) + extra + parameters.num_moe_layers(model) * rates.moe_launch_s + times.host
 
 

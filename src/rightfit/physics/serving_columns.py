@@ -91,6 +91,7 @@ class ServeColumns(Columns):
     counter: Array = column(ServingCounter.DRIVER_ONE)
     eager_attention: Array = column(0)
     graph_limit: Array = column(0)
+    continuous: Array = column(1)
     offload_bandwidth: Array = column(0)
 
     @property
@@ -109,7 +110,8 @@ class ServeRates(Columns):
     kernels, `gemm_quality` the rate of its products; `launch_s` host time per layer and step where the engine launches each kernel itself,
     `layer_s` time lost between the kernels of one layer on the device; `step_s` host time per step, `sequence_s` per sequence and step,
     `request_s` per request before its first token. `mla_layer_s`, `moe_layer_s`, `linear_layer_s` further kernels of such layers, `moe_launch_s` host time where experts are called one by one. `prefill_launch_s` as
-    `launch_s` for prompts, which graphs do not cover; `ungraphed_s` as `launch_s` beyond the graph limit.
+    `launch_s` for prompts, which graphs do not cover; `ungraphed_s` as `launch_s` beyond the graph limit; `tensor_launch` the share by which launching
+    grows where tensor ranks wait for one another.
     `all_reduce_s` latency of one all-reduce, `link_fraction` of the link that it reaches. `cache_passes` over the cache beside the one read
     (copies of engines that grow tensors), `repeat_passes` as many more for each query head that shares a key head. `half_accumulation` 1 = products
     accumulate in 16 bit, at twice the rate on GeForce cards. `pipeline_loss` per further stage where stages overlap. `expert_skew` how unequal experts are chosen: tokens that count as independent.
@@ -143,6 +145,7 @@ class ServeRates(Columns):
     prefill_launch_s: Array = column(0)
     ungraphed_s: Array = column(0)
     format_launch: Array = column(1)
+    tensor_launch: Array = column(0)
     half_accumulation: Array = column(0)
     pipeline_loss: Array = column(0)
     expert_skew: Array = column(1)
