@@ -14,6 +14,7 @@ import math
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,13 +74,12 @@ class Lengths:
 
     def quantiles(self, shares: Array) -> Array:
         """Length at each share of the requests, before rounding."""
-        from statistics import NormalDist
-
         if self.variation == 0:
             return np.full(shares.shape, self.mean)
         spread = math.log1p(self.variation**2)
-        normal = np.array([NormalDist().inv_cdf(float(share)) for share in shares.ravel()]).reshape(shares.shape)
-        return np.clip(self.mean * np.exp(math.sqrt(spread) * normal - spread / 2.0), self.smallest, self.largest)
+        normal = NormalDist()
+        scores = np.array([normal.inv_cdf(float(share)) for share in shares.ravel()]).reshape(shares.shape)
+        return np.clip(self.mean * np.exp(math.sqrt(spread) * scores - spread / 2.0), self.smallest, self.largest)
 
     def draw(self, count: int, *, dice: np.random.Generator) -> Counts:
         """`count` lengths."""

@@ -1,0 +1,379 @@
+"""Latency percentiles of a replica that batches continuously, under Poisson arrivals.
+
+Two time scales are taken apart. The number of running sequences n changes slowly, over the life of a request: a birth-death process whose death rate is
+n / (steps per request * s(n)), s(n) being the step with its share of prompts; for processor sharing its stationary law does not depend on the
+law of service (F. Kelly, Reversibility and Stochastic Networks, 1979, section 3.3). Given n, the prompt tokens Q that wait at the start of a step form
+a Markov chain from step to step: Q' = max(Q - budget, 0) + what arrives in step_s(n, min(Q, budget)), compound Poisson, solved on a grid of
+tokens. A request that comes at a random moment (length-biased step, uniform place in it) waits for the rest of that step and for the
+steps that work off what is before it and itself. When all slots are taken it first waits as in M/M/c, scaled by (1 + scv) / 2 for M/G/c (Lee and Longton 1959).
+
+Known error against the simulation: see docs and benchmarks/bench_queueing.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rightfit.physics.queueing import ATOM_WEIGHTS, LoadColumns, SteadyColumns, steady
+from rightfit.physics.replicas import ReplicaColumns, step_s
+
+Array = NDArray[np.float64]
+
+SHARES = np.array([0.50, 0.95, 0.99])
+GRID = 160
+PLACES = (np.arange(8) + 0.5) / 8.0
+GROUP_EDGES = np.array([0.0, 0.15, 0.35, 0.55, 0.75, 0.90, 0.97, 1.0])
+BATCH_EDGES = np.array([0.0, 0.25, 0.5, 0.75, 0.92, 1.0])
+TIME_BINS = 2400
+WAIT_QUANTILES = -np.log1p(-(np.arange(40) + 0.5) / 40.0)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class LatencyColumns:
+    """Percentiles 50, 95, 99 of N replicas, each (N, 3) [s]; infinite where the replica is saturated. `waits` share that waits for a slot."""
+
+    ttft_s: Array
+    tpot_s: Array
+    latency_s: Array
+    waits: Array
+    steady: SteadyColumns
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Row:
+    """One replica and its load as plain numbers."""
+
+    replicas: ReplicaColumns
+    load: LoadColumns
+    rate: float
+    slots: int
+    budget: float
+    mean_input: float
+    mean_decoded: float
+    context: float
+    pairs_per_token: float
+
+    def step(self, sequences: Array, prompt_tokens: Array) -> Array:
+        """Step time for arrays of the same shape."""
+        shape = np.broadcast_shapes(np.shape(sequences), np.shape(prompt_tokens))
+        sequences, prompt_tokens = np.broadcast_to(sequences, shape), np.broadcast_to(prompt_tokens, shape)
+        time: Array = step_s(
+            self.replicas,
+            sequences=sequences[None],
+            cached=sequences[None] * self.context,
+            prompt_tokens=prompt_tokens[None],
+            prompt_pairs=prompt_tokens[None] * self.pairs_per_token,
+        )[0]
+        return time
+
+
+def latency(replicas: ReplicaColumns, load: LoadColumns) -> LatencyColumns:
+    """Percentiles of TTFT, TPOT and end-to-end latency. Some milliseconds a row: for the short list of a search; `steady` is for all."""
+    means = steady(replicas, load)
+    rows = replicas.num_rows
+    ttft, tpot, whole = (np.full((rows, SHARES.size), np.inf) for _ in range(3))
+    waits = np.ones(rows)
+    for row in np.flatnonzero(~means.saturated):
+        ttft[row], tpot[row], whole[row], waits[row] = _row_latency(_row(replicas, load, means, int(row)))
+    return LatencyColumns(ttft, tpot, whole, waits, means)
+
+
+def _row(replicas: ReplicaColumns, load: LoadColumns, means: SteadyColumns, row: int) -> _Row:
+    index = np.array([row])
+    one = load.take(index)
+    chunk = float(replicas.chunk_tokens[row])
+    return _Row(
+        replicas=replicas.take(index),
+        load=one,
+        rate=float(one.rate_per_s[0]),
+        slots=max(int(means.slots[row]), 1),
+        budget=chunk if chunk > 0 else math.inf,
+        mean_input=float(one.mean_input[0]),
+        mean_decoded=float(one.mean_decoded[0]),
+        context=float(one.mean_context[0]),
+        pairs_per_token=float(one.mean_pairs[0] / one.mean_input[0]),
+    )
+
+
+def _row_latency(row: _Row) -> tuple[Array, Array, Array, float]:
+    batches, waits = batch_law(row)
+    times, masses = _prefill_law(row, batches)
+    if waits > 1e-6:
+        times, masses = _with_slot_wait(row, times, masses, waits)
+    ttft = quantiles(times, masses, SHARES) + float(row.replicas.request_s[0])
+    tpot_times, tpot_masses = _tpot_law(row, batches)
+    whole = _whole_law(row, times, masses, tpot_times, tpot_masses) + float(row.replicas.request_s[0])
+    return ttft, quantiles(tpot_times, tpot_masses, SHARES), whole, waits
+
+
+def sharing_step_s(row: _Row, sequences: Array) -> Array:
+    """Mean step with `sequences` running when prompts come at the row's rate: s = step(n, rate * s * input), by iteration; prompts up to the budget."""
+    time = row.step(sequences, np.zeros_like(sequences))
+    for _ in range(80):
+        tokens = np.minimum(row.rate * time * row.mean_input, np.maximum(row.budget - sequences, 1.0))
+        time = row.step(sequences, tokens)
+    return time
+
+
+def batch_law(row: _Row) -> tuple[Array, float]:
+    """Probabilities of 0, 1, ... slots running sequences, and the share of requests that find no slot."""
+    if row.mean_decoded <= 0:
+        return np.array([1.0]), 0.0
+    sequences = np.arange(1, row.slots + 1, dtype=np.float64)
+    time = sharing_step_s(row, sequences)
+    full = row.step(sequences[-1:], np.minimum(sequences[-1:] / (row.mean_decoded + 1.0) * row.mean_input, row.budget))
+    time[-1] = min(float(time[-1]), float(full[0]))
+    death = sequences / (time * row.mean_decoded)
+    first_prompt = float(row.step(np.zeros(1), np.array([row.mean_input]))[0])
+    birth = np.full(row.slots, row.rate)
+    birth[0] = 1.0 / (1.0 / row.rate + first_prompt)
+    logs = np.concatenate([[0.0], np.cumsum(np.log(birth / death))])
+    chances = np.exp(logs - logs.max())
+    ratio = min(row.rate / float(death[-1]), 0.999)
+    beyond = chances[-1] * ratio / (1.0 - ratio)
+    total = chances.sum() + beyond
+    chances, beyond = chances / total, beyond / total
+    waits = float(chances[-1] + beyond)
+    chances[-1] += beyond
+    return chances, waits
+
+
+def _nodes(chances: Array) -> tuple[Array, Array]:
+    """A few batch sizes with their weights that stand for the law of n >= 1: means of slices of it."""
+    weights = chances[1:]
+    total = weights.sum()
+    if total <= 1e-12:
+        return np.zeros(0), np.zeros(0)
+    return slice_means(np.arange(1, chances.size, dtype=np.float64), weights / total, BATCH_EDGES)[0], np.diff(BATCH_EDGES) * total
+
+
+def slice_means(values: Array, masses: Array, edges: Array) -> tuple[Array, Array]:
+    """Mean of `values` (ascending, with `masses` that sum to 1) in each slice between `edges` of the cumulated mass."""
+    cumulated = np.concatenate([[0.0], np.cumsum(masses)])
+    cumulated[-1] = 1.0
+    moments = np.concatenate([[0.0], np.cumsum(masses * values)])
+    at = np.interp(edges, cumulated, moments)
+    return np.diff(at) / np.diff(edges), np.diff(edges)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Grid:
+    """Tokens in grains: `grain` tokens each, `size` of them, `budget` per step in grains; `lengths` the prompt law and its transform."""
+
+    grain: float
+    size: int
+    budget: int
+    lengths: Array
+    transform: NDArray[np.complex128]
+
+    def arrivals(self, exposure: Array) -> Array:
+        """Law of the tokens of Poisson(exposure) prompts, shape (..., size); what is beyond the grid is put on its last place."""
+        spectrum = np.exp(exposure[..., None] * (self.transform - 1.0))
+        law = np.maximum(np.fft.irfft(spectrum, n=2 * self.size, axis=-1), 0.0)
+        kept = law[..., : self.size].copy()
+        kept[..., -1] += law[..., self.size :].sum(axis=-1)
+        return kept / kept.sum(axis=-1, keepdims=True)
+
+
+def _grid(row: _Row, batch: float, time: float) -> _Grid:
+    """A grid wide enough for what waits at `batch`."""
+    lengths = row.load.input_tokens[0]
+    squared = 2.0 * float(row.load.mean_pairs[0])
+    budget = max(row.budget - batch, 1.0)
+    flow = row.rate * time * row.mean_input
+    used = min(flow / budget, 0.97)
+    spread = math.sqrt(row.rate * time * squared)
+    backlog = squared / row.mean_input * used / (1.0 - used)
+    reach = float(lengths.max()) + 2.0 * flow + 7.0 * spread + 6.0 * backlog * (budget < 20.0 * float(lengths.max()))
+    size = GRID
+    grain = reach / size
+    places = size
+    if budget < reach:
+        places = max(round(budget / grain), 1)
+        grain = budget / places
+        size = min(math.ceil(reach / grain), 3 * GRID)
+    place = np.minimum(lengths / grain, size - 1.0)
+    low = np.minimum(place.astype(np.intp), size - 2)
+    law = np.bincount(low, ATOM_WEIGHTS * (1.0 - (place - low)), size) + np.bincount(low + 1, ATOM_WEIGHTS * (place - low), size)
+    return _Grid(grain, size, places, law, np.fft.rfft(law, n=2 * size))
+
+
+def _waiting_law(grid: _Grid, row: _Row, times: Array, *, idle: bool) -> Array:
+    """Stationary law of the tokens that wait at the start of a step; `times` of steps with 0, 1, ... grains of prompts."""
+    kernel = grid.arrivals(row.rate * times)
+    if idle:
+        kernel[0] = grid.lengths
+    size, budget = grid.size, min(grid.budget, grid.size - 1)
+    matrix = np.zeros((size, size))
+    matrix[: budget + 1] = kernel[: budget + 1]
+    for waiting in range(budget + 1, size):
+        shift = waiting - budget
+        matrix[waiting, shift:] = kernel[budget, : size - shift]
+        matrix[waiting, -1] += kernel[budget, size - shift :].sum()
+    system = matrix.T - np.eye(size)
+    system[-1] = 1.0
+    target = np.zeros(size)
+    target[-1] = 1.0
+    law = np.maximum(np.linalg.solve(system, target), 0.0)
+    return law / law.sum()
+
+
+def _prefill_law(row: _Row, batches: Array) -> tuple[Array, Array]:
+    """Times from arrival to first token for requests that find a slot, with their masses."""
+    found: list[tuple[Array, Array]] = []
+    nodes, weights = _nodes(batches)
+    for batch, weight in zip(nodes, weights, strict=True):
+        time = float(sharing_step_s(row, np.array([batch]))[0])
+        grid = _grid(row, batch, time)
+        steps = row.step(np.full(min(grid.budget, grid.size - 1) + 1, batch), grid.grain * np.arange(min(grid.budget, grid.size - 1) + 1))
+        law = _waiting_law(grid, row, steps, idle=False)
+        found.append(_arrival_law(grid, row, law, now=steps, after=steps, weight=weight))
+    found.extend(_empty_law(row, float(batches[0])))
+    times, masses = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return _binned(times, masses / masses.sum())
+
+
+def _empty_law(row: _Row, weight: float) -> list[tuple[Array, Array]]:
+    """Requests that find nothing running: at once when idle, else after the prompt in work."""
+    if weight <= 1e-9:
+        return []
+    grid = _grid(row, 0.0, float(row.step(np.zeros(1), np.array([row.mean_input]))[0]))
+    count = min(grid.budget, grid.size - 1) + 1
+    prompts = grid.grain * np.arange(count)
+    now, after = row.step(np.zeros(count), prompts), row.step(np.full(count, 1.0 * (row.mean_decoded > 0)), prompts)
+    if row.mean_decoded > 0:
+        law, whole_steps = grid.lengths, True
+    else:
+        law, whole_steps = _waiting_law(grid, row, now, idle=True), False
+    durations = now[np.minimum(np.arange(grid.size), count - 1)]
+    busy = float((law * durations).sum() if whole_steps else (law * durations)[1:].sum())
+    idle = 1.0 / row.rate if whole_steps else float(law[0]) / row.rate
+    idle_weight = weight * idle / (idle + busy)
+    lengths = row.load.input_tokens[0]
+    full = np.maximum(np.ceil(lengths / row.budget) - 1.0, 0.0) if math.isfinite(row.budget) else np.zeros_like(lengths)
+    rest = lengths - np.where(full > 0, full * row.budget, 0.0) if math.isfinite(row.budget) else lengths
+    alone = row.step(np.zeros_like(rest), rest) + np.where(full > 0, full * row.step(np.zeros_like(rest), np.minimum(lengths, row.budget)), 0.0)
+    waiting = law if whole_steps else np.concatenate([[0.0], law[1:]])
+    result = [(alone, idle_weight * ATOM_WEIGHTS)]
+    if waiting.sum() > 0 and weight - idle_weight > 1e-9:
+        result.append(_arrival_law(grid, row, waiting / waiting.sum(), now=now, after=after, weight=weight - idle_weight))
+    return result
+
+
+def _arrival_law(grid: _Grid, row: _Row, waiting: Array, *, now: Array, after: Array, weight: float) -> tuple[Array, Array]:
+    """Times to first token for a request that comes in a step whose start found `waiting`; `now` times of that step, `after` of the next ones."""
+    budget = now.size - 1
+    level = np.minimum(np.arange(grid.size), budget)
+    biased = waiting * now[level]
+    by_level = np.bincount(level, biased, budget + 1) / biased.sum()
+    left_over = np.zeros(grid.size)
+    left_over[: grid.size - budget] = waiting[budget:]
+    share_full = left_over.sum()
+    step_means, shares = slice_means(now, by_level, GROUP_EDGES)
+    own = np.fft.rfft(grid.lengths, n=2 * grid.size)
+    behind = np.fft.rfft(left_over / share_full, n=2 * grid.size) if share_full > 1e-9 else None
+    full_mass = float(by_level[budget]) if grid.budget < grid.size else 0.0
+    groups = [(float(time), float(share), None) for time, share in zip(step_means, shares, strict=True)]
+    if full_mass > 1e-6 and behind is not None:
+        partial = by_level.copy()
+        partial[budget] = 0.0
+        groups = [(float(now[budget]), full_mass, behind)]
+        if partial.sum() > 1e-9:
+            step_means, shares = slice_means(now, partial / partial.sum(), GROUP_EDGES)
+            groups += [(float(time), float(share * partial.sum()), None) for time, share in zip(step_means, shares, strict=True)]
+    times, masses = [], []
+    for time, share, extra in groups:
+        spectrum = own if extra is None else own * extra
+        found_times, found_masses = _finish_law(grid, row, spectrum, time=time, after=after)
+        times.append(found_times)
+        masses.append(found_masses * share)
+    all_times, all_masses = np.concatenate(times), np.concatenate(masses)
+    return all_times, all_masses * (weight / all_masses.sum())
+
+
+def _finish_law(grid: _Grid, row: _Row, spectrum: NDArray[np.complex128], *, time: float, after: Array) -> tuple[Array, Array]:
+    """Times to first token from each of `PLACES` in a step of `time`: its rest, the full steps before, and the step that ends the prompt.
+
+    `spectrum` is the transform of own prompt and what is left from before. Prompts that come later but before the step's end lengthen the last step.
+    """
+    size, budget = grid.size, after.size - 1
+    before = spectrum * np.exp(row.rate * time * PLACES[:, None] * (grid.transform - 1.0))
+    together = spectrum * np.exp(row.rate * time * (grid.transform - 1.0))
+    law_before = np.maximum(np.fft.irfft(before, n=2 * size, axis=-1), 0.0)
+    law_together = np.maximum(np.fft.irfft(together, n=2 * size), 0.0)
+    rest = (1.0 - PLACES) * time
+    soon_before, soon_together = law_before[:, : budget + 1].sum(axis=1), law_together[: budget + 1].sum()
+    times = [rest[:, None] + after[None, :]]
+    ratio = np.minimum(soon_before / max(soon_together, 1e-12), 1.0)
+    masses = [law_together[None, : budget + 1] * ratio[:, None]]
+    times.append((rest + after[budget])[:, None])
+    masses.append(np.maximum(soon_before - ratio * soon_together, 0.0)[:, None])
+    if budget + 1 < 2 * size:
+        tokens = np.arange(budget + 1, 2 * size)
+        full = (tokens - 1) // budget
+        last = tokens - full * budget
+        later = row.rate * time * (1.0 - PLACES[:, None]) * row.mean_input / grid.grain
+        ending = np.interp(np.minimum(last[None, :] + later, budget), np.arange(budget + 1), after)
+        times.append(rest[:, None] + full[None, :] * after[budget] + ending)
+        masses.append(law_before[:, budget + 1 :])
+    return np.concatenate(times, axis=1).ravel(), np.concatenate(masses, axis=1).ravel() / PLACES.size
+
+
+def _binned(times: Array, masses: Array) -> tuple[Array, Array]:
+    """The same law on few logarithmic bins, each at its mean."""
+    kept = masses > 1e-12
+    times, masses = times[kept], masses[kept]
+    logs = np.log(times)
+    low, high = float(logs.min()), float(logs.max())
+    place = ((logs - low) * ((TIME_BINS - 1) / max(high - low, 1e-9))).astype(np.intp)
+    mass = np.bincount(place, masses, TIME_BINS)
+    moment = np.bincount(place, masses * times, TIME_BINS)
+    used = mass > 0
+    return moment[used] / mass[used], mass[used] / mass.sum()
+
+
+def _with_slot_wait(row: _Row, times: Array, masses: Array, waits: float) -> tuple[Array, Array]:
+    """Add the wait for a slot: exponential with the mean of M/M/c, scaled for the law of service, for the share that waits."""
+    full = np.array([float(row.slots)])
+    step = float(row.step(full, np.minimum(full / (row.mean_decoded + 1.0) * row.mean_input, row.budget))[0])
+    freed = row.slots / (step * (row.mean_decoded + 1.0))
+    outputs = row.load.output_tokens[0]
+    scv = float((outputs**2) @ ATOM_WEIGHTS / (outputs @ ATOM_WEIGHTS) ** 2 - 1.0)
+    mean = (1.0 + scv) / 2.0 / max(freed - row.rate, 1e-3 * freed)
+    centre, share = slice_means(times, masses, GROUP_EDGES)
+    delayed = (centre[:, None] + mean * WAIT_QUANTILES[None, :]).ravel()
+    weights = np.repeat(share / WAIT_QUANTILES.size, WAIT_QUANTILES.size) * waits
+    return np.concatenate([times, delayed]), np.concatenate([masses * (1.0 - waits), weights])
+
+
+def _tpot_law(row: _Row, batches: Array) -> tuple[Array, Array]:
+    """Mean step over the life of a request, by the batch it meets."""
+    nodes, weights = _nodes(batches)
+    if nodes.size == 0:
+        nodes, weights = np.ones(1), np.ones(1)
+    first = np.array([1.0]) if row.slots >= 1 else np.zeros(0)
+    nodes, weights = np.concatenate([first, nodes]), np.concatenate([[max(1.0 - weights.sum(), 0.0)], weights])
+    return sharing_step_s(row, nodes), weights / weights.sum()
+
+
+def _whole_law(row: _Row, times: Array, masses: Array, steps: Array, step_masses: Array) -> Array:
+    """Percentiles of first token + decoded tokens * step."""
+    order = np.argsort(times)
+    first, share = slice_means(times[order], masses[order] / masses.sum(), GROUP_EDGES)
+    decoded = np.maximum(row.load.output_tokens[0] - 1.0, 0.0)
+    whole = first[:, None, None] + decoded[None, :, None] * steps[None, None, :]
+    weights = share[:, None, None] * ATOM_WEIGHTS[None, :, None] * step_masses[None, None, :]
+    return quantiles(whole.ravel(), weights.ravel(), SHARES)
+
+
+def quantiles(values: Array, masses: Array, shares: Array) -> Array:
+    """Weighted quantiles, linear between the middles of neighbouring masses."""
+    order = np.argsort(values)
+    values, masses = values[order], masses[order]
+    middles = np.cumsum(masses) - 0.5 * masses
+    found: Array = np.interp(shares * masses.sum(), middles, values)
+    return found
