@@ -47,9 +47,13 @@ def stage_rates(cases: ForwardCases, values: Coefficients) -> ForwardRates:
         * lookup(values, "fraction_kind", STAGE_KINDS, kind)
         * lookup(values, "fraction_dtype", DTYPES, case["dtype"])
     )
-    fraction = fraction * np.where(case["channels_last"] > 0, values["fraction_channels_last"], 1.0)
     flops = peak * np.minimum(fraction, values["fraction_most"])
-    passes = lookup(values, "passes_engine", ENGINES, case["engine"]) * lookup(values, "passes_kind", STAGE_KINDS, kind)
+    unfused = lookup(values, "unfused_engine", ENGINES, case["engine"])
+    passes = lookup(values, "passes_kind", STAGE_KINDS, kind) + unfused * lookup(values, "pointwise_kind", STAGE_KINDS, kind)
+    eager = np.isin(case["engine"], [ENGINES.index(name) for name in ("eager", "webui")])
+    half = np.isin(case["dtype"], [DTYPES.index(name) for name in ("fp16", "amp", "bf16")])
+    convolution = kind < STAGE_KINDS.index("window")
+    passes = passes + np.where(eager & half & convolution & (case["channels_last"] == 0), values["passes_transpose"], 0.0)
     cpu = case["silicon"] == SILICON.index("cpu")
     activation_bytes = _by_dtype(_ACTIVATION_BYTES, case["dtype"]) * np.where(
         case["dtype"] == DTYPES.index("amp"), values["amp_traffic"], 1.0
@@ -101,4 +105,5 @@ def batch_s(cases: ForwardCases, values: Coefficients | None = None) -> Array:
     kinds = cases.stage["kind"][main]
     per_item = lookup(values, "item_s", STAGE_KINDS, kinds) * lookup(values, "item_engine", ENGINES, cases.case["engine"])
     scenario = lookup(values, "scenario", SCENARIOS, cases.case["scenario"])
-    return (total + per_item * cases.case["batch"]) / scenario
+    copied = cases.case["output_bytes"] * cases.case["parallel"] / values["host_bytes_per_s"]
+    return (total + (per_item + copied) * cases.case["batch"]) / scenario

@@ -81,7 +81,7 @@ def _workers(row: Mapping[str, str], device: ForwardDevice, *, text: bool) -> tu
     """Cores of a chip that run passes of their own, and passes in flight per such core: two when it runs for throughput.
 
     The published tables of AWS show it: throughput x latency / batch is twice the cores in their batch rows of images, the cores themselves in
-    those of text and in real-time rows, and one on Inferentia1 in real time.
+    those of text, and one in real-time rows but for text.
     """
     if device.silicon != "neuron":
         return 1.0, 1.0
@@ -89,7 +89,7 @@ def _workers(row: Mapping[str, str], device: ForwardDevice, *, text: bool) -> tu
     if "pipeline" in notes:
         return device.cores, 1.0
     if "real time" in notes or "tensor parallel" in notes:
-        return (1.0 if device.name == "Inferentia1" else device.cores), 1.0
+        return (device.cores if text and device.name != "Inferentia1" else 1.0), 1.0
     return device.cores, (1.0 if text and device.name != "Inferentia1" else 2.0)
 
 
@@ -183,7 +183,7 @@ def _case(row: Mapping[str, str], work: ForwardWork, device: ForwardDevice, batc
     if tensor > 1:
         shared, num_devices = tensor, 1.0
     workers, in_flight = (1.0, 1.0) if shared > 1 else _workers(row, device, text=work.modality == "text")
-    parallel = workers * num_devices
+    parallel = workers * (1.0 if work.output_bytes else num_devices)  # a host that copies large outputs gains nothing from more chips
     return {
         "batch": batch.size or usual_batch(work),
         "parallel": 1.0 if splits else parallel,
@@ -206,6 +206,7 @@ def _case(row: Mapping[str, str], work: ForwardWork, device: ForwardDevice, batc
         "channels_last": float("channels_last" in row.get("notes", "")),
         "audio": float(work.modality == "audio" and len(work.stages) > 1),
         "params": work.params,
+        "output_bytes": work.output_bytes,
         "tensor": max(tensor, 1.0),
     }
 

@@ -47,12 +47,13 @@ class Stage:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ForwardWork:
-    """Stages of one input, the first of them the main one, and what was assumed."""
+    """Stages of one input, the first of them the main one, and what was assumed. `output_bytes` per input are copied to the host when large."""
 
     stages: tuple[Stage, ...]
     params: float
     modality: str
     assumptions: tuple[str, ...] = ()
+    output_bytes: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ def encoder_stage(arch: TransformerArchitecture, tokens: float, blocks: float, *
     scores = relative * 2.0 * tokens**2 * arch.num_heads * (arch.head_dim or arch.hidden_size // max(arch.num_heads, 1)) * blocks
     activations = blocks * tokens * (block_activations(arch) + (relative - 1.0) * arch.num_heads * tokens)
     weights = max(float(arch.params_total - arch.params_embedding), 1e6)
-    layers = blocks * _LAYERS_PER_BLOCK * (1.8 if relative > 1 else 1.0)
+    layers = blocks * _LAYERS_PER_BLOCK * (2.5 if relative > 1 else 1.0)
     return Stage("transformer", macs, activations, weights, layers, scores)
 
 
@@ -48,7 +48,8 @@ def transformer_work(wish: Wish, arch: TransformerArchitecture) -> ForwardWork:
     tokens = wish.tokens or _DEFAULT_TOKENS
     stage = encoder_stage(arch, tokens, float(arch.num_layers), language_head=wish.language_head)
     assumptions = () if wish.tokens else (f"{_DEFAULT_TOKENS:.0f} tokens an input taken",)
-    return ForwardWork((stage,), float(arch.params_total), "text", assumptions)
+    logits = 4.0 * tokens * arch.vocab_size if wish.language_head else 0.0
+    return ForwardWork((stage,), float(arch.params_total), "text", assumptions, logits)
 
 
 def _two_towers(wish: Wish, arch: TransformerArchitecture) -> ForwardWork:
