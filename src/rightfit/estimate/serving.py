@@ -280,25 +280,22 @@ def peak_memory_bytes(
     """Memory at the peak by term [bytes], of the devices that the row's counter covers."""
     source = facts.coefficients("serving") if values is None else values
     engine = serve.engine.astype(np.intp)
-    together = serve.counter == ServingCounter.TENSORS_ALL
-    devices = np.where(together, 1.0, serve.tensor * serve.pipeline)
-    weights = serving_memory.weights_bytes(model, serve) / devices
+    together = (serve.counter == ServingCounter.TENSORS_ALL) | (serve.counter == ServingCounter.DRIVER_ALL)
+    driver = (serve.counter == ServingCounter.DRIVER_ONE) | (serve.counter == ServingCounter.DRIVER_ALL)
+    devices = serve.tensor * serve.pipeline
+    share = np.where(together, 1.0, devices)
     reserved = serve.cache_tokens > 0
     tokens = np.where(reserved, serve.cache_tokens, serve.input_tokens + serve.output_tokens)
-    cache = serve.batch * serving_memory.kv_cache_bytes(model, serve, tokens=tokens) / devices
-    growth = _table(source, "cache_growth", engine_classes())[engine]
+    cache = serve.batch * serving_memory.kv_cache_bytes(model, serve, tokens=tokens) / share
+    growth = _table(source, "cache_growth", engine_classes())[engine] * np.where(driver, _table(source, "cache_reserved", engine_classes())[engine], 1.0)
     prompt = np.minimum(serve.batch * np.maximum(serve.input_tokens, 1.0), np.where(serve.chunk_tokens > 0, serve.chunk_tokens, np.inf))
     workspace = serving_memory.prompt_workspace_bytes(model, serve, tokens=prompt, sequences=serve.batch)
-    fixed = np.where(
-        serve.counter == ServingCounter.DRIVER_ONE,
-        overhead_bytes(serve, values),
-        _table(source, "workspace_bytes", engine_classes())[engine],
-    )
+    fixed = np.where(driver, overhead_bytes(serve, values), _table(source, "workspace_bytes", engine_classes())[engine])
     return {
-        "weights": weights,
+        "weights": serving_memory.weights_bytes(model, serve) * serve.weight_copies / share,
         "kv_cache": cache * np.where(reserved, 1.0, growth),
         "workspace": workspace * _table(source, "workspace_factor", engine_classes())[engine],
-        "context": fixed,
+        "context": fixed * np.where(together, devices, 1.0),
     }
 
 

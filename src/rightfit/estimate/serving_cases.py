@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from rightfit import facts
 from rightfit.errors import AmbiguousNameError, RightfitError, UnknownNameError
 from rightfit.estimate.convert import device_columns, model_columns
-from rightfit.estimate.hardware import architecture_code, default_links
+from rightfit.estimate.hardware import IntraKind, architecture_code, default_links
 from rightfit.estimate.software import architecture_names
 from rightfit.facts.records import Accelerator, TransformerArchitecture
 from rightfit.physics.columns import DeviceColumns, LinkColumns, ModelColumns
@@ -26,6 +26,7 @@ from rightfit.physics.serving_columns import Load, Math, ServeColumns, ServingCo
 #: Coefficient families of devices: those of training, and two that only serve.
 EXTRA_FAMILIES = ("apple", "cpu", "intel-gpu", "sambanova")
 _WINDOWED, _UNWINDOWED = "mistralai/Mistral-7B-v0.1", "mistralai/Mistral-7B-v0.3"
+_WIRED_VENDORS = ("AWS", "Google", "Intel", "Huawei", "AMD")
 _DEFAULT_DEVICE = "A100-SXM-80GB"
 _MATH = {"fp32": Math.FP32, "tf32": Math.TF32, "fp16": Math.FP16, "bf16": Math.BF16, "fp8": Math.FP8, "int8": Math.INT8, "fp4": Math.FP4}
 _KV_BYTES = (("fp8", 1.0), ("int8", 1.0), ("int4", 0.53), ("fp4", 0.5625), ("turbo", 0.55), ("q8", 1.06), ("q4", 0.56), ("fp32", 4.0))
@@ -154,7 +155,7 @@ def _to_columns(cases: list[_Case], index: list[int], refused: dict[int, str], r
     names = [_linked_name(case.accelerator.name) for case in cases]
     notes = [_word(rows[i], "notes") for i in index]
     devices = serve.num_devices if cases else np.zeros(0)
-    links = default_links(names, num_gpus=devices, gpus_per_node=np.full(len(cases), 8.0), notes=notes)
+    links = _own_links(default_links(names, num_gpus=devices, gpus_per_node=np.full(len(cases), 8.0), notes=notes), cases)
     return ServingCases(
         model_columns([case.arch for case in cases]),
         serve,
@@ -165,6 +166,16 @@ def _to_columns(cases: list[_Case], index: list[int], refused: dict[int, str], r
         tuple(tuple(case.assumptions) for case in cases),
         tuple(case.accelerator.name for case in cases),
         tuple(case.arch.name for case in cases),
+    )
+
+
+def _own_links(links: LinkColumns, cases: list[_Case]) -> LinkColumns:
+    """Links of chips that are wired to one another whatever their form (NeuronLink, ICI, Gaudi's Ethernet): their own rate."""
+    wired = np.array([case.accelerator.vendor in _WIRED_VENDORS and case.accelerator.nvlink_bandwidth > 0 for case in cases], dtype=bool)
+    many = wired & np.array([case.serve["tensor"] * case.serve["pipeline"] > 1 for case in cases], dtype=bool)
+    rate = np.array([case.accelerator.nvlink_bandwidth / 2 for case in cases])
+    return links.replace(
+        intra_bandwidth=np.where(many, rate, links.intra_bandwidth), intra_kind=np.where(many, float(IntraKind.SWITCH), links.intra_kind)
     )
 
 
@@ -189,8 +200,8 @@ def _read_row(row: Mapping[str, str]) -> _Case:
         taken.append("engine not stated: a usual serving engine taken")
     serve = _engine(row, rules, family)
     serve |= _format(row, rules, arch, taken)
-    serve |= _layout(row, rules, serve)
     serve |= _load(row, rules, taken)
+    serve |= _layout(row, rules, serve, arch)
     serve |= _memory(row, rules, serve, arch)
     return _Case(arch, accelerator, serve, taken)
 
@@ -328,6 +339,9 @@ def _engine(row: Mapping[str, str], rules: Mapping[str, str], family: str) -> di
 def _format(row: Mapping[str, str], rules: Mapping[str, str], arch: TransformerArchitecture, taken: list[str]) -> dict[str, float]:
     text = _word(row, "weights_dtype")
     row_of = weight_format(text.split(",")[0]) if text else {}
+    if rules["class"] == "eager" and row_of.get("name") in ("int8", "int4"):
+        # Transformers quantises with bitsandbytes unless the format names another way.
+        row_of = weight_format({"int8": "int8-bnb", "int4": "nf4"}[row_of["name"]])
     if row_of.get("name") == "int4-awq" and "gemv" in f"{_word(row, 'notes')} {_word(row, 'engine')}".lower():
         row_of = weight_format("int4-awq-gemv")
     if not row_of:
@@ -347,6 +361,8 @@ def _format(row: Mapping[str, str], rules: Mapping[str, str], arch: TransformerA
     kv = next((size for word, size in _KV_BYTES if word in kv_text), 2.0)
     if not kv_text and name in ("fp32", "tf32"):
         kv = 4.0
+    if not kv_text and rules["class"] == "vendor" and name.startswith(("fp8", "nvfp4")):
+        kv = 1.0  # TensorRT-LLM's fp8 and fp4 checkpoints carry scales for an fp8 cache
     return {
         "linear_bytes": linear,
         "expert_bytes": expert,
@@ -360,10 +376,11 @@ def _format(row: Mapping[str, str], rules: Mapping[str, str], arch: TransformerA
     }
 
 
+_MANY_USERS = 64.0
 _DEGREE = re.compile(r"(attn_dp|attention_dp|moe_tp|moe_ep|dp|ep)[= ](\d+)")
 
 
-def _layout(row: Mapping[str, str], rules: Mapping[str, str], serve: Mapping[str, float]) -> dict[str, float]:
+def _layout(row: Mapping[str, str], rules: Mapping[str, str], serve: Mapping[str, float], arch: TransformerArchitecture) -> dict[str, float]:
     """Degrees of parallelism of one replica and the number of replicas."""
     notes = _word(row, "notes").lower()
     words = {name: float(value) for name, value in _DEGREE.findall(notes)}
@@ -379,6 +396,9 @@ def _layout(row: Mapping[str, str], rules: Mapping[str, str], serve: Mapping[str
     if not tensor and not pipeline and devices > 1:
         tensor, pipeline = (1.0, devices) if split else (devices, 1.0)
     tensor, pipeline = max(tensor, 1.0), max(pipeline, 1.0)
+    if arch.attention_kind == "mla" and attention_data == 1 and serve["batch"] >= _MANY_USERS * tensor:
+        # So many users need attention-data parallelism: a latent cache cannot be cut by heads.
+        attention_data, tensor = tensor, 1.0
     if attention_data > 1 and tensor * attention_data > devices * 1.01:
         tensor = max(tensor / attention_data, 1.0)
     if split and tensor == 1 and pipeline == 1 and devices > 1:
@@ -421,6 +441,7 @@ def _load(row: Mapping[str, str], rules: Mapping[str, str], taken: list[str]) ->
         "batch": batch,
         "requests": requests,
         "rate": rate,
+        "kv_reserve": 0.5 if load in (Load.CLOSED, Load.STATIC) else float(rules["kv_reserve"]),
         "continuous": float(rules["continuous"]),
         "input_tokens": prompt,
         "output_tokens": output,
@@ -446,14 +467,11 @@ def _memory(
     """Which counter, and what the stack keeps beside weights and cache."""
     notes = _word(row, "notes").lower()
     eager = rules["class"] == "eager"
-    if "sum over" in notes or "total over" in notes:
-        counter = ServingCounter.TENSORS_ALL
-    elif "torch" in notes or "allocated" in notes:
-        counter = ServingCounter.TENSORS_ONE
-    elif eager:
-        counter = ServingCounter.TENSORS_ALL
-    else:
-        counter = ServingCounter.DRIVER_ONE
+    together = any(words in notes for words in ("sum over", "total over", "-gs ")) or (rules["class"] == "exllama" and serve["layer_split"] > 0)
+    tensors = any(words in notes for words in ("torch", "allocated"))
+    counters = {(True, True): ServingCounter.TENSORS_ALL, (True, False): ServingCounter.DRIVER_ALL, (False, True): ServingCounter.TENSORS_ONE}
+    counter = counters.get((together, tensors), ServingCounter.DRIVER_ONE)
+    on_processor = serve["family"] == family_names().index("cpu")
     # Transformers before 4.45 computed the logits of the whole prompt and a float32 copy of them.
     keeps = eager and 0 < serve["version"] < 4.45 and "transformers" in _word(row, "engine").lower()
     cache = re.search(r"cache seq (\d+)", notes)
@@ -461,6 +479,7 @@ def _memory(
     device = re.search(r"offload device: (\w+)", notes)
     return {
         "counter": float(counter),
+        "weight_copies": 2.0 if on_processor and serve["linear_bytes"] < 1.0 and rules["class"] in ("eager", "fused") else 1.0,
         "full_logits": 6.0 if keeps else 0.0,
         "cache_tokens": float(cache[1]) if cache else 0.0,
         "offload_bandwidth": offload.get(device[1], 0.0) if device else 0.0,

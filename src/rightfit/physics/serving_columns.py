@@ -33,11 +33,12 @@ class Math(IntEnum):
 
 
 class ServingCounter(IntEnum):
-    """Which memory figure is asked for: tensors of all devices together, of one device, or what the driver shows for one device."""
+    """Which memory figure is asked for: tensors of all devices or of one, or what the driver shows for one device or for all."""
 
     TENSORS_ALL = 0
     TENSORS_ONE = 1
     DRIVER_ONE = 2
+    DRIVER_ALL = 3
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -92,6 +93,7 @@ class ServeColumns(Columns):
     eager_attention: Array = column(0)
     graph_limit: Array = column(0)
     continuous: Array = column(1)
+    weight_copies: Array = column(1)
     offload_bandwidth: Array = column(0)
 
     @property
