@@ -56,6 +56,7 @@ class _Row:
     mean_decoded: float
     context: float
     pairs_per_token: float
+    lengths: Array
 
     def step(self, sequences: Array, prompt_tokens: Array) -> Array:
         """Step time for arrays of the same shape."""
@@ -86,17 +87,29 @@ def _row(replicas: ReplicaColumns, load: LoadColumns, means: SteadyColumns, row:
     index = np.array([row])
     one = load.take(index)
     chunk = float(replicas.chunk_tokens[row])
+    budget = chunk if chunk > 0 else math.inf
     return _Row(
         replicas=replicas.take(index),
         load=one,
         rate=float(one.rate_per_s[0]),
         slots=max(int(means.slots[row]), 1),
-        budget=chunk if chunk > 0 else math.inf,
+        budget=budget,
         mean_input=float(one.mean_input[0]),
         mean_decoded=float(one.mean_decoded[0]),
         context=float(one.mean_context[0]),
         pairs_per_token=float(one.mean_pairs[0] / one.mean_input[0]),
+        lengths=_even_lengths(replicas.take(index), one, budget=budget, batch=float(means.batch[row])),
     )
+
+
+def _even_lengths(replicas: ReplicaColumns, load: LoadColumns, *, budget: float, batch: float) -> Array:
+    """Prompt lengths in tokens of average cost: attention over its own past makes each token of a long prompt dearer. Keeps the mean."""
+    lengths, mean = load.input_tokens[0], float(load.mean_input[0])
+    ends = replicas.tokens_s(batch + np.array([[0.0, mean]]))[0]
+    token_s = max(float(ends[1] - ends[0]) / mean, 1e-15) + float(ends[0]) / budget
+    pair_s = float(replicas.prompt_pair_s[0])
+    even: Array = (token_s * lengths + pair_s * lengths**2 / 2.0) / (token_s + pair_s * float(load.mean_pairs[0]) / mean)
+    return even
 
 
 def _row_latency(row: _Row) -> tuple[Array, Array, Array, float]:
@@ -181,8 +194,8 @@ class _Grid:
 
 def _grid(row: _Row, batch: float, time: float) -> _Grid:
     """A grid wide enough for what waits at `batch`."""
-    lengths = row.load.input_tokens[0]
-    squared = 2.0 * float(row.load.mean_pairs[0])
+    lengths = row.lengths
+    squared = float(lengths**2 @ ATOM_WEIGHTS)
     budget = max(row.budget - batch, 1.0)
     flow = row.rate * time * row.mean_input
     used = min(flow / budget, 0.97)
@@ -253,7 +266,7 @@ def _empty_law(row: _Row, weight: float) -> list[tuple[Array, Array]]:
     busy = float((law * durations).sum() if whole_steps else (law * durations)[1:].sum())
     idle = 1.0 / row.rate if whole_steps else float(law[0]) / row.rate
     idle_weight = weight * idle / (idle + busy)
-    lengths = row.load.input_tokens[0]
+    lengths = row.lengths
     full = np.maximum(np.ceil(lengths / row.budget) - 1.0, 0.0) if math.isfinite(row.budget) else np.zeros_like(lengths)
     rest = lengths - np.where(full > 0, full * row.budget, 0.0) if math.isfinite(row.budget) else lengths
     alone = row.step(np.zeros_like(rest), rest) + np.where(full > 0, full * row.step(np.zeros_like(rest), np.minimum(lengths, row.budget)), 0.0)
