@@ -61,6 +61,7 @@ SIGMAS = {
     "port_layer": 0.5,
     "format_launch": 0.15,
     "tensor_launch": 0.7,
+    "joules_per_flop": 0.2,
     "repeat_passes": 0.3,
 }
 DEFAULT_SIGMA = 0.5

@@ -18,7 +18,7 @@ from rightfit.physics.serving_columns import Load, ServeColumns, ServeRates, Ser
 LINKS = ("none", "pcie", "nvlink", "switch")
 
 #: Which columns of a row choose each coefficient; the values of several are multiplied, `default` stands in for a missing one.
-BY_FAMILY = ("stream_fraction", "stream_ramp_bytes", "attention_stream", "gemm_fraction", "flash_fraction", "dequantise_rate")
+BY_FAMILY = ("stream_fraction", "stream_ramp_bytes", "attention_stream", "gemm_fraction", "flash_fraction", "dequantise_rate", "joules_per_flop")
 BY_ENGINE = (
     "kernel_quality",
     "gemm_quality",

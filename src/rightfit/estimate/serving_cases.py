@@ -27,6 +27,8 @@ from rightfit.physics.serving_columns import Load, Math, ServeColumns, ServingCo
 EXTRA_FAMILIES = ("apple", "cpu", "intel-gpu", "sambanova")
 _WINDOWED, _UNWINDOWED = "mistralai/Mistral-7B-v0.1", "mistralai/Mistral-7B-v0.3"
 _WIRED_VENDORS = ("AWS", "Google", "Intel", "Huawei", "AMD")
+#: Devices that share the fast links, where it is not eight.
+_NODE_SIZES = ((re.compile("Inferentia|Trainium"), 16.0), (re.compile("TPU"), 256.0), (re.compile("GB[23]00"), 72.0))
 _DEFAULT_DEVICE = "A100-SXM-80GB"
 _MATH = {"fp32": Math.FP32, "tf32": Math.TF32, "fp16": Math.FP16, "bf16": Math.BF16, "fp8": Math.FP8, "int8": Math.INT8, "fp4": Math.FP4}
 _KV_BYTES = (("fp8", 1.0), ("int8", 1.0), ("int4", 0.53), ("fp4", 0.5625), ("turbo", 0.55), ("q8", 1.06), ("q4", 0.56), ("fp32", 4.0))
@@ -203,6 +205,7 @@ def _read_row(row: Mapping[str, str]) -> _Case:
     serve |= _load(row, rules, taken)
     serve |= _layout(row, rules, serve, arch)
     serve |= _memory(row, rules, serve, arch)
+    serve["gpus_per_node"] = next((size for words, size in _NODE_SIZES if words.search(accelerator.name)), 8.0)
     return _Case(arch, accelerator, serve, taken)
 
 

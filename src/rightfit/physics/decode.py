@@ -52,6 +52,14 @@ def product_peak(device: DeviceColumns, math: Array, rates: ServeRates) -> Array
     return peak_ops(device, math) * np.where(halves, 1.0 + rates.half_accumulation, 1.0)
 
 
+def within_power(flops: Array, serve: ServeColumns, device: DeviceColumns, rates: ServeRates) -> Array:
+    """A rate [FLOP/s] that the card's power sustains: products of 8 bit take half the energy of 16, those of 4 bit a quarter."""
+    width = np.select([serve.math == float(Math.FP4), serve.math >= float(Math.FP8)], [0.25, 0.5], 1.0)
+    energy = rates.joules_per_flop * width
+    power = np.where((energy > 0) & (device.tdp_w > 0), device.tdp_w / np.maximum(energy, 1e-30), np.inf)
+    return np.asarray((flops**-_SOFTNESS + power**-_SOFTNESS) ** (-1.0 / _SOFTNESS))
+
+
 def peak_ops(device: DeviceColumns, math: Array) -> Array:
     """Dense peak [operations/s] of each row's arithmetic; falls to the next wider one that the device has."""
     sixteen = np.where(device.fp16_flops > 0, device.fp16_flops, np.where(device.bf16_flops > 0, device.bf16_flops, device.fp32_flops))
@@ -91,7 +99,8 @@ def product_s(
     bandwidth = np.where(serve.offload_bandwidth > 0, serve.offload_bandwidth, device.memory_bandwidth * rates.stream_fraction)
     bandwidth = bandwidth * np.where(serve.offload_bandwidth > 0, 1.0, rates.kernel_quality * rates.format_stream)
     traffic = (parameters_read * weight_bytes + num_products * rates.stream_ramp_bytes) / bandwidth
-    peak = product_peak(device, serve.math, rates) * rates.gemm_fraction * rates.gemm_quality * rates.format_gemm
+    peak = within_power(product_peak(device, serve.math, rates) * rates.gemm_fraction, serve, device, rates)
+    peak = peak * rates.gemm_quality * rates.format_gemm
     compute = 2.0 * parameters_used * (rows + rates.gemm_ramp * (rows > 1.0)) / peak
     vector = np.where(device.fp32_flops > 0, device.fp32_flops, peak_ops(device, np.full(1, float(Math.BF16))) / 8.0)
     expand = parameters_read * serve.dequantise_ops / np.maximum(vector * rates.dequantise_rate, 1.0)

@@ -116,7 +116,8 @@ class ServeRates(Columns):
     grows where tensor ranks wait for one another.
     `all_reduce_s` latency of one all-reduce, `link_fraction` of the link that it reaches. `cache_passes` over the cache beside the one read
     (copies of engines that grow tensors), `repeat_passes` as many more for each query head that shares a key head. `half_accumulation` 1 = products
-    accumulate in 16 bit, at twice the rate on GeForce cards. `pipeline_loss` per further stage where stages overlap. `expert_skew` how unequal experts are chosen: tokens that count as independent.
+    accumulate in 16 bit, at twice the rate on GeForce cards. `pipeline_loss` per further stage where stages overlap.
+    `joules_per_flop` bounds 16-bit products by the card's power (0 = not). `expert_skew` how unequal experts are chosen: tokens that count as independent.
     `pass_bytes` activation traffic per token and hidden element of a layer's prefill. `dequantise_rate` of fp32 peak.
     """
 
@@ -150,6 +151,7 @@ class ServeRates(Columns):
     tensor_launch: Array = column(0)
     half_accumulation: Array = column(0)
     pipeline_loss: Array = column(0)
+    joules_per_flop: Array = column(0)
     expert_skew: Array = column(1)
     pass_bytes: Array = column(30)
     dequantise_rate: Array = column(0.5)
