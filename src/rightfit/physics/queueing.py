@@ -20,12 +20,12 @@ BISECTIONS = 50
 CAPACITY_POINTS = 33
 
 #: Shares of the requests that each atom of a length law stands for; finer towards the long end, which decides high percentiles.
-ATOM_EDGES = np.array([0.0, 0.08, 0.16, 0.24, 0.32, 0.40, 0.48, 0.56, 0.64, 0.72, 0.80, 0.86, 0.91, 0.95, 0.975, 0.9875, 0.995, 1.0])
+ATOM_EDGES = np.array([0.0, 0.08, 0.16, 0.24, 0.32, 0.40, 0.48, 0.56, 0.64, 0.72, 0.80, 0.86, 0.91, 0.95, 0.975, 0.9875, 0.995, 0.998, 0.9995, 1.0])
 ATOM_WEIGHTS = np.diff(ATOM_EDGES)
 
 
 def atoms_of(sorted_lengths: Array) -> Array:
-    """Mean length of each slice of `ATOM_EDGES` of a sorted sample (M,) or (N, M), as shape (17,) or (N, 17). Keeps the mean exactly."""
+    """Mean length of each slice of `ATOM_EDGES` of a sorted sample (M,) or (N, M), as shape (19,) or (N, 19). Keeps the mean exactly."""
     count = sorted_lengths.shape[-1]
     summed = np.concatenate([np.zeros((*sorted_lengths.shape[:-1], 1)), np.cumsum(sorted_lengths, axis=-1)], axis=-1)
     place = ATOM_EDGES * count
@@ -37,7 +37,7 @@ def atoms_of(sorted_lengths: Array) -> Array:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LoadColumns:
-    """Requests that come to each of N replicas: `rate_per_s` (N,) of a Poisson process; `input_tokens`, `output_tokens` (N, 17) atoms of `ATOM_WEIGHTS`."""
+    """Requests that come to each of N replicas: `rate_per_s` (N,) of a Poisson process; `input_tokens`, `output_tokens` (N, 19) atoms of `ATOM_WEIGHTS`."""
 
     rate_per_s: Array
     input_tokens: Array
@@ -45,7 +45,7 @@ class LoadColumns:
 
     @classmethod
     def of(cls, rate_per_s: object, *, input_tokens: object, output_tokens: object) -> LoadColumns:
-        """Broadcast: a rate per row; lengths as one number, one per row (N, 1), or atoms (17,) or (N, 17)."""
+        """Broadcast: a rate per row; lengths as one number, one per row (N, 1), or atoms (19,) or (N, 19)."""
         rate = np.atleast_1d(np.asarray(rate_per_s, dtype=np.float64))
         shape = (rate.size, ATOM_WEIGHTS.size)
         lengths = [np.broadcast_to(np.asarray(value, dtype=np.float64), shape) for value in (input_tokens, output_tokens)]

@@ -24,8 +24,8 @@ from rightfit.physics.replicas import ReplicaColumns, step_s
 Array = NDArray[np.float64]
 
 SHARES = np.array([0.50, 0.95, 0.99])
-GRID = 160
-PLACES = (np.arange(8) + 0.5) / 8.0
+GRID = 112
+PLACES = (np.arange(6) + 0.5) / 6.0
 GROUP_EDGES = np.array([0.0, 0.15, 0.35, 0.55, 0.75, 0.90, 0.97, 1.0])
 BATCH_EDGES = np.array([0.0, 0.25, 0.5, 0.75, 0.92, 1.0])
 TIME_BINS = 2400
@@ -133,26 +133,74 @@ def sharing_step_s(row: _Row, sequences: Array) -> Array:
 
 
 def batch_law(row: _Row) -> tuple[Array, float]:
-    """Probabilities of 0, 1, ... slots running sequences, and the share of requests that find no slot."""
+    """Probabilities in time of 0, 1, ... slots running sequences, and the share of requests that find no slot.
+
+    A birth-death process gives mean and variance; prompts that hold up all running sequences let requests pile up behind them, which widens the
+    law (`dispersion`): a negative binomial of that mean and variance, cut at the slots.
+    """
     if row.mean_decoded <= 0:
         return np.array([1.0]), 0.0
-    sequences = np.arange(1, row.slots + 1, dtype=np.float64)
+    counts = np.arange(row.slots + 1, dtype=np.float64)
+    chances, beyond = _birth_death(row, counts[1:])
+    mean = float(chances @ counts)
+    factor = dispersion(row, mean) * float(chances @ (counts - mean) ** 2) / max(mean, 1e-12)
+    if factor <= 1.0 + 1e-6 or mean < 1e-6:
+        chances[-1] += beyond
+        return chances, float(chances[-1])
+    wide, outside = _negative_binomial(mean, factor, row.slots)
+    outside = max(outside, beyond)
+    wide = wide * ((1.0 - outside) / wide.sum())
+    wide[-1] += outside
+    return wide, float(wide[-1])
+
+
+def _birth_death(row: _Row, sequences: Array) -> tuple[Array, float]:
+    """Stationary law of 0 ... slots, and the mass of queues beyond."""
     time = sharing_step_s(row, sequences)
     full = row.step(sequences[-1:], np.minimum(sequences[-1:] / (row.mean_decoded + 1.0) * row.mean_input, row.budget))
     time[-1] = min(float(time[-1]), float(full[0]))
     death = sequences / (time * row.mean_decoded)
-    first_prompt = float(row.step(np.zeros(1), np.array([row.mean_input]))[0])
     birth = np.full(row.slots, row.rate)
-    birth[0] = 1.0 / (1.0 / row.rate + first_prompt)
+    birth[0] = 1.0 / (1.0 / row.rate + float(alone_s(row, row.lengths) @ ATOM_WEIGHTS))
     logs = np.concatenate([[0.0], np.cumsum(np.log(birth / death))])
     chances = np.exp(logs - logs.max())
     ratio = min(row.rate / float(death[-1]), 0.999)
-    beyond = chances[-1] * ratio / (1.0 - ratio)
-    total = chances.sum() + beyond
-    chances, beyond = chances / total, beyond / total
-    waits = float(chances[-1] + beyond)
-    chances[-1] += beyond
-    return chances, waits
+    beyond = float(chances[-1]) * ratio / (1.0 - ratio)
+    total = float(chances.sum()) + beyond
+    return chances / total, beyond / total
+
+
+def dispersion(row: _Row, batch: float) -> float:
+    """Variance of the number of running sequences over its mean, because they come in clusters: those that arrive while a prompt holds up decoding.
+
+    With rho the share of time that goes to prompts, a cluster is the family of a branching process: mean 1 / (1 - rho), variance
+    (rho + rho^2 cv^2) / (1 - rho)^3. Batch arrivals at M/G/infinity: 1 + (E[N^2] / E[N] - 1) E[min(X, X')] / E[X] for two lives X, X'.
+    """
+    time = float(sharing_step_s(row, np.array([max(batch, 1.0)]))[0])
+    rho = min(1.0 - float(row.step(np.array([max(batch, 1.0)]), np.zeros(1))[0]) / time, 0.95)
+    scv = float(row.lengths**2 @ ATOM_WEIGHTS / (row.lengths @ ATOM_WEIGHTS) ** 2 - 1.0)
+    family = 1.0 / (1.0 - rho) + (rho + rho**2 * scv) / (1.0 - rho) ** 2
+    lives = np.maximum(row.load.output_tokens[0] - 1.0, 0.0)
+    shorter = float(ATOM_WEIGHTS @ np.minimum(lives[:, None], lives[None, :]) @ ATOM_WEIGHTS)
+    return 1.0 + (family - 1.0) * shorter / row.mean_decoded
+
+
+def _negative_binomial(mean: float, factor: float, most: int) -> tuple[Array, float]:
+    """Law of 0 ... `most` with that mean and variance / mean, and the mass beyond."""
+    size = mean / (factor - 1.0)
+    counts = np.arange(1, most + 1, dtype=np.float64)
+    logs = np.concatenate([[0.0], np.cumsum(np.log((size + counts - 1.0) / counts * (1.0 - 1.0 / factor)))]) - size * math.log(factor)
+    chances = np.exp(logs)
+    return chances, max(1.0 - float(chances.sum()), 0.0)
+
+
+def alone_s(row: _Row, lengths: Array) -> Array:
+    """Time of prompts of those lengths on a replica with nothing else to do."""
+    if not math.isfinite(row.budget):
+        return row.step(np.zeros_like(lengths), lengths)
+    full = np.maximum(np.ceil(lengths / row.budget) - 1.0, 0.0)
+    whole = float(row.step(np.zeros(1), np.array([row.budget]))[0])
+    return row.step(np.zeros_like(lengths), lengths - full * row.budget) + full * whole
 
 
 def _nodes(chances: Array) -> tuple[Array, Array]:
@@ -198,17 +246,18 @@ def _grid(row: _Row, batch: float, time: float) -> _Grid:
     squared = float(lengths**2 @ ATOM_WEIGHTS)
     budget = max(row.budget - batch, 1.0)
     flow = row.rate * time * row.mean_input
-    used = min(flow / budget, 0.97)
-    spread = math.sqrt(row.rate * time * squared)
-    backlog = squared / row.mean_input * used / (1.0 - used)
-    reach = float(lengths.max()) + 2.0 * flow + 7.0 * spread + 6.0 * backlog * (budget < 20.0 * float(lengths.max()))
+    prompts = 1.0 - float(row.step(np.array([batch]), np.zeros(1))[0]) / time
+    used = min(max(flow / budget, prompts), 0.95)
+    spread = math.sqrt(row.rate * time * squared / (1.0 - used**2))
+    backlog = squared / row.mean_input * used**2 / (1.0 - used)
+    reach = float(lengths.max()) + 2.0 * flow + 6.0 * spread + 4.0 * backlog
     size = GRID
     grain = reach / size
     places = size
     if budget < reach:
         places = max(round(budget / grain), 1)
         grain = budget / places
-        size = min(math.ceil(reach / grain), 3 * GRID)
+        size = min(math.ceil(reach / grain), 2 * GRID)
     place = np.minimum(lengths / grain, size - 1.0)
     low = np.minimum(place.astype(np.intp), size - 2)
     law = np.bincount(low, ATOM_WEIGHTS * (1.0 - (place - low)), size) + np.bincount(low + 1, ATOM_WEIGHTS * (place - low), size)
@@ -254,27 +303,21 @@ def _empty_law(row: _Row, weight: float) -> list[tuple[Array, Array]]:
     """Requests that find nothing running: at once when idle, else after the prompt in work."""
     if weight <= 1e-9:
         return []
-    grid = _grid(row, 0.0, float(row.step(np.zeros(1), np.array([row.mean_input]))[0]))
+    grid = _grid(row, 0.0, float(sharing_step_s(row, np.zeros(1))[0]))
     count = min(grid.budget, grid.size - 1) + 1
     prompts = grid.grain * np.arange(count)
     now, after = row.step(np.zeros(count), prompts), row.step(np.full(count, 1.0 * (row.mean_decoded > 0)), prompts)
-    if row.mean_decoded > 0:
-        law, whole_steps = grid.lengths, True
-    else:
-        law, whole_steps = _waiting_law(grid, row, now, idle=True), False
-    durations = now[np.minimum(np.arange(grid.size), count - 1)]
-    busy = float((law * durations).sum() if whole_steps else (law * durations)[1:].sum())
-    idle = 1.0 / row.rate if whole_steps else float(law[0]) / row.rate
-    idle_weight = weight * idle / (idle + busy)
-    lengths = row.lengths
-    full = np.maximum(np.ceil(lengths / row.budget) - 1.0, 0.0) if math.isfinite(row.budget) else np.zeros_like(lengths)
-    rest = lengths - np.where(full > 0, full * row.budget, 0.0) if math.isfinite(row.budget) else lengths
-    alone = row.step(np.zeros_like(rest), rest) + np.where(full > 0, full * row.step(np.zeros_like(rest), np.minimum(lengths, row.budget)), 0.0)
-    waiting = law if whole_steps else np.concatenate([[0.0], law[1:]])
-    result = [(alone, idle_weight * ATOM_WEIGHTS)]
-    if waiting.sum() > 0 and weight - idle_weight > 1e-9:
-        result.append(_arrival_law(grid, row, waiting / waiting.sum(), now=now, after=after, weight=weight - idle_weight))
-    return result
+    law = _waiting_law(grid, row, now, idle=True)
+    level = np.minimum(np.arange(grid.size), count - 1)
+    idle_s = float(law[0]) / row.rate
+    waiting = law.copy()
+    waiting[0] = 0.0
+    busy_s = float(waiting @ now[level])
+    idle = weight * idle_s / (idle_s + busy_s)
+    found = [(alone_s(row, row.lengths), idle * ATOM_WEIGHTS)]
+    if waiting.sum() > 0 and weight - idle > 1e-9:
+        found.append(_arrival_law(grid, row, waiting / waiting.sum(), now=now, after=after, weight=weight - idle))
+    return found
 
 
 def _arrival_law(grid: _Grid, row: _Row, waiting: Array, *, now: Array, after: Array, weight: float) -> tuple[Array, Array]:
@@ -368,9 +411,9 @@ def _tpot_law(row: _Row, batches: Array) -> tuple[Array, Array]:
     nodes, weights = _nodes(batches)
     if nodes.size == 0:
         nodes, weights = np.ones(1), np.ones(1)
-    first = np.array([1.0]) if row.slots >= 1 else np.zeros(0)
-    nodes, weights = np.concatenate([first, nodes]), np.concatenate([[max(1.0 - weights.sum(), 0.0)], weights])
-    return sharing_step_s(row, nodes), weights / weights.sum()
+    time = sharing_step_s(row, nodes)
+    seen = weights * nodes / time
+    return time, seen / seen.sum()
 
 
 def _whole_law(row: _Row, times: Array, masses: Array, steps: Array, step_masses: Array) -> Array:
