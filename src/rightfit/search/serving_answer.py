@@ -17,8 +17,9 @@ from rightfit.physics import serving_memory
 from rightfit.physics.columns import Array
 from rightfit.search.answer import Accelerator, Alternative, Cost, Layout, Option
 from rightfit.search.rank import Row
-from rightfit.search.serving_grid import at_load, token_grid
-from rightfit.search.serving_search import ServingExploration, share_of_load
+from rightfit.search.serving_grid import ReplicaGrid, at_load, token_grid
+from rightfit.search.serving_search import ServingExploration, num_parameters, share_of_load
+from rightfit.search.serving_space import ServingSpace
 from rightfit.search.serving_wish import usual
 
 GBPS = 1e9 / 8
@@ -93,16 +94,35 @@ def _evaluate(found: ServingExploration, rows: Sequence[Row]) -> _Details:
     space = found.space.take(np.array(candidate, dtype=np.intp))
     load = share_of_load(wish, replicas)
     values: dict[str, Array] = {}
+    metrics = METRICS if wish.generates else {"latency_s": "latency_ms"}
     for percentile in dict.fromkeys((*PERCENTILES, wish.limits.percentile)):
-        grid = token_grid(space, wish, percentile=percentile)
-        for name in METRICS:
+        grid = _grid_of(found, space, candidate, percentile=percentile)
+        for name in metrics:
             values[f"{name}@{percentile:g}"] = at_load(grid, getattr(grid, name), **load)
     batch = at_load(grid, grid.batch, **load)
     values["rate_per_s"] = at_load(grid, grid.rate_per_s, **load)
     values["saturation_per_s"] = found.capacity.saturation_per_s[candidate]
     values["limit"] = grid.limit
+    if found.passes is not None:
+        pass_s = at_load(grid, found.passes[candidate], **load)
+        weights = np.minimum(num_parameters(wish) * _weight_bytes(space), space.needed_bytes)
+        memory = {"weights": weights, "workspace": space.needed_bytes - weights}
+        return _Details(candidate, replicas, servers, values, memory, {"compute": pass_s}, batch)
     times = serving_columns(space.model, space.serve.replace(batch=batch), space.device, space.links)
     return _Details(candidate, replicas, servers, values, _memory_terms(space), times.decode_terms, batch)
+
+
+def _grid_of(found: ServingExploration, space: ServingSpace, candidate: list[int], *, percentile: float) -> ReplicaGrid:
+    """The grid of a few candidates at a percentile."""
+    if found.passes is None:
+        return token_grid(space, found.wish, percentile=percentile)
+    from rightfit.search.serving_forward import forward_grid
+
+    return forward_grid(found.passes[candidate], percentile=percentile)
+
+
+def _weight_bytes(space: ServingSpace) -> Array:
+    return np.array([{"fp32": 4.0, "int8": 1.0}.get(stack.format, 2.0) for stack in space.stack])
 
 
 def _memory_terms(space: Any) -> dict[str, Array]:
@@ -117,8 +137,8 @@ def _memory_terms(space: Any) -> dict[str, Array]:
     return {name: np.broadcast_to(value, shape) for name, value in terms.items()}
 
 
-def _figure(metric: str, value: float, *, doubts: float) -> Figure:
-    return serving_interval(metric, np.array([value]), doubts=np.array([doubts])).row(0)
+def _figure(metric: str, value: float, *, doubts: float, forward: bool = False) -> Figure:
+    return serving_interval(metric, np.array([value]), doubts=np.array([doubts]), forward=forward).row(0)
 
 
 def _option(found: ServingExploration, details: _Details, row: Row, position: int) -> Option:
@@ -182,20 +202,23 @@ def _layout(found: ServingExploration, details: _Details, position: int) -> Serv
 def _estimate(found: ServingExploration, details: _Details, position: int) -> dict[str, Figure]:
     """Figures by the contract's names. Latencies without a percentile in their name are at the percentile asked for."""
     wish, values = found.wish, details.values
-    doubts = 0.0 if found.wish.model.certainty != "typical" else 1.0
+    doubts = 0.0 if getattr(found.wish.model, "certainty", "exact") != "typical" else 1.0
+    metrics = METRICS if wish.generates else {"latency_s": "latency_ms"}
+    forward = not wish.generates
     out = {
-        name: _figure(metric, float(values[f"{name}@{wish.limits.percentile:g}"][position]), doubts=doubts)
-        for name, metric in METRICS.items()
+        name: _figure(metric, float(values[f"{name}@{wish.limits.percentile:g}"][position]), doubts=doubts, forward=forward)
+        for name, metric in metrics.items()
     }
-    for name, metric in METRICS.items():
+    for name, metric in metrics.items():
         for percentile in PERCENTILES:
             label = f"{name.removesuffix('_s')}_p{percentile * 100:g}_s"
-            out[label] = _figure(metric, float(values[f"{name}@{percentile:g}"][position]), doubts=doubts)
+            out[label] = _figure(metric, float(values[f"{name}@{percentile:g}"][position]), doubts=doubts, forward=forward)
     replicas = float(details.replicas[position])
     most = float(values["saturation_per_s"][position]) * replicas
-    out["requests_per_s"] = _figure("req_per_s", most, doubts=doubts)
-    out["tokens_per_s"] = _figure("output_tok_per_s_total", most * wish.output_tokens, doubts=doubts)
-    out["peak_memory_bytes"] = _figure("peak_mem_gib", float(sum(term[position] for term in details.memory.values())), doubts=doubts)
+    out["requests_per_s"] = _figure("req_per_s", most, doubts=doubts, forward=forward)
+    if wish.output_tokens:
+        out["tokens_per_s"] = _figure("output_tok_per_s_total", most * wish.output_tokens, doubts=doubts, forward=forward)
+    out["peak_memory_bytes"] = _figure("peak_mem_gib", float(sum(term[position] for term in details.memory.values())), doubts=doubts, forward=forward)
     return out
 
 
@@ -216,7 +239,7 @@ def _cost(found: ServingExploration, details: _Details, row: Row, position: int)
         total_usd=monthly,
         total=Figure(monthly, monthly, monthly, monthly, monthly, source="formula"),
         terms=terms,
-        per_million_tokens_usd=monthly / tokens * 1e6,
+        per_million_tokens_usd=monthly / tokens * 1e6 if tokens else float("nan"),
         monthly_usd=monthly,
         per_thousand_requests_usd=monthly / requests * 1e3,
         by_purchase=_by_purchase(found, row, float(details.servers[position])),
@@ -254,7 +277,8 @@ def _facts(found: ServingExploration, details: _Details, row: Row, position: int
     replicas, servers = float(details.replicas[position]), float(details.servers[position])
     rate = wish.rate_per_s or float(details.values["rate_per_s"][position]) * replicas
     card = found.fleet.accelerators[int(found.space.machine[at])]
-    listed = facts.accelerators()[found.market.offers.servers.accelerator_name[int(found.market.offers.server_index[row.offer])]]
+    name = found.market.offers.servers.accelerator_name[int(found.market.offers.server_index[row.offer])]
+    is_hidden = bool(name) and facts.accelerators()[name] is not card
     return {
         "rate_per_s": rate,
         "utilisation": rate / (float(details.values["saturation_per_s"][position]) * replicas),
@@ -271,7 +295,7 @@ def _facts(found: ServingExploration, details: _Details, row: Row, position: int
         "spot_known": bool(charges.spot_known[row.offer]),
         "billing_minimum_s": float(charges.minimum_s[row.offer]),
         "vendor": card.vendor,
-        "equivalent_to": card.equivalent_to if card is not listed else "",
+        "equivalent_to": card.equivalent_to if is_hidden else "",
         "servers": servers,
         **{name: offer[name] for name in ("is_estimate", "is_stale", "is_pseudo_region", "country")},
     }

@@ -27,7 +27,7 @@ from rightfit.search.serving_wish import usual
 
 HEADLINES = {"cost": "serve_cheapest", "time": "serve_fastest", "balanced": "serve_balanced"}
 LATENCIES = ("ttft", "tpot", "latency")
-CALIBRATED = ("volta", "turing", "ampere-hbm", "ampere-gddr", "ada", "hopper", "blackwell-hbm", "blackwell-gddr", "cdna3")
+CALIBRATED = ("volta", "turing", "ampere-hbm", "ampere-gddr", "ada", "hopper", "blackwell-hbm", "blackwell-gddr", "cdna3", "cpu", "cpu-amx")
 
 
 def with_serving_reasons(found: ServingExploration, options: Sequence[Option]) -> tuple[Option, ...]:
@@ -61,7 +61,7 @@ def _why(found: ServingExploration, option: Option, options: Sequence[Option]) -
         )
     )
     reasons += _limit_reasons(found, option)
-    if option.time_terms:
+    if len(option.time_terms) > 1:
         term = max(option.time_terms, key=lambda name: option.time_terms[name])
         reasons.append(Reason("serve_bottleneck", {"term": term, "share": option.time_terms[term] / sum(option.time_terms.values())}))
     return tuple(reasons)

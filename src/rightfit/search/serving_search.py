@@ -67,6 +67,7 @@ class ServingExploration:
     bill: ServingBill
     failures: Failures
     bits: NDArray[np.int32]
+    passes: Array | None = None
 
     def candidate(self, offer: int, column: int) -> int:
         """The row of the space that an offer would run."""
@@ -88,11 +89,30 @@ def serving_wanted(workload: Workload, catalog: Catalog) -> Wanted:
 
 
 def explore_serving(workload: Workload, catalog: Catalog) -> ServingExploration:
-    """Search every way to serve a language model."""
+    """Search every way to serve a model."""
+    wish = read_serving_wish(workload)
+    return explore_tokens(wish, catalog) if wish.generates else explore_forward(wish, catalog)
+
+
+def explore_forward(wish: ServingWish, catalog: Catalog) -> ServingExploration:
+    """Models of one forward pass: accelerators and CPU servers."""
+    from rightfit.search import serving_forward as forward
+
+    wanted = serving_wanted(wish.workload, catalog)
+    choice = forward.read_forward_choice(wish.workload, forward.modality_of(wish)[0])
+    market = forward.forward_market(catalog, wanted, with_cpus=forward.suits_cpu(wish))
+    fleet, machines = forward.forward_fleet(market.offers.servers, market.offers, choice)
+    space, passes = forward.forward_space(fleet, machines, wish)
+    grid = forward.forward_grid(passes, percentile=wish.limits.percentile)
+    return dataclasses.replace(judged(wish, wanted, market, fleet, space, grid), passes=passes)
+
+
+def explore_tokens(wish: ServingWish, catalog: Catalog) -> ServingExploration:
+    """Language models."""
+    workload = wish.workload
     stacks = stack_wish_of(workload)
     cards = tuple(known_accelerator(name) for gpu in workload.gpu for name in accelerators_of(gpu))
     refuse_wrong_pair(stacks, tuple((card, family_of(card)) for card in cards))
-    wish = read_serving_wish(workload)
     market = open_market(catalog)
     fleet = serving_fleet(market.offers.servers, stacks)
     space = build_serving_space(market.offers.servers, fleet, wish)
@@ -199,7 +219,12 @@ def monthly_bill(wish: ServingWish, market: Market, fleet: ServingFleet, space: 
 
 def weights_gb(wish: ServingWish) -> float:
     """Disk that a server needs for the model and its image [GB], weights in 16 bit."""
-    return float(getattr(wish.model, "params_total", 0)) * 2.0 / 1e9 + usual()["image_gb"]
+    return num_parameters(wish) * 2.0 / 1e9 + usual()["image_gb"]
+
+
+def num_parameters(wish: ServingWish) -> float:
+    """Parameters of the model, all components together."""
+    return float(getattr(wish.model, "params_total", 0) or getattr(wish.model, "total_params", 0))
 
 
 def egress_gb(wish: ServingWish, hours: float) -> float:

@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from rightfit import facts
-from rightfit.errors import ContradictionError, InputError, UnavailableError
+from rightfit.errors import ContradictionError, InputError
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.search.answer import Assumption
 from rightfit.search.wish import Notes
@@ -75,7 +75,9 @@ def read_serving_wish(workload: Workload) -> ServingWish:
         if field != "currency":
             notes.take(field, str(getattr(workload, field)), f"default_{field}")
     if not is_generating(model):
-        refuse_other_kinds(model)
+        from rightfit.search.serving_forward import read_forward_wish
+
+        return read_forward_wish(workload, model, notes)
     assert isinstance(model, TransformerArchitecture)
     if model.certainty == "typical":
         notes.take("model", model.name, "typical_shape", params=model.params_total)
@@ -155,7 +157,3 @@ def token_limits(workload: Workload, notes: Notes) -> Limits:
     ttft, tpot, latency = (infinity if given[name] is None else float(given[name]) for name in LATENCIES)
     return Limits(ttft, tpot, latency, percentile)
 
-
-def refuse_other_kinds(model: Any) -> None:
-    """Kinds of models that nothing is known of."""
-    raise UnavailableError(f"{model.name}: serving of this kind of model is not in this version")
