@@ -80,7 +80,10 @@ def report(title: str, groups: np.ndarray, ratio: Array) -> None:
 
 
 def write(values: dict[str, float], entries: dict[str, dict[str, object]]) -> None:
-    lines = ["# Coefficients of the forward physics. `value` was fitted from `prior` by: python validation/fit_forward.py TRUTH_DIR --write", ""]
+    lines = [
+        "# Coefficients of the forward physics. `value` was fitted from `prior` by: python validation/fit_forward.py TRUTH_DIR --write",
+        "",
+    ]
     for name, entry in entries.items():
         lines.append(f'["{name}"]')
         lines.append(f"value = {values[name]:.6g}")
@@ -124,7 +127,20 @@ def main() -> None:
         with arguments.dump.open("w", encoding="utf-8") as stream:
             writer = csv.writer(stream)
             for row, all_ratio, out, regime in zip(table.kept, ratio, left_out, regimes(table.cases), strict=True):
-                columns = ("source", "metric", "measured", "model", "weights_dtype", "engine", "device", "n_devices", "input_tokens", "batch_or_concurrency", "request_rate", "notes")
+                columns = (
+                    "source",
+                    "metric",
+                    "measured",
+                    "model",
+                    "weights_dtype",
+                    "engine",
+                    "device",
+                    "n_devices",
+                    "input_tokens",
+                    "batch_or_concurrency",
+                    "request_rate",
+                    "notes",
+                )
                 writer.writerow([f"{all_ratio:.3f}", f"{out:.3f}", regime, *(row[c] for c in columns)])
     if arguments.write:
         write(values, entries)

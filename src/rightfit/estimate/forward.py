@@ -47,7 +47,8 @@ def stage_rates(cases: ForwardCases, values: Coefficients) -> ForwardRates:
         * lookup(values, "fraction_kind", STAGE_KINDS, kind)
         * lookup(values, "fraction_dtype", DTYPES, case["dtype"])
     )
-    flops = peak * np.minimum(fraction, values["fraction_most"])
+    most = lookup(values, "fraction_most", DTYPES, case["dtype"])
+    flops = peak * fraction / (1.0 + (fraction / most) ** 4) ** 0.25  # no product of shares may pass what kernels reach
     unfused = lookup(values, "unfused_engine", ENGINES, case["engine"])
     passes = lookup(values, "passes_kind", STAGE_KINDS, kind) + unfused * lookup(values, "pointwise_kind", STAGE_KINDS, kind)
     eager = np.isin(case["engine"], [ENGINES.index(name) for name in ("eager", "webui")])
@@ -63,14 +64,16 @@ def stage_rates(cases: ForwardCases, values: Coefficients) -> ForwardRates:
     autocast = np.where(case["dtype"] == DTYPES.index("amp"), values["amp_launch"], 1.0)
     return ForwardRates.of(
         flops=flops,
-        score_flops=flops * values["score_fraction"],
+        score_flops=flops * lookup(values, "score_fraction", STAGE_KINDS, kind),
         bandwidth=case["bandwidth"] * lookup(values, "bandwidth_fraction", SILICON, case["silicon"]),
         activation_bytes=activation_bytes,
         weight_bytes=_by_dtype(_WEIGHT_BYTES, case["dtype"]),
         passes=passes * np.where(cpu, values["passes_cpu"], 1.0),
         cache_bytes=case["l2_bytes"] * values["cache_fraction"],
         fill_elements=lookup(values, "fill_elements", SILICON, case["silicon"])
-        * lookup(values, "fill_dtype", DTYPES, case["dtype"]) * case["units"] / np.maximum(case["cores"], 1.0),
+        * lookup(values, "fill_dtype", DTYPES, case["dtype"])
+        * case["units"]
+        / np.maximum(case["cores"], 1.0),
         layer_s=scale * lookup(values, "layer_s", ENGINES, case["engine"]) * lookup(values, "layer_silicon", SILICON, case["silicon"]),
         launch_s=scale * host * autocast,
         call_s=lookup(values, "call_s", ENGINES, case["engine"]) * np.where(cases.stage["repeats"] > 1.0, 0.0, 1.0),

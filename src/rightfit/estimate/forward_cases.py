@@ -123,14 +123,20 @@ def forward_cases(rows: Sequence[Mapping[str, str]]) -> ForwardCases:
     for position, row in enumerate(rows):
         notes = row.get("notes", "")
         wish = wish_of(
-            row.get("model", ""), row.get("params_b", ""), row.get("input_tokens", ""), row.get("output_tokens", ""), notes, row.get("metric", "")
+            row.get("model", ""),
+            row.get("params_b", ""),
+            row.get("input_tokens", ""),
+            row.get("output_tokens", ""),
+            notes,
+            row.get("metric", ""),
         )
         work = _cached_work(wish) if wish.model else None
         device = _device_of(row)
         if problem := _problem(row, work, device):
             refused[position] = problem
             continue
-        assert work is not None and device is not None
+        assert work is not None
+        assert device is not None
         index.append(position)
         works.append(work)
         assumptions[position] = (*work.assumptions, *((device.assumption,) if device.assumption else ()))
@@ -175,7 +181,9 @@ def _case(row: Mapping[str, str], work: ForwardWork, device: ForwardDevice, batc
     engine = engine_of(row.get("engine", ""), row.get("notes", ""), row.get("device", ""))
     dtype = _dtype(row, work, device, engine)
     num_devices = number(row.get("n_devices", "")) or 1.0
-    splits = work.modality in ("image", "video") and row.get("metric") in ("latency_ms", "denoise_steps_per_s") and device.silicon != "neuron"
+    splits = (
+        work.modality in ("image", "video") and row.get("metric") in ("latency_ms", "denoise_steps_per_s") and device.silicon != "neuron"
+    )
     shared = num_devices if splits else 1.0
     if device.silicon == "neuron" and work.modality == "image":
         shared = device.cores

@@ -47,7 +47,14 @@ class ForwardDevice:
         return next((rate for rate in order if rate > 0), 0.0)
 
 
-_SILICON = {"Volta": "volta", "Turing": "turing", "Ada": "ada", "Hopper": "hopper", "Blackwell": "blackwell", "Blackwell Ultra": "blackwell"}
+_SILICON = {
+    "Volta": "volta",
+    "Turing": "turing",
+    "Ada": "ada",
+    "Hopper": "hopper",
+    "Blackwell": "blackwell",
+    "Blackwell Ultra": "blackwell",
+}
 #: On-chip memory that compilers keep activations in, where the facts know no cache.
 _SCRATCH_BYTES = {"NeuronCore-v1": 32e6, "NeuronCore-v2": 48e6, "NeuronCore-v3": 192e6, "TPU v5e": 128e6, "TPU v6e (Trillium)": 128e6}
 _NEURON_CORES = {"Inferentia1": 4.0, "Inferentia2": 2.0, "Trainium1": 2.0, "Trainium2": 8.0}

@@ -144,7 +144,7 @@ def _area_ratio(wish: Wish, side: float) -> float:
     """How many times the pixels of the size that the record's counts are for."""
     if not (wish.height and side):
         return 1.0
-    return wish.height * (wish.width or wish.height) / side**2
+    return float(wish.height * (wish.width or wish.height) / side**2)
 
 
 def _listed(wish: Wish, row: Mapping[str, str]) -> ForwardWork:
@@ -184,7 +184,7 @@ def vision_layers(name: str, default: float) -> float:
     if re.match(r"(vit|deit|beit|eva|dino|clip)", short):
         return next((_LAYERS_PER_BLOCK * blocks for word, blocks in _BLOCKS.items() if word in short), default)
     if found := re.match(r"(?:tf_)?efficientnet_b(\d)", short):
-        return 82.0 * 1.12 ** float(found[1]) * 1.08 ** float(found[1])
+        return float(82.0 * 1.21 ** float(found[1]))
     return default
 
 

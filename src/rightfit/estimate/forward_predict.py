@@ -59,7 +59,8 @@ def peak_bytes(cases: ForwardCases, values: Coefficients) -> Array:
     per_layer = cases.stage["activations"] / np.maximum(cases.stage["layers"], 1.0) * cases.stage["items"]
     widest = np.zeros(len(cases.index))
     np.maximum.at(widest, cases.stage_row, per_layer)
-    return case["params"] * stored + case["batch"] * widest * held * values["live_layers"] + values["runtime_bytes"]
+    live: Array = case["batch"] * widest * held * values["live_layers"]
+    return np.asarray(case["params"] * stored + live + values["runtime_bytes"], dtype=np.float64)
 
 
 def regimes(cases: ForwardCases) -> list[str]:

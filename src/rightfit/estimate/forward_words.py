@@ -63,7 +63,15 @@ def dtype_of(text: str, notes: str) -> str:
         return "bf16"
     if "amp" in lowered or "mixed" in lowered:
         return "amp"
-    for word, dtype in (("int8", "int8"), ("w8a8", "int8"), ("fp8", "fp8"), ("tf32", "tf32"), ("bf16", "bf16"), ("fp32", "fp32"), ("float32", "fp32")):
+    for word, dtype in (
+        ("int8", "int8"),
+        ("w8a8", "int8"),
+        ("fp8", "fp8"),
+        ("tf32", "tf32"),
+        ("bf16", "bf16"),
+        ("fp32", "fp32"),
+        ("float32", "fp32"),
+    ):
         if word in lowered:
             return "bf16" if dtype == "fp32" and "bf16" in lowered else dtype
     return "fp16"
@@ -94,7 +102,10 @@ _LINES = re.compile(r"(?<![\w.])(\d{3,4})p\b", re.IGNORECASE)
 _PER_STEP = re.compile(r"per (?:denoising )?(?:step|iteration)|ms/(?:step|it)", re.IGNORECASE)
 _STEPS = re.compile(r"(\d{1,3})[ -](?:denoising |inference |sampling )?steps?\b|steps?[ =:]+(\d{1,3})\b", re.IGNORECASE)
 _FRAMES = re.compile(r"(\d{1,3})[ -]?frames?\b|frames?[ =:]+(\d{1,3})\b", re.IGNORECASE)
-_AUDIO = re.compile(r"(\d+(?:\.\d+)?)[ -]?(hours?|h|minutes?|mins?|m|seconds?|secs?|s)\b[^;,]*(?:audio|speech|file)|audio[^;,]*?(\d+(?:\.\d+)?)[ -]?(hours?|minutes?|mins?|seconds?|s)\b", re.IGNORECASE)
+_AUDIO = re.compile(
+    r"(\d+(?:\.\d+)?)[ -]?(hours?|h|minutes?|mins?|m|seconds?|secs?|s)\b[^;,]*(?:audio|speech|file)|audio[^;,]*?(\d+(?:\.\d+)?)[ -]?(hours?|minutes?|mins?|seconds?|s)\b",
+    re.IGNORECASE,
+)
 _MACS = re.compile(r"(\d+(?:\.\d+)?)\s?gmacs", re.IGNORECASE)
 _ACTIVATIONS = re.compile(r"(\d+(?:\.\d+)?)\s?m activations", re.IGNORECASE)
 _MEMORY = re.compile(r"memory length[ =:]*([\d,]+)", re.IGNORECASE)
