@@ -18,17 +18,21 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from rightfit.physics.queueing import ATOM_WEIGHTS, LoadColumns, SteadyColumns, steady
+from rightfit.physics.queueing import ATOM_EDGES, ATOM_WEIGHTS, LoadColumns, SteadyColumns, steady
 from rightfit.physics.replicas import ReplicaColumns, step_s
 
 Array = NDArray[np.float64]
 
 SHARES = np.array([0.50, 0.95, 0.99])
 GRID = 112
+SUB_ATOMS = 12
+SMALLEST_SHAPE = 0.15
 PLACES = (np.arange(6) + 0.5) / 6.0
-GROUP_EDGES = np.array([0.0, 0.15, 0.35, 0.55, 0.75, 0.90, 0.97, 1.0])
+GROUP_EDGES = np.array([0.0, 0.15, 0.35, 0.55, 0.75, 0.90, 0.96, 0.985, 0.995, 1.0])
 BATCH_EDGES = np.array([0.0, 0.25, 0.5, 0.75, 0.92, 1.0])
 TIME_BINS = 2400
+#: Normal scores of 13 equal slices.
+SCORES = np.array([-1.7688, -1.1984, -0.8694, -0.6151, -0.3957, -0.1940, 0.0, 0.1940, 0.3957, 0.6151, 0.8694, 1.1984, 1.7688])
 WAIT_QUANTILES = -np.log1p(-(np.arange(40) + 0.5) / 40.0)
 
 
@@ -118,9 +122,11 @@ def _row_latency(row: _Row) -> tuple[Array, Array, Array, float]:
     if waits > 1e-6:
         times, masses = _with_slot_wait(row, times, masses, waits)
     ttft = quantiles(times, masses, SHARES) + float(row.replicas.request_s[0])
-    tpot_times, tpot_masses = _tpot_law(row, batches)
-    whole = _whole_law(row, times, masses, tpot_times, tpot_masses) + float(row.replicas.request_s[0])
-    return ttft, quantiles(tpot_times, tpot_masses, SHARES), whole, waits
+    if row.mean_decoded <= 0:
+        return ttft, np.zeros(SHARES.size), ttft, waits
+    tpot, decode = _decode_laws(row, batches)
+    whole = _whole_law(times, masses, decode) + float(row.replicas.request_s[0])
+    return ttft, quantiles(*tpot, SHARES), whole, waits
 
 
 def sharing_step_s(row: _Row, sequences: Array) -> Array:
@@ -314,10 +320,17 @@ def _empty_law(row: _Row, weight: float) -> list[tuple[Array, Array]]:
     waiting[0] = 0.0
     busy_s = float(waiting @ now[level])
     idle = weight * idle_s / (idle_s + busy_s)
-    found = [(alone_s(row, row.lengths), idle * ATOM_WEIGHTS)]
+    found = [(_spread(alone_s(row, row.lengths)), idle * np.repeat(ATOM_WEIGHTS / SUB_ATOMS, SUB_ATOMS))]
     if waiting.sum() > 0 and weight - idle > 1e-9:
         found.append(_arrival_law(grid, row, waiting / waiting.sum(), now=now, after=after, weight=weight - idle))
     return found
+
+
+def _spread(atoms: Array) -> Array:
+    """Each atom of a law as `SUB_ATOMS` equal ones along the straight lines between the atoms' middles, so that percentiles do not jump."""
+    middles = 0.5 * (ATOM_EDGES[1:] + ATOM_EDGES[:-1])
+    shares = ATOM_EDGES[:-1, None] + ATOM_WEIGHTS[:, None] * (np.arange(SUB_ATOMS) + 0.5) / SUB_ATOMS
+    return np.interp(shares.ravel(), middles, atoms)
 
 
 def _arrival_law(grid: _Grid, row: _Row, waiting: Array, *, now: Array, after: Array, weight: float) -> tuple[Array, Array]:
@@ -406,30 +419,47 @@ def _with_slot_wait(row: _Row, times: Array, masses: Array, waits: float) -> tup
     return np.concatenate([times, delayed]), np.concatenate([masses * (1.0 - waits), weights])
 
 
-def _tpot_law(row: _Row, batches: Array) -> tuple[Array, Array]:
-    """Mean step over the life of a request, by the batch it meets."""
+def _decode_laws(row: _Row, batches: Array) -> tuple[tuple[Array, Array], tuple[Array, Array, Array]]:
+    """Laws of TPOT (values, masses) and of the time from first to last token with the request's decoded tokens (values, masses, tokens).
+
+    Over its life a request meets steps that also carry prompts of others. With g the step without them and rho their share, a life of m tokens is
+    a delay cycle: mean m g / (1 - rho), variance rate E[w^2] m g / (1 - rho)^3 (Takacs); the part of the prompts is taken as gamma by Wilson and Hilferty.
+    """
     nodes, weights = _nodes(batches)
     if nodes.size == 0:
         nodes, weights = np.ones(1), np.ones(1)
-    time = sharing_step_s(row, nodes)
-    seen = weights * nodes / time
-    return time, seen / seen.sum()
+    shared = sharing_step_s(row, nodes)
+    plain = row.step(nodes, np.zeros_like(nodes))
+    seen = weights * nodes / shared
+    decoded = np.maximum(row.load.output_tokens[0] - 1.0, 0.0)[:, None]
+    rho = np.clip(1.0 - plain / shared, 1e-9, 0.97)
+    scv = float(row.lengths**2 @ ATOM_WEIGHTS / (row.lengths @ ATOM_WEIGHTS) ** 2)
+    squared = rho**2 * scv / row.rate  # rate E[w^2]
+    mean, variance = decoded * (shared - plain), squared * decoded * plain / (1.0 - rho) ** 3
+    shape = np.maximum(mean**2 / np.maximum(variance, 1e-30), SMALLEST_SHAPE)[..., None]
+    factor = np.maximum(1.0 - 1.0 / (9.0 * shape) + SCORES / (3.0 * np.sqrt(shape)), 0.0) ** 3
+    factor = factor / factor.mean(axis=-1, keepdims=True)
+    times = decoded[..., None] * plain[:, None] + mean[..., None] * factor
+    masses = np.broadcast_to((ATOM_WEIGHTS[:, None] * (seen / seen.sum()))[..., None] / SCORES.size, times.shape)
+    several = np.broadcast_to(decoded[..., None] > 0, times.shape)
+    tokens = np.broadcast_to(decoded[..., None], times.shape)
+    return (times[several] / tokens[several], masses[several]), (times.ravel(), masses.ravel(), tokens.ravel())
 
 
-def _whole_law(row: _Row, times: Array, masses: Array, steps: Array, step_masses: Array) -> Array:
-    """Percentiles of first token + decoded tokens * step."""
+def _whole_law(times: Array, masses: Array, decode: tuple[Array, Array, Array]) -> Array:
+    """Percentiles of first token + the rest, taken as independent."""
     order = np.argsort(times)
-    first, share = slice_means(times[order], masses[order] / masses.sum(), GROUP_EDGES)
-    decoded = np.maximum(row.load.output_tokens[0] - 1.0, 0.0)
-    whole = first[:, None, None] + decoded[None, :, None] * steps[None, None, :]
-    weights = share[:, None, None] * ATOM_WEIGHTS[None, :, None] * step_masses[None, None, :]
-    return quantiles(whole.ravel(), weights.ravel(), SHARES)
+    first, share = slice_means(times[order], masses[order] / masses.sum(), ATOM_EDGES)
+    whole = first[:, None] + decode[0][None, :]
+    return quantiles(whole.ravel(), (share[:, None] * decode[1][None, :]).ravel(), SHARES)
 
 
 def quantiles(values: Array, masses: Array, shares: Array) -> Array:
-    """Weighted quantiles, linear between the middles of neighbouring masses."""
+    """Weighted quantiles: linear between the middles of small masses, flat inside those over 2 %."""
     order = np.argsort(values)
-    values, masses = values[order], masses[order]
-    middles = np.cumsum(masses) - 0.5 * masses
-    found: Array = np.interp(shares * masses.sum(), middles, values)
+    values, masses = values[order], masses[order] / masses.sum()
+    ends = np.cumsum(masses)
+    inset = np.minimum(0.5 * masses, 0.01)
+    points = np.stack([ends - masses + inset, ends - inset], axis=1).ravel()
+    found: Array = np.interp(shares, points, np.repeat(values, 2))
     return found
