@@ -147,7 +147,7 @@ def test_reasons_in_place_of_guesses() -> None:
     assert [answer.value is None for answer in answers] == [True] * 6 + [False]
     for answer, word in zip(answers, ("no model", "no device", "Abacus 9000", "no-such-network-xyz", "ttft_ms", "no model"), strict=False):
         assert word in answer.error
-    assert answers[-1].regime == "conv/tensorrt"
+    assert (answers[-1].regime["kind"], answers[-1].regime["engine"], answers[-1].regime["doubts"]) == ("conv", "tensorrt", 0)
     assert predict_forward([]) == []
 
 

@@ -248,7 +248,7 @@ def _diffusion(wish: Wish, record: DiffusionModel) -> ForwardWork | None:
     unet = "unet" in record.denoiser_arch
     guidance = float(record.forwards_per_step or 1)
     weights = float(record.denoiser_params) + (_CONTROLNET_PARAMS if extra > 1 else 0.0)
-    steps = 1.0 if wish.denoise_only else (wish.steps or float(record.default_steps or 50))
+    steps = 1.0 if wish.denoise_only else (wish.steps or float(row["usual_steps"] or record.default_steps or 50))
     activations = macs / (_BARE_MACS if unet else float(row["hidden"]) * 1.3)
     kind = "denoiser" if unet else "dit"
     main = Stage(kind, macs, activations, weights, float(row["layers"]) * extra, scores, repeats=steps, items=guidance)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,14 +15,16 @@ from rightfit.physics.columns import Array
 _GIB = 2.0**30
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ForwardPrediction:
-    """`value` in the metric's unit, or None with the reason in `error`. `regime` names the kind of model and engine, for intervals."""
+class ForwardPrediction(NamedTuple):
+    """`value` in the metric's unit, or None with the reason in `error`.
+
+    `regime` says what the width of an interval may depend on: `doubts` (number of assumptions), `kind` of the main stage, `engine` class, and the
+    `assumptions` as one text.
+    """
 
     value: float | None
-    error: str = ""
-    regime: str = ""
-    assumptions: tuple[str, ...] = ()
+    error: str
+    regime: Mapping[str, Any]
 
 
 def metric_values(cases: ForwardCases, values: Coefficients | None = None) -> dict[str, Array]:
@@ -74,15 +76,17 @@ def predict_forward(rows: Sequence[Mapping[str, str]]) -> list[ForwardPrediction
     `rows` have the columns of the measured inference table as text. Rows of decoders should not come here (see `forward_cases.is_forward`).
     """
     cases = forward_cases(rows)
-    answers = [ForwardPrediction(None, cases.refused.get(position, "")) for position in range(len(rows))]
+    answers = [ForwardPrediction(None, cases.refused.get(position, ""), {}) for position in range(len(rows))]
     if not len(cases.index):
         return answers
     with np.errstate(all="ignore"):
         figures = metric_values(cases)
-    words = regimes(cases)
+    engines = [ENGINES[int(code)] for code in cases.case["engine"]]
     for at, position in enumerate(cases.index):
         value = float(figures[rows[int(position)]["metric"]][at])
         usable = np.isfinite(value) and value > 0
         error = "" if usable else "the estimate is not a finite positive number"
-        answers[int(position)] = ForwardPrediction(value if usable else None, error, words[at], cases.assumptions[int(position)])
+        taken = cases.assumptions[int(position)]
+        regime = {"doubts": len(taken), "kind": cases.works[at].stages[0].kind, "engine": engines[at], "assumptions": "; ".join(taken)}
+        answers[int(position)] = ForwardPrediction(value if usable else None, error, regime)
     return answers
