@@ -26,7 +26,7 @@ from rightfit.estimate import serving
 from rightfit.estimate.serving_cases import ServingCases, serving_cases
 from rightfit.estimate.serving_intervals import PROBABILITIES, interval_group
 from rightfit.estimate.serving_predict import INFERENCE_METRICS, MEMORY_METRIC, case_doubts, is_generation
-from rightfit.estimate.tables import clean_row
+from rightfit.estimate.tables import clean_row, read_cases
 from rightfit.facts.tables import DATA
 
 Array = NDArray[np.float64]
@@ -66,7 +66,9 @@ SIGMAS = {
 }
 DEFAULT_SIGMA = 0.5
 #: Rows whose notes say that the figure cannot be right.
-DOUBTFUL = re.compile(r"treat as outlier|anomaly|probably not fp|avoid using|impossible|must be wrong|token count may include|flagged", re.IGNORECASE)
+DOUBTFUL = re.compile(
+    r"treat as outlier|anomaly|probably not fp|avoid using|impossible|must be wrong|token count may include|flagged", re.IGNORECASE
+)
 FILE = DATA / "coefficients" / "serving.toml"
 
 
@@ -74,7 +76,8 @@ class Data:
     """Usable rows of language models with their measured values."""
 
     def __init__(self, folder: Path) -> None:
-        rows = [clean_row(row)[0] for row in csv.DictReader((folder / "inference.csv").open(encoding="utf-8"))]
+        path = next(path for path in (folder / "inference.csv", folder / "inference.csv.gz") if path.is_file())
+        rows = [clean_row(row)[0] for row in read_cases(path)]
         self.all_rows = [row for row in rows if row["metric"] in INFERENCE_METRICS and is_generation(row)]
         self.rows = [row for row in self.all_rows if not DOUBTFUL.search(row["notes"])]
         cases = serving_cases(self.rows)
@@ -136,7 +139,9 @@ def touched(data: Data, key: str) -> NDArray[np.intp]:
         return _matches(data.cases.links.intra_kind, serving.LINKS, name, facts.coefficients("serving"), field)
     if field.startswith(("format_", "port_")):
         first, _, engine = name.partition(".")
-        column, names = (serve.weight_format, serving.format_names()) if field.startswith("format_") else (serve.family, serving.family_names())
+        column, names = (
+            (serve.weight_format, serving.format_names()) if field.startswith("format_") else (serve.family, serving.family_names())
+        )
         kin = [code for code, other in enumerate(serving.engine_classes()) if engine in serving._ancestors(other)]
         return np.flatnonzero((column == names.index(first)) & (np.isin(serve.engine, kin) if engine else True))
     if not name:
@@ -200,7 +205,7 @@ def fit(data: Data, *, iterations: int = 8) -> tuple[dict[str, float], Array, li
                 values = trial
                 break
         print(f"  round {round_number}: {now:.2f} -> {reached:.2f}", flush=True)
-        if now - reached < 0.002 * now:
+        if now - reached < 0.0007 * now:
             break
     return values, matrix, keys
 
@@ -240,7 +245,9 @@ def report(data: Data, residual: Array, title: str) -> None:
         here = np.flatnonzero(data.group == group)
         weight = data.weights()[here]
         quantiles = [weighted_quantile(error[here], weight, q) for q in (0.5, 0.9)]
-        print(f"{group:12} {len(here):5} {np.median(error[here]):7.3f} {np.quantile(error[here], 0.9):7.3f}   {quantiles[0]:7.3f} {quantiles[1]:7.3f}")
+        print(
+            f"{group:12} {len(here):5} {np.median(error[here]):7.3f} {np.quantile(error[here], 0.9):7.3f}   {quantiles[0]:7.3f} {quantiles[1]:7.3f}"
+        )
     print(f"\n{'group':12} {'source':36} {'class':9} {'n':>4} {'bias':>7} {'median':>7} {'P90':>7}")
     classes = np.array(serving.engine_classes())[data.cases.serve.engine.astype(int)]
     for key in sorted(set(zip(data.group, data.source, classes, strict=True))):

@@ -18,7 +18,15 @@ from rightfit.physics.serving_columns import Load, ServeColumns, ServeRates, Ser
 LINKS = ("none", "pcie", "nvlink", "switch")
 
 #: Which columns of a row choose each coefficient; the values of several are multiplied, `default` stands in for a missing one.
-BY_FAMILY = ("stream_fraction", "stream_ramp_bytes", "attention_stream", "gemm_fraction", "flash_fraction", "dequantise_rate", "joules_per_flop")
+BY_FAMILY = (
+    "stream_fraction",
+    "stream_ramp_bytes",
+    "attention_stream",
+    "gemm_fraction",
+    "flash_fraction",
+    "dequantise_rate",
+    "joules_per_flop",
+)
 BY_ENGINE = (
     "kernel_quality",
     "gemm_quality",
@@ -59,7 +67,7 @@ class ServingTimes:
     tpot_s: Array
     latency_s: Array
     requests_per_s: Array
-    saturated: Array
+    saturated: NDArray[np.bool_]
     decode_terms: Mapping[str, Array]
 
 
@@ -145,7 +153,7 @@ class _Physics:
         room = np.where(self.serve.chunk_tokens > 0, np.maximum(self.serve.chunk_tokens / prompt, 1.0), 1.0)
         arriving = np.where(self.serve.load == Load.OFFLINE, batch, batch / np.maximum(self.serve.output_tokens, 1.0))
         together = np.clip(arriving, 1.0, room)
-        return self.prompt_s(together) / together
+        return np.asarray(self.prompt_s(together) / together)
 
     def request_s(self, batch: Array) -> tuple[Array, Array, Array]:
         """Time to first token without queue, time per token and time of a whole request when `batch` sequences are in flight."""
@@ -189,8 +197,17 @@ def serving_columns(
     rate = _requests_per_s(physics, batch, saturated, latency=latency, decoding=decoding) * serve.data
     names = [field.name for field in dataclasses.fields(terms)]
     shares = {name: np.broadcast_to(getattr(terms, name), shape) for name in names}
-    full = [np.broadcast_to(value, shape) for value in (batch, step, prompt, ttft, tpot, latency, rate, saturated)]
-    return ServingTimes(*full, decode_terms=shares)
+    return ServingTimes(
+        batch=np.broadcast_to(batch, shape),
+        step_s=np.broadcast_to(step, shape),
+        prompt_s=np.broadcast_to(prompt, shape),
+        ttft_s=np.broadcast_to(ttft, shape),
+        tpot_s=np.broadcast_to(tpot, shape),
+        latency_s=np.broadcast_to(latency, shape),
+        requests_per_s=np.broadcast_to(rate, shape),
+        saturated=np.broadcast_to(saturated, shape),
+        decode_terms=shares,
+    )
 
 
 def _requests_per_s(physics: _Physics, batch: Array, saturated: NDArray[np.bool_], *, latency: Array, decoding: Array) -> Array:
@@ -203,7 +220,11 @@ def _requests_per_s(physics: _Physics, batch: Array, saturated: NDArray[np.bool_
         run = np.where(np.isfinite(requests), requests / (arrivals + latency), np.inf)
     opened = np.where(saturated, steady, np.minimum(serve.rate / serve.data, run))
     fixed = np.maximum(serve.batch / serve.data, 1.0) / latency
-    return np.select([serve.load == Load.STATIC, serve.load == Load.OPEN], [fixed, opened], np.minimum(steady, np.where(serve.load == Load.OFFLINE, run, np.inf)))
+    return np.select(
+        [serve.load == Load.STATIC, serve.load == Load.OPEN],
+        [fixed, opened],
+        np.minimum(steady, np.where(serve.load == Load.OFFLINE, run, np.inf)),
+    )
 
 
 def _batch(physics: _Physics, limit: Array) -> tuple[Array, NDArray[np.bool_]]:
@@ -287,14 +308,17 @@ def peak_memory_bytes(
     reserved = serve.cache_tokens > 0
     tokens = np.where(reserved, serve.cache_tokens, serve.input_tokens + serve.output_tokens)
     cache = serve.batch * serving_memory.kv_cache_bytes(model, serve, tokens=tokens) / share
-    growth = _table(source, "cache_growth", engine_classes())[engine] * np.where(driver, _table(source, "cache_reserved", engine_classes())[engine], 1.0)
+    growth = _table(source, "cache_growth", engine_classes())[engine] * np.where(
+        driver, _table(source, "cache_reserved", engine_classes())[engine], 1.0
+    )
     prompt = np.minimum(serve.batch * np.maximum(serve.input_tokens, 1.0), np.where(serve.chunk_tokens > 0, serve.chunk_tokens, np.inf))
-    workspace = serving_memory.prompt_workspace_bytes(model, serve, tokens=prompt, sequences=serve.batch)
+    block = _table(source, "workspace_factor", engine_classes())[engine]
+    workspace = serving_memory.prompt_workspace_bytes(model, serve, tokens=prompt, sequences=serve.batch, block_share=block)
     fixed = np.where(driver, overhead_bytes(serve, values), _table(source, "workspace_bytes", engine_classes())[engine])
     return {
         "weights": serving_memory.weights_bytes(model, serve) * serve.weight_copies / share,
         "kv_cache": cache * np.where(reserved, 1.0, growth),
-        "workspace": workspace * _table(source, "workspace_factor", engine_classes())[engine],
+        "workspace": workspace,
         "context": fixed * np.where(together, devices, 1.0),
     }
 

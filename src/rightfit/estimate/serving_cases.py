@@ -6,32 +6,61 @@ Every column is optional. What a row does not say is taken from the usual defaul
 from __future__ import annotations
 
 import dataclasses
-import functools
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rightfit import facts
-from rightfit.errors import AmbiguousNameError, RightfitError, UnknownNameError
+from rightfit.errors import RightfitError, UnknownNameError
 from rightfit.estimate.convert import device_columns, model_columns
-from rightfit.estimate.hardware import IntraKind, architecture_code, default_links
-from rightfit.estimate.software import architecture_names
+from rightfit.estimate.hardware import IntraKind, default_links
+from rightfit.estimate.serving_words import (
+    architecture,
+    engine_classes,
+    engine_parents,
+    engine_rules,
+    family_names,
+    find_device,
+    format_names,
+    linked_name,
+    version_number,
+    weight_format,
+)
 from rightfit.facts.records import Accelerator, TransformerArchitecture
 from rightfit.physics.columns import DeviceColumns, LinkColumns, ModelColumns
 from rightfit.physics.serving_columns import Load, Math, ServeColumns, ServingCounter
 
-#: Coefficient families of devices: those of training, and two that only serve.
-EXTRA_FAMILIES = ("apple", "cpu", "intel-gpu", "sambanova")
+__all__ = [
+    "ServingCases",
+    "architecture",
+    "engine_classes",
+    "engine_parents",
+    "engine_rules",
+    "family_names",
+    "find_device",
+    "format_names",
+    "serving_cases",
+    "weight_format",
+]
+
+
 _WINDOWED, _UNWINDOWED = "mistralai/Mistral-7B-v0.1", "mistralai/Mistral-7B-v0.3"
+
+
 _WIRED_VENDORS = ("AWS", "Google", "Intel", "Huawei", "AMD")
+
+
 #: Devices that share the fast links, where it is not eight.
 _NODE_SIZES = ((re.compile("Inferentia|Trainium"), 16.0), (re.compile("TPU"), 256.0), (re.compile("GB[23]00"), 72.0))
-_DEFAULT_DEVICE = "A100-SXM-80GB"
+
+
 _MATH = {"fp32": Math.FP32, "tf32": Math.TF32, "fp16": Math.FP16, "bf16": Math.BF16, "fp8": Math.FP8, "int8": Math.INT8, "fp4": Math.FP4}
+
+
 _KV_BYTES = (("fp8", 1.0), ("int8", 1.0), ("int4", 0.53), ("fp4", 0.5625), ("turbo", 0.55), ("q8", 1.06), ("q4", 0.56), ("fp32", 4.0))
+
+
 #: Mean lengths of ShareGPT conversations as the benchmarks filter them, where a row names no lengths.
 _USUAL_INPUT, _USUAL_OUTPUT = 220.0, 200.0
 
@@ -59,85 +88,6 @@ class _Case:
     assumptions: list[str]
 
 
-def family_names() -> tuple[str, ...]:
-    """Coefficient families of devices, by code."""
-    return (*architecture_names(), *EXTRA_FAMILIES)
-
-
-@functools.cache
-def _rules(table: str) -> tuple[tuple[dict[str, str], re.Pattern[str] | None], ...]:
-    return tuple((row, re.compile(row["words"]) if row["words"] else None) for row in facts.table(table))
-
-
-@functools.cache
-def engine_classes() -> tuple[str, ...]:
-    """Names of the classes of engines, by code."""
-    return tuple(row["class"] for row, _ in _rules("engines"))
-
-
-@functools.cache
-def engine_parents() -> Mapping[str, str]:
-    """The class that each class of engines takes its missing coefficients from."""
-    return {row["class"]: row["parent"] for row, _ in _rules("engines")}
-
-
-#: Classes whose words decide over those of others in one name ("DeepSpeed (optimum-habana)").
-_STRONG = ("xla", "cpu", "offload", "exllama")
-#: Engines that began to capture decode steps as graphs: words, version, date.
-_GRAPHS_SINCE = ((re.compile(r"tgi|text-generation-inference"), 1.04, "2024-02"), (re.compile(r"vllm"), 0.0206, "2024-01"))
-
-
-@functools.lru_cache(maxsize=4096)
-def engine_rules(text: str, version: float = 0.0, date: str = "") -> dict[str, str]:
-    """The row of facts/data/engines.csv for an engine's name, version and date (of the measurement, where the version is not stated)."""
-    lowered = text.lower()
-    found = [
-        (pattern.search(lowered), row)
-        for row, pattern in _rules("engines")
-        if pattern and not row["from_version"] and row["class"] != "ungraphed"
-    ]
-    hits = [(match.start(), -int(row["code"]), row) for match, row in found if match]
-    named = [hit for hit in hits if hit[2]["class"] in _STRONG] or [hit for hit in hits if hit[2]["class"] != "eager"] or hits
-    row = min(named, key=lambda hit: hit[:2])[2] if named else _rules("engines")[0][0]
-    return _variant(row, lowered, version, date)
-
-
-def _variant(row: dict[str, str], lowered: str, version: float, date: str) -> dict[str, str]:
-    """The later or earlier generation of an engine, by its version or else the date; a recent one where neither is known."""
-    if row["class"] != "graph":
-        return row
-    for words, since, day in _GRAPHS_SINCE:
-        if words.search(lowered) and (version < since if version else bool(date) and date < day):
-            return next(other for other, _ in _rules("engines") if other["class"] == "ungraphed")
-    for other, pattern in _rules("engines"):
-        if other["from_version"] and pattern and pattern.search(lowered):
-            recent = version >= float(other["from_version"]) if version else date >= other["from_date"] or not date
-            if recent:
-                return other
-    return row
-
-
-@functools.lru_cache(maxsize=1024)
-def weight_format(text: str) -> dict[str, str]:
-    """The row of facts/data/weight_formats.csv for a format's name; the longest words that match win. Empty where none does."""
-    lowered = text.lower().strip()
-    for row, _ in _rules("weight_formats"):
-        if row["name"] == lowered:
-            return row
-    hits = [
-        (len(match.group(0)), row)
-        for row, pattern in _rules("weight_formats")
-        if pattern and (match := pattern.search(lowered)) and match.group(0)
-    ]
-    return max(hits, key=lambda hit: hit[0])[1] if hits else {}
-
-
-@functools.cache
-def format_names() -> tuple[str, ...]:
-    """Names of weight formats, by code."""
-    return tuple(row["name"] for row, _ in _rules("weight_formats"))
-
-
 def serving_cases(rows: Sequence[Mapping[str, str]]) -> ServingCases:
     """Parse rows of the measured inference table whose model is a decoder."""
     cases: list[_Case] = []
@@ -154,7 +104,7 @@ def serving_cases(rows: Sequence[Mapping[str, str]]) -> ServingCases:
 
 def _to_columns(cases: list[_Case], index: list[int], refused: dict[int, str], rows: Sequence[Mapping[str, str]]) -> ServingCases:
     serve = ServeColumns.of(**{name: [case.serve[name] for case in cases] for name in (cases[0].serve if cases else ())})
-    names = [_linked_name(case.accelerator.name) for case in cases]
+    names = [linked_name(case.accelerator.name) for case in cases]
     notes = [_word(rows[i], "notes") for i in index]
     devices = serve.num_devices if cases else np.zeros(0)
     links = _own_links(default_links(names, num_gpus=devices, gpus_per_node=np.full(len(cases), 8.0), notes=notes), cases)
@@ -197,7 +147,7 @@ def _read_row(row: Mapping[str, str]) -> _Case:
     taken: list[str] = []
     arch = _architecture(_word(row, "model"), _number(row, "params_b"), taken)
     accelerator, family = _device(_word(row, "device"), _number(row, "device_mem_gib"), taken)
-    rules = engine_rules(_word(row, "engine"), _version(_word(row, "engine_version")), _word(row, "date"))
+    rules = engine_rules(_word(row, "engine"), version_number(_word(row, "engine_version")), _word(row, "date"))
     if not _word(row, "engine"):
         taken.append("engine not stated: a usual serving engine taken")
     serve = _engine(row, rules, family)
@@ -207,35 +157,6 @@ def _read_row(row: Mapping[str, str]) -> _Case:
     serve |= _memory(row, rules, serve, arch)
     serve["gpus_per_node"] = next((size for words, size in _NODE_SIZES if words.search(accelerator.name)), 8.0)
     return _Case(arch, accelerator, serve, taken)
-
-
-@functools.lru_cache(maxsize=4096)
-def architecture(name: str, params_b: float) -> tuple[object, str]:
-    """The record that a model's name means and what was assumed: the first of several that fit, or a usual shape of its size."""
-    # The text in brackets and the words before it are tried too: "bert (bert-base-cased)".
-    tries = [
-        name,
-        *re.findall(r"\(([^()]+)\)", name),
-        re.sub(r"\s*\([^()]*\)", "", name),
-        re.sub(r"[-_ ](chat|instruct|base|hf|it)$", "", name, flags=re.IGNORECASE),
-    ]
-    last: RightfitError = UnknownNameError("model", name)
-    for text in dict.fromkeys(part for part in tries if part):
-        try:
-            return facts.model(text, network=False), ""
-        except AmbiguousNameError as error:
-            return facts.model(error.candidates[0], network=False), f"model {name!r} taken as {error.candidates[0]}"
-        except RightfitError as error:
-            last = error
-    size = params_b or _size_in(name)
-    if size:
-        return facts.model(f"{size:g}B", network=False), f"model {name!r} not known: usual shape of {size:g}B taken"
-    raise last
-
-
-def _size_in(name: str) -> float:
-    found = re.search(r"(?<![\d.])(\d+(?:\.\d+)?)\s*b\b", name.lower())
-    return float(found[1]) if found else 0.0
 
 
 def _architecture(name: str, params_b: float, taken: list[str]) -> TransformerArchitecture:
@@ -259,73 +180,12 @@ def _device(name: str, memory_gib: float, taken: list[str]) -> tuple[Accelerator
     return accelerator, family
 
 
-@functools.lru_cache(maxsize=2048)
-def find_device(name: str, memory_gib: float = 0.0) -> tuple[Accelerator, str, str]:
-    """The accelerator or processor that `name` means, its coefficient family, and what was assumed."""
-    if not name:
-        return _with_family(facts.accelerators()[_DEFAULT_DEVICE], f"device not stated: {_DEFAULT_DEVICE} taken")
-    first = name.split(" + ")[0].strip()
-    exact = facts.accelerators().get(first)
-    if exact is not None:
-        return _with_family(_half(exact, memory_gib), "")
-    if matches := () if first.lower().startswith(("cpu", "mi250")) else facts.match_accelerators(first):
-        found = [facts.accelerators()[match] for match in matches]
-        best = min(found, key=lambda item: (abs(item.memory_bytes / 2**30 - memory_gib) if memory_gib else 0.0, item.form == "pcie"))
-        return _with_family(_half(best, memory_gib), "" if len(found) == 1 else f"device {name!r} taken as {best.name}")
-    for row, pattern in _rules("serving_devices"):
-        if pattern and pattern.search(first.lower()):
-            return _listed(row["name"])
-    facts.accelerator(first)  # raises, naming the nearest
-    raise UnknownNameError("device", name)
-
-
-def _with_family(card: Accelerator, assumption: str) -> tuple[Accelerator, str, str]:
-    return card, architecture_names()[architecture_code(card.vendor, card.architecture, card.compute_capability)], assumption
-
-
-def _half(card: Accelerator, memory_gib: float) -> Accelerator:
-    from rightfit.estimate.cases import _half_card
-
-    return _half_card(card, memory_gib)
-
-
-_UNITS = {"memory_gib": ("memory_bytes", 2.0**30), "memory_bw_gbps": ("memory_bandwidth", 1e9), "fp32_tflops": ("fp32_flops", 1e12)}
-_UNITS |= {
-    "fp16_dense_tflops": ("fp16_flops", 1e12),
-    "bf16_dense_tflops": ("bf16_flops", 1e12),
-    "tdp_w": ("tdp_w", 1.0),
-    "sm_count": ("num_sms", 1.0),
-}
-
-
-@functools.cache
-def _listed(name: str) -> tuple[Accelerator, str, str]:
-    """A device of facts/data/serving_devices.csv: nothing that it does not state is taken from the one that it is like, but links."""
-    row = next(row for row, _ in _rules("serving_devices") if row["name"] == name)
-    like = facts.accelerators()[row["like"]]
-    values: dict[str, Any] = {field: float(row[column] or 0.0) * unit for column, (field, unit) in _UNITS.items()}
-    values |= {"fp8_flops": 0.0, "int8_ops": 0.0, "fp4_flops": 0.0, "tf32_flops": 0.0, "int4_ops": 0.0}
-    card = dataclasses.replace(like, name=name, source=row["source"], **values)
-    known = _with_family(like, "")[1]
-    return card, row["family"] or known, ""
-
-
-@functools.lru_cache(maxsize=512)
-def _linked_name(name: str) -> str:
-    return next((row["like"] for row, _ in _rules("serving_devices") if row["name"] == name), name)
-
-
-def _version(text: str) -> float:
-    found = re.search(r"(\d+)\.(\d+)(?:\.(\d+))?", text)
-    return float(found[1]) + float(found[2]) / 100.0 + float(found[3] or 0) / 10000.0 if found else 0.0
-
-
 #: vLLM before 0.6 captured graphs for contexts up to 8,192 tokens only (max_seq_len_to_capture).
 _GRAPH_LIMIT, _GRAPH_LIMIT_UNTIL = 8192.0, 0.06
 
 
 def _engine(row: Mapping[str, str], rules: Mapping[str, str], family: str) -> dict[str, float]:
-    version = _version(_word(row, "engine_version"))
+    version = version_number(_word(row, "engine_version"))
     return {
         "engine": float(rules["code"]),
         "family": float(family_names().index(family)),
@@ -364,7 +224,7 @@ def _format(row: Mapping[str, str], rules: Mapping[str, str], arch: TransformerA
     kv = next((size for word, size in _KV_BYTES if word in kv_text), 2.0)
     if not kv_text and name in ("fp32", "tf32"):
         kv = 4.0
-    if not kv_text and rules["class"] == "vendor" and name.startswith(("fp8", "nvfp4")):
+    if not kv_text and rules["class"].startswith("vendor") and name.startswith(("fp8", "nvfp4")):
         kv = 1.0  # TensorRT-LLM's fp8 and fp4 checkpoints carry scales for an fp8 cache
     return {
         "linear_bytes": linear,
@@ -380,10 +240,14 @@ def _format(row: Mapping[str, str], rules: Mapping[str, str], arch: TransformerA
 
 
 _MANY_USERS = 64.0
+
+
 _DEGREE = re.compile(r"(attn_dp|attention_dp|moe_tp|moe_ep|dp|ep)[= ](\d+)")
 
 
-def _layout(row: Mapping[str, str], rules: Mapping[str, str], serve: Mapping[str, float], arch: TransformerArchitecture) -> dict[str, float]:
+def _layout(
+    row: Mapping[str, str], rules: Mapping[str, str], serve: Mapping[str, float], arch: TransformerArchitecture
+) -> dict[str, float]:
     """Degrees of parallelism of one replica and the number of replicas."""
     notes = _word(row, "notes").lower()
     words = {name: float(value) for name, value in _DEGREE.findall(notes)}
@@ -470,13 +334,19 @@ def _memory(
     """Which counter, and what the stack keeps beside weights and cache."""
     notes = _word(row, "notes").lower()
     eager = rules["class"] == "eager"
-    together = any(words in notes for words in ("sum over", "total over", "-gs ")) or (rules["class"] == "exllama" and serve["layer_split"] > 0)
+    # Who splits a model by layers reports the cards' memory together.
+    together = any(words in notes for words in ("sum over", "total over")) or serve["layer_split"] > 0
     tensors = any(words in notes for words in ("torch", "allocated"))
-    counters = {(True, True): ServingCounter.TENSORS_ALL, (True, False): ServingCounter.DRIVER_ALL, (False, True): ServingCounter.TENSORS_ONE}
+    counters = {
+        (True, True): ServingCounter.TENSORS_ALL,
+        (True, False): ServingCounter.DRIVER_ALL,
+        (False, True): ServingCounter.TENSORS_ONE,
+    }
     counter = counters.get((together, tensors), ServingCounter.DRIVER_ONE)
     on_processor = serve["family"] == family_names().index("cpu")
     # Transformers before 4.45 computed the logits of the whole prompt and a float32 copy of them.
-    keeps = eager and 0 < serve["version"] < 4.45 and "transformers" in _word(row, "engine").lower()
+    engine = _word(row, "engine").lower()
+    keeps = (eager and 0 < serve["version"] < 4.45 and "transformers" in engine) or "awq" in engine
     cache = re.search(r"cache seq (\d+)", notes)
     offload = {"gpu": 0.0, "cpu": 12e9, "disk": 1.5e9}
     device = re.search(r"offload device: (\w+)", notes)

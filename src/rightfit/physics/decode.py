@@ -8,6 +8,7 @@ for stacks of many small kernels whose launches overlap with the device only in 
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 import numpy as np
 
@@ -119,32 +120,29 @@ def decode_times(
     rows = batch / pieces
     local = np.maximum(rows / serve.attention_data, 1.0)
     layers = model.num_layers
-    common = {"serve": serve, "device": device, "rates": rates}
+    product = functools.partial(product_s, serve=serve, device=device, rates=rates)
     attention_params = serving_memory.attention_layer_parameters(model) / serve.tensor
     dense = serving_memory.dense_layer_parameters(model) / (serve.tensor * serve.attention_data)
-    weights = product_s(
+    weights = product(
         parameters_read=attention_params,
         parameters_used=attention_params,
         weight_bytes=serve.attention_bytes,
         rows=local,
         num_products=2.0 * layers,
-        **common,
-    ) + product_s(
+    ) + product(
         parameters_read=dense,
         parameters_used=dense,
         weight_bytes=serve.linear_bytes,
         rows=rows,
         num_products=2.0 * (layers - parameters.num_moe_layers(model)),
-        **common,
     )
     head_params = model.vocab_size * model.hidden_size / serve.tensor
-    head = product_s(
+    head = product(
         parameters_read=head_params,
         parameters_used=head_params,
         weight_bytes=serve.other_bytes,
         rows=local,
         num_products=np.ones(1),
-        **common,
     )
     return DecodeTimes(
         weights=weights,

@@ -6,6 +6,7 @@ Known error: 10-15 % for prompts over a thousand tokens on graph engines; short 
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 import numpy as np
 
@@ -40,7 +41,7 @@ def attention_flops(model: ModelColumns, *, prompt: Array) -> Array:
     windowed = serving_memory.sliding_layers(model)
     full = np.maximum(np.minimum(serving_memory.attention_layers(model), model.num_layers - windowed), 0.0)
     pairs = full * prompt**2 / 2.0 + windowed * (prompt * window - window**2 / 2.0)
-    return 2.0 * pairs * model.num_heads * (key + value)
+    return np.asarray(2.0 * pairs * model.num_heads * (key + value))
 
 
 def prefill_times(
@@ -96,7 +97,7 @@ def _weights_s(
 ) -> Array:
     """All matrix products of one piece; the head sees the last token of each prompt only."""
     width = serve.tensor * serve.attention_data
-    common = {"serve": serve, "device": device, "rates": rates}
+    product = functools.partial(product_s, serve=serve, device=device, rates=rates)
     dense = (serving_memory.attention_layer_parameters(model) + serving_memory.dense_layer_parameters(model)) / width
     bytes_each = np.where(
         dense > 0,
@@ -112,15 +113,13 @@ def _weights_s(
     reached = np.where(model.num_experts > 0, 1.0 - (1.0 - np.minimum(used / np.maximum(experts, 1.0), 1.0)) ** np.maximum(rows, 1.0), 0.0)
     head = model.vocab_size * model.hidden_size / serve.tensor
     layers = 2.0 * model.num_layers
-    seconds = product_s(
-        parameters_read=dense, parameters_used=dense, weight_bytes=bytes_each, rows=rows, num_products=2.0 * layers, **common
-    )
-    seconds = seconds + product_s(
-        parameters_read=experts * reached, parameters_used=used, weight_bytes=serve.expert_bytes, rows=rows, num_products=layers, **common
+    seconds = product(parameters_read=dense, parameters_used=dense, weight_bytes=bytes_each, rows=rows, num_products=2.0 * layers)
+    seconds = seconds + product(
+        parameters_read=experts * reached, parameters_used=used, weight_bytes=serve.expert_bytes, rows=rows, num_products=layers
     )
     head_rows = np.where(serve.full_logits > 0, rows, np.minimum(sequences, rows))
-    return seconds + product_s(
-        parameters_read=head, parameters_used=head, weight_bytes=serve.other_bytes, rows=head_rows, num_products=np.ones(1), **common
+    return seconds + product(
+        parameters_read=head, parameters_used=head, weight_bytes=serve.other_bytes, rows=head_rows, num_products=np.ones(1)
     )
 
 

@@ -120,13 +120,16 @@ class ServingMemory:
         return self.weights + self.kv_cache + self.workspace + self.context
 
 
-def prompt_workspace_bytes(model: ModelColumns, serve: ServeColumns, *, tokens: Array, sequences: Array) -> Array:
+def prompt_workspace_bytes(
+    model: ModelColumns, serve: ServeColumns, *, tokens: Array, sequences: Array, block_share: Array | float = 1.0
+) -> Array:
     """Largest temporary tensors of a prompt pass of `tokens` [bytes on one device].
 
-    The larger of a feed-forward block's tensors (gate, up, product and residual) and the logits, each with its copies.
+    The larger of a feed-forward block's tensors (gate, up, product and residual; `block_share` of them live at once) and the logits,
+    each with its copies.
     """
     width = np.where(model.num_experts > 0, model.moe_intermediate_size * (model.experts_per_token + 1.0), model.intermediate_size)
-    block = tokens * (3.0 * width / serve.tensor + 4.0 * model.hidden_size) * serve.activation_bytes
+    block = block_share * tokens * (3.0 * width / serve.tensor + 4.0 * model.hidden_size) * serve.activation_bytes
     heads = serve.eager_attention * tokens**2 * model.num_heads / serve.tensor * (serve.activation_bytes + 4.0)
     logits = np.where(serve.full_logits > 0, tokens * serve.full_logits, sequences * (serve.activation_bytes + 4.0))
     logits = logits * model.vocab_size
