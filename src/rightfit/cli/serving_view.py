@@ -68,13 +68,25 @@ def serving_table(plan: Plan, view: View) -> Table:
         Column("replicas", right=True),
         Column("weights", drop=4),
         Column("purchase", drop=6),
-        *((Column("monthly", money, right=True),) if monthly else (Column("total_time", seconds, right=True), Column("total", money, right=True))),
+        *(
+            (Column("monthly", money, right=True),)
+            if monthly
+            else (Column("total_time", seconds, right=True), Column("total", money, right=True))
+        ),
         Column("per_thousand", money, right=True, drop=2),
         Column("per_million", money, right=True, drop=1),
-        *((Column("ttft", seconds, right=True), Column("tpot", seconds, right=True), Column("latency", seconds, right=True, drop=3)) if monthly else ()),
+        *(
+            (Column("ttft", seconds, right=True), Column("tpot", seconds, right=True), Column("latency", seconds, right=True, drop=3))
+            if monthly
+            else ()
+        ),
     )
     records = [_record(option, view.lang) for option in plan.options]
-    kept = [column for column in columns if any(record.get(column.key) not in (None, "") and record.get(column.key) == record.get(column.key) for record in records)]
+    kept = [
+        column
+        for column in columns
+        if any(record.get(column.key) not in (None, "") and record.get(column.key) == record.get(column.key) for record in records)
+    ]
     return Table(kept, records)
 
 

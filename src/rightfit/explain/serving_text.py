@@ -15,6 +15,7 @@ from rightfit.search.serving_answer import ServingCost, ServingLayout
 
 _SHOWN_PERCENTILES = (50, 95, 99)
 _NO_NEAR_MISS = frozenset({"status", "capability", "throughput"})
+_NOT_THE_USERS = frozenset({"status", "capability", "layout", "purchase", "host_memory"})
 _LATENCIES = ("ttft", "tpot", "latency")
 
 
@@ -44,6 +45,8 @@ def _derived(reason: Reason, lang: Lang) -> dict[str, Any]:
         out["metric_lower"] = say_or(f"serving.metric_lower_{params['metric']}", lang, params["metric"])
     if "quality" in params:
         out["quality_text"] = say_or(f"serving.quality_{params['quality']}", lang, params["quality"])
+    if "replicas" in params:
+        out["replicas"] = replicas_text(int(params["replicas"]), lang)
     if "instance_type" in params:
         out["where"] = base.where_text(params, lang)
     return out
@@ -56,7 +59,7 @@ def _field(name: str, value: Any, lang: Lang, *, currency: str) -> str:
         return say_or(f"serving.time_{value}", lang, str(value).replace("_", " "))
     if name in ("rate", "most"):
         return q.plain(float(value))
-    if name in ("requests", "replicas", "servers", "had", "devices", "percentile") and isinstance(value, int | float):
+    if name in ("requests", "servers", "had", "devices", "percentile") and isinstance(value, int | float):
         return q.plain(float(value), 4)
     return base.field_text(name, value, lang, currency=currency)
 
@@ -82,7 +85,7 @@ def serving_option_text(option: Option, workload: Any, lang: Lang) -> OptionText
     """One option in words."""
     render = serving_renderer(lang, currency=workload.currency)
     return OptionText(
-        headline=headline(option, lang, currency=workload.currency),
+        headline=serving_headline(option, lang, currency=workload.currency),
         outcome=outcome_text(option, workload, lang),
         setup=serving_setup_text(option, lang),
         speed=latencies_text(option, lang),
@@ -93,6 +96,24 @@ def serving_option_text(option: Option, workload: Any, lang: Lang) -> OptionText
         memory=memory_terms(option, lang),
         time=serving_time_terms(option, lang),
         cost=cost_terms(option, lang, currency=workload.currency),
+    )
+
+
+def serving_headline(option: Option, lang: Lang, *, currency: str) -> str:
+    """What to rent; a server without accelerator is named by its cores and memory."""
+    if option.accelerator.name:
+        return headline(option, lang, currency=currency)
+    cores = q.counted("core", option.vcpus, lang)
+    return say(
+        "choice.rent",
+        lang,
+        nodes="" if option.nodes == 1 else say("choice.nodes_prefix", lang, count=option.nodes),
+        instance=option.instance_type,
+        provider=q.provider_text(option.provider, lang),
+        region=option.region,
+        purchase=q.purchase_text(option.purchase, lang),
+        cards=f"{cores}, {q.memory_text(option.memory_bytes)}",
+        price=q.money_text(option.cost.hourly_usd, currency),
     )
 
 
@@ -240,8 +261,9 @@ def _nearest_text(criterion: str, miss: NearMiss, lang: Lang, *, currency: str) 
 
 def serving_blame_text(plan: Plan, lang: Lang) -> str:
     """Which criteria together exclude every offer; empty where something is feasible."""
+    told = [tuple(name for name in group if name not in _NOT_THE_USERS) or group for group in plan.blame]
     groups = [
         join([say_or(f"serving.name_{name}", lang, say_or(f"rejections.name_{name}", lang, name)) for name in group], lang)
-        for group in dict.fromkeys(plan.blame)
+        for group in dict.fromkeys(told)
     ]
     return say("serving.blame", lang, criteria=say("rejections.or", lang).join(groups)) if groups else ""

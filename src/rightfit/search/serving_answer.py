@@ -16,6 +16,7 @@ from rightfit.estimate.serving_intervals import serving_interval
 from rightfit.physics import serving_memory
 from rightfit.physics.columns import Array
 from rightfit.search.answer import Accelerator, Alternative, Cost, Layout, Option
+from rightfit.search.market import Bill
 from rightfit.search.rank import Row
 from rightfit.search.serving_grid import ReplicaGrid, at_load, token_grid
 from rightfit.search.serving_search import ServingExploration, num_parameters, share_of_load
@@ -83,11 +84,16 @@ class _Details:
     memory: Mapping[str, Array]
     time: Mapping[str, Array]
     batch: Array
+    total_s: Array
+    startup_s: Array
 
 
 def _evaluate(found: ServingExploration, rows: Sequence[Row]) -> _Details:
     wish = found.wish
     candidate = [found.candidate(row.offer, row.node) for row in rows]
+    where = tuple(np.array([getattr(row, name) for row in rows]) for name in ("offer", "node"))
+    total_s = found.bill.total_s[where]
+    startup_s = found.bill.startup_s[where] if isinstance(found.bill, Bill) else np.zeros(total_s.shape)
     machine = found.space.machine[candidate]
     column = np.array([row.node for row in rows])
     replicas, servers = (getattr(found.sizing, name)[machine, column] for name in ("replicas", "servers"))
@@ -107,9 +113,9 @@ def _evaluate(found: ServingExploration, rows: Sequence[Row]) -> _Details:
         pass_s = at_load(grid, found.passes[candidate], **load)
         weights = np.minimum(num_parameters(wish) * _weight_bytes(space), space.needed_bytes)
         memory = {"weights": weights, "workspace": space.needed_bytes - weights}
-        return _Details(candidate, replicas, servers, values, memory, {"compute": pass_s}, batch)
+        return _Details(candidate, replicas, servers, values, memory, {"compute": pass_s}, batch, total_s, startup_s)
     times = serving_columns(space.model, space.serve.replace(batch=batch), space.device, space.links)
-    return _Details(candidate, replicas, servers, values, _memory_terms(space), times.decode_terms, batch)
+    return _Details(candidate, replicas, servers, values, _memory_terms(space), times.decode_terms, batch, total_s, startup_s)
 
 
 def _grid_of(found: ServingExploration, space: ServingSpace, candidate: list[int], *, percentile: float) -> ReplicaGrid:
@@ -164,7 +170,7 @@ def _option(found: ServingExploration, details: _Details, row: Row, position: in
         estimate=_estimate(found, details, position),
         memory_terms={name: float(value[position]) for name, value in details.memory.items()},
         time_terms={name: float(value[position]) for name, value in details.time.items() if value[position] > 0},
-        cost=_cost(found, details, row, position),
+        cost=_batch_cost(found, details, row, position) if found.wish.is_batch else _cost(found, details, row, position),
         alternatives=tuple(_alternative(found, other) for other in row.folded),
         num_alternatives=row.num_folded,
         facts=_facts(found, details, row, position, offer),
@@ -218,8 +224,33 @@ def _estimate(found: ServingExploration, details: _Details, position: int) -> di
     out["requests_per_s"] = _figure("req_per_s", most, doubts=doubts, forward=forward)
     if wish.output_tokens:
         out["tokens_per_s"] = _figure("output_tok_per_s_total", most * wish.output_tokens, doubts=doubts, forward=forward)
-    out["peak_memory_bytes"] = _figure("peak_mem_gib", float(sum(term[position] for term in details.memory.values())), doubts=doubts, forward=forward)
+    if wish.is_batch:
+        return {
+            **_batch_estimate(found, out, float(details.total_s[position]), float(details.startup_s[position])),
+            "peak_memory_bytes": _figure(
+                "peak_mem_gib", float(sum(term[position] for term in details.memory.values())), doubts=doubts, forward=forward
+            ),
+        }
+    out["peak_memory_bytes"] = _figure(
+        "peak_mem_gib", float(sum(term[position] for term in details.memory.values())), doubts=doubts, forward=forward
+    )
     return out
+
+
+def _batch_estimate(found: ServingExploration, figures: dict[str, Figure], total_s: float, startup_s: float) -> dict[str, Figure]:
+    """Of a batch job: throughput, and the time of the whole job with the interval of the throughput."""
+    rate = figures["requests_per_s"]
+    run = total_s - startup_s
+    time = Figure(
+        total_s,
+        low80=startup_s + run * rate.mid / rate.high80,
+        high80=startup_s + run * rate.mid / rate.low80,
+        low95=startup_s + run * rate.mid / rate.high95,
+        high95=startup_s + run * rate.mid / rate.low95,
+        source=rate.source,
+    )
+    kept = {name: figure for name, figure in figures.items() if name in ("requests_per_s", "tokens_per_s")}
+    return {**kept, "total_time_s": time}
 
 
 def requests_per_month(found: ServingExploration, rate_per_s: float) -> float:
@@ -233,7 +264,11 @@ def _cost(found: ServingExploration, details: _Details, row: Row, position: int)
     rate = found.wish.rate_per_s or float(details.values["rate_per_s"][position]) * float(details.replicas[position])
     requests = requests_per_month(found, rate)
     tokens = requests * (found.wish.input_tokens + found.wish.output_tokens)
-    terms = {"servers_usd": float(bill.servers_usd[at]), "storage_usd": float(bill.storage_usd[at]), "egress_usd": float(bill.egress_usd[at])}
+    terms = {
+        "servers_usd": float(bill.servers_usd[at]),
+        "storage_usd": float(bill.storage_usd[at]),
+        "egress_usd": float(bill.egress_usd[at]),
+    }
     return ServingCost(
         hourly_usd=float(bill.hourly_usd[at]),
         total_usd=monthly,
@@ -243,6 +278,23 @@ def _cost(found: ServingExploration, details: _Details, row: Row, position: int)
         monthly_usd=monthly,
         per_thousand_requests_usd=monthly / requests * 1e3,
         by_purchase=_by_purchase(found, row, float(details.servers[position])),
+    )
+
+
+def _batch_cost(found: ServingExploration, details: _Details, row: Row, position: int) -> ServingCost:
+    """Money of a whole batch job."""
+    bill, at, wish = found.bill, (row.offer, row.node), found.wish
+    total = float(bill.total_usd[at])
+    tokens = wish.requests * (wish.input_tokens + wish.output_tokens)
+    estimate = _estimate(found, details, position)["total_time_s"]
+    spread = {name: total * getattr(estimate, name) / estimate.mid for name in ("low80", "high80", "low95", "high95")}
+    return ServingCost(
+        hourly_usd=float(bill.hourly_usd[at]),
+        total_usd=total,
+        total=Figure(total, **spread, source=estimate.source),
+        terms={name: float(getattr(bill, name)[at]) for name in ("servers_usd", "storage_usd", "egress_usd")},
+        per_million_tokens_usd=total / tokens * 1e6 if tokens else float("nan"),
+        per_thousand_requests_usd=total / wish.requests * 1e3,
     )
 
 
@@ -297,6 +349,7 @@ def _facts(found: ServingExploration, details: _Details, row: Row, position: int
         "vendor": card.vendor,
         "equivalent_to": card.equivalent_to if is_hidden else "",
         "servers": servers,
+        "requests": wish.requests,
         **{name: offer[name] for name in ("is_estimate", "is_stale", "is_pseudo_region", "country")},
     }
 

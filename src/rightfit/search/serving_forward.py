@@ -49,7 +49,9 @@ def read_forward_wish(workload: Workload, model: Any, notes: Notes) -> ServingWi
     """A workload whose model does not generate text."""
     work = forward_work(wish_of(model.name, "", "", "", "", "latency_ms"))
     if work is None:
-        raise InputError(f"model: how fast {model.name} runs is not known; encoders, vision, diffusion, speech and language models are", field="model")
+        raise InputError(
+            f"model: how fast {model.name} runs is not known; encoders, vision, diffusion, speech and language models are", field="model"
+        )
     _refuse_token_options(workload, model.name)
     tokens = 0
     if work.modality == "text":
@@ -80,9 +82,13 @@ def read_forward_wish(workload: Workload, model: Any, notes: Notes) -> ServingWi
 def _refuse_token_options(workload: Workload, name: str) -> None:
     for option in ("ttft", "tpot"):
         if getattr(workload, f"{option}_s") is not None:
-            raise ContradictionError(f"{option} contradicts model {name}: it does not produce text token by token; use latency", field=option)
+            raise ContradictionError(
+                f"{option} contradicts model {name}: it does not produce text token by token; use latency", field=option
+            )
     if workload.output_tokens is not None:
-        raise ContradictionError(f"output_tokens contradicts model {name}: it does not produce text token by token; leave it out", field="output_tokens")
+        raise ContradictionError(
+            f"output_tokens contradicts model {name}: it does not produce text token by token; leave it out", field="output_tokens"
+        )
 
 
 def _limits(workload: Workload, modality: str, notes: Notes) -> Limits:
@@ -127,11 +133,15 @@ def read_forward_choice(workload: Workload, modality: str) -> ForwardChoice:
         rows = [row for row in rows if row["name"].lower() == lowered or lowered in row["words"].split("|")]
         if not rows:
             names = sorted({row["name"] for row in facts.table("forward_stacks") if modality in row["modalities"].split("|")})
-            raise UnknownNameError("serving engine", workload.framework, nearest=(), allowed="allowed for this model: " + ", ".join(names), field="framework")
+            raise UnknownNameError(
+                "serving engine", workload.framework, nearest=(), allowed="allowed for this model: " + ", ".join(names), field="framework"
+            )
     wanted = workload.quantization if workload.quantization not in (None, "none", "any") else workload.precision
     if wanted and not any(wanted in row["dtypes"].split("|") for row in rows):
         allowed = sorted({dtype for row in rows for dtype in row["dtypes"].split("|")})
-        raise ContradictionError(f"quantization {wanted} is not served for this kind of model; allowed: {', '.join(allowed)}", field="quantization")
+        raise ContradictionError(
+            f"quantization {wanted} is not served for this kind of model; allowed: {', '.join(allowed)}", field="quantization"
+        )
     return ForwardChoice(tuple(rows), wanted or "")
 
 
@@ -253,14 +263,16 @@ def _cpu_machine(servers: ServerTable, server: int, some: Accelerator) -> _Machi
     return _Machine(text, family, 1, memory, card)
 
 
-def forward_space(
-    fleet: ServingFleet, machines: Sequence[_Machine], wish: ServingWish
-) -> tuple[ServingSpace, Array]:
+def forward_space(fleet: ServingFleet, machines: Sequence[_Machine], wish: ServingWish) -> tuple[ServingSpace, Array]:
     """Candidates (one a machine class) and the seconds of a pass at each batch (rows x BATCHES); infinite where the batch does not fit."""
     distinct: dict[tuple[str, float, Stack], int] = {}
     codes = []
     for number, one in enumerate(machines):
-        key = (one.device if one.card.name else _cpu_row(one.device)[0], one.card.num_sms if not one.card.name else 0, fleet.stacks[number][0])
+        key = (
+            one.device if one.card.name else _cpu_row(one.device)[0],
+            one.card.num_sms if not one.card.name else 0,
+            fleet.stacks[number][0],
+        )
         codes.append(distinct.setdefault(key, len(distinct)))
     firsts = [codes.index(code) for code in range(len(distinct))]
     seconds, memory = passes([machines[row] for row in firsts], [fleet.stacks[row][0] for row in firsts], wish)
@@ -325,4 +337,3 @@ def suits_cpu(wish: ServingWish) -> bool:
     """Whether a CPU server is worth a look: small models, and none that draws images."""
     modality, params = modality_of(wish)
     return modality not in ("image", "video") and params <= usual()["largest_cpu_params"]
-

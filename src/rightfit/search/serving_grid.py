@@ -186,6 +186,9 @@ def at_load(grid: ReplicaGrid, values: Array, *, rate_per_s: Array | None = None
     assert wanted is not None
     out = np.empty(values.shape[0])
     for row in range(values.shape[0]):
+        if not np.isfinite(wanted[row]):  # all that it can take
+            out[row] = values[row, int(np.argmax(grid.rate_per_s[row]))]
+            continue
         rising = np.maximum.accumulate(axis[row])
         out[row] = np.interp(wanted[row], rising, values[row])
     return out

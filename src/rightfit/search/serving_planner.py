@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from rightfit.search.answer import Assumption, Counts, Plan, Reason
-from rightfit.search.constraints import minimal_blame
+from rightfit.search.constraints import DEFAULT_PURCHASES, minimal_blame
 from rightfit.search.rank import rank
 from rightfit.search.serving_answer import build_serving_options
 from rightfit.search.serving_reasons import serving_advice, serving_rejections, with_serving_reasons
@@ -41,11 +41,11 @@ def serving_assumptions(found: ServingExploration) -> tuple[Assumption, ...]:
     taken = list(found.wish.assumptions)
     workload = found.wish.workload
     if not workload.purchase:
-        value = ", ".join(SERVING_PURCHASES)
+        value = ", ".join(DEFAULT_PURCHASES if found.wish.is_batch else SERVING_PURCHASES)
         taken.append(Assumption("purchase", value, Reason("assumed_purchase", {"value": value})))
-    if not workload.quantization and not workload.precision:
+    if found.wish.generates and not workload.quantization and not workload.precision:
         taken.append(Assumption("quantization", "none", Reason("assumed_serve_format", {"value": "bf16 / fp16"})))
-    if not workload.framework:
+    if found.wish.generates and not workload.framework:
         taken.append(Assumption("framework", "vLLM", Reason("assumed_serve_engine", {"value": "vLLM"})))
     return tuple(taken)
 

@@ -22,49 +22,65 @@ from rightfit.search.constraints import first_failure
 from rightfit.search.reasons import CRITERIA
 from rightfit.search.serving_answer import ServingCost, ServingLayout
 from rightfit.search.serving_search import ServingExploration
-from rightfit.search.serving_stacks import SIXTEEN_BIT, format_rows
+from rightfit.search.serving_stacks import SIXTEEN_BIT, format_rows, published_format
 from rightfit.search.serving_wish import usual
 
 HEADLINES = {"cost": "serve_cheapest", "time": "serve_fastest", "balanced": "serve_balanced"}
+BATCH_HEADLINES = {"cost": "cheapest", "time": "fastest", "balanced": "balanced"}
 LATENCIES = ("ttft", "tpot", "latency")
 CALIBRATED = ("volta", "turing", "ampere-hbm", "ampere-gddr", "ada", "hopper", "blackwell-hbm", "blackwell-gddr", "cdna3", "cpu", "cpu-amx")
 
 
 def with_serving_reasons(found: ServingExploration, options: Sequence[Option]) -> tuple[Option, ...]:
     """The options with `why` and `warnings`."""
-    return tuple(dataclasses.replace(option, why=_why(found, option, options), warnings=_warnings(option)) for option in options)
+    return tuple(
+        dataclasses.replace(option, why=_why(found, option, options), warnings=_warnings(option, published_format(found.wish.model.name)))
+        for option in options
+    )
 
 
 def _why(found: ServingExploration, option: Option, options: Sequence[Option]) -> tuple[Reason, ...]:
     assert isinstance(option.cost, ServingCost)
     reasons = []
     if option.rank == 1:
-        params: dict[str, Any] = {"monthly_usd": option.cost.monthly_usd, "latency_s": option.estimate["latency_s"].mid}
+        params: dict[str, Any] = {"monthly_usd": option.cost.total_usd}
+        params |= {"latency_s": option.estimate["latency_s"].mid} if "latency_s" in option.estimate else {}
+        if found.wish.is_batch:
+            params = {"total_usd": option.cost.total_usd, "total_time_s": option.estimate["total_time_s"].mid}
         if len(options) > 1:
             other = options[1]
             params |= {
                 "runner_up": f"{other.nodes} x {other.provider} {other.instance_type}",
                 "runner_up_usd": other.cost.total_usd,
             }
-        reasons.append(Reason(HEADLINES[found.wish.workload.objective], params))
+            if found.wish.is_batch:
+                params["runner_up_time_s"] = other.estimate["total_time_s"].mid
+        objective = found.wish.workload.objective
+        reasons.append(Reason((BATCH_HEADLINES if found.wish.is_batch else HEADLINES)[objective], params))
     if option.memory_terms.get("kv_cache"):
         reasons.append(Reason("serve_fits", _fit_params(option)))
-    reasons.append(
-        Reason(
-            "serve_replicas",
-            {
-                "replicas": option.layout.data,
-                "rate": option.facts["rate_per_s"],
-                "share": option.facts["utilisation"],
-                "most": option.estimate["requests_per_s"].mid,
-            },
-        )
-    )
+    if not found.wish.is_batch:
+        reasons.append(_load_reason(option))
+    elif found.wanted.deadline_s is not None:
+        time = option.estimate["total_time_s"]
+        reasons.append(Reason("serve_deadline", {"total_time_s": time.mid, "high_s": time.high80, "deadline_s": found.wanted.deadline_s}))
     reasons += _limit_reasons(found, option)
     if len(option.time_terms) > 1:
         term = max(option.time_terms, key=lambda name: option.time_terms[name])
         reasons.append(Reason("serve_bottleneck", {"term": term, "share": option.time_terms[term] / sum(option.time_terms.values())}))
     return tuple(reasons)
+
+
+def _load_reason(option: Option) -> Reason:
+    return Reason(
+        "serve_replicas",
+        {
+            "replicas": option.layout.data,
+            "rate": option.facts["rate_per_s"],
+            "share": option.facts["utilisation"],
+            "most": option.estimate["requests_per_s"].mid,
+        },
+    )
 
 
 def _fit_params(option: Option) -> dict[str, Any]:
@@ -93,7 +109,7 @@ def _limit_reasons(found: ServingExploration, option: Option) -> list[Reason]:
     ]
 
 
-def _warnings(option: Option) -> tuple[Reason, ...]:
+def _warnings(option: Option, published: str) -> tuple[Reason, ...]:
     reasons = []
     known = option.facts
     if known["is_stale"]:
@@ -103,18 +119,26 @@ def _warnings(option: Option) -> tuple[Reason, ...]:
     if known["is_pseudo_region"]:
         reasons.append(Reason("price_region", {"region": option.region}))
     layout = option.layout
-    if isinstance(layout, ServingLayout) and layout.weight_format not in SIXTEEN_BIT and layout.weight_format in format_rows():
+    if isinstance(layout, ServingLayout) and _is_reduced(layout.weight_format, published):
         row = format_rows()[layout.weight_format]
-        reasons.append(Reason("serve_quality", {"format": row["name"], "quality": row["quality"], "evidence": row["evidence"], "source": row["source"]}))
+        reasons.append(
+            Reason(
+                "serve_quality", {"format": row["name"], "quality": row["quality"], "evidence": row["evidence"], "source": row["source"]}
+            )
+        )
     if known["spot_high"] > 0:
         reasons.append(Reason("serve_spot", {"monthly_low": known["spot_low"], "monthly_high": known["spot_high"]}))
     if known["family"] not in CALIBRATED:
         reasons.append(Reason("uncalibrated", {"accelerator": option.accelerator.name}))
     if known["equivalent_to"]:
         reasons.append(Reason("hidden_chip", {"accelerator": option.accelerator.name, "equivalent": known["equivalent_to"]}))
-    if option.nodes <= known["servers_per_replica"]:
+    if option.nodes <= known["servers_per_replica"] and "total_time_s" not in option.estimate:
         reasons.append(Reason("serve_single", {"n_plus_one_usd": known["n_plus_one_usd"]}))
     return tuple(reasons)
+
+
+def _is_reduced(name: str, published: str) -> bool:
+    return name not in SIXTEEN_BIT and name != published and name in format_rows()
 
 
 def serving_advice(found: ServingExploration, options: Sequence[Option]) -> tuple[Reason, ...]:
@@ -122,6 +146,8 @@ def serving_advice(found: ServingExploration, options: Sequence[Option]) -> tupl
     if not options:
         return (*_bounds(found), *_least_changes(found))
     best = options[0]
+    if found.wish.is_batch:
+        return ()
     return (*_redundancy(found, best), *_commitment(found, best), *_autoscaling(found, best))
 
 
@@ -267,6 +293,8 @@ def _change(found: ServingExploration, criterion: str, needed: float | str, had:
         return Reason("serve_change_latency", {"metric": criterion, "limit_s": had})
     if criterion == "budget":
         return Reason("change_budget", {"budget_usd": had, "factor": had / needed})
+    if criterion == "deadline":
+        return Reason("change_deadline", {"deadline_s": had, "factor": had / needed})
     if criterion == "max_nodes":
         return Reason("change_nodes", {"nodes": had})
     return Reason(f"change_{criterion}", {"bytes": needed - had})

@@ -12,9 +12,10 @@ from rightfit import facts
 from rightfit.physics.columns import Array
 from rightfit.search.constraints import Failures, Wanted, accelerators_of, filter_failures, read_wanted
 from rightfit.search.explore import Market, known_host_bytes, open_market
+from rightfit.search.market import Bill
 from rightfit.search.serving_grid import Capacity, ReplicaGrid, at_load, capacity, token_grid
 from rightfit.search.serving_space import ServingFleet, ServingSpace, build_serving_space, family_of, known_accelerator, serving_fleet
-from rightfit.search.serving_stacks import StackWish, read_stack_wish, refuse_wrong_pair
+from rightfit.search.serving_stacks import StackWish, published_format, read_stack_wish, refuse_wrong_pair
 from rightfit.search.serving_wish import ServingWish, read_serving_wish, usual
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class ServingExploration:
     formats: tuple[str, ...]
     column: Index
     sizing: Sizing
-    bill: ServingBill
+    bill: ServingBill | Bill
     failures: Failures
     bits: NDArray[np.int32]
     passes: Array | None = None
@@ -75,11 +76,10 @@ class ServingExploration:
         return int(self.sizing.row[machine, column]) if machine >= 0 else -1
 
 
-def stack_wish_of(workload: Workload) -> StackWish:
-    """Engine and formats that the workload names."""
-    return read_stack_wish(
-        engine=workload.framework or "", quantization=workload.quantization or "", precision=workload.precision or ""
-    )
+def stack_wish_of(workload: Workload, model: str) -> StackWish:
+    """Engine and formats that the workload names for a model."""
+    words = {"engine": workload.framework or "", "quantization": workload.quantization or "", "precision": workload.precision or ""}
+    return read_stack_wish(**words, model=model)
 
 
 def serving_wanted(workload: Workload, catalog: Catalog) -> Wanted:
@@ -110,7 +110,7 @@ def explore_forward(wish: ServingWish, catalog: Catalog) -> ServingExploration:
 def explore_tokens(wish: ServingWish, catalog: Catalog) -> ServingExploration:
     """Language models."""
     workload = wish.workload
-    stacks = stack_wish_of(workload)
+    stacks = stack_wish_of(workload, wish.model.name)
     cards = tuple(known_accelerator(name) for gpu in workload.gpu for name in accelerators_of(gpu))
     refuse_wrong_pair(stacks, tuple((card, family_of(card)) for card in cards))
     market = open_market(catalog)
@@ -124,20 +124,22 @@ def judged(
     wish: ServingWish, wanted: Wanted, market: Market, fleet: ServingFleet, space: ServingSpace, grid: ReplicaGrid
 ) -> ServingExploration:
     """Size every class for the load, price and judge every offer."""
+    if wish.is_batch:
+        from rightfit.search.serving_batch import judged_batch
+
+        return judged_batch(wish, wanted, market, fleet, space, grid)
     able = capacity(grid, wish.limits)
     able = dataclasses.replace(able, rate_per_s=able.rate_per_s * space.fits, users=able.users * space.fits)
-    formats, column = format_columns(space)
+    formats, column = format_columns(space, published_format(wish.model.name))
     sizing = size(wish, fleet, space, grid, able, column, num_columns=len(formats))
     prices = monthly_bill(wish, market, fleet, space, sizing)
     failures = judge_serving(market, fleet, space, wanted, wish, able, sizing, prices, column)
-    return ServingExploration(
-        wish, wanted, market, fleet, space, grid, able, formats, column, sizing, prices, failures, failures.bits()
-    )
+    return ServingExploration(wish, wanted, market, fleet, space, grid, able, formats, column, sizing, prices, failures, failures.bits())
 
 
-def format_columns(space: ServingSpace) -> tuple[tuple[str, ...], Index]:
-    """Weight formats as columns of the answer: 16 bit first, whatever its arithmetic is called."""
-    names = ["16-bit" if stack.is_full_precision else f"{stack.format}/{stack.kv}" for stack in space.stack]
+def format_columns(space: ServingSpace, published: str) -> tuple[tuple[str, ...], Index]:
+    """Weight formats as columns of the answer: as published first, whatever its arithmetic is called."""
+    names = ["16-bit" if stack.is_full_precision or stack.format == published else f"{stack.format}/{stack.kv}" for stack in space.stack]
     order = tuple(dict.fromkeys(sorted(names, key=lambda name: name != "16-bit"))) or ("16-bit",)
     return order, np.array([order.index(name) for name in names], dtype=np.intp)
 
@@ -189,7 +191,9 @@ def loaded_latency(wish: ServingWish, grid: ReplicaGrid, replicas: Array) -> Arr
 
 
 def share_of_load(wish: ServingWish, replicas: Array) -> dict[str, Any]:
-    """What one of so many replicas gets: a rate, or a number of users."""
+    """What one of so many replicas gets: a rate, a number of users, or (a batch job) all that it can take."""
+    if wish.is_batch:
+        return {"batch": np.full(replicas.shape, np.inf)}
     return {"rate_per_s": wish.rate_per_s / replicas} if wish.rate_per_s else {"batch": wish.users / replicas}
 
 

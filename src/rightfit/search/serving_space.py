@@ -91,9 +91,7 @@ def family_of(accelerator: Accelerator) -> str:
 def serving_fleet(servers: ServerTable, wish: StackWish) -> ServingFleet:
     """Machine classes of a table of servers, and what runs on each."""
     known = chips(servers)
-    verdicts: dict[str, tuple[tuple[Stack, ...], str]] = {
-        name: stacks_of(card, family_of(card), wish) for name, card in known.items()
-    }
+    verdicts: dict[str, tuple[tuple[Stack, ...], str]] = {name: stacks_of(card, family_of(card), wish) for name, card in known.items()}
     keys: dict[tuple[object, ...], int] = {}
     machine, missing, first = np.full(len(servers), -1, dtype=np.intp), [], []
     rows = zip(
@@ -177,10 +175,7 @@ def joined(first: ServingSpace, second: ServingSpace) -> ServingSpace:
         return first
     if not len(first):
         return second
-    plain = {
-        name: np.concatenate([getattr(first, name), getattr(second, name)])
-        for name in PLAIN
-    }
+    plain = {name: np.concatenate([getattr(first, name), getattr(second, name)]) for name in PLAIN}
     columns: dict[str, Any] = {
         name: type(getattr(first, name)).stack([stretched(getattr(part, name), len(part)) for part in (first, second)])
         for name in ("serve", "device", "links")
@@ -190,9 +185,7 @@ def joined(first: ServingSpace, second: ServingSpace) -> ServingSpace:
 
 def stretched(columns: Any, rows: int) -> Any:
     """Columns with every field of full length."""
-    return type(columns)(
-        **{field.name: np.broadcast_to(getattr(columns, field.name), (rows,)) for field in dataclasses.fields(columns)}
-    )
+    return type(columns)(**{field.name: np.broadcast_to(getattr(columns, field.name), (rows,)) for field in dataclasses.fields(columns)})
 
 
 def _columns(servers: ServerTable, fleet: ServingFleet, wish: ServingWish, rows: Sequence[tuple[int, int, int, Stack]]) -> ServingSpace:
@@ -203,7 +196,21 @@ def _columns(servers: ServerTable, fleet: ServingFleet, wish: ServingWish, rows:
     model = model_columns([wish.model])
     if not rows:
         nothing = np.zeros(0)
-        return ServingSpace(machine, tensor, nodes, (), model, ServeColumns(), DeviceColumns(), LinkColumns(), nothing > 0, nothing, nothing, machine, machine)
+        return ServingSpace(
+            machine,
+            tensor,
+            nodes,
+            (),
+            model,
+            ServeColumns(),
+            DeviceColumns(),
+            LinkColumns(),
+            nothing > 0,
+            nothing,
+            nothing,
+            machine,
+            machine,
+        )
     values = [stack_values(stack, fleet.families[row], wish.model) for row, stack in zip(machine.tolist(), stacks, strict=True)]
     serve = ServeColumns.of(
         **{name: np.array([value[name] for value in values]) for name in values[0]},
@@ -223,7 +230,9 @@ def _columns(servers: ServerTable, fleet: ServingFleet, wish: ServingWish, rows:
     device = device.replace(memory_bytes=np.array([card.memory_bytes for card in fleet.accelerators])[machine])
     links = _links(servers, fleet).take(machine)
     needed, usable = memory_need(model, serve, device)
-    return ServingSpace(machine, tensor, nodes, stacks, model, serve, device, links, needed <= usable, needed, usable, device_code, stack_code)
+    return ServingSpace(
+        machine, tensor, nodes, stacks, model, serve, device, links, needed <= usable, needed, usable, device_code, stack_code
+    )
 
 
 def _links(servers: ServerTable, fleet: ServingFleet) -> LinkColumns:

@@ -39,6 +39,7 @@ class StackWish:
     engines: tuple[str, ...]
     formats: tuple[str, ...]
     is_free: bool
+    published: str = ""
 
 
 @functools.cache
@@ -53,9 +54,19 @@ def format_rows() -> dict[str, dict[str, str]]:
     return {row["name"]: row for row in facts.table("serving_formats")}
 
 
-def read_stack_wish(*, engine: str, quantization: str, precision: str) -> StackWish:
-    """The user's words as names of the tables; unknown ones raise with what is allowed."""
-    return StackWish(_engines(engine), *_formats(quantization, precision))
+def published_format(model: str) -> str:
+    """The format of fewer than 16 bits in which a model was published itself; empty for most."""
+    rows = facts.table("published_formats")
+    return next((row["format"] for row in rows if re.search(row["pattern"], model, re.IGNORECASE)), "")
+
+
+def read_stack_wish(*, engine: str, quantization: str, precision: str, model: str = "") -> StackWish:
+    """The user's words as names of the tables; unknown ones raise with what is allowed. Without a word a model is served as it was published."""
+    formats, is_free = _formats(quantization, precision)
+    published = published_format(model)
+    if published and not precision and not quantization.strip():
+        formats = (published, *formats)
+    return StackWish(_engines(engine), formats, is_free, published)
 
 
 def _engines(text: str) -> tuple[str, ...]:
@@ -71,17 +82,23 @@ def _engines(text: str) -> tuple[str, ...]:
 
 def _formats(quantization: str, precision: str) -> tuple[tuple[str, ...], bool]:
     lowered = quantization.strip().lower()
+    if lowered.startswith("gguf-"):
+        lowered = "gguf-" + lowered.removeprefix("gguf-").replace("-", "_")
     if lowered in ("any", "free", "auto"):
         return tuple(name for name, row in format_rows().items() if row["free"] == "1"), True
     if lowered:
         found = tuple(name for name, row in format_rows().items() if name == lowered or lowered in row["words"].split("|"))
         if not found:
-            raise UnknownNameError("quantization", quantization, nearest=(), allowed="allowed: none, any, " + ", ".join(format_rows()), field="quantization")
+            raise UnknownNameError(
+                "quantization", quantization, nearest=(), allowed="allowed: none, any, " + ", ".join(format_rows()), field="quantization"
+            )
         return (found if lowered in ("none", "off", "no") else found[:1]), False
     if precision in ("fp16", "bf16", "fp8"):
         return (precision,), False
     if precision:
-        raise ContradictionError(f"precision {precision} contradicts task serve: language models are served in bf16, fp16 or fp8", field="precision")
+        raise ContradictionError(
+            f"precision {precision} contradicts task serve: language models are served in bf16, fp16 or fp8", field="precision"
+        )
     return SIXTEEN_BIT, False
 
 
@@ -90,15 +107,29 @@ def stacks_of(accelerator: Accelerator, family: str, wish: StackWish) -> tuple[t
 
     For each format the first engine of the table that runs it there; 16 bit means bf16 where the accelerator has it, else fp16.
     """
-    if min(accelerator.memory_bytes, accelerator.memory_bandwidth, max(accelerator.bf16_flops, accelerator.fp16_flops, accelerator.fp32_flops)) <= 0:
+    if (
+        min(
+            accelerator.memory_bytes,
+            accelerator.memory_bandwidth,
+            max(accelerator.bf16_flops, accelerator.fp16_flops, accelerator.fp32_flops),
+        )
+        <= 0
+    ):
         return (), "specifications"
     rows = [row for row in stack_rows() if family in row["families"].split("|") and (not wish.engines or row["name"] in wish.engines)]
     if not rows:
         return (), "engine"
-    formats = [name for name in wish.formats if has_arithmetic(accelerator, name)]
+    formats = [
+        name
+        for name in wish.formats
+        if has_arithmetic(accelerator, name) and family not in format_rows().get(name, {}).get("not_on", "").split("|")
+    ]
     if "bf16" in formats and "fp16" in formats:
         formats.remove("fp16")
     found = [stack for name in formats for stack in [_first(rows, name)] if stack]
+    as_published = [stack for stack in found if stack.format == wish.published]
+    if as_published and not wish.is_free:
+        return tuple(as_published), ""
     whole = [stack for stack in found if stack.is_full_precision]
     if len(whole) > 1:  # the same weights twice: the engine that stands first in the table
         found = [stack for stack in found if not stack.is_full_precision or stack is whole[0]]
@@ -114,7 +145,7 @@ def _first(rows: list[dict[str, str]], name: str) -> Stack | None:
 
 def has_arithmetic(accelerator: Accelerator, name: str) -> bool:
     """Whether the accelerator computes in what the format needs."""
-    needs = format_rows()[name]["needs"]
+    needs = format_rows()[name]["needs"] if name in format_rows() else ""
     return not needs or float(getattr(accelerator, needs)) > 0
 
 
@@ -137,7 +168,9 @@ def pair_problem(name: str, lacks: str, wish: StackWish) -> str:
         others = "a newer card" if accelerator.vendor == "NVIDIA" else "another card or engine"
         return f"{row['name']} does not run {', '.join(wish.formats[:2])} weights on {name} ({row['source']}); use {others}"
     if lacks in format_rows():
-        return f"{name} has no {lacks} arithmetic: {lacks} weights are not served on it; use quantization awq or gptq, or a card that has it"
+        return (
+            f"{name} has no {lacks} arithmetic: {lacks} weights are not served on it; use quantization awq or gptq, or a card that has it"
+        )
     if lacks == "specifications":
         return f"{name}: the vendor publishes too little about it to predict how it serves"
     return f"no serving engine of the table runs {', '.join(wish.formats[:3])} weights on {name}; name another card"

@@ -127,7 +127,9 @@ def request_rate(workload: Workload, notes: Notes) -> float:
 def requests_of(workload: Workload, prompt: int, notes: Notes) -> float:
     """Requests of a batch job: samples as they are, tokens cut into prompts."""
     if workload.data_samples is not None and (workload.data_unit or "samples") in ("images", "frames", "hours", "videos", "clips"):
-        raise InputError(f"data in {workload.data_unit} does not fit a language model; give samples or tokens, for example 100ksamples", field="data")
+        raise InputError(
+            f"data in {workload.data_unit} does not fit a language model; give samples or tokens, for example 100ksamples", field="data"
+        )
     if workload.data_samples is not None:
         return workload.data_samples
     tokens = workload.data_tokens
@@ -156,4 +158,3 @@ def token_limits(workload: Workload, notes: Notes) -> Limits:
         notes.take("percentile", usual()["percentile"], "serve_percentile")
     ttft, tpot, latency = (infinity if given[name] is None else float(given[name]) for name in LATENCIES)
     return Limits(ttft, tpot, latency, percentile)
-
