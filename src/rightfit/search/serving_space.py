@@ -84,7 +84,9 @@ class ServingSpace:
 
 
 def family_of(accelerator: Accelerator) -> str:
-    """The coefficient family of an accelerator."""
+    """The coefficient family of an accelerator; AMD cards other than Instinct are in no serving engine's list of tested devices."""
+    if accelerator.vendor == "AMD" and not accelerator.architecture.startswith("CDNA"):
+        return "unknown"
     return architecture_names()[architecture_code(accelerator.vendor, accelerator.architecture, accelerator.compute_capability)]
 
 

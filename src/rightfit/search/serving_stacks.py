@@ -116,7 +116,7 @@ def stacks_of(accelerator: Accelerator, family: str, wish: StackWish) -> tuple[t
         <= 0
     ):
         return (), "specifications"
-    rows = [row for row in stack_rows() if family in row["families"].split("|") and (not wish.engines or row["name"] in wish.engines)]
+    rows = [row for row in stack_rows() if family in row["families"].split("|") and _is_wanted(row, wish)]
     if not rows:
         return (), "engine"
     formats = [
@@ -136,6 +136,11 @@ def stacks_of(accelerator: Accelerator, family: str, wish: StackWish) -> tuple[t
     if found:
         return tuple(found), ""
     return (), next((name for name in wish.formats if name not in formats), "engine") if len(wish.formats) == 1 else "engine"
+
+
+def _is_wanted(row: dict[str, str], wish: StackWish) -> bool:
+    """Named by the user; or, where none is named, one that suits a server."""
+    return row["name"] in wish.engines if wish.engines else not row["note"].startswith("only when named")
 
 
 def _first(rows: list[dict[str, str]], name: str) -> Stack | None:
