@@ -26,6 +26,7 @@ Array = NDArray[np.float64]
 SHARES = np.array([0.50, 0.95, 0.99])
 GRID = 112
 SUB_ATOMS = 12
+SPARE_STATES = 40
 SMALLEST_SHAPE = 0.15
 PLACES = (np.arange(6) + 0.5) / 6.0
 GROUP_EDGES = np.array([0.0, 0.15, 0.35, 0.55, 0.75, 0.90, 0.96, 0.985, 0.995, 1.0])
@@ -141,63 +142,74 @@ def sharing_step_s(row: _Row, sequences: Array) -> Array:
 def batch_law(row: _Row) -> tuple[Array, float]:
     """Probabilities in time of 0, 1, ... slots running sequences, and the share of requests that find no slot.
 
-    A birth-death process gives mean and variance; prompts that hold up all running sequences let requests pile up behind them, which widens the
-    law (`dispersion`): a negative binomial of that mean and variance, cut at the slots.
+    A birth-death process without a limit gives mean and variance; prompts that hold up all running sequences let requests pile up behind them,
+    which widens the law (`families`): a negative binomial of that mean and variance. At the slots it is cut and goes on as the geometric queue
+    of M/M/c, longer by `queue_factor`.
     """
     if row.mean_decoded <= 0:
         return np.array([1.0]), 0.0
-    counts = np.arange(row.slots + 1, dtype=np.float64)
-    chances, beyond = _birth_death(row, counts[1:])
-    mean = float(chances @ counts)
-    factor = dispersion(row, mean) * float(chances @ (counts - mean) ** 2) / max(mean, 1e-12)
-    if factor <= 1.0 + 1e-6 or mean < 1e-6:
-        chances[-1] += beyond
-        return chances, float(chances[-1])
-    wide, outside = _negative_binomial(mean, factor, row.slots)
-    outside = max(outside, beyond)
-    wide = wide * ((1.0 - outside) / wide.sum())
-    wide[-1] += outside
-    return wide, float(wide[-1])
+    free = _birth_death(row, np.arange(1, 2 * row.slots + SPARE_STATES, dtype=np.float64))
+    counts = np.arange(free.size, dtype=np.float64)
+    mean = float(free @ counts)
+    spread = float(free @ (counts - mean) ** 2) / max(mean, 1e-12)
+    family = families(row, mean)
+    lives = np.maximum(row.load.output_tokens[0] - 1.0, 0.0)
+    shorter = float(ATOM_WEIGHTS @ np.minimum(lives[:, None], lives[None, :]) @ ATOM_WEIGHTS)
+    factor = (1.0 + (family - 1.0) * shorter / row.mean_decoded) * spread
+    law = free if factor <= 1.0 + 1e-6 or mean < 1e-6 else _negative_binomial(mean, factor, row.slots)
+    law = law[: row.slots + 1].copy()
+    ratio = min(row.rate / freed_per_s(row), 0.99)
+    beyond = float(law[-1]) * queue_factor(row, family) * ratio / (1.0 - ratio)
+    law[-1] += beyond
+    law /= law.sum()
+    return law, float(law[-1])
 
 
-def _birth_death(row: _Row, sequences: Array) -> tuple[Array, float]:
-    """Stationary law of 0 ... slots, and the mass of queues beyond."""
-    time = sharing_step_s(row, sequences)
-    full = row.step(sequences[-1:], np.minimum(sequences[-1:] / (row.mean_decoded + 1.0) * row.mean_input, row.budget))
-    time[-1] = min(float(time[-1]), float(full[0]))
-    death = sequences / (time * row.mean_decoded)
-    birth = np.full(row.slots, row.rate)
+def _birth_death(row: _Row, sequences: Array) -> Array:
+    """Stationary law of 0 and `sequences` running, without a limit on slots."""
+    death = sequences / (sharing_step_s(row, sequences) * row.mean_decoded)
+    birth = np.full(sequences.size, row.rate)
     birth[0] = 1.0 / (1.0 / row.rate + float(alone_s(row, row.lengths) @ ATOM_WEIGHTS))
     logs = np.concatenate([[0.0], np.cumsum(np.log(birth / death))])
     chances = np.exp(logs - logs.max())
-    ratio = min(row.rate / float(death[-1]), 0.999)
-    beyond = float(chances[-1]) * ratio / (1.0 - ratio)
-    total = float(chances.sum()) + beyond
-    return chances / total, beyond / total
+    return np.asarray(chances / chances.sum())
 
 
-def dispersion(row: _Row, batch: float) -> float:
-    """Variance of the number of running sequences over its mean, because they come in clusters: those that arrive while a prompt holds up decoding.
+def freed_per_s(row: _Row) -> float:
+    """Rate at which slots become free when all are taken [1/s]: slots / (step * steps that a request holds one)."""
+    prefill = max(float(np.ceil(row.lengths / row.budget) @ ATOM_WEIGHTS), 1.0)
+    held = row.mean_decoded + prefill
+    running = np.array([row.slots * row.mean_decoded / held])
+    prompts = np.minimum(row.slots / held * row.mean_input, row.budget)
+    return row.slots / (float(row.step(running, np.array([prompts]))[0]) * held)
+
+
+def families(row: _Row, batch: float) -> float:
+    """E[N^2] / E[N] of the clusters in which requests come to decode: those that arrive while a prompt holds up decoding.
 
     With rho the share of time that goes to prompts, a cluster is the family of a branching process: mean 1 / (1 - rho), variance
-    (rho + rho^2 cv^2) / (1 - rho)^3. Batch arrivals at M/G/infinity: 1 + (E[N^2] / E[N] - 1) E[min(X, X')] / E[X] for two lives X, X'.
+    (rho + rho^2 cv^2) / (1 - rho)^3 (T. Harris, The Theory of Branching Processes, 1963). For batch arrivals at M/G/infinity variance / mean is
+    1 + (E[N^2] / E[N] - 1) E[min(X, X')] / E[X] for two lives X, X'.
     """
-    time = float(sharing_step_s(row, np.array([max(batch, 1.0)]))[0])
-    rho = min(1.0 - float(row.step(np.array([max(batch, 1.0)]), np.zeros(1))[0]) / time, 0.95)
+    running = np.array([max(batch, 1.0)])
+    rho = min(1.0 - float(row.step(running, np.zeros(1))[0]) / float(sharing_step_s(row, running)[0]), 0.95)
     scv = float(row.lengths**2 @ ATOM_WEIGHTS / (row.lengths @ ATOM_WEIGHTS) ** 2 - 1.0)
-    family = 1.0 / (1.0 - rho) + (rho + rho**2 * scv) / (1.0 - rho) ** 2
-    lives = np.maximum(row.load.output_tokens[0] - 1.0, 0.0)
-    shorter = float(ATOM_WEIGHTS @ np.minimum(lives[:, None], lives[None, :]) @ ATOM_WEIGHTS)
-    return 1.0 + (family - 1.0) * shorter / row.mean_decoded
+    return 1.0 / (1.0 - rho) + (rho + rho**2 * scv) / (1.0 - rho) ** 2
 
 
-def _negative_binomial(mean: float, factor: float, most: int) -> tuple[Array, float]:
-    """Law of 0 ... `most` with that mean and variance / mean, and the mass beyond."""
+def queue_factor(row: _Row, family: float) -> float:
+    """How much longer than in M/M/c the queue for slots is: (ca^2 + cs^2) / 2 of Kingman's bound, ca^2 the clusters, cs^2 the outputs."""
+    outputs = row.load.output_tokens[0]
+    scv = float((outputs**2) @ ATOM_WEIGHTS / (outputs @ ATOM_WEIGHTS) ** 2 - 1.0)
+    return (math.sqrt(family) + scv) / 2.0
+
+
+def _negative_binomial(mean: float, factor: float, most: int) -> Array:
+    """Probabilities of 0 ... `most` with that mean and variance / mean."""
     size = mean / (factor - 1.0)
     counts = np.arange(1, most + 1, dtype=np.float64)
     logs = np.concatenate([[0.0], np.cumsum(np.log((size + counts - 1.0) / counts * (1.0 - 1.0 / factor)))]) - size * math.log(factor)
-    chances = np.exp(logs)
-    return chances, max(1.0 - float(chances.sum()), 0.0)
+    return np.exp(logs)
 
 
 def alone_s(row: _Row, lengths: Array) -> Array:
@@ -407,12 +419,8 @@ def _binned(times: Array, masses: Array) -> tuple[Array, Array]:
 
 def _with_slot_wait(row: _Row, times: Array, masses: Array, waits: float) -> tuple[Array, Array]:
     """Add the wait for a slot: exponential with the mean of M/M/c, scaled for the law of service, for the share that waits."""
-    full = np.array([float(row.slots)])
-    step = float(row.step(full, np.minimum(full / (row.mean_decoded + 1.0) * row.mean_input, row.budget))[0])
-    freed = row.slots / (step * (row.mean_decoded + 1.0))
-    outputs = row.load.output_tokens[0]
-    scv = float((outputs**2) @ ATOM_WEIGHTS / (outputs @ ATOM_WEIGHTS) ** 2 - 1.0)
-    mean = (1.0 + scv) / 2.0 / max(freed - row.rate, 1e-3 * freed)
+    freed = freed_per_s(row)
+    mean = queue_factor(row, families(row, float(row.slots))) / max(freed - row.rate, 1e-2 * freed)
     centre, share = slice_means(times, masses, GROUP_EDGES)
     delayed = (centre[:, None] + mean * WAIT_QUANTILES[None, :]).ravel()
     weights = np.repeat(share / WAIT_QUANTILES.size, WAIT_QUANTILES.size) * waits
