@@ -51,6 +51,7 @@ def serve(**changes: str):  # type: ignore[no-untyped-def]
         ("HF transformers", 4.46, "", "eager"),
         ("DeepSpeed (optimum-habana)", 0.0, "", "xla"),
         ("ExLlamaV2", 0.0, "", "exllama"),
+        ("Triton + vLLM", 0.06, "", "graph"),
         ("an engine of tomorrow", 0.0, "", "generic"),
         ("", 0.0, "", "generic"),
     ],
@@ -72,6 +73,9 @@ def test_engines_by_name_version_and_date(name: str, version: float, date: str, 
         ("exl2-4.0bpw", "exl2"),
         ("nf4", "nf4"),
         ("w8a8", "int8"),
+        ("bnb-4bit", "nf4"),
+        ("hqq-4bit", "int4"),
+        ("GPTQ-Int8", "int8-gptq"),
     ],
 )
 def test_formats_by_name(text: str, expected: str) -> None:
@@ -96,6 +100,10 @@ def test_stated_bits_per_weight() -> None:
         ("Apple M2 Ultra 76-Core GPU", 192.0, "Apple-M2-Ultra-76", "apple"),
         ("CPU: Xeon 4th Gen (48c SPR)", 0.0, "Xeon-SPR-48c", "cpu"),
         ("MI250", 128.0, "MI250-1GCD", "cdna2"),
+        ("8xH100", 80.0, "H100-SXM-80GB", "hopper"),
+        ("NVIDIA H100 80GB HBM3", 80.0, "H100-SXM-80GB", "hopper"),
+        ("GB200 NVL72", 186.0, "GB200", "blackwell-hbm"),
+        ("TPU v5e-8", 16.0, "TPU-v5e", "tpu"),
         ("RTX 3060", 12.0, "RTX-3060", "ampere-gddr"),
         ("Inferentia2", 0.0, "Inferentia2", "neuron"),
     ],
@@ -154,6 +162,10 @@ def test_cores_of_a_chip_are_not_devices() -> None:
 def test_graphs_of_old_vllm_end_at_8192_tokens() -> None:
     assert serve(engine_version="0.4.2").graph_limit[0] == 8192
     assert serve(engine_version="0.6.3").graph_limit[0] == 0
+
+
+def test_a_version_in_the_engine_name_counts() -> None:
+    assert serve(engine="vLLM v0.4.2", engine_version="").graph_limit[0] == 8192
 
 
 def test_counters_from_notes() -> None:

@@ -147,7 +147,7 @@ def _read_row(row: Mapping[str, str]) -> _Case:
     taken: list[str] = []
     arch = _architecture(_word(row, "model"), _number(row, "params_b"), taken)
     accelerator, family = _device(_word(row, "device"), _number(row, "device_mem_gib"), taken)
-    rules = engine_rules(_word(row, "engine"), version_number(_word(row, "engine_version")), _word(row, "date"))
+    rules = engine_rules(_word(row, "engine"), _stated_version(row), _word(row, "date"))
     if not _word(row, "engine"):
         taken.append("engine not stated: a usual serving engine taken")
     serve = _engine(row, rules, family)
@@ -184,8 +184,13 @@ def _device(name: str, memory_gib: float, taken: list[str]) -> tuple[Accelerator
 _GRAPH_LIMIT, _GRAPH_LIMIT_UNTIL = 8192.0, 0.06
 
 
+def _stated_version(row: Mapping[str, str]) -> float:
+    """The engine's version from its own column or else from its name ("vLLM v0.6.0")."""
+    return version_number(_word(row, "engine_version")) or version_number(_word(row, "engine"))
+
+
 def _engine(row: Mapping[str, str], rules: Mapping[str, str], family: str) -> dict[str, float]:
-    version = version_number(_word(row, "engine_version"))
+    version = _stated_version(row)
     return {
         "engine": float(rules["code"]),
         "family": float(family_names().index(family)),

@@ -139,7 +139,7 @@ def find_device(name: str, memory_gib: float = 0.0) -> tuple[Accelerator, str, s
     """The accelerator or processor that `name` means, its coefficient family, and what was assumed."""
     if not name:
         return _with_family(facts.accelerators()[_DEFAULT_DEVICE], f"device not stated: {_DEFAULT_DEVICE} taken")
-    first = name.split(" + ")[0].strip()
+    first = _COUNT.sub("", name.split(" + ")[0].strip())
     exact = facts.accelerators().get(first)
     if exact is not None and not first.lower().startswith("mi250"):  # software sees each die of an MI250 as a device of its own
         return _with_family(_half(exact, memory_gib), "")
@@ -150,8 +150,20 @@ def find_device(name: str, memory_gib: float = 0.0) -> tuple[Accelerator, str, s
     for row, pattern in _rules("serving_devices"):
         if pattern and pattern.search(first.lower()):
             return _listed(row["name"])
+    plain = " ".join(_ORNAMENTS.sub(" ", first).split())
+    if plain and plain != first:
+        return find_device(plain, memory_gib)
     facts.accelerator(first)  # raises, naming the nearest
     raise UnknownNameError("device", name)
+
+
+# What sellers and drivers write around the name of a card: counts, makers, memory kinds, slices of TPU pods.
+_COUNT = re.compile(r"^\s*\d+\s*[x*\u00d7]\s*", re.IGNORECASE)
+_ORNAMENTS = re.compile(
+    r"nvidia|tesla|geforce|amd|instinct|google|cloud|aws|intel|hbm\d?e?|generation|tensor core|gpus?\b|nvl\d+|\bnvlink\b"
+    r"|(?<=v\de)-\d+|(?<=v\dp)-\d+|[()]|\bserver\b|\b\d+\s*g(i?b)?\b",
+    re.IGNORECASE,
+)
 
 
 def _with_family(card: Accelerator, assumption: str) -> tuple[Accelerator, str, str]:
