@@ -78,7 +78,8 @@ def _is_inference(cells: Mapping[str, str]) -> bool:
 
     metric = cells.get("metric", "")
     if metric:
-        return metric in INFERENCE_METRICS
+        # Data loading counts images per second too, but has no engine.
+        return metric in INFERENCE_METRICS and ("engine" in cells or not _other_table(cells))
     return "micro_batch" not in cells and "method" not in cells and ("engine" in cells or "input_tokens" in cells)
 
 
