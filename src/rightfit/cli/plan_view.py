@@ -31,6 +31,10 @@ _SMALLEST_SHARE = 1e-3
 
 def plan_answer(plan: Plan, view: View, *, catalog: Catalog | None = None) -> Answer:
     """A plan for people and programs."""
+    if plan.workload.task in ("serve", "batch"):
+        from rightfit.cli.serving_view import serving_answer
+
+        return serving_answer(plan, view)
     if not view.is_machine:
         return Answer(None, [], list(_plan_parts(plan, plan_text(plan, view.lang), view, catalog=catalog)))
     currency = plan.workload.currency

@@ -87,7 +87,17 @@ def model_columns(archs: Sequence[TransformerArchitecture]) -> ModelColumns:
 def device_columns(accelerators: Iterable[Accelerator]) -> DeviceColumns:
     """One row per accelerator."""
     rows = list(accelerators)
-    same = ("memory_bytes", "memory_bandwidth", "fp32_flops", "tf32_flops", "fp16_flops", "bf16_flops", "fp8_flops")
+    same = (
+        "memory_bytes",
+        "memory_bandwidth",
+        "fp32_flops",
+        "tf32_flops",
+        "fp16_flops",
+        "bf16_flops",
+        "fp8_flops",
+        "int8_ops",
+        "fp4_flops",
+    )
     values: dict[str, list[float]] = {name: [float(getattr(row, name)) for row in rows] for name in same}
     values |= {name: [float(getattr(row, name)) for row in rows] for name in ("num_sms", "l2_bytes", "tdp_w", "compute_capability")}
     values["architecture"] = [float(architecture_code(row.vendor, row.architecture, row.compute_capability)) for row in rows]

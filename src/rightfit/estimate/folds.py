@@ -22,7 +22,7 @@ Coefficients = Mapping[str, Mapping[str, float]]
 
 
 #: Modules that turn words into records and columns; nothing in their caches depends on a coefficient.
-_WITHOUT_COEFFICIENTS = frozenset({"cases", "setup", "convert", "hardware", "traced"})
+_WITHOUT_COEFFICIENTS = frozenset({"cases", "serving_cases", "serving_words", "setup", "convert", "hardware", "traced"})
 
 
 def _forget() -> None:

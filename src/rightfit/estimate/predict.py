@@ -28,8 +28,6 @@ TRAINING_METRICS = (MEMORY_METRIC, *RATE_METRICS, DURATION_METRIC)
 
 #: Columns that only the other tables have, and what to say about them.
 OTHER_TABLES = {
-    "engine": "serving and inference rows are not predicted yet",
-    "input_tokens": "serving and inference rows are not predicted yet",
     "library": "classical machine-learning rows are not predicted yet",
     "image_size": "vision, speech, diffusion and recommender rows are not predicted yet",
     "loader": "data-loading rows are not predicted yet",
@@ -56,7 +54,11 @@ def predict(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             answers[index]["error"] = problem
         else:
             pending.append(index)
-    _in_pieces(pending, lambda part: _predict_training([cleaned[i][0] for i in part], [answers[i] for i in part]), answers)
+    from rightfit.estimate.serving_predict import predict_inference
+
+    for work, serving in ((_predict_training, False), (predict_inference, True)):
+        part_of = [i for i in pending if _is_inference(cleaned[i][0]) is serving]
+        _in_pieces(part_of, lambda part, work=work: work([cleaned[i][0] for i in part], [answers[i] for i in part]), answers)  # type: ignore[misc]
     return [_finish(answer, cells) for answer, (cells, _) in zip(answers, cleaned, strict=True)]
 
 
@@ -64,10 +66,21 @@ def _blank(cells: Mapping[str, str]) -> dict[str, Any]:
     answer: dict[str, Any] = dict.fromkeys(PREDICTION_COLUMNS)
     metric = cells.get("metric", "")
     answer.update(id=cells.get("id", ""), metric=metric, engine="analytic", assumptions=[], error="")
-    if not metric and not _other_table(cells):
+    if not metric and not _other_table(cells) and not _is_inference(cells):
         answer["metric"] = MEMORY_METRIC
         answer["assumptions"] = ["metric not stated: peak memory taken"]
     return answer
+
+
+def _is_inference(cells: Mapping[str, str]) -> bool:
+    """Whether a row is of the inference tables: by its metric, or by their columns where it names none."""
+    from rightfit.estimate.serving_predict import INFERENCE_METRICS
+
+    metric = cells.get("metric", "")
+    if metric:
+        # Data loading counts images per second too, but has no engine.
+        return metric in INFERENCE_METRICS and ("engine" in cells or not _other_table(cells))
+    return "micro_batch" not in cells and "method" not in cells and ("engine" in cells or "input_tokens" in cells)
 
 
 def _other_table(cells: Mapping[str, str]) -> str:
@@ -79,8 +92,10 @@ def _other_table(cells: Mapping[str, str]) -> str:
 def _out_of_scope(cells: Mapping[str, str]) -> str:
     """Why a row is not one of training; empty when it is."""
     metric = cells.get("metric", "")
-    if reason := _other_table(cells):
+    if not _is_inference(cells) and (reason := _other_table(cells)):
         return reason
+    if _is_inference(cells):
+        return "" if metric else "an inference row must name its metric"
     if metric and metric not in TRAINING_METRICS:
         return f"metric {metric[:60]!r} is not predicted; the metrics are {', '.join(TRAINING_METRICS)}"
     if not any(cells.values()):

@@ -351,6 +351,8 @@ class DeviceColumns(Columns):
     vendor: Array = column(0)
     form: Array = column(0)
     price_class: Array = column(0)
+    int8_ops: Array = column(0)
+    fp4_flops: Array = column(0)
 
     def peak_flops(self, dtype: Array) -> Array:
         """Dense peak [FLOP/s] for each row's `dtype` (Dtype codes); falls to fp32 where the device lacks it."""

@@ -37,6 +37,10 @@ def plan(workload: Workload, *, catalog: Catalog | None = None, top: int = 10) -
     A wish that nothing can fulfil gives a Plan without options whose `rejected`, `blame` and `advice` say why and what would help. Raises
     InputError for what cannot be understood and UnavailableError for tasks of later versions.
     """
+    if workload.task in ("serve", "batch"):
+        from rightfit.search.serving_planner import plan_serving
+
+        return plan_serving(workload, catalog=catalog or default_catalog(), top=top)
     found = search(workload, catalog=catalog)
     ranking = rank(found, top=top)
     built = build_options(found, (*ranking.top, *ranking.pareto[:MOST_PARETO]))

@@ -13,6 +13,8 @@ CRITERIA, in the order in which they are applied ("count" of a rejection is by f
     host_memory    bytes per node / bytes              the host's RAM is too small
     deadline       seconds / seconds                   the fastest layout takes too long
     budget         USD / USD                           the cheapest way costs too much
+    ttft, tpot, latency   seconds / seconds            serving: a request alone already takes longer than the limit
+    throughput     - / -                               serving: no number of servers carries the load
 
 WHY an option stands where it does (Option.why):
     cheapest, fastest, balanced   {total_usd, total_time_s, runner_up, runner_up_usd, runner_up_time_s}
@@ -69,4 +71,8 @@ CRITERIA = (
     "host_memory",
     "deadline",
     "budget",
+    "ttft",
+    "tpot",
+    "latency",
+    "throughput",
 )

@@ -132,6 +132,10 @@ def _against_method(given: Given, task: str) -> list[tuple[str, str]]:
                 f"quantization {quantization} contradicts method {method}: quantised weights cannot be trained; say method qlora",
             )
         )
+    if task in _TRAINING and (quantization == "any" or quantization.startswith("gguf")) and method not in ("full", "galore"):
+        found.append(
+            ("quantization", f"quantization {quantization} contradicts task {task}: it is for serving; say quantization nf4, or task serve")
+        )
     if method == "qlora" and given.get("quantization") == "none":
         found.append(("quantization", "quantization none contradicts method qlora (4-bit weights); say method lora, or quantization nf4"))
     return found

@@ -1,0 +1,112 @@
+"""Seconds of one batch of a model without token-by-token generation: cases and coefficients through the forward physics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from rightfit import facts
+from rightfit.estimate.forward_cases import STAGE_KINDS, ForwardCases
+from rightfit.estimate.forward_devices import SILICON
+from rightfit.estimate.forward_words import DTYPES, ENGINES, SCENARIOS
+from rightfit.physics.columns import Array
+from rightfit.physics.forward import ForwardColumns, ForwardRates, forward_s, sustained_flops
+
+Coefficients = Mapping[str, float]
+
+#: Bytes of one activation and of one weight by dtype.
+_ACTIVATION_BYTES = {"fp32": 4.0, "tf32": 4.0, "fp16": 2.0, "amp": 2.0, "bf16": 2.0, "int8": 1.0, "fp8": 2.0}
+_WEIGHT_BYTES = {"fp32": 4.0, "tf32": 4.0, "fp16": 2.0, "amp": 2.0, "bf16": 2.0, "int8": 1.0, "fp8": 1.0}
+
+
+def coefficients() -> Coefficients:
+    """The shipped coefficients."""
+    return facts.coefficients("forward")
+
+
+def lookup(values: Coefficients, prefix: str, names: Sequence[str], codes: Array) -> Array:
+    """Coefficient `prefix.name` of each row's code."""
+    table = np.array([values.get(f"{prefix}.{name}", values.get(f"{prefix}.default", 1.0)) for name in names])
+    return table[codes.astype(np.intp)]
+
+
+def _by_dtype(table: Mapping[str, float], codes: Array) -> Array:
+    return np.array([table[name] for name in DTYPES])[codes.astype(np.intp)]
+
+
+def stage_rates(cases: ForwardCases, values: Coefficients) -> ForwardRates:
+    """Rates of every stage."""
+    case = {name: column[cases.stage_row] for name, column in cases.case.items()}
+    kind = cases.stage["kind"]
+    per_watt = lookup(values, "flops_per_watt", SILICON, case["silicon"]) * lookup(values, "watt_dtype", DTYPES, case["dtype"])
+    peak = sustained_flops(case["peak"], case["tdp_w"], per_watt)
+    fraction = (
+        lookup(values, "fraction_silicon", SILICON, case["silicon"])
+        * lookup(values, "fraction_engine", ENGINES, case["engine"])
+        * lookup(values, "fraction_kind", STAGE_KINDS, kind)
+        * lookup(values, "fraction_dtype", DTYPES, case["dtype"])
+    )
+    most = lookup(values, "fraction_most", DTYPES, case["dtype"])
+    flops = peak * fraction / (1.0 + (fraction / most) ** 4) ** 0.25  # no product of shares may pass what kernels reach
+    unfused = lookup(values, "unfused_engine", ENGINES, case["engine"])
+    passes = lookup(values, "passes_kind", STAGE_KINDS, kind) + unfused * lookup(values, "pointwise_kind", STAGE_KINDS, kind)
+    eager = np.isin(case["engine"], [ENGINES.index(name) for name in ("eager", "webui")])
+    half = np.isin(case["dtype"], [DTYPES.index(name) for name in ("fp16", "amp", "bf16")])
+    convolution = kind < STAGE_KINDS.index("window")
+    passes = passes + np.where(eager & half & convolution & (case["channels_last"] == 0), values["passes_transpose"], 0.0)
+    cpu = case["silicon"] == SILICON.index("cpu")
+    activation_bytes = _by_dtype(_ACTIVATION_BYTES, case["dtype"]) * np.where(
+        case["dtype"] == DTYPES.index("amp"), values["amp_traffic"], 1.0
+    )
+    scale = lookup(values, "layers_kind", STAGE_KINDS, kind)
+    host = lookup(values, "launch_s", ENGINES, case["engine"]) * lookup(values, "launch_silicon", SILICON, case["silicon"])
+    autocast = np.where(case["dtype"] == DTYPES.index("amp"), values["amp_launch"], 1.0)
+    return ForwardRates.of(
+        flops=flops,
+        score_flops=flops * lookup(values, "score_fraction", STAGE_KINDS, kind),
+        bandwidth=case["bandwidth"] * lookup(values, "bandwidth_fraction", SILICON, case["silicon"]),
+        activation_bytes=activation_bytes,
+        weight_bytes=_by_dtype(_WEIGHT_BYTES, case["dtype"]),
+        passes=passes * np.where(cpu, values["passes_cpu"], 1.0),
+        cache_bytes=case["l2_bytes"] * values["cache_fraction"],
+        fill_elements=lookup(values, "fill_elements", SILICON, case["silicon"])
+        * lookup(values, "fill_dtype", DTYPES, case["dtype"])
+        * case["units"]
+        / np.maximum(case["cores"], 1.0),
+        layer_s=scale * lookup(values, "layer_s", ENGINES, case["engine"]) * lookup(values, "layer_silicon", SILICON, case["silicon"]),
+        launch_s=scale * host * autocast,
+        call_s=lookup(values, "call_s", ENGINES, case["engine"]) * np.where(cases.stage["repeats"] > 1.0, 0.0, 1.0),
+        mixing=values["mixing"],
+    )
+
+
+def stage_work(cases: ForwardCases, values: Coefficients) -> ForwardColumns:
+    """Work of one pass of every stage: one input of speech is cut into windows that batch together."""
+    case = {name: column[cases.stage_row] for name, column in cases.case.items()}
+    stage = cases.stage
+    shared = 1.0 + (case["shared"] - 1.0) * values["shared_fraction"]
+    return ForwardColumns.of(
+        items=stage["items"] * case["batch"],
+        macs=stage["macs"] / shared,
+        score_macs=stage["score_macs"] / shared,
+        activations=stage["activations"] / shared,
+        weights=stage["weights"] / case["tensor"],
+        layers=stage["layers"],
+    )
+
+
+def batch_s(cases: ForwardCases, values: Coefficients | None = None) -> Array:
+    """Seconds of one batch on one device (or one core of a chip), all stages with their repeats [s], one value a row of `cases.index`."""
+    values = values or coefficients()
+    if not len(cases.index):
+        return np.zeros(0)
+    seconds = forward_s(stage_work(cases, values), stage_rates(cases, values))
+    repeats = cases.stage["repeats"] / np.where(cases.case["audio"] > 0, cases.case["batch"], 1.0)[cases.stage_row]
+    total = np.bincount(cases.stage_row, weights=seconds * repeats, minlength=len(cases.index))
+    main = np.unique(cases.stage_row, return_index=True)[1]
+    kinds = cases.stage["kind"][main]
+    per_item = lookup(values, "item_s", STAGE_KINDS, kinds) * lookup(values, "item_engine", ENGINES, cases.case["engine"])
+    scenario = lookup(values, "scenario", SCENARIOS, cases.case["scenario"])
+    copied = cases.case["output_bytes"] * cases.case["parallel"] / values["host_bytes_per_s"]
+    return (total + (per_item + copied) * cases.case["batch"]) / scenario

@@ -1,0 +1,235 @@
+"""Rows of the measured inference table whose model does not generate token by token, as columns for the forward physics."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rightfit.estimate.forward_devices import SILICON, ForwardDevice, forward_device
+from rightfit.estimate.forward_models import ForwardWork, first_match, forward_work, record_of
+from rightfit.estimate.forward_words import DTYPES, ENGINES, SCENARIOS, Batch, batch_of, dtype_of, engine_of, number, wish_of
+from rightfit.facts.records import DiffusionModel, OtherModel, TransformerArchitecture, VisionModel
+from rightfit.physics.columns import Array
+
+STAGE_KINDS = (
+    "conv",
+    "grouped",
+    "depthwise",
+    "convnext",
+    "window",
+    "transformer",
+    "detection",
+    "unet",
+    "conv3d",
+    "denoiser",
+    "dit",
+    "recurrent",
+    "recommender",
+    "decode",
+)
+RATE_METRICS = ("images_per_s", "sequences_per_s", "denoise_steps_per_s", "req_per_s", "total_tok_per_s", "output_tok_per_s_total")
+OWN_METRICS = ("images_per_s", "sequences_per_s", "denoise_steps_per_s")
+FORWARD_METRICS = (*RATE_METRICS, "latency_ms", "peak_mem_gib")
+
+_TRANSFORMER_KINDS = ("encoder", "embedding", "encoder-decoder")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ForwardCases:
+    """Stages one under the other (`row` = position in the table each belongs to) and one line a row.
+
+    Per stage: macs, score_macs, activations, weights, layers, repeats, items (inputs of one pass on one device), kind. Per row, in the order
+    of `index`: batch, devices that share the load, devices that share one input, in_flight passes, codes of engine, dtype, silicon, scenario,
+    device rates, and the work itself.
+    """
+
+    index: NDArray[np.intp]
+    stage_row: NDArray[np.intp]
+    stage: Mapping[str, Array]
+    case: Mapping[str, Array]
+    works: tuple[ForwardWork, ...]
+    refused: Mapping[int, str]
+    assumptions: Mapping[int, tuple[str, ...]]
+
+
+def is_forward(row: Mapping[str, str]) -> bool:
+    """Whether a row of the inference table is one of a model without token-by-token generation (or whose generation is its smaller part)."""
+    if row.get("metric", "") in OWN_METRICS:
+        return True
+    name = row.get("model", "").strip()
+    if not name:
+        return False
+    if first_match("forward_models", name, whole=True):
+        return True
+    record = record_of(name)
+    if isinstance(record, TransformerArchitecture):
+        return record.kind in _TRANSFORMER_KINDS or bool(re.search(r"\bclip\b", name, re.IGNORECASE))
+    return isinstance(record, VisionModel | DiffusionModel | OtherModel)
+
+
+def usual_batch(work: ForwardWork) -> float:
+    """Batch that an engine chooses to fill a device: large for small models, small for large ones."""
+    main = work.stages[0]
+    return float(np.clip(256.0 * (4e9 / max(main.macs + main.score_macs, 1e6)) ** 0.5, 1.0, 2048.0))
+
+
+def _workers(row: Mapping[str, str], device: ForwardDevice, *, text: bool) -> tuple[float, float]:
+    """Cores of a chip that run passes of their own, and passes in flight per such core: two when it runs for throughput.
+
+    The published tables of AWS show it: throughput x latency / batch is twice the cores in their batch rows of images, the cores themselves in
+    those of text, and one in real-time rows but for text.
+    """
+    if device.silicon != "neuron":
+        return 1.0, 1.0
+    notes = row.get("notes", "").lower()
+    if "pipeline" in notes:
+        return device.cores, 1.0
+    if "real time" in notes or "tensor parallel" in notes:
+        return (device.cores if text and device.name != "Inferentia1" else 1.0), 1.0
+    return device.cores, (1.0 if text and device.name != "Inferentia1" else 2.0)
+
+
+def _device_name(row: Mapping[str, str]) -> str:
+    """The device of a row. MLPerf tables shorten L40 to L4; the system's name tells them apart."""
+    name = row.get("device", "")
+    if name == "L4" and re.search(r"\bsystem L40x|_L40x|L40_", row.get("notes", "")):
+        return "L40"
+    return name
+
+
+def _problem(row: Mapping[str, str], work: ForwardWork | None, device: ForwardDevice | None) -> str:
+    if not row.get("model"):
+        return "the row names no model"
+    if work is None:
+        return f"model {row['model'][:60]!r} is not known and the row states neither its arithmetic nor its parameters"
+    if device is None:
+        return f"device {row.get('device', '')[:60]!r} is not known" if row.get("device") else "the row names no device"
+    if row.get("metric") not in FORWARD_METRICS:
+        return f"metric {row.get('metric', '')[:60]!r} is not predicted for a model of this kind"
+    return ""
+
+
+def forward_cases(rows: Sequence[Mapping[str, str]]) -> ForwardCases:
+    """Columns for the rows that can be told, reasons for the others."""
+    refused: dict[int, str] = {}
+    assumptions: dict[int, tuple[str, ...]] = {}
+    index: list[int] = []
+    works: list[ForwardWork] = []
+    cases: list[dict[str, float]] = []
+    for position, row in enumerate(rows):
+        notes = row.get("notes", "")
+        wish = wish_of(
+            row.get("model", ""),
+            row.get("params_b", ""),
+            row.get("input_tokens", ""),
+            row.get("output_tokens", ""),
+            notes,
+            row.get("metric", ""),
+        )
+        work = _cached_work(wish) if wish.model else None
+        device = _device_of(row)
+        if problem := _problem(row, work, device):
+            refused[position] = problem
+            continue
+        assert work is not None
+        assert device is not None
+        index.append(position)
+        works.append(work)
+        assumptions[position] = (*work.assumptions, *((device.assumption,) if device.assumption else ()))
+        cases.append(_case(row, work, device, batch_of(row)))
+    return _columns(index, works, cases, refused, assumptions)
+
+
+def _device_of(row: Mapping[str, str]) -> ForwardDevice | None:
+    name = _device_name(row)
+    if not name:
+        return None
+    return forward_device(name, row.get("device_mem_gib", "") if name == row.get("device") else "")
+
+
+_WORKS: dict[object, ForwardWork | None] = {}
+
+
+def _cached_work(wish: object) -> ForwardWork | None:
+    if wish not in _WORKS:
+        if len(_WORKS) > 20_000:
+            _WORKS.clear()
+        _WORKS[wish] = forward_work(wish)  # type: ignore[arg-type]
+    return _WORKS[wish]
+
+
+_CONVOLUTIONAL = frozenset({"conv", "grouped", "depthwise", "convnext", "detection", "unet", "conv3d", "denoiser"})
+
+
+def _dtype(row: Mapping[str, str], work: ForwardWork, device: ForwardDevice, engine: str) -> str:
+    """Arithmetic that runs: fp32 convolutions use TF32 where the card has it (cuDNN's default), and so do TensorRT and TensorFlow."""
+    dtype = dtype_of(row.get("weights_dtype", ""), row.get("notes", ""))
+    default_tf32 = engine in ("tensorrt", "tensorflow", "tensorflow_xla", "paddle", "mxnet") or work.stages[0].kind in _CONVOLUTIONAL
+    if dtype == "fp32" and device.tf32 > device.fp32 and device.silicon != "cpu" and default_tf32:
+        return "tf32"
+    if dtype == "bf16" and not device.bf16:
+        return "fp16"
+    return dtype
+
+
+def _case(row: Mapping[str, str], work: ForwardWork, device: ForwardDevice, batch: Batch) -> dict[str, float]:
+    """Numbers of one row."""
+    engine = engine_of(row.get("engine", ""), row.get("notes", ""), row.get("device", ""))
+    dtype = _dtype(row, work, device, engine)
+    num_devices = number(row.get("n_devices", "")) or 1.0
+    splits = (
+        work.modality in ("image", "video") and row.get("metric") in ("latency_ms", "denoise_steps_per_s") and device.silicon != "neuron"
+    )
+    shared = num_devices if splits else 1.0
+    if device.silicon == "neuron" and work.modality == "image":
+        shared = device.cores
+    tensor = number(row.get("tp", "")) if work.modality in ("text", "audio") else 0.0
+    if tensor > 1:
+        shared, num_devices = tensor, 1.0
+    workers, in_flight = (1.0, 1.0) if shared > 1 else _workers(row, device, text=work.modality == "text")
+    parallel = workers * (1.0 if work.output_bytes else num_devices)  # a host that copies large outputs gains nothing from more chips
+    return {
+        "batch": batch.size or usual_batch(work),
+        "parallel": 1.0 if splits else parallel,
+        "shared": shared,
+        "in_flight": in_flight,
+        "engine": float(ENGINES.index(engine)),
+        "dtype": float(DTYPES.index(dtype)),
+        "silicon": float(SILICON.index(device.silicon)),
+        "scenario": float(SCENARIOS.index(batch.scenario)),
+        "peak": device.peak(dtype) / device.cores,
+        "peak_fp32": device.fp32 / device.cores,
+        "bandwidth": device.bandwidth / device.cores,
+        "l2_bytes": device.l2_bytes / device.cores,
+        "tdp_w": device.tdp_w,
+        "units": device.units,
+        "cores": device.cores,
+        "compute_dtype_stored": float("autocast" in row.get("notes", "").lower() or dtype == "amp"),
+        "tokens_out": number(row.get("output_tokens", "")),
+        "tokens_in": number(row.get("input_tokens", "")),
+        "channels_last": float("channels_last" in row.get("notes", "")),
+        "audio": float(work.modality == "audio" and len(work.stages) > 1),
+        "params": work.params,
+        "output_bytes": work.output_bytes,
+        "tensor": max(tensor, 1.0),
+    }
+
+
+def _columns(
+    index: list[int],
+    works: list[ForwardWork],
+    cases: list[dict[str, float]],
+    refused: dict[int, str],
+    assumptions: dict[int, tuple[str, ...]],
+) -> ForwardCases:
+    case = {name: np.array([values[name] for values in cases]) for name in cases[0]} if cases else {}
+    stage_row = np.array([position for position, work in enumerate(works) for _ in work.stages], dtype=np.intp)
+    stages = [stage for work in works for stage in work.stages]
+    names = ("macs", "score_macs", "activations", "weights", "layers", "repeats", "items")
+    stage = {name: np.array([getattr(item, name) for item in stages], dtype=np.float64) for name in names}
+    stage["kind"] = np.array([float(STAGE_KINDS.index(item.kind)) for item in stages])
+    return ForwardCases(np.array(index, dtype=np.intp), stage_row, stage, case, tuple(works), refused, assumptions)

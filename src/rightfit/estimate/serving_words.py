@@ -1,0 +1,211 @@
+"""What the words of a serving row mean: engines, weight formats, devices and models by their names."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from rightfit import facts
+from rightfit.errors import AmbiguousNameError, RightfitError, UnknownNameError
+from rightfit.estimate.hardware import architecture_code
+from rightfit.estimate.software import architecture_names
+from rightfit.facts.records import Accelerator
+
+#: Coefficient families of devices: those of training, and two that only serve.
+EXTRA_FAMILIES = ("apple", "cpu", "intel-gpu", "sambanova")
+
+
+_DEFAULT_DEVICE = "A100-SXM-80GB"
+
+
+def family_names() -> tuple[str, ...]:
+    """Coefficient families of devices, by code."""
+    return (*architecture_names(), *EXTRA_FAMILIES)
+
+
+@functools.cache
+def _rules(table: str) -> tuple[tuple[dict[str, str], re.Pattern[str] | None], ...]:
+    return tuple((row, re.compile(row["words"]) if row["words"] else None) for row in facts.table(table))
+
+
+@functools.cache
+def engine_classes() -> tuple[str, ...]:
+    """Names of the classes of engines, by code."""
+    return tuple(row["class"] for row, _ in _rules("engines"))
+
+
+@functools.cache
+def engine_parents() -> Mapping[str, str]:
+    """The class that each class of engines takes its missing coefficients from."""
+    return {row["class"]: row["parent"] for row, _ in _rules("engines")}
+
+
+#: Classes whose words decide over those of others in one name ("DeepSpeed (optimum-habana)").
+_STRONG = ("xla", "cpu", "offload", "exllama")
+
+
+#: Engines that began to capture decode steps as graphs: words, version, date.
+_GRAPHS_SINCE = ((re.compile(r"tgi|text-generation-inference"), 1.04, "2024-02"), (re.compile(r"vllm"), 0.0206, "2024-01"))
+
+
+@functools.lru_cache(maxsize=4096)
+def engine_rules(text: str, version: float = 0.0, date: str = "") -> dict[str, str]:
+    """The row of facts/data/engines.csv for an engine's name, version and date (of the measurement, where the version is not stated)."""
+    lowered = text.lower()
+    found = [
+        (pattern.search(lowered), row)
+        for row, pattern in _rules("engines")
+        if pattern and not row["from_version"] and row["class"] != "ungraphed"
+    ]
+    hits = [(match.start(), -int(row["code"]), row) for match, row in found if match]
+    named = [hit for hit in hits if hit[2]["class"] in _STRONG] or [hit for hit in hits if hit[2]["class"] != "eager"] or hits
+    row = min(named, key=lambda hit: hit[:2])[2] if named else _rules("engines")[0][0]
+    return _variant(row, lowered, version, date)
+
+
+def _variant(row: dict[str, str], lowered: str, version: float, date: str) -> dict[str, str]:
+    """The later or earlier generation of an engine, by its version or else the date; a recent one where neither is known."""
+    for words, since, day in _GRAPHS_SINCE if row["class"] == "graph" else ():
+        if words.search(lowered) and (version < since if version else bool(date) and date < day):
+            return next(other for other, _ in _rules("engines") if other["class"] == "ungraphed")
+    for other, pattern in _rules("engines"):
+        if other["from_version"] and row["class"] in _lineage(other["class"]) and pattern and pattern.search(lowered):
+            recent = version >= float(other["from_version"]) if version else date >= other["from_date"] or not date
+            if recent:
+                return other
+    return row
+
+
+def _lineage(name: str) -> tuple[str, ...]:
+    """A class of engines and those that it descends from."""
+    return (name, *_lineage(engine_parents()[name])) if name else ()
+
+
+@functools.lru_cache(maxsize=1024)
+def weight_format(text: str) -> dict[str, str]:
+    """The row of facts/data/weight_formats.csv for a format's name; the longest words that match win. Empty where none does."""
+    lowered = text.lower().strip()
+    for row, _ in _rules("weight_formats"):
+        if row["name"] == lowered:
+            return row
+    hits = [
+        (len(match.group(0)), row)
+        for row, pattern in _rules("weight_formats")
+        if pattern and (match := pattern.search(lowered)) and match.group(0)
+    ]
+    return max(hits, key=lambda hit: hit[0])[1] if hits else {}
+
+
+@functools.cache
+def format_names() -> tuple[str, ...]:
+    """Names of weight formats, by code."""
+    return tuple(row["name"] for row, _ in _rules("weight_formats"))
+
+
+@functools.lru_cache(maxsize=4096)
+def architecture(name: str, params_b: float) -> tuple[object, str]:
+    """The record that a model's name means and what was assumed: the first of several that fit, or a usual shape of its size."""
+    # The text in brackets and the words before it are tried too: "bert (bert-base-cased)".
+    tries = [
+        name,
+        *re.findall(r"\(([^()]+)\)", name),
+        re.sub(r"\s*\([^()]*\)", "", name),
+        re.sub(r"[-_ ](chat|instruct|base|hf|it)$", "", name, flags=re.IGNORECASE),
+    ]
+    last: RightfitError = UnknownNameError("model", name)
+    for text in dict.fromkeys(part for part in tries if part):
+        try:
+            return facts.model(text, network=False), ""
+        except AmbiguousNameError as error:
+            return facts.model(error.candidates[0], network=False), f"model {name!r} taken as {error.candidates[0]}"
+        except RightfitError as error:
+            last = error
+    size = params_b or _size_in(name)
+    if size:
+        return facts.model(f"{size:g}B", network=False), f"model {name!r} not known: usual shape of {size:g}B taken"
+    raise last
+
+
+def _size_in(name: str) -> float:
+    found = re.search(r"(?<![\d.])(\d+(?:\.\d+)?)\s*b\b", name.lower())
+    return float(found[1]) if found else 0.0
+
+
+@functools.lru_cache(maxsize=2048)
+def find_device(name: str, memory_gib: float = 0.0) -> tuple[Accelerator, str, str]:
+    """The accelerator or processor that `name` means, its coefficient family, and what was assumed."""
+    if not name:
+        return _with_family(facts.accelerators()[_DEFAULT_DEVICE], f"device not stated: {_DEFAULT_DEVICE} taken")
+    first = _COUNT.sub("", name.split(" + ")[0].strip())
+    exact = facts.accelerators().get(first)
+    if exact is not None and not first.lower().startswith("mi250"):  # software sees each die of an MI250 as a device of its own
+        return _with_family(_half(exact, memory_gib), "")
+    if matches := () if first.lower().startswith(("cpu", "mi250")) else facts.match_accelerators(first):
+        found = [facts.accelerators()[match] for match in matches]
+        best = min(found, key=lambda item: (abs(item.memory_bytes / 2**30 - memory_gib) if memory_gib else 0.0, item.form == "pcie"))
+        return _with_family(_half(best, memory_gib), "" if len(found) == 1 else f"device {name!r} taken as {best.name}")
+    for row, pattern in _rules("serving_devices"):
+        if pattern and pattern.search(first.lower()):
+            return _listed(row["name"])
+    plain = " ".join(_ORNAMENTS.sub(" ", first).split())
+    if plain and plain != first:
+        return find_device(plain, memory_gib)
+    facts.accelerator(first)  # raises, naming the nearest
+    raise UnknownNameError("device", name)
+
+
+# What sellers and drivers write around the name of a card: counts, makers, memory kinds, slices of TPU pods.
+_COUNT = re.compile(r"^\s*\d+\s*[x*\u00d7]\s*", re.IGNORECASE)
+_ORNAMENTS = re.compile(
+    r"nvidia|tesla|geforce|amd|instinct|google|cloud|aws|intel|hbm\d?e?|generation|tensor core|gpus?\b|nvl\d+|\bnvlink\b"
+    r"|(?<=v\de)-\d+|(?<=v\dp)-\d+|[()]|\bserver\b|\b\d+\s*g(i?b)?\b",
+    re.IGNORECASE,
+)
+
+
+def _with_family(card: Accelerator, assumption: str) -> tuple[Accelerator, str, str]:
+    return card, architecture_names()[architecture_code(card.vendor, card.architecture, card.compute_capability)], assumption
+
+
+def _half(card: Accelerator, memory_gib: float) -> Accelerator:
+    from rightfit.estimate.cases import _half_card
+
+    return _half_card(card, memory_gib)
+
+
+_UNITS = {"memory_gib": ("memory_bytes", 2.0**30), "memory_bw_gbps": ("memory_bandwidth", 1e9), "fp32_tflops": ("fp32_flops", 1e12)}
+
+
+_UNITS |= {
+    "fp16_dense_tflops": ("fp16_flops", 1e12),
+    "bf16_dense_tflops": ("bf16_flops", 1e12),
+    "tdp_w": ("tdp_w", 1.0),
+    "sm_count": ("num_sms", 1.0),
+}
+
+
+@functools.cache
+def _listed(name: str) -> tuple[Accelerator, str, str]:
+    """A device of facts/data/serving_devices.csv: nothing that it does not state is taken from the one that it is like, but links."""
+    row = next(row for row, _ in _rules("serving_devices") if row["name"] == name)
+    like = facts.accelerators()[row["like"]]
+    values: dict[str, Any] = {field: float(row[column] or 0.0) * unit for column, (field, unit) in _UNITS.items()}
+    values |= {"fp8_flops": 0.0, "int8_ops": 0.0, "fp4_flops": 0.0, "tf32_flops": 0.0, "int4_ops": 0.0}
+    card = dataclasses.replace(like, name=name, source=row["source"], **values)
+    known = _with_family(like, "")[1]
+    return card, row["family"] or known, ""
+
+
+@functools.lru_cache(maxsize=512)
+def linked_name(name: str) -> str:
+    """The accelerator of the fact base whose links a device has."""
+    return next((row["like"] for row, _ in _rules("serving_devices") if row["name"] == name), name)
+
+
+def version_number(text: str) -> float:
+    """A version as major + minor / 100 + patch / 10,000: 0.6.3 is 0.0603; 0 where there is none."""
+    found = re.search(r"(\d+)\.(\d+)(?:\.(\d+))?", text)
+    return float(found[1]) + float(found[2]) / 100.0 + float(found[3] or 0) / 10000.0 if found else 0.0

@@ -1,0 +1,269 @@
+"""A serving plan in words: the choice, its latencies and money, why, advice, refusals. Frames are those of plan_text, so the faces draw them alike."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from rightfit.explain import quantities as q
+from rightfit.explain import reasons as base
+from rightfit.explain.messages import Lang, fields_of, has, join, say, say_or, topic
+from rightfit.explain.plan_text import OptionText, PlanText, Term, considered_text, cost_terms, headline, memory_terms
+from rightfit.search.answer import Assumption, NearMiss, Option, Plan, Reason, Rejection
+from rightfit.search.serving_answer import ServingCost, ServingLayout
+
+_SHOWN_PERCENTILES = (50, 95, 99)
+_NO_NEAR_MISS = frozenset({"status", "capability", "throughput"})
+_NOT_THE_USERS = frozenset({"status", "capability", "layout", "purchase", "host_memory"})
+_LATENCIES = ("ttft", "tpot", "latency")
+
+
+def serving_renderer(lang: Lang, *, currency: str = "usd") -> Callable[[Reason], str]:
+    """The function that turns reasons of serving plans into sentences; others are left to the general renderer."""
+
+    def render(reason: Reason) -> str:
+        key = _variant(reason)
+        if not has(key):
+            return base.render(reason, lang, currency=currency)
+        texts = {name: _field(name, value, lang, currency=currency) for name, value in {**reason.params, **_derived(reason, lang)}.items()}
+        if not fields_of(topic("serving")[key.partition(".")[2]][lang]) <= set(texts):
+            return base.render(reason, lang, currency=currency)
+        return say(key, lang, **texts)
+
+    return render
+
+
+def _variant(reason: Reason) -> str:
+    key = f"serving.{reason.key}"
+    return f"{key}_runner_up" if reason.params.get("runner_up") and has(f"{key}_runner_up") else key
+
+
+def _derived(reason: Reason, lang: Lang) -> dict[str, Any]:
+    params, out = reason.params, {}
+    if "metric" in params:
+        out["metric_lower"] = say_or(f"serving.metric_lower_{params['metric']}", lang, params["metric"])
+    if "quality" in params:
+        out["quality_text"] = say_or(f"serving.quality_{params['quality']}", lang, params["quality"])
+    if "replicas" in params:
+        out["replicas"] = replicas_text(int(params["replicas"]), lang)
+    if "instance_type" in params:
+        out["where"] = base.where_text(params, lang)
+    return out
+
+
+def _field(name: str, value: Any, lang: Lang, *, currency: str) -> str:
+    if name == "metric":
+        return say_or(f"serving.metric_{value}", lang, str(value))
+    if name == "term":
+        return say_or(f"serving.time_{value}", lang, str(value).replace("_", " "))
+    if name in ("rate", "most"):
+        return q.plain(float(value))
+    if name in ("requests", "servers", "had", "devices", "percentile") and isinstance(value, int | float):
+        return q.plain(float(value), 4)
+    return base.field_text(name, value, lang, currency=currency)
+
+
+def serving_plan_text(plan: Plan, lang: Lang) -> PlanText:
+    """Everything that a serving plan says, in one language and in the currency of its workload."""
+    currency = plan.workload.currency
+    render = serving_renderer(lang, currency=currency)
+    best = serving_option_text(plan.best, plan.workload, lang) if plan.best else None
+    return PlanText(
+        headline=best.headline if best else say("choice.none", lang),
+        considered=considered_text(plan, lang),
+        best=best,
+        assumptions=tuple(serving_assumption_text(assumption, lang) for assumption in plan.assumptions),
+        rejected=tuple(line for rejection in plan.rejected for line in serving_rejection_lines(rejection, lang, currency=currency)),
+        blame=serving_blame_text(plan, lang),
+        advice=tuple(render(reason) for reason in plan.advice),
+        faster=(),
+    )
+
+
+def serving_option_text(option: Option, workload: Any, lang: Lang) -> OptionText:
+    """One option in words."""
+    render = serving_renderer(lang, currency=workload.currency)
+    return OptionText(
+        headline=serving_headline(option, lang, currency=workload.currency),
+        outcome=outcome_text(option, workload, lang),
+        setup=serving_setup_text(option, lang),
+        speed=latencies_text(option, lang),
+        margin=capacity_text(option, lang, currency=workload.currency),
+        priced=say("choice.priced", lang, as_of=option.price_as_of, source=option.price_source),
+        why=tuple(render(reason) for reason in option.why),
+        warnings=tuple(render(reason) for reason in option.warnings),
+        memory=memory_terms(option, lang),
+        time=serving_time_terms(option, lang),
+        cost=cost_terms(option, lang, currency=workload.currency),
+    )
+
+
+def serving_headline(option: Option, lang: Lang, *, currency: str) -> str:
+    """What to rent; a server without accelerator is named by its cores and memory."""
+    if option.accelerator.name:
+        return headline(option, lang, currency=currency)
+    cores = q.counted("core", option.vcpus, lang)
+    return say(
+        "choice.rent",
+        lang,
+        nodes="" if option.nodes == 1 else say("choice.nodes_prefix", lang, count=option.nodes),
+        instance=option.instance_type,
+        provider=q.provider_text(option.provider, lang),
+        region=option.region,
+        purchase=q.purchase_text(option.purchase, lang),
+        cards=f"{cores}, {q.memory_text(option.memory_bytes)}",
+        price=q.money_text(option.cost.hourly_usd, currency),
+    )
+
+
+def outcome_text(option: Option, workload: Any, lang: Lang) -> str:
+    """What is served and what it costs."""
+    cost = option.cost
+    assert isinstance(cost, ServingCost)
+
+    def money(value: float | None) -> str:
+        return q.money_text(value if value is not None else math.nan, workload.currency)
+
+    if cost.monthly_usd is None:
+        time = option.estimate["total_time_s"]
+        return say(
+            "serving.outcome_batch",
+            lang,
+            requests=q.count_text(option.facts["requests"], lang),
+            time=q.duration_text(time.mid, lang),
+            low=q.duration_text(time.low80, lang),
+            high=q.duration_text(time.high80, lang),
+            cost=money(cost.total_usd),
+            per_thousand=money(cost.per_thousand_requests_usd),
+        )
+    has_tokens = math.isfinite(cost.per_million_tokens_usd)
+    fields = {
+        "model": workload.model,
+        "rate": q.plain(option.facts["rate_per_s"]),
+        "monthly": money(cost.monthly_usd),
+        "per_thousand": money(cost.per_thousand_requests_usd),
+    }
+    if has_tokens:
+        return say("serving.outcome", lang, **fields, per_million=money(cost.per_million_tokens_usd))
+    return say("serving.outcome_forward", lang, **fields)
+
+
+def serving_setup_text(option: Option, lang: Lang) -> str:
+    """Engine, weights, replicas and what each of them is."""
+    layout = option.layout
+    assert isinstance(layout, ServingLayout)
+    fields = {
+        "engine": layout.engine,
+        "format": layout.weight_format,
+        "replicas": replicas_text(layout.replicas, lang),
+        "layout": devices_text(option, lang),
+        "max_batch": q.plain(layout.max_batch, 4),
+    }
+    if not layout.kv_format:
+        return say("serving.setup_forward", lang, **fields)
+    kv = say("serving.kv_16bit", lang) if layout.kv_format == "16-bit" else layout.kv_format
+    return say("serving.setup", lang, **fields, kv=kv)
+
+
+def replicas_text(count: int, lang: Lang) -> str:
+    """ "3 replicas"."""
+    return say("serving.replicas_one", lang) if count == 1 else say("serving.replicas_many", lang, count=f"{count:,}")
+
+
+def devices_text(option: Option, lang: Lang) -> str:
+    """What one replica takes: "2 cards (tensor parallel)"."""
+    layout = option.layout
+    count = layout.tensor * layout.pipeline
+    if not option.accelerator.name:
+        return say("serving.devices_cpu", lang)
+    if count == 1:
+        return say("serving.devices_one", lang)
+    if layout.pipeline == 1:
+        return say("serving.devices_tensor", lang, count=count)
+    return say("serving.devices_pipeline", lang, count=count, tensor=layout.tensor, pipeline=layout.pipeline)
+
+
+def latencies_text(option: Option, lang: Lang) -> str:
+    """p50, p95 and p99 of each latency; empty for batch jobs."""
+    estimate = option.estimate
+    if "latency_p50_s" not in estimate:
+        return ""
+
+    def triple(name: str) -> str:
+        return " / ".join(q.duration_text(estimate[f"{name}_p{share}_s"].mid, lang) for share in _SHOWN_PERCENTILES)
+
+    if "ttft_p50_s" in estimate:
+        return say("serving.latencies", lang, **{name: triple(name) for name in _LATENCIES})
+    return say("serving.latencies_forward", lang, latency=triple("latency"))
+
+
+def capacity_text(option: Option, lang: Lang, *, currency: str) -> str:
+    """How much more could come, and the month in every way to pay."""
+    most = q.plain(option.estimate["requests_per_s"].mid)
+    cost = option.cost
+    assert isinstance(cost, ServingCost)
+    if cost.monthly_usd is None:
+        return say("serving.capacity_batch", lang, most=most)
+    text = say("serving.capacity", lang, most=most, share=q.percent_text(option.facts["utilisation"]))
+    if len(cost.by_purchase) < 2:
+        return text
+    items = [
+        say("serving.by_purchase_item", lang, purchase=q.purchase_text(name, lang), price=q.money_text(price, currency))
+        for name, price in cost.by_purchase.items()
+    ]
+    return base.sentences([text, say("serving.by_purchase", lang, prices=join(items, lang))], lang)
+
+
+def serving_time_terms(option: Option, lang: Lang) -> tuple[Term, ...]:
+    """Time of a decode step (or a pass) by term, largest first."""
+    total = sum(option.time_terms.values())
+    ordered = sorted(((value, name) for name, value in option.time_terms.items() if value > 0), reverse=True)
+    out = []
+    for value, name in ordered:
+        word = say_or(f"serving.time_{name}", lang, name.replace("_", " "))
+        line = say("terms.line", lang, name=word, value=q.duration_text(value, lang), share=q.percent_text(value / total))
+        out.append(Term(name=name, label=word, value=value, share=value / total, text=line))
+    return tuple(out)
+
+
+def serving_assumption_text(assumption: Assumption, lang: Lang) -> str:
+    """One default that was taken, and why."""
+    value = base.field_text(assumption.field, assumption.value, lang)
+    if assumption.field in ("ttft", "tpot", "latency"):
+        value = q.duration_text(float(assumption.value), lang)
+    return say("choice.assumed", lang, field=assumption.field, value=value, why=serving_renderer(lang)(assumption.why))
+
+
+def serving_criterion_text(criterion: str, lang: Lang) -> str:
+    """A rejection criterion in words."""
+    return say_or(f"serving.criterion_{criterion}", lang, base.criterion_text(criterion, lang))
+
+
+def serving_rejection_lines(rejection: Rejection, lang: Lang, *, currency: str = "usd") -> list[str]:
+    """A criterion with how many offers it refused, and its nearest miss with the least change that would let it pass."""
+    count = q.counted("offer", rejection.count, lang)
+    key = "rejections.line_alone" if 0 < rejection.alone < rejection.count else "rejections.line"
+    lines = [say(key, lang, criterion=serving_criterion_text(rejection.criterion, lang), count=count, alone=f"{rejection.alone:,}")]
+    if rejection.nearest is not None and rejection.criterion not in _NO_NEAR_MISS:
+        lines.append(_nearest_text(rejection.criterion, rejection.nearest, lang, currency=currency))
+    return lines
+
+
+def _nearest_text(criterion: str, miss: NearMiss, lang: Lang, *, currency: str) -> str:
+    where = base.where_text({"provider": miss.provider, "instance_type": miss.instance_type, "nodes": miss.nodes}, lang)
+    if criterion in _LATENCIES and isinstance(miss.needed, float) and isinstance(miss.had, float):
+        gap = say("rejections.needed_had", lang, needed=q.duration_text(miss.needed, lang), had=q.duration_text(miss.had, lang))
+    else:
+        gap = base.needed_had_text(criterion, miss.needed, miss.had, lang, currency=currency)
+    return say("rejections.nearest", lang, where=where, needed_had=gap, change=serving_renderer(lang, currency=currency)(miss.change))
+
+
+def serving_blame_text(plan: Plan, lang: Lang) -> str:
+    """Which criteria together exclude every offer; empty where something is feasible."""
+    told = [tuple(name for name in group if name not in _NOT_THE_USERS) or group for group in plan.blame]
+    groups = [
+        join([say_or(f"serving.name_{name}", lang, say_or(f"rejections.name_{name}", lang, name)) for name in group], lang)
+        for group in dict.fromkeys(told)
+    ]
+    return say("serving.blame", lang, criteria=say("rejections.or", lang).join(groups)) if groups else ""

@@ -1,0 +1,238 @@
+"""Time of one decode step: a roofline by operator.
+
+Each step reads the weights that the batch touches once, the cache of every sequence once, and pays kernel gaps, launches and
+collectives (Pope et al., Efficiently Scaling Transformer Inference, 2022). Known error: 5-10 % for one stream on a graph engine, 20-30 %
+for stacks of many small kernels whose launches overlap with the device only in part.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+import numpy as np
+
+from rightfit.physics import parameters, serving_memory
+from rightfit.physics.columns import Array, DeviceColumns, LinkColumns, ModelColumns
+from rightfit.physics.serving_columns import Math, ServeColumns, ServeRates
+
+_SOFTNESS = 4.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DecodeTimes:
+    """Seconds of one step by term; `host` is what launching costs beyond the device's own time."""
+
+    weights: Array
+    experts: Array
+    attention: Array
+    head: Array
+    communication: Array
+    gaps: Array
+    host: Array
+
+    @property
+    def step(self) -> Array:
+        """All terms together."""
+        return self.weights + self.experts + self.attention + self.head + self.communication + self.gaps + self.host
+
+
+def soft_max(*values: Array) -> Array:
+    """A maximum whose corner is rounded: (a^p + b^p)^(1/p), p = 4. Overlap is never perfect where two bounds are close."""
+    largest = values[0]
+    for value in values[1:]:
+        largest = np.maximum(largest, value)
+    scale = np.maximum(largest, 1e-300)
+    total = sum(((value / scale) ** _SOFTNESS for value in values), np.zeros(1))
+    return np.asarray(scale * total ** (1.0 / _SOFTNESS))
+
+
+def product_peak(device: DeviceColumns, math: Array, rates: ServeRates) -> Array:
+    """Peak of the engine's matrix products [operations/s]: GeForce cards double it where sums are kept in 16 bit."""
+    halves = np.isin(math, (float(Math.FP16), float(Math.BF16))) & (device.price_class > 0) & (device.compute_capability >= 8.0)
+    return peak_ops(device, math) * np.where(halves, 1.0 + rates.half_accumulation, 1.0)
+
+
+def within_power(flops: Array, serve: ServeColumns, device: DeviceColumns, rates: ServeRates) -> Array:
+    """A rate [FLOP/s] that the card's power sustains: products of 8 bit take half the energy of 16, those of 4 bit a quarter."""
+    width = np.select([serve.math == float(Math.FP4), serve.math >= float(Math.FP8)], [0.25, 0.5], 1.0)
+    energy = rates.joules_per_flop * width
+    power = np.where((energy > 0) & (device.tdp_w > 0), device.tdp_w / np.maximum(energy, 1e-30), np.inf)
+    return np.asarray((flops**-_SOFTNESS + power**-_SOFTNESS) ** (-1.0 / _SOFTNESS))
+
+
+def peak_ops(device: DeviceColumns, math: Array) -> Array:
+    """Dense peak [operations/s] of each row's arithmetic; falls to the next wider one that the device has."""
+    sixteen = np.where(device.fp16_flops > 0, device.fp16_flops, np.where(device.bf16_flops > 0, device.bf16_flops, device.fp32_flops))
+    single = np.where(device.fp32_flops > 0, device.fp32_flops, sixteen / 4.0)
+    brain = np.where(device.bf16_flops > 0, device.bf16_flops, sixteen)
+    eight = np.where(device.fp8_flops > 0, device.fp8_flops, brain)
+    whole = np.where(device.int8_ops > 0, device.int8_ops, sixteen)
+    four = np.where(device.fp4_flops > 0, device.fp4_flops, sixteen)
+    tensor = np.where(device.tf32_flops > 0, device.tf32_flops, single)
+    rates = np.broadcast_arrays(single, tensor, sixteen, brain, eight, whole, four, math)
+    return np.asarray(np.choose(rates[7].astype(np.intp), rates[:7]))
+
+
+def touched_experts(model: ModelColumns, tokens: Array, skew: Array) -> Array:
+    """Share of the routed experts that a batch of `tokens` reaches: 1 - (1 - k / E)^(tokens^skew), Jensen's bound for unequal routing."""
+    share = np.where(model.num_experts > 0, model.experts_per_token / np.maximum(model.num_experts, 1.0), 0.0)
+    independent = np.maximum(tokens, 1.0) ** skew
+    return np.where(model.num_experts > 0, 1.0 - (1.0 - np.minimum(share, 1.0)) ** independent, 0.0)
+
+
+def product_s(
+    *,
+    parameters_read: Array,
+    parameters_used: Array,
+    weight_bytes: Array,
+    rows: Array,
+    num_products: Array,
+    serve: ServeColumns,
+    device: DeviceColumns,
+    rates: ServeRates,
+) -> Array:
+    """Seconds of a chain of matrix products on one device.
+
+    parameters_read: weights that are fetched; parameters_used: weights that each of `rows` tokens multiplies; num_products: how
+    many products the chain has (each pays a ramp of `stream_ramp_bytes`). Soft maximum of traffic, arithmetic and expanding.
+    """
+    bandwidth = np.where(serve.offload_bandwidth > 0, serve.offload_bandwidth, device.memory_bandwidth * rates.stream_fraction)
+    bandwidth = bandwidth * np.where(serve.offload_bandwidth > 0, 1.0, rates.kernel_quality * rates.format_stream)
+    traffic = (parameters_read * weight_bytes + num_products * rates.stream_ramp_bytes) / bandwidth
+    peak = within_power(product_peak(device, serve.math, rates) * rates.gemm_fraction, serve, device, rates)
+    peak = peak * rates.gemm_quality * rates.format_gemm
+    compute = 2.0 * parameters_used * (rows + rates.gemm_ramp * (rows > 1.0)) / peak
+    vector = np.where(device.fp32_flops > 0, device.fp32_flops, peak_ops(device, np.full(1, float(Math.BF16))) / 8.0)
+    expand = parameters_read * serve.dequantise_ops / np.maximum(vector * rates.dequantise_rate, 1.0)
+    return soft_max(traffic, compute, expand)
+
+
+def decode_times(
+    model: ModelColumns, serve: ServeColumns, device: DeviceColumns, links: LinkColumns, rates: ServeRates, *, batch: Array, context: Array
+) -> DecodeTimes:
+    """One step of `batch` sequences of mean length `context` [tokens], shape (N,) each.
+
+    Stages of a pipeline follow one another: a token waits for all of them, with the batch cut into as many pieces when the engine
+    keeps every stage busy.
+    """
+    pieces = np.where(serve.layer_split > 0, 1.0, np.minimum(serve.pipeline, np.maximum(batch, 1.0)))
+    rows = batch / pieces
+    local = np.maximum(rows / serve.attention_data, 1.0)
+    layers = model.num_layers
+    product = functools.partial(product_s, serve=serve, device=device, rates=rates)
+    attention_params = serving_memory.attention_layer_parameters(model) / serve.tensor
+    dense = serving_memory.dense_layer_parameters(model) / (serve.tensor * serve.attention_data)
+    weights = product(
+        parameters_read=attention_params,
+        parameters_used=attention_params,
+        weight_bytes=serve.attention_bytes,
+        rows=local,
+        num_products=2.0 * layers,
+    ) + product(
+        parameters_read=dense,
+        parameters_used=dense,
+        weight_bytes=serve.linear_bytes,
+        rows=rows,
+        num_products=2.0 * (layers - parameters.num_moe_layers(model)),
+    )
+    head_params = model.vocab_size * model.hidden_size / serve.tensor
+    head = product(
+        parameters_read=head_params,
+        parameters_used=head_params,
+        weight_bytes=serve.other_bytes,
+        rows=local,
+        num_products=np.ones(1),
+    )
+    return DecodeTimes(
+        weights=weights,
+        experts=_experts_s(model, serve, device, rates, rows=rows),
+        attention=_attention_s(model, serve, device, rates, rows=rows, context=context),
+        head=head,
+        communication=_communication_s(model, serve, links, rates, rows=rows),
+        gaps=gaps_s(model, rates),
+        host=rates.step_s + rates.sequence_s * batch,
+    )
+
+
+def step_s(times: DecodeTimes, model: ModelColumns, serve: ServeColumns, rates: ServeRates) -> Array:
+    """Seconds of a step: the device's time or that of launching all layers, whichever is longer, and the host's own work.
+
+    Kernels beyond the usual ones of a layer (experts, latent or linear attention) add to both.
+    """
+    beyond = (serve.graph_limit > 0) & (serve.input_tokens + serve.output_tokens / 2.0 > serve.graph_limit)
+    launch = np.where(beyond, np.maximum(rates.ungraphed_s, rates.launch_s), rates.launch_s) * launch_factor(serve, rates)
+    extra = extra_kernels_s(model, rates)
+    device = times.step - times.host - extra
+    experts = parameters.num_moe_layers(model) * rates.moe_launch_s
+    return np.maximum(device, launch * model.num_layers) + extra + experts + times.host
+
+
+def _experts_s(model: ModelColumns, serve: ServeColumns, device: DeviceColumns, rates: ServeRates, *, rows: Array) -> Array:
+    experts = serving_memory.expert_layer_parameters(model) / (serve.tensor * serve.attention_data)
+    share = touched_experts(model, rows, rates.expert_skew)
+    used = experts * np.where(model.num_experts > 0, model.experts_per_token / np.maximum(model.num_experts, 1.0), 0.0)
+    seconds = product_s(
+        parameters_read=experts * share,
+        parameters_used=used,
+        weight_bytes=serve.expert_bytes,
+        rows=rows,
+        num_products=2.0 * parameters.num_moe_layers(model),
+        serve=serve,
+        device=device,
+        rates=rates,
+    )
+    return np.where(model.num_experts > 0, seconds, 0.0)
+
+
+def _attention_s(
+    model: ModelColumns, serve: ServeColumns, device: DeviceColumns, rates: ServeRates, *, rows: Array, context: Array
+) -> Array:
+    """Reading the cache, and for MLA the arithmetic of all heads on the shared latent."""
+    cache = serving_memory.attended_tokens(model, context) * serving_memory.kv_bytes_per_token_layer(model, serve.kv_bytes)
+    share = serving_memory.kv_replication(model, serve) / (serve.tensor * serve.attention_data)
+    repeats = rates.repeat_passes * model.num_heads / np.maximum(model.num_kv_heads, 1.0)
+    traffic = (
+        rows
+        * cache
+        * share
+        * (1.0 + rates.cache_passes + np.where(parameters.is_mla(model), 0.0, repeats))
+        / (device.memory_bandwidth * rates.attention_stream)
+    )
+    width = np.where(parameters.is_mla(model), 2.0 * model.kv_lora_rank + model.qk_rope_head_dim, 0.0)
+    flops = 2.0 * rows * serving_memory.attended_tokens(model, context) * model.num_heads * width / (serve.tensor * serve.attention_data)
+    return soft_max(traffic, flops / (peak_ops(device, np.full(1, float(Math.BF16))) * rates.flash_fraction))
+
+
+def reduce_s(size_bytes: Array, serve: ServeColumns, links: LinkColumns, rates: ServeRates) -> Array:
+    """One all-reduce over the tensor group [s]: a latency and twice the buffer through the link."""
+    ranks = serve.tensor * serve.attention_data
+    link = np.maximum(links.intra_bandwidth * rates.link_fraction, 1.0)
+    across = ranks > serve.gpus_per_node
+    link = np.where(across, np.minimum(link, np.maximum(links.inter_bandwidth, 1.0) * rates.link_fraction), link)
+    latency = rates.all_reduce_s * np.log2(np.maximum(ranks, 2.0)) + np.where(across, 2.0 * links.inter_latency_s, 0.0)
+    return np.where(ranks > 1.0, latency + 2.0 * (ranks - 1.0) / ranks * size_bytes / link, 0.0)
+
+
+def _communication_s(model: ModelColumns, serve: ServeColumns, links: LinkColumns, rates: ServeRates, *, rows: Array) -> Array:
+    """Two all-reduces a layer, one hand-over a pipeline stage."""
+    message = rows * model.hidden_size * 2.0
+    stages = np.maximum(serve.pipeline - 1.0, 0.0)
+    hand_over = stages * (message / np.maximum(links.intra_bandwidth * rates.link_fraction, 1.0) + rates.all_reduce_s)
+    return 2.0 * model.num_layers * reduce_s(message, serve, links, rates) + hand_over
+
+
+def launch_factor(serve: ServeColumns, rates: ServeRates) -> Array:
+    """By how much launching a layer takes longer: kernels that expand weights, collectives and waiting for other ranks."""
+    return rates.format_launch * np.where(serve.tensor > 1.0, 1.0 + rates.tensor_launch, 1.0)
+
+
+def extra_kernels_s(model: ModelColumns, rates: ServeRates) -> Array:
+    """Time of the small kernels that MLA, mixtures of experts and linear attention add [s]."""
+    mla = np.where(parameters.is_mla(model), model.num_layers, 0.0) * rates.mla_layer_s
+    return mla + parameters.num_moe_layers(model) * rates.moe_layer_s + model.num_linear_layers * rates.linear_layer_s
+
+
+def gaps_s(model: ModelColumns, rates: ServeRates) -> Array:
+    """Time between kernels on the device in all layers [s]."""
+    return model.num_layers * rates.layer_s + extra_kernels_s(model, rates)

@@ -1,0 +1,134 @@
+"""Time to treat prompts: products at many rows, causal attention, activations, collectives.
+
+Known error: 10-15 % for prompts over a thousand tokens on graph engines; short prompts are bound by launches and the engine's fixed cost.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+import numpy as np
+
+from rightfit.physics import parameters, serving_memory
+from rightfit.physics.columns import Array, DeviceColumns, Dtype, LinkColumns, ModelColumns
+from rightfit.physics.decode import extra_kernels_s, gaps_s, launch_factor, peak_ops, product_s, reduce_s, soft_max
+from rightfit.physics.serving_columns import Math, ServeColumns, ServeRates
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PrefillTimes:
+    """Seconds of a prompt pass by term, for all pieces together."""
+
+    weights: Array
+    attention: Array
+    activations: Array
+    communication: Array
+    gaps: Array
+    host: Array
+
+    @property
+    def total(self) -> Array:
+        """All terms together."""
+        return self.weights + self.attention + self.activations + self.communication + self.gaps + self.host
+
+
+def attention_flops(model: ModelColumns, *, prompt: Array) -> Array:
+    """FLOP of causal attention over one prompt, all layers: 2 x pairs x heads x (key size + value size); windows cut the pairs."""
+    key = np.maximum(model.head_dim, model.qk_nope_head_dim + model.qk_rope_head_dim)
+    value = np.where(model.v_head_dim > 0, model.v_head_dim, model.head_dim)
+    window = np.where(model.sliding_window > 0, np.minimum(model.sliding_window, prompt), prompt)
+    windowed = serving_memory.sliding_layers(model)
+    full = np.maximum(np.minimum(serving_memory.attention_layers(model), model.num_layers - windowed), 0.0)
+    pairs = full * prompt**2 / 2.0 + windowed * (prompt * window - window**2 / 2.0)
+    return np.asarray(2.0 * pairs * model.num_heads * (key + value))
+
+
+def prefill_times(
+    model: ModelColumns,
+    serve: ServeColumns,
+    device: DeviceColumns,
+    links: LinkColumns,
+    rates: ServeRates,
+    *,
+    prompt: Array,
+    sequences: Array,
+) -> PrefillTimes:
+    """`sequences` prompts of `prompt` tokens treated together, cut into pieces of `chunk_tokens`, through all pipeline stages.
+
+    Each piece reads the weights again. Where stages overlap on pieces, the time is that of the pieces plus the filling of the pipeline.
+    """
+    tokens = np.maximum(prompt * sequences, 1.0)
+    pieces = np.where(serve.chunk_tokens > 0, np.maximum(np.ceil(tokens / np.maximum(serve.chunk_tokens, 1.0)), 1.0), 1.0)
+    rows = tokens / pieces
+    overlap = np.where(
+        serve.pipelined_prefill > 0,
+        (pieces + serve.pipeline - 1.0) / (pieces * serve.pipeline) * (1.0 + rates.pipeline_loss * (serve.pipeline - 1.0)),
+        1.0,
+    )
+    overlap = np.minimum(overlap, 1.0)
+    width = serve.tensor * serve.attention_data
+    message = rows * model.hidden_size * 2.0
+    scale = pieces * overlap
+    traffic = rows * model.num_layers * model.hidden_size * rates.pass_bytes / width
+    return PrefillTimes(
+        weights=scale * _weights_s(model, serve, device, rates, rows=rows, sequences=sequences),
+        attention=overlap * _attention_s(model, serve, device, rates, prompt=prompt, sequences=sequences),
+        activations=scale * traffic / (device.memory_bandwidth * rates.stream_fraction),
+        communication=scale * 2.0 * model.num_layers * reduce_s(message, serve, links, rates),
+        gaps=scale * gaps_s(model, rates),
+        host=rates.step_s * pieces,
+    )
+
+
+def prefill_s(times: PrefillTimes, model: ModelColumns, serve: ServeColumns, rates: ServeRates) -> Array:
+    """Seconds of the pass: the device's time or that of launching all layers, whichever is longer, and the host's own work.
+
+    Graphs of decode steps do not cover prompts: their kernels are launched one by one.
+    """
+    extra = extra_kernels_s(model, rates)
+    device = times.total - times.host - extra
+    launch = np.maximum(rates.launch_s, rates.prefill_launch_s) * launch_factor(serve, rates) * model.num_layers
+    return np.maximum(device, launch) + extra + parameters.num_moe_layers(model) * rates.moe_launch_s + times.host
+
+
+def _weights_s(
+    model: ModelColumns, serve: ServeColumns, device: DeviceColumns, rates: ServeRates, *, rows: Array, sequences: Array
+) -> Array:
+    """All matrix products of one piece; the head sees the last token of each prompt only."""
+    width = serve.tensor * serve.attention_data
+    product = functools.partial(product_s, serve=serve, device=device, rates=rates)
+    dense = (serving_memory.attention_layer_parameters(model) + serving_memory.dense_layer_parameters(model)) / width
+    bytes_each = np.where(
+        dense > 0,
+        (
+            serving_memory.attention_layer_parameters(model) * serve.attention_bytes
+            + serving_memory.dense_layer_parameters(model) * serve.linear_bytes
+        )
+        / np.maximum(dense * width, 1.0),
+        serve.linear_bytes,
+    )
+    experts = serving_memory.expert_layer_parameters(model) / width
+    used = experts * np.where(model.num_experts > 0, model.experts_per_token / np.maximum(model.num_experts, 1.0), 0.0)
+    reached = np.where(model.num_experts > 0, 1.0 - (1.0 - np.minimum(used / np.maximum(experts, 1.0), 1.0)) ** np.maximum(rows, 1.0), 0.0)
+    head = model.vocab_size * model.hidden_size / serve.tensor
+    layers = 2.0 * model.num_layers
+    seconds = product(parameters_read=dense, parameters_used=dense, weight_bytes=bytes_each, rows=rows, num_products=2.0 * layers)
+    seconds = seconds + product(
+        parameters_read=experts * reached, parameters_used=used, weight_bytes=serve.expert_bytes, rows=rows, num_products=layers
+    )
+    head_rows = np.where(serve.full_logits > 0, rows, np.minimum(sequences, rows))
+    return seconds + product(
+        parameters_read=head, parameters_used=head, weight_bytes=serve.other_bytes, rows=head_rows, num_products=np.ones(1)
+    )
+
+
+def _attention_s(
+    model: ModelColumns, serve: ServeColumns, device: DeviceColumns, rates: ServeRates, *, prompt: Array, sequences: Array
+) -> Array:
+    """Fused attention at its fraction of the 16-bit peak; the unfused kind also writes and reads its score matrix."""
+    width = serve.tensor * serve.attention_data
+    math = np.where(serve.math <= float(Math.TF32), serve.math, float(Dtype.BF16))
+    fused = sequences * attention_flops(model, prompt=prompt) / width / (peak_ops(device, math) * rates.flash_fraction)
+    scores = serve.eager_attention * sequences * prompt**2 * model.num_heads * model.num_layers * 12.0 / width
+    return soft_max(fused, scores / (device.memory_bandwidth * rates.stream_fraction))

@@ -1,0 +1,116 @@
+"""Batch inference: a corpus worked off at full throughput on n servers; time and money of the whole job by (offer, number of servers)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rightfit.catalog.offers import OfferTable
+from rightfit.physics.columns import Array
+from rightfit.search.constraints import Failures, Wanted, filter_failures
+from rightfit.search.explore import Market, known_host_bytes
+from rightfit.search.market import Bill, Volume, bill
+from rightfit.search.serving_grid import ReplicaGrid, capacity
+from rightfit.search.serving_search import ServingExploration, Sizing, class_facts, num_parameters
+from rightfit.search.serving_space import ServingFleet, ServingSpace
+from rightfit.search.serving_wish import ServingWish, usual
+from rightfit.search.space import NODE_COUNTS
+
+Mask = NDArray[np.bool_]
+
+
+def judged_batch(
+    wish: ServingWish, wanted: Wanted, market: Market, fleet: ServingFleet, space: ServingSpace, grid: ReplicaGrid
+) -> ServingExploration:
+    """Every offer with every number of servers: how long the corpus takes and what it costs."""
+    able = capacity(grid, wish.limits)
+    rate = able.saturation_per_s * space.fits
+    sizing = batch_sizing(wish, fleet, space, rate)
+    prices = batch_bill(wish, market, fleet, sizing)
+    column = np.zeros(len(space), dtype=np.intp)
+    failures = judge_batch(market, fleet, space, wanted, sizing, prices, class_facts(fleet, space, able, wish, column, num_columns=1))
+    return ServingExploration(
+        wish, wanted, market, fleet, space, grid, able, ("16-bit",), column, sizing, prices, failures, failures.bits()
+    )
+
+
+def batch_sizing(wish: ServingWish, fleet: ServingFleet, space: ServingSpace, rate_per_s: Array) -> Sizing:
+    """The candidate of each (machine class, servers) with the highest throughput, its replicas, and the seconds that the corpus takes."""
+    per_group = np.maximum(fleet.gpus_per_node[space.machine] // np.maximum(space.tensor, 1), 1).astype(np.float64)
+    counts = np.array(NODE_COUNTS, dtype=np.float64)
+    replicas = np.floor(counts[None, :] / space.nodes[:, None]) * per_group[:, None]
+    total = replicas * rate_per_s[:, None]
+    shape = (len(fleet), counts.shape[0])
+    best, row = np.zeros(shape), np.full(shape, -1, dtype=np.intp)
+    for position in range(len(space)):
+        machine = int(space.machine[position])
+        better = total[position] > best[machine] * (1.0 + 1e-9)
+        best[machine][better], row[machine][better] = total[position][better], position
+    known = row >= 0
+    used = np.where(known, replicas[np.maximum(row, 0), np.arange(counts.shape[0])[None, :]], np.inf) if len(space) else best + np.inf
+    with np.errstate(divide="ignore"):
+        run_s = np.where(known, wish.requests / best, np.inf)
+    return Sizing(row, used, np.where(known, counts[None, :], np.inf), run_s)
+
+
+def batch_bill(wish: ServingWish, market: Market, fleet: ServingFleet, sizing: Sizing) -> Bill:
+    """Time and money with start-up, restarts of spot servers and billing steps, as for training runs."""
+    offers, servers = market.offers, market.offers.servers
+    machine = fleet.machine_index[offers.server_index]
+    run_s = np.where((machine >= 0)[:, None], sizing.latency_s[np.maximum(machine, 0)], np.inf)
+    weights = num_parameters(wish) * 2.0
+    volume = Volume(weights + usual()["image_gb"] * 1e9, 0.0, usual()["batch_progress_bytes"], 0.0)
+    return bill(
+        run_s,
+        price_usd_per_h=offers.price_usd_per_h,
+        accelerators=np.maximum(servers.num_accelerators, 1.0)[offers.server_index],
+        network_bytes_per_s=np.nan_to_num(servers.network_bytes_per_s)[offers.server_index],
+        local_nvme_bytes=np.nan_to_num(servers.local_nvme_bytes)[offers.server_index],
+        nodes=np.array(NODE_COUNTS, dtype=np.float64),
+        volume=volume,
+        market=market.charges,
+    )
+
+
+def judge_batch(
+    market: Market,
+    fleet: ServingFleet,
+    space: ServingSpace,
+    wanted: Wanted,
+    sizing: Sizing,
+    prices: Bill,
+    by_class: dict[str, Array],
+) -> Failures:
+    """Every criterion on every (offer, number of servers)."""
+    offers: OfferTable = market.offers
+    shape = prices.total_usd.shape
+    machine = fleet.machine_index[offers.server_index]
+    known, pick = machine >= 0, np.maximum(machine, 0)
+    fails: dict[str, Mask] = {name: mask[:, None] for name, mask in filter_failures(offers, wanted).items()}
+    needed: dict[str, Array] = {}
+    had: dict[str, Array] = {}
+
+    def spread_out(values: Array) -> Array:
+        return np.where(known[:, None], values[pick], np.nan) if values.shape[0] else np.full((len(offers), 1), np.nan)
+
+    fails["capability"] = ~known[:, None]
+    has_layout, fits = spread_out(by_class["candidates"]) > 0, spread_out(by_class["fits"]) > 0
+    finished = np.isfinite(prices.total_s)
+    fails["layout"] = (known[:, None] & ~has_layout) | (fits & ~finished)
+    fails["gpu_memory"] = has_layout & ~fits
+    needed["gpu_memory"], had["gpu_memory"] = spread_out(by_class["needed_bytes"]), spread_out(by_class["usable_bytes"])
+    ram = known_host_bytes(offers.servers)[offers.server_index][:, None]
+    least_ram = (usual()["host_bytes_per_accelerator"] * offers.servers.num_accelerators)[offers.server_index][:, None]
+    fails["host_memory"] = fits & (ram < least_ram)
+    needed["host_memory"], had["host_memory"] = least_ram, ram
+    counts = np.array(NODE_COUNTS, dtype=np.float64)
+    if wanted.max_nodes is not None:
+        fails["max_nodes"] = (counts > wanted.max_nodes)[None, :]
+        needed["max_nodes"], had["max_nodes"] = np.full((1, 1), float(wanted.max_nodes)), counts[None, :]
+    if wanted.deadline_s is not None:
+        fails["deadline"] = finished & (prices.total_s > wanted.deadline_s)
+        needed["deadline"], had["deadline"] = np.full((1, 1), wanted.deadline_s), prices.total_s
+    if wanted.budget_usd is not None:
+        fails["budget"] = finished & (prices.total_usd > wanted.budget_usd)
+        needed["budget"], had["budget"] = np.full((1, 1), wanted.budget_usd), prices.total_usd
+    return Failures(fails, needed, had, shape)

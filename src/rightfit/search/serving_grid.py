@@ -1,0 +1,194 @@
+"""What one replica can take: rates and latencies over a grid of concurrencies, for every candidate at once.
+
+Each row is a candidate, each column a number of requests in flight. By Little's law each concurrency is a rate, so the largest rate at
+which all latency limits hold is found without iteration.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rightfit.estimate.serving import overhead_bytes, serving_columns, serving_rates
+from rightfit.physics import serving_memory
+from rightfit.physics.columns import Array
+from rightfit.search.serving_space import ServingSpace, stretched
+from rightfit.search.serving_wish import Limits, ServingWish, usual
+
+Index = NDArray[np.intp]
+
+GRID = 2.0 ** (np.arange(21) / 2.0)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ReplicaGrid:
+    """Concurrency, rate and latencies at the wanted percentile of each candidate (rows) at each load (columns). `limit`: most requests in flight."""
+
+    batch: Array
+    rate_per_s: Array
+    ttft_s: Array
+    tpot_s: Array
+    latency_s: Array
+    limit: Array
+
+    def take(self, index: Index) -> ReplicaGrid:
+        """Rows `index`."""
+        return ReplicaGrid(*(getattr(self, field.name)[index] for field in dataclasses.fields(self)))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Capacity:
+    """The most that one replica of each candidate may be given: `rate_per_s`, `users`; 0 where a latency limit fails even alone.
+
+    `saturation_per_s`: the rate beyond which queues grow without end. `alone_*`: latencies of a single request, the least there are.
+    """
+
+    rate_per_s: Array
+    users: Array
+    saturation_per_s: Array
+    alone_ttft_s: Array
+    alone_tpot_s: Array
+    alone_latency_s: Array
+
+
+def normal_quantile(probability: float) -> float:
+    """Quantile of the standard normal law (rational approximation 26.2.23 of Abramowitz and Stegun, error below 4.5e-4)."""
+    tail = min(probability, 1.0 - probability)
+    t = math.sqrt(-2.0 * math.log(max(tail, 1e-12)))
+    value = t - (2.515517 + 0.802853 * t + 0.010328 * t * t) / (1.0 + 1.432788 * t + 0.189269 * t * t + 0.001308 * t**3)
+    return value if probability >= 0.5 else -value
+
+
+def token_grid(space: ServingSpace, wish: ServingWish, *, percentile: float) -> ReplicaGrid:
+    """The grid of language models."""
+    usable = np.flatnonzero(space.fits)
+    distinct, group = distinct_candidates(space, usable)
+    known = _token_grid(space.take(usable[distinct]), wish, percentile=percentile)
+    return scattered(known, usable, group, rows=len(space))
+
+
+def distinct_candidates(space: ServingSpace, usable: Index) -> tuple[Index, Index]:
+    """One of the usable rows for each combination that times depend on, and the combination of each: servers of one provider and another often
+    differ in nothing but price."""
+    links = [getattr(space.links, name) for name in ("intra_bandwidth", "intra_kind", "inter_bandwidth", "inter_kind")]
+    alone, inside = space.tensor[usable] == 1, space.nodes[usable] == 1
+    keys = [space.device_code[usable], space.tensor[usable], space.nodes[usable], space.stack_code[usable]]
+    for position, values in enumerate(links):
+        column = np.broadcast_to(values, (len(space),))[usable]
+        keys.append(np.where(inside & (alone if position < 2 else True), 0.0, column))
+    table = np.stack([np.asarray(key, dtype=np.float64) for key in keys], axis=1)
+    if not table.shape[0]:
+        return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)
+    _, first, group = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    return first, group.reshape(-1)
+
+
+def scattered(known: ReplicaGrid, usable: Index, group: Index, *, rows: int) -> ReplicaGrid:
+    """Values of the distinct combinations for all rows; rows that are not usable take nothing and wait for ever."""
+
+    def spread_out(values: Array, missing: float) -> Array:
+        out = np.full((rows, *values.shape[1:]), missing)
+        out[usable] = values[group]
+        return out
+
+    missing = {"batch": 0.0, "rate_per_s": 0.0, "limit": 0.0}
+    names = [field.name for field in dataclasses.fields(ReplicaGrid)]
+    return ReplicaGrid(**{name: spread_out(getattr(known, name), missing.get(name, np.inf)) for name in names})
+
+
+def _token_grid(space: ServingSpace, wish: ServingWish, *, percentile: float) -> ReplicaGrid:
+    rows, points = len(space), GRID.shape[0]
+    serve = space.serve
+    limit = serving_memory.max_sequences(space.model, serve, space.device, overhead_bytes=overhead_bytes(serve))
+    limit = np.maximum(np.floor(np.broadcast_to(limit, (rows,)) * 1.0), 1.0)
+    batch = np.minimum(GRID[None, :], limit[:, None])
+    index = np.repeat(np.arange(rows), points)
+    flat = stretched(serve, rows).take(index).replace(batch=batch.ravel())
+    device, links = space.device.take(index), space.links.take(index)
+    times = serving_columns(space.model, flat, device, links)
+    shape = (rows, points)
+    step, prompt, tpot, rate, closed = (
+        getattr(times, name).reshape(shape) for name in ("step_s", "prompt_s", "tpot_s", "requests_per_s", "ttft_s")
+    )
+    request = np.broadcast_to(serving_rates(flat, links).request_s, index.shape).reshape(shape)
+    if wish.rate_per_s:
+        wait = waiting_s(rate * prompt, prompt, percentile=percentile)
+    else:
+        wait = 2.0 * percentile * np.maximum(closed - request - prompt, 0.0)
+    ttft = request + prompt + wait + percentile * step
+    high = tpot * spread(tpot, batch, percentile=percentile)
+    latency = ttft + max(wish.output_tokens - 1, 0) * high
+    return ReplicaGrid(batch, rate, ttft, high, latency, limit)
+
+
+def waiting_s(load: Array, service_s: Array, *, percentile: float) -> Array:
+    """Wait for the server of prompts at a percentile [s]: P(wait > t) = load x exp(-2 (1 - load) t / service), the heavy-traffic law of M/D/1."""
+    busy = np.clip(load, 1e-9, 0.999)
+    over = np.maximum(np.log(busy / (1.0 - percentile)), 0.0)
+    wait = over * service_s / (2.0 * (1.0 - busy))
+    return np.where(load >= 1.0, np.inf, wait)
+
+
+def spread(tpot: Array, batch: Array, *, percentile: float) -> Array:
+    """By how much TPOT at a percentile exceeds its mean: the number in flight varies as a Poisson count, and TPOT with it."""
+    if not tpot.shape[0]:
+        return np.ones_like(tpot)
+    log_batch, log_tpot = np.log(np.maximum(batch, 1.0)), np.log(tpot)
+    step = np.diff(log_batch, axis=1)
+    slope = np.divide(np.diff(log_tpot, axis=1), step, out=np.zeros_like(step), where=step > 1e-9)
+    slope = np.clip(np.concatenate([slope[:, :1], slope], axis=1), 0.0, 1.0)
+    more = np.maximum(1.0 + normal_quantile(percentile) / np.sqrt(np.maximum(batch, 1.0)), 0.1)
+    return np.asarray(more**slope)
+
+
+def capacity(grid: ReplicaGrid, limits: Limits) -> Capacity:
+    """The largest load of each candidate within the limits, linear between the points of the grid."""
+    excess = np.zeros(grid.rate_per_s.shape)
+    for values, limit in ((grid.ttft_s, limits.ttft_s), (grid.tpot_s, limits.tpot_s), (grid.latency_s, limits.latency_s)):
+        if np.isfinite(limit):
+            excess = np.maximum(excess, values / limit)
+    rate = grid.rate_per_s
+    at_peak = np.argmax(rate, axis=1)
+    saturation = rate[np.arange(rate.shape[0]), at_peak]
+    share = usual()["most_utilisation"]
+    allowed = within(excess, rate)
+    users = np.minimum(within(excess, grid.batch), grid.limit)
+    return Capacity(
+        rate_per_s=np.minimum(allowed, share * saturation) * (excess[:, 0] <= 1.0),
+        users=np.floor(users + 1e-9) * (excess[:, 0] <= 1.0),
+        saturation_per_s=saturation,
+        alone_ttft_s=grid.ttft_s[:, 0],
+        alone_tpot_s=grid.tpot_s[:, 0],
+        alone_latency_s=grid.latency_s[:, 0],
+    )
+
+
+def within(excess: Array, values: Array) -> Array:
+    """The value of each row at the last point before `excess` passes 1, interpolated to where it does."""
+    rows = np.arange(values.shape[0])
+    passes = excess > 1.0
+    first = np.where(passes.any(axis=1), np.argmax(passes, axis=1), values.shape[1])
+    last = np.maximum(first - 1, 0)
+    beyond = np.minimum(first, values.shape[1] - 1)
+    low, high = excess[rows, last], excess[rows, beyond]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        part = np.where(np.isfinite(high) & (high > low), (1.0 - low) / (high - low), 0.0)
+    value = values[rows, last] + np.clip(part, 0.0, 1.0) * (values[rows, beyond] - values[rows, last])
+    return np.where(first == 0, 0.0, np.maximum(value, 0.0))
+
+
+def at_load(grid: ReplicaGrid, values: Array, *, rate_per_s: Array | None = None, batch: Array | None = None) -> Array:
+    """A column of the grid at a given rate (or concurrency) of each row, linear between points."""
+    axis, wanted = (grid.rate_per_s, rate_per_s) if rate_per_s is not None else (grid.batch, batch)
+    assert wanted is not None
+    out = np.empty(values.shape[0])
+    for row in range(values.shape[0]):
+        if not np.isfinite(wanted[row]):  # all that it can take
+            out[row] = values[row, int(np.argmax(grid.rate_per_s[row]))]
+            continue
+        rising = np.maximum.accumulate(axis[row])
+        out[row] = np.interp(wanted[row], rising, values[row])
+    return out

@@ -1,0 +1,63 @@
+"""`plan` for services and batch inference: the parts of a serving answer put together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from rightfit.search.answer import Assumption, Counts, Plan, Reason
+from rightfit.search.constraints import DEFAULT_PURCHASES, minimal_blame
+from rightfit.search.rank import rank
+from rightfit.search.serving_answer import build_serving_options
+from rightfit.search.serving_reasons import serving_advice, serving_rejections, with_serving_reasons
+from rightfit.search.serving_search import SERVING_PURCHASES, ServingExploration, explore_serving
+
+if TYPE_CHECKING:
+    from rightfit.catalog import Catalog
+    from rightfit.workload import Workload
+
+
+def plan_serving(workload: Workload, *, catalog: Catalog, top: int) -> Plan:
+    """Rank every way to serve a model, or to work off a corpus with it."""
+    found = explore_serving(workload, catalog)
+    ranking = rank(cast(Any, found), top=top)
+    options = with_serving_reasons(found, build_serving_options(found, ranking.top))
+    return Plan(
+        workload=workload,
+        assumptions=serving_assumptions(found),
+        options=options,
+        pareto=(),
+        rejected=serving_rejections(found),
+        advice=serving_advice(found, options),
+        catalog={"as_of": dict(found.market.as_of)},
+        counts=serving_counts(found),
+        blame=() if options else minimal_blame(found.bits),
+    )
+
+
+def serving_assumptions(found: ServingExploration) -> tuple[Assumption, ...]:
+    """Defaults taken while reading the workload, and those of the market and the engine."""
+    taken = list(found.wish.assumptions)
+    workload = found.wish.workload
+    if not workload.purchase:
+        value = ", ".join(DEFAULT_PURCHASES if found.wish.is_batch else SERVING_PURCHASES)
+        taken.append(Assumption("purchase", value, Reason("assumed_purchase", {"value": value})))
+    if found.wish.generates and not workload.quantization and not workload.precision:
+        taken.append(Assumption("quantization", "none", Reason("assumed_serve_format", {"value": "bf16 / fp16"})))
+    if found.wish.generates and not workload.framework:
+        taken.append(Assumption("framework", "vLLM", Reason("assumed_serve_engine", {"value": "vLLM"})))
+    return tuple(taken)
+
+
+def serving_counts(found: ServingExploration) -> Counts:
+    """How much was looked at."""
+    machine = found.fleet.machine_index[found.market.offers.server_index]
+    per_class = np.bincount(found.space.machine, minlength=max(len(found.fleet), 1))
+    return Counts(
+        candidates=len(found.space),
+        timed=int(found.space.fits.sum()) * int(found.grid.batch.shape[1]),
+        offers=len(found.market.offers),
+        servers=int((found.fleet.machine_index >= 0).sum()),
+        covered=int(per_class[machine[machine >= 0]].sum()) * int(found.grid.batch.shape[1]),
+    )

@@ -1,0 +1,181 @@
+"""Which engine runs which weights on which accelerator: facts/data/serving_stacks.csv and serving_formats.csv as rules.
+
+A wrong pair is refused with the reason: at once (exit 2) where the user named engine and card, else as a rejection of the offers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+
+from rightfit import facts
+from rightfit.errors import ContradictionError, UnknownNameError
+from rightfit.facts.records import Accelerator
+
+SIXTEEN_BIT = ("bf16", "fp16", "gguf-f16")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Stack:
+    """An engine with the weights it runs: `engine` and `version` as the estimate's tables name them, `format` of the weights, `kv` of the cache."""
+
+    name: str
+    engine: str
+    version: str
+    format: str
+    kv: str = "16-bit"
+
+    @property
+    def is_full_precision(self) -> bool:
+        """Whether the weights are as they were published."""
+        return self.format in SIXTEEN_BIT
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StackWish:
+    """What the user fixed: engine names of the table, weight formats, and whether any format will do."""
+
+    engines: tuple[str, ...]
+    formats: tuple[str, ...]
+    is_free: bool
+    published: str = ""
+
+
+@functools.cache
+def stack_rows() -> tuple[dict[str, str], ...]:
+    """The table of engines."""
+    return tuple(facts.table("serving_stacks"))
+
+
+@functools.cache
+def format_rows() -> dict[str, dict[str, str]]:
+    """The table of weight formats by name."""
+    return {row["name"]: row for row in facts.table("serving_formats")}
+
+
+def published_format(model: str) -> str:
+    """The format of fewer than 16 bits in which a model was published itself; empty for most."""
+    rows = facts.table("published_formats")
+    return next((row["format"] for row in rows if re.search(row["pattern"], model, re.IGNORECASE)), "")
+
+
+def read_stack_wish(*, engine: str, quantization: str, precision: str, model: str = "") -> StackWish:
+    """The user's words as names of the tables; unknown ones raise with what is allowed. Without a word a model is served as it was published."""
+    formats, is_free = _formats(quantization, precision)
+    published = published_format(model)
+    if published and not precision and not quantization.strip():
+        formats = (published, *formats)
+    return StackWish(_engines(engine), formats, is_free, published)
+
+
+def _engines(text: str) -> tuple[str, ...]:
+    if not text:
+        return ()
+    lowered = text.strip().lower()
+    found = tuple(row["name"] for row in stack_rows() if row["name"].lower() == lowered or re.fullmatch(row["words"], lowered))
+    if not found:
+        names = [row["name"] for row in stack_rows()]
+        raise UnknownNameError("serving engine", text, nearest=(), allowed="allowed: " + ", ".join(names), field="framework")
+    return found
+
+
+def _formats(quantization: str, precision: str) -> tuple[tuple[str, ...], bool]:
+    lowered = quantization.strip().lower()
+    if lowered.startswith("gguf-"):
+        lowered = "gguf-" + lowered.removeprefix("gguf-").replace("-", "_")
+    if lowered in ("any", "free", "auto"):
+        return tuple(name for name, row in format_rows().items() if row["free"] == "1"), True
+    if lowered:
+        found = tuple(name for name, row in format_rows().items() if name == lowered or lowered in row["words"].split("|"))
+        if not found:
+            raise UnknownNameError(
+                "quantization", quantization, nearest=(), allowed="allowed: none, any, " + ", ".join(format_rows()), field="quantization"
+            )
+        return (found if lowered in ("none", "off", "no") else found[:1]), False
+    if precision in ("fp16", "bf16", "fp8"):
+        return (precision,), False
+    if precision:
+        raise ContradictionError(
+            f"precision {precision} contradicts task serve: language models are served in bf16, fp16 or fp8", field="precision"
+        )
+    return SIXTEEN_BIT, False
+
+
+def stacks_of(accelerator: Accelerator, family: str, wish: StackWish) -> tuple[tuple[Stack, ...], str]:
+    """The stacks to try on an accelerator, or none and what it lacks.
+
+    For each format the first engine of the table that runs it there; 16 bit means bf16 where the accelerator has it, else fp16.
+    """
+    if (
+        min(
+            accelerator.memory_bytes,
+            accelerator.memory_bandwidth,
+            max(accelerator.bf16_flops, accelerator.fp16_flops, accelerator.fp32_flops),
+        )
+        <= 0
+    ):
+        return (), "specifications"
+    rows = [row for row in stack_rows() if family in row["families"].split("|") and _is_wanted(row, wish)]
+    if not rows:
+        return (), "engine"
+    formats = [
+        name
+        for name in wish.formats
+        if has_arithmetic(accelerator, name) and family not in format_rows().get(name, {}).get("not_on", "").split("|")
+    ]
+    if "bf16" in formats and "fp16" in formats:
+        formats.remove("fp16")
+    found = [stack for name in formats for stack in [_first(rows, name)] if stack]
+    as_published = [stack for stack in found if stack.format == wish.published]
+    if as_published and not wish.is_free:
+        return tuple(as_published), ""
+    whole = [stack for stack in found if stack.is_full_precision]
+    if len(whole) > 1:  # the same weights twice: the engine that stands first in the table
+        found = [stack for stack in found if not stack.is_full_precision or stack is whole[0]]
+    if found:
+        return tuple(found), ""
+    return (), next((name for name in wish.formats if name not in formats), "engine") if len(wish.formats) == 1 else "engine"
+
+
+def _is_wanted(row: dict[str, str], wish: StackWish) -> bool:
+    """Named by the user; or, where none is named, one that suits a server."""
+    return row["name"] in wish.engines if wish.engines else not row["note"].startswith("only when named")
+
+
+def _first(rows: list[dict[str, str]], name: str) -> Stack | None:
+    row = next((row for row in rows if name in row["formats"].split("|")), None)
+    return Stack(row["name"], row["engine"], row["version"], name) if row else None
+
+
+def has_arithmetic(accelerator: Accelerator, name: str) -> bool:
+    """Whether the accelerator computes in what the format needs."""
+    needs = format_rows()[name]["needs"] if name in format_rows() else ""
+    return not needs or float(getattr(accelerator, needs)) > 0
+
+
+def refuse_wrong_pair(wish: StackWish, cards: tuple[tuple[Accelerator, str], ...]) -> None:
+    """Raise where the user named cards and none of them runs the engine or the format that was named too."""
+    if not cards:
+        return
+    verdicts = {accelerator.name: stacks_of(accelerator, family, wish) for accelerator, family in cards}
+    if any(stacks for stacks, _ in verdicts.values()):
+        return
+    name, (_, lacks) = next(iter(verdicts.items()))
+    raise ContradictionError(pair_problem(name, lacks, wish), field="gpu")
+
+
+def pair_problem(name: str, lacks: str, wish: StackWish) -> str:
+    """One line on why engine, format and card do not go together, and what would."""
+    accelerator = facts.accelerators()[name]
+    if lacks == "engine" and wish.engines:
+        row = next(row for row in stack_rows() if row["name"] == wish.engines[0])
+        others = "a newer card" if accelerator.vendor == "NVIDIA" else "another card or engine"
+        return f"{row['name']} does not run {', '.join(wish.formats[:2])} weights on {name} ({row['source']}); use {others}"
+    if lacks in format_rows():
+        return (
+            f"{name} has no {lacks} arithmetic: {lacks} weights are not served on it; use quantization awq or gptq, or a card that has it"
+        )
+    if lacks == "specifications":
+        return f"{name}: the vendor publishes too little about it to predict how it serves"
+    return f"no serving engine of the table runs {', '.join(wish.formats[:3])} weights on {name}; name another card"

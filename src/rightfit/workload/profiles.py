@@ -1,0 +1,69 @@
+"""Hourly load profiles: how the rate of requests moves over a day, named, typed by hand, or counted in a trace."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rightfit.errors import QuantityError, UnknownNameError
+from rightfit.workload.traces import Requests
+from rightfit.workload.vocabulary import nearest_words
+
+Array = NDArray[np.float64]
+
+HOURS = 24
+SECONDS_PER_HOUR = 3600.0
+
+#: Shapes by assumption, not by measurement: relative load of each hour from midnight. A user's own profile or trace is always better.
+SHAPES: dict[str, tuple[float, ...]] = {
+    "flat": (1.0,) * HOURS,
+    "office": (0.1,) * 7 + (0.3, 0.7, 1.0, 1.0, 0.95, 0.7, 0.9, 1.0, 1.0, 0.95, 0.8, 0.5, 0.3, 0.2, 0.15, 0.1, 0.1),
+    "consumer": (0.45, 0.3, 0.2, 0.15, 0.15, 0.2, 0.3, 0.45, 0.6, 0.7, 0.75, 0.8, 0.85, 0.8, 0.75, 0.75, 0.75, 0.8, 0.85, 0.95, 1.0, 1.0, 0.85, 0.65),
+}
+
+
+def hourly_rates(profile: str, *, peak_per_s: float) -> Array:
+    """Rates of 24 hours (24,) [1/s] whose busiest is `peak_per_s`: the name of a shape, or 24 numbers separated by commas (relative or in requests/s)."""
+    if not 0 < peak_per_s < math.inf:
+        raise QuantityError(f"a rate of {peak_per_s:g}/s makes no sense; give a number above 0", field="rate")
+    name = profile.strip().casefold()
+    if "," in name:
+        shape = _typed(profile)
+    elif name in SHAPES:
+        shape = np.array(SHAPES[name])
+    else:
+        raise UnknownNameError("load profile", profile, nearest=nearest_words(name, list(SHAPES), count=1), allowed=f"allowed: {', '.join(SHAPES)}, or 24 numbers with commas")
+    return shape / shape.max() * peak_per_s
+
+
+def _typed(profile: str) -> Array:
+    cells = [cell.strip() for cell in profile.split(",")]
+    if len(cells) != HOURS:
+        raise QuantityError(f"a load profile has {HOURS} hours; {len(cells)} numbers were given")
+    values = np.zeros(HOURS)
+    for hour, cell in enumerate(cells):
+        try:
+            values[hour] = float(cell)
+        except ValueError:
+            raise QuantityError(f"hour {hour} of the load profile: {cell[:40]!r} is no number") from None
+        if not 0 <= values[hour] < math.inf:
+            raise QuantityError(f"hour {hour} of the load profile: {cell[:40]!r} makes no sense; give 0 or more")
+    if values.max() <= 0:
+        raise QuantityError("all 24 hours of the load profile are 0; at least one must be above")
+    return values
+
+
+def profile_of(requests: Requests) -> Array:
+    """Mean rate in each hour of the day (24,) [1/s] of a trace, days laid over one another; hour 0 is the first of the trace.
+
+    Hours that the trace does not reach get its mean rate.
+    """
+    hours = np.asarray(requests.arrival_s // SECONDS_PER_HOUR, dtype=np.intp)
+    counted = np.bincount(hours % HOURS, minlength=HOURS).astype(np.float64)
+    end = float(requests.arrival_s[-1])
+    starts = np.arange(hours[-1] + 1) * SECONDS_PER_HOUR
+    covered = np.bincount(np.arange(starts.size) % HOURS, np.minimum(end - starts, SECONDS_PER_HOUR), HOURS)
+    mean = counted.sum() / max(covered.sum(), 1.0)
+    return np.where(covered > 60.0, counted / np.maximum(covered, 1.0), mean)

@@ -1,0 +1,249 @@
+"""Requests over time: drawn from a law, or read from a trace (CSV, JSON, JSON lines).
+
+A trace has one request per row with a time (seconds, milliseconds where the name ends in _ms, or an ISO date), prompt tokens and generated
+tokens. Names of the columns used by published traces are understood: Azure LLM inference (TIMESTAMP, ContextTokens, GeneratedTokens),
+Mooncake (timestamp in ms, input_length, output_length), BurstGPT (Timestamp, Request tokens, Response tokens).
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import json
+import math
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rightfit.errors import FileInputError, QuantityError
+
+Array = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+MAX_TRACE_BYTES = 500_000_000
+LARGEST_TOKENS = 100_000_000
+_TIME = ("arrival_s", "time_s", "timestamp", "arrival_time", "arrival", "time", "arrived_at", "start_time", "timestamp_ms", "arrival_ms", "time_ms")
+_INPUT = ("input_tokens", "contexttokens", "input_length", "prompt_tokens", "request_tokens", "request tokens", "prompt_len", "input_len", "num_prefill_tokens", "context_tokens")
+_OUTPUT = ("output_tokens", "generatedtokens", "output_length", "completion_tokens", "response_tokens", "response tokens", "output_len", "num_decode_tokens", "generated_tokens")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Requests:
+    """Requests in order of arrival: `arrival_s` [s] from the first moment on, `input_tokens`, `output_tokens`."""
+
+    arrival_s: Array
+    input_tokens: Counts
+    output_tokens: Counts
+
+    def __len__(self) -> int:
+        return int(self.arrival_s.size)
+
+    @property
+    def rate_per_s(self) -> float:
+        """Mean rate between the first and the last arrival."""
+        span = float(self.arrival_s[-1] - self.arrival_s[0]) if len(self) > 1 else 0.0
+        return (len(self) - 1) / span if span > 0 else math.inf
+
+    def at_rate(self, rate_per_s: float) -> Requests:
+        """The same requests with their times stretched to another mean rate."""
+        _check_positive(rate_per_s, "rate")
+        if not 0 < self.rate_per_s < math.inf:
+            raise QuantityError("these requests all come at once; their times cannot be stretched to a rate")
+        return dataclasses.replace(self, arrival_s=self.arrival_s * (self.rate_per_s / rate_per_s))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Lengths:
+    """A law of token counts: fixed (`variation` 0), else log-normal with that coefficient of variation, within [smallest, largest]."""
+
+    mean: float
+    variation: float = 0.0
+    smallest: int = 1
+    largest: int = LARGEST_TOKENS
+
+    def __post_init__(self) -> None:
+        _check_positive(self.mean, "mean length")
+        if not 0 <= self.variation < 100:
+            raise QuantityError(f"a variation of {self.variation:g} makes no sense; allowed: 0 (all equal) to 100")
+        if not 1 <= self.smallest <= self.largest:
+            raise QuantityError(f"lengths from {self.smallest} to {self.largest}; the smallest is at least 1 and not over the largest")
+
+    def quantiles(self, shares: Array) -> Array:
+        """Length at each share of the requests, before rounding."""
+        if self.variation == 0:
+            return np.full(shares.shape, self.mean)
+        spread = math.log1p(self.variation**2)
+        normal = NormalDist()
+        scores = np.array([normal.inv_cdf(float(share)) for share in shares.ravel()]).reshape(shares.shape)
+        return np.clip(self.mean * np.exp(math.sqrt(spread) * scores - spread / 2.0), self.smallest, self.largest)
+
+    def draw(self, count: int, *, dice: np.random.Generator) -> Counts:
+        """`count` lengths."""
+        if self.variation == 0:
+            return np.full(count, max(round(self.mean), 1), dtype=np.int64)
+        spread = math.log1p(self.variation**2)
+        drawn = dice.lognormal(math.log(self.mean) - spread / 2.0, math.sqrt(spread), count)
+        return np.clip(np.rint(drawn), self.smallest, self.largest).astype(np.int64)
+
+
+def draw_requests(count: int, *, rate_per_s: float, inputs: Lengths, outputs: Lengths, variation: float = 1.0, seed: int = 0) -> Requests:
+    """`count` requests at a mean rate: Poisson, or bursty with gamma gaps whose coefficient of variation is not 1 (0 = one every 1/rate)."""
+    _check_positive(rate_per_s, "rate")
+    if count < 1:
+        raise QuantityError(f"{count} requests; draw at least 1")
+    if not 0 <= variation <= 100:
+        raise QuantityError(f"gaps with a variation of {variation:g} make no sense; allowed: 0 (regular), 1 (Poisson) to 100 (bursts)")
+    dice = np.random.default_rng(seed)
+    shape = 1.0 / variation**2 if variation else math.inf
+    gaps = np.full(count, 1.0 / rate_per_s) if math.isinf(shape) else dice.gamma(shape, 1.0 / (shape * rate_per_s), count)
+    return Requests(np.cumsum(gaps), inputs.draw(count, dice=dice), outputs.draw(count, dice=dice))
+
+
+def _check_positive(value: float, name: str) -> None:
+    if not 0 < value < math.inf:
+        raise QuantityError(f"a {name} of {value:g} makes no sense; give a number above 0")
+
+
+def read_trace(path: str | Path) -> Requests:
+    """Requests of a trace file, sorted by time and counted from the first. A malformed row is refused with its line."""
+    name = str(path)
+    rows = _rows(name, _read_text(path))
+    times: list[float] = []
+    inputs: list[int] = []
+    outputs: list[int] = []
+    keys: tuple[str, str, str] | None = None
+    for line, row in rows:
+        keys = keys or _columns(name, line, row)
+        times.append(_time(name, line, keys[0], row.get(keys[0])))
+        inputs.append(_tokens(name, line, keys[1], row.get(keys[1])))
+        outputs.append(_tokens(name, line, keys[2], row.get(keys[2])))
+    if not times:
+        raise FileInputError(f"{name} has no requests; a trace needs rows with a time, input tokens and output tokens")
+    order = np.argsort(np.asarray(times), kind="stable")
+    arrival = np.asarray(times)[order]
+    return Requests(arrival - arrival[0], np.asarray(inputs, dtype=np.int64)[order], np.asarray(outputs, dtype=np.int64)[order])
+
+
+def _read_text(path: str | Path) -> str:
+    try:
+        data = Path(path).read_bytes()
+    except FileNotFoundError:
+        raise FileInputError(f"no such file: {path}") from None
+    except (OSError, ValueError) as error:
+        raise FileInputError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+    if len(data) > MAX_TRACE_BYTES:
+        raise FileInputError(f"{path} is too large for a trace (over {MAX_TRACE_BYTES // 1_000_000} MB); cut it to a typical day")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise FileInputError(f"{path} line {line}: not UTF-8 text (byte {data[error.start]:#04x})") from None
+
+
+def _rows(name: str, text: str) -> Iterator[tuple[int, Mapping[str, object]]]:
+    start = text.lstrip()[:1]
+    if start == "[":
+        return _json_rows(name, text)
+    if start == "{":
+        return _json_lines(name, text)
+    return _csv_rows(name, text)
+
+
+def _csv_rows(name: str, text: str) -> Iterator[tuple[int, Mapping[str, object]]]:
+    if "\x00" in text:
+        raise FileInputError(f"{name} line {text.count(chr(10), 0, text.index(chr(0))) + 1}: not a text file (a zero byte)")
+    reader = csv.reader(text.splitlines(), delimiter="\t" if "\t" in text.partition("\n")[0] else ",")
+    header: list[str] = []
+    try:
+        for cells in reader:
+            if not any(cell.strip() for cell in cells):
+                continue
+            if not header:
+                header = [cell.strip().casefold() for cell in cells]
+            elif len(cells) != len(header):
+                raise FileInputError(f"{name} line {reader.line_num}: {len(cells)} cells, the header has {len(header)}")
+            else:
+                yield reader.line_num, dict(zip(header, cells, strict=True))
+    except csv.Error as error:
+        raise FileInputError(f"{name} line {reader.line_num}: {error}") from None
+
+
+def _json_lines(name: str, text: str) -> Iterator[tuple[int, Mapping[str, object]]]:
+    for line, content in enumerate(text.splitlines(), start=1):
+        if content.strip():
+            try:
+                yield line, _json_row(name, line, json.loads(content))
+            except json.JSONDecodeError as error:
+                raise FileInputError(f"{name} line {line}: not JSON ({error.msg}); a trace has one object per line or one list") from None
+            except RecursionError:
+                raise FileInputError(f"{name} line {line}: nested too deeply") from None
+
+
+def _json_rows(name: str, text: str) -> Iterator[tuple[int, Mapping[str, object]]]:
+    """Objects of one JSON list, read one after the other so that each knows its line."""
+    decoder = json.JSONDecoder()
+    position = text.index("[") + 1
+    line, counted = 1, 0
+    while True:
+        while position < len(text) and text[position] in " \t\r\n,":
+            position += 1
+        line, counted = line + text.count("\n", counted, position), position
+        if position >= len(text):
+            raise FileInputError(f"{name} line {line}: the list is not closed")
+        if text[position] == "]":
+            return
+        try:
+            value, position = decoder.raw_decode(text, position)
+        except json.JSONDecodeError as error:
+            raise FileInputError(f"{name} line {error.lineno}: not JSON ({error.msg})") from None
+        except RecursionError:
+            raise FileInputError(f"{name} line {line}: nested too deeply") from None
+        yield line, _json_row(name, line, value)
+
+
+def _json_row(name: str, line: int, value: object) -> Mapping[str, object]:
+    if not isinstance(value, dict):
+        raise FileInputError(f"{name} line {line}: {str(value)[:40]!r} is no object with a time, input tokens and output tokens")
+    return {str(key).strip().casefold(): content for key, content in value.items()}
+
+
+def _columns(name: str, line: int, row: Mapping[str, object]) -> tuple[str, str, str]:
+    found = []
+    for what, known in (("time", _TIME), ("input tokens", _INPUT), ("output tokens", _OUTPUT)):
+        key = next((key for key in known if key in row), None)
+        if key is None:
+            raise FileInputError(f"{name} line {line}: no column for {what} among {', '.join(row)[:120] or 'none'}; call it {known[0]}")
+        found.append(key)
+    return found[0], found[1], found[2]
+
+
+def _time(name: str, line: int, key: str, value: object) -> float:
+    number = _number(value)
+    if number is None and isinstance(value, str):
+        try:
+            return datetime.fromisoformat(value.strip()[:26]).timestamp()
+        except (ValueError, OverflowError, OSError):
+            number = None
+    if number is None or not math.isfinite(number):
+        raise FileInputError(f"{name} line {line}: {key} {str(value)[:40]!r} is no time; give seconds or an ISO date")
+    return number / 1000.0 if key.endswith("_ms") else number
+
+
+def _tokens(name: str, line: int, key: str, value: object) -> int:
+    number = _number(value)
+    if number is None or not math.isfinite(number) or number != int(number) or not 1 <= number <= LARGEST_TOKENS:
+        raise FileInputError(f"{name} line {line}: {key} {str(value)[:40]!r} is no token count; give a whole number from 1 to {LARGEST_TOKENS}")
+    return int(number)
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return None

@@ -1,0 +1,164 @@
+"""Work of models by name, and the words of rows."""
+
+from __future__ import annotations
+
+import pytest
+
+from rightfit.estimate.forward_devices import forward_device
+from rightfit.estimate.forward_models import Wish, forward_work
+from rightfit.estimate.forward_words import batch_of, dtype_of, engine_of, wish_of
+
+
+def work(model: str, **wish: float) -> object:
+    found = forward_work(Wish(model=model, **wish))  # type: ignore[arg-type]
+    assert found is not None
+    return found
+
+
+def main_stage(model: str, **wish: float):  # type: ignore[no-untyped-def]
+    return work(model, **wish).stages[0]  # type: ignore[attr-defined]
+
+
+def test_resnet_50_under_its_many_names() -> None:
+    for name in ("ResNet-50 v1.5", "resnet50", "Resnet-50", "timm/resnet50", "resnet50-v1.5-tf"):
+        stage = main_stage(name)
+        assert (stage.kind, stage.layers) == ("conv", 50)
+        assert stage.macs == pytest.approx(4.11e9)
+        assert stage.activations == pytest.approx(11.11e6)
+
+
+def test_image_size_scales_by_pixels() -> None:
+    assert main_stage("resnet50", height=448, width=448).macs == pytest.approx(4 * 4.11e9)
+
+
+def test_counts_stated_in_the_row_win() -> None:
+    stage = main_stage("resnet50", macs=2.62e9, activations=6.92e6)
+    assert (stage.macs, stage.activations) == (2.62e9, 6.92e6)
+
+
+def test_bert_large_by_hand() -> None:
+    stage = main_stage("bert-large-uncased", tokens=384)
+    assert stage.macs == pytest.approx(24 * 384 * 12 * 1024**2)
+    assert stage.score_macs == pytest.approx(24 * 2 * 384**2 * 1024)
+    assert stage.weights == pytest.approx(302e6, rel=0.05)
+    assert main_stage("BERT-99", tokens=384).macs == stage.macs
+
+
+def test_diffusion_has_denoiser_decoder_and_text_encoder() -> None:
+    found = work("stable-diffusion-v1-5", steps=30)
+    denoiser, decoder, _ = found.stages  # type: ignore[attr-defined]
+    assert (denoiser.repeats, denoiser.items) == (30, 2)
+    assert denoiser.macs + denoiser.score_macs == pytest.approx(803.3e9 / 2)
+    assert decoder.macs == pytest.approx(2514.5e9 / 2)
+
+
+def test_diffusion_at_768_as_counted_by_a_flop_counter() -> None:
+    """torch's counter gives 2148.1 GFLOP a call at 768x768: linear work by pixels, attention scores by their square."""
+    stage = main_stage("stable-diffusion-v1-5", height=768, width=768)
+    assert 2 * (stage.macs + stage.score_macs) == pytest.approx(2148.1e9, rel=0.01)
+
+
+def test_controlnet_adds_the_encoder_half() -> None:
+    plain, guided = main_stage("stable-diffusion-v1-5"), main_stage("stable-diffusion-v1-5 + ControlNet canny")
+    assert guided.macs / plain.macs == pytest.approx(1.36)
+
+
+def test_whisper_encodes_windows_and_decodes_tokens() -> None:
+    encode, decode = work("whisper-large-v2", audio_s=780.0, beams=5.0).stages  # type: ignore[attr-defined]
+    assert encode.repeats == 26
+    assert decode.items == 5
+    assert 1500 < decode.repeats < 4000
+    assert encode.macs == pytest.approx(32 * 1500 * 12 * 1280**2)
+
+
+def test_unknown_model_needs_parameters() -> None:
+    assert forward_work(Wish(model="no-such-network-xyz")) is None
+    found = work("no-such-network-xyz", params=25e6)
+    assert "guessed" in found.assumptions[0]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("engine", "notes", "device", "expected"),
+    [
+        ("PyTorch (timm)", "input 224px; torch.compile", "RTX 5090", "compiled"),
+        ("PyTorch (timm)", "", "RTX 5090", "eager"),
+        ("TensorFlow1 (NGC)", "XLA; section", "T4", "tensorflow_xla"),
+        ("TensorFlow1 (NGC)", "", "T4", "tensorflow"),
+        ("TensorRT 8.6", "", "L4", "tensorrt"),
+        ("ONNX Runtime", "", "T4", "onnxruntime"),
+        ("faster-whisper", "", "T4", "ctranslate2"),
+        ("PyTorch 2.5", "", "Inferentia2", "neuron"),
+        ("", "", "", "eager"),
+        ("never heard of", "", "T4", "eager"),
+    ],
+)
+def test_engine(engine: str, notes: str, device: str, expected: str) -> None:
+    assert engine_of(engine, notes, device) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "notes", "expected"),
+    [
+        ("amp-fp16", "", "amp"),
+        ("fp32", "", "fp32"),
+        ("fp32", "autocast Matmult-BF16", "bf16"),
+        ("fp32", "MLPerf closed offline", "int8"),
+        ("int8 and bf16", "", "int8"),
+        ("", "", "fp16"),
+    ],
+)
+def test_dtype(text: str, notes: str, expected: str) -> None:
+    assert dtype_of(text, notes) == expected
+
+
+@pytest.mark.parametrize(
+    ("notes", "expected"),
+    [
+        ("512px, 50 steps", (512, 512, 0)),
+        ("image 224x224", (224, 224, 0)),
+        ("720p 129 frames baseline", (720, 1280, 129)),
+        ("system R5350G6_A30x10_TRT", (0, 0, 0)),
+        ("Resolution=572x572x1", (572, 572, 0)),
+        ("", (0, 0, 0)),
+    ],
+)
+def test_sizes_in_notes(notes: str, expected: tuple[float, float, float]) -> None:
+    wish = wish_of("x", "", "", "", notes, "latency_ms")
+    assert (wish.height, wish.width, wish.frames) == pytest.approx(expected)
+
+
+def test_steps_audio_and_beams_in_notes() -> None:
+    assert wish_of("x", "", "", "", "1024px 28 steps baseline", "latency_ms").steps == 28
+    wish = wish_of("x", "", "", "", "transcribe 13 min of audio, beam 5", "latency_ms")
+    assert (wish.audio_s, wish.beams) == (780, 5)
+    assert wish_of("x", "", "", "", "1 hour audio", "latency_ms").audio_s == 3600
+    assert wish_of("x", "", "", "", "per denoising iteration", "latency_ms").denoise_only
+
+
+def test_batches() -> None:
+    assert batch_of({"batch_or_concurrency": "8"}) == (8, "batch")
+    assert batch_of({"batch_or_concurrency": "offline max"}) == (0, "offline")
+    assert batch_of({"request_rate": "max under SLO"}) == (0, "server")
+    assert batch_of({"metric": "latency_ms"}) == (1, "offline")
+
+
+def test_processors_by_cores_and_units() -> None:
+    sapphire = forward_device("CPU: Intel(R) Xeon(R) Platinum 8480+")
+    assert sapphire is not None
+    assert sapphire.int8 == pytest.approx(56 * 2.4e9 * 2048)
+    eight = forward_device("CPU: Core i7-12700K (8 threads)")
+    assert eight is not None
+    assert eight.fp32 == pytest.approx(8 * 4.5e9 * 32)
+    quarter = forward_device("CPU: c6i.4xlarge")
+    assert quarter is not None
+    assert quarter.units == 8
+
+
+def test_devices_without_an_arithmetic_fall_to_the_next_wider() -> None:
+    v100, t4 = forward_device("V100-16GB"), forward_device("T4")
+    assert v100 is not None
+    assert t4 is not None
+    assert v100.peak("int8") == v100.fp16
+    assert v100.peak("bf16") == v100.fp16
+    assert t4.peak("tf32") == t4.fp32
+    assert forward_device("Abacus 9000") is None

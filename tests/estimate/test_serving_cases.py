@@ -1,0 +1,202 @@
+"""Rows of the inference table as columns: engines, formats, devices, loads, layouts."""
+
+from __future__ import annotations
+
+import pytest
+
+from rightfit.estimate.serving_cases import (
+    architecture,
+    engine_rules,
+    family_names,
+    find_device,
+    serving_cases,
+    weight_format,
+)
+from rightfit.physics.serving_columns import Load, Math, ServingCounter
+
+ROW = {
+    "metric": "tpot_ms",
+    "model": "meta-llama/Meta-Llama-3-8B",
+    "weights_dtype": "bf16",
+    "engine": "vLLM",
+    "engine_version": "0.6.3",
+    "device": "A100-SXM-80GB",
+    "n_devices": "1",
+    "input_tokens": "1024",
+    "output_tokens": "256",
+    "batch_or_concurrency": "16",
+}
+
+
+def serve(**changes: str):  # type: ignore[no-untyped-def]
+    cases = serving_cases([ROW | changes])
+    assert not cases.refused, cases.refused
+    return cases.serve
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "date", "expected"),
+    [
+        ("vLLM", 0.0603, "", "graph"),
+        ("vLLM", 0.18, "", "async"),
+        ("vLLM", 0.0, "2024-05", "graph"),
+        ("vLLM", 0.0, "2023-08", "ungraphed"),
+        ("vLLM", 0.0, "", "async"),
+        ("SGLang", 0.0509, "", "sglang"),
+        ("TGI", 0.0, "2023-09", "ungraphed"),
+        ("TensorRT-LLM", 0.17, "", "vendor"),
+        ("TensorRT-LLM", 1.02, "", "vendor-pdl"),
+        ("LMDeploy TurboMind", 0.0, "", "vendor"),
+        ("llama.cpp", 0.0, "", "native"),
+        ("HF transformers", 4.46, "", "eager"),
+        ("DeepSpeed (optimum-habana)", 0.0, "", "xla"),
+        ("ExLlamaV2", 0.0, "", "exllama"),
+        ("Triton + vLLM", 0.06, "", "graph"),
+        ("an engine of tomorrow", 0.0, "", "generic"),
+        ("", 0.0, "", "generic"),
+    ],
+)
+def test_engines_by_name_version_and_date(name: str, version: float, date: str, expected: str) -> None:
+    assert engine_rules(name, version, date)["class"] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("bf16", "bf16"),
+        ("int4-awq", "int4-awq"),
+        ("GPTQ-Int4", "int4-gptq"),
+        ("int8-gptq", "int8-gptq"),
+        ("Q4_K_M", "gguf-q4_k_m"),
+        ("gguf-q8_0", "gguf-q8_0"),
+        ("fp4-nvfp4", "nvfp4"),
+        ("exl2-4.0bpw", "exl2"),
+        ("nf4", "nf4"),
+        ("w8a8", "int8"),
+        ("bnb-4bit", "nf4"),
+        ("hqq-4bit", "int4"),
+        ("GPTQ-Int8", "int8-gptq"),
+    ],
+)
+def test_formats_by_name(text: str, expected: str) -> None:
+    assert weight_format(text)["name"] == expected
+
+
+def test_unknown_format_is_assumed_and_said() -> None:
+    cases = serving_cases([ROW | {"weights_dtype": "fp7"}])
+    assert cases.serve.linear_bytes[0] == 2
+    assert any("fp7" in text for text in cases.assumptions[0])
+
+
+def test_stated_bits_per_weight() -> None:
+    assert serve(weights_dtype="exl2-4.0bpw", engine="ExLlamaV2").linear_bytes[0] == pytest.approx(0.51)
+
+
+@pytest.mark.parametrize(
+    ("name", "gib", "expected", "family"),
+    [
+        ("A100-80GB", 80.0, "A100-SXM-80GB", "ampere-hbm"),
+        ("RTX 4090", 24.0, "RTX-4090", "ada"),
+        ("Apple M2 Ultra 76-Core GPU", 192.0, "Apple-M2-Ultra-76", "apple"),
+        ("CPU: Xeon 4th Gen (48c SPR)", 0.0, "Xeon-SPR-48c", "cpu"),
+        ("MI250", 128.0, "MI250-1GCD", "cdna2"),
+        ("8xH100", 80.0, "H100-SXM-80GB", "hopper"),
+        ("NVIDIA H100 80GB HBM3", 80.0, "H100-SXM-80GB", "hopper"),
+        ("GB200 NVL72", 186.0, "GB200", "blackwell-hbm"),
+        ("TPU v5e-8", 16.0, "TPU-v5e", "tpu"),
+        ("RTX 3060", 12.0, "RTX-3060", "ampere-gddr"),
+        ("Inferentia2", 0.0, "Inferentia2", "neuron"),
+    ],
+)
+def test_devices_by_name(name: str, gib: float, expected: str, family: str) -> None:
+    card, found, _ = find_device(name, gib)
+    assert (card.name, found) == (expected, family)
+    assert card.memory_bandwidth > 0
+
+
+def test_families_are_those_of_training_first() -> None:
+    assert family_names()[5] == "ampere-hbm"
+
+
+def test_unknown_device_is_refused_with_the_nearest() -> None:
+    cases = serving_cases([ROW | {"device": "H900-XYZ"}])
+    assert "H900" in cases.refused[0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, Load.CLOSED),
+        ({"notes": "static batch"}, Load.STATIC),
+        ({"batch_or_concurrency": "1"}, Load.STATIC),
+        ({"batch_or_concurrency": "max"}, Load.OFFLINE),
+        ({"batch_or_concurrency": "offline 200 prompts"}, Load.OFFLINE),
+        ({"batch_or_concurrency": "", "request_rate": "4"}, Load.OPEN),
+        ({"batch_or_concurrency": "", "request_rate": "inf"}, Load.OFFLINE),
+        ({"engine": "HF transformers"}, Load.STATIC),
+    ],
+)
+def test_loads(changes: dict[str, str], expected: Load) -> None:
+    assert serve(**changes).load[0] == expected
+
+
+def test_number_of_requests_is_read_from_the_notes() -> None:
+    assert serve(batch_or_concurrency="", request_rate="8", notes="500 requests of ShareGPT").requests[0] == 500
+
+
+def test_layouts() -> None:
+    assert serve(n_devices="8").tensor[0] == 8
+    split = serve(n_devices="4", engine="llama.cpp", weights_dtype="gguf-f16")
+    assert (split.tensor[0], split.pipeline[0], split.layer_split[0]) == (1, 4, 1)
+    both = serve(n_devices="8", tp="4", pp="2")
+    assert (both.tensor[0], both.pipeline[0], both.num_devices[0]) == (4, 2, 8)
+    replicas = serve(n_devices="16", tp="4", pp="1")
+    assert (replicas.data[0], replicas.num_devices[0]) == (4, 16)
+
+
+def test_cores_of_a_chip_are_not_devices() -> None:
+    cores = serve(device="Trainium1", n_devices="16", tp="32", engine="Transformers NeuronX", notes="tp counts NeuronCores")
+    assert cores.tensor[0] == 16
+
+
+def test_graphs_of_old_vllm_end_at_8192_tokens() -> None:
+    assert serve(engine_version="0.4.2").graph_limit[0] == 8192
+    assert serve(engine_version="0.6.3").graph_limit[0] == 0
+
+
+def test_a_version_in_the_engine_name_counts() -> None:
+    assert serve(engine="vLLM v0.4.2", engine_version="").graph_limit[0] == 8192
+
+
+def test_counters_from_notes() -> None:
+    memory = {"metric": "peak_mem_gib", "engine": "HF transformers", "engine_version": "4.46.0"}
+    assert serve(**memory, notes="sum over GPUs of torch.cuda.max_memory_allocated").counter[0] == ServingCounter.TENSORS_ALL
+    assert serve(**memory, notes="total over GPUs").counter[0] == ServingCounter.DRIVER_ALL
+    assert serve(**memory).counter[0] == ServingCounter.DRIVER_ONE
+
+
+def test_old_transformers_keep_logits_of_the_whole_prompt() -> None:
+    assert serve(engine="HF transformers", engine_version="4.38.2").full_logits[0] == 6
+    assert serve(engine="HF transformers", engine_version="4.46.0").full_logits[0] == 0
+
+
+def test_fp8_arithmetic_and_cache_of_tensorrt_llm() -> None:
+    found = serve(engine="TensorRT-LLM", engine_version="0.17", weights_dtype="fp8")
+    assert (found.math[0], found.kv_bytes[0], found.linear_bytes[0]) == (Math.FP8, 1, 1)
+
+
+def test_unknown_model_with_a_size_gets_a_usual_shape() -> None:
+    record, assumption = architecture("BAAI/Aquila-7B", 7.3)
+    assert "7.3" in assumption
+    assert record.params_total == pytest.approx(7.3e9, rel=0.1)  # type: ignore[attr-defined]
+
+
+def test_a_bare_mistral_has_no_window() -> None:
+    cases = serving_cases([ROW | {"model": "Mistral 7B"}, ROW | {"model": "mistralai/Mistral-7B-v0.1"}])
+    assert list(cases.model.sliding_window) == [0, 4096]
+
+
+def test_bad_cells_never_raise() -> None:
+    cases = serving_cases([{}, {"model": ""}, ROW | {"n_devices": "many", "tp": "-3", "input_tokens": "1e99", "batch_or_concurrency": "?"}])
+    assert set(cases.refused) == {0, 1}
+    assert cases.serve.tensor[0] == 1

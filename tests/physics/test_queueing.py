@@ -1,0 +1,128 @@
+"""Mean values and percentiles of a replica: limits by hand, and against the simulation."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from rightfit.estimate.loads import length_atoms, load_columns, load_of_requests
+from rightfit.estimate.simulate import simulate
+from rightfit.physics import queueing, waiting
+from rightfit.physics.queueing import ATOM_WEIGHTS, LoadColumns
+from rightfit.physics.replicas import ReplicaColumns, step_s
+from rightfit.workload.traces import Lengths, draw_requests
+
+FLAT = ReplicaColumns.linear(overhead_s=0.01, max_batch=8)
+
+
+def bench() -> ModuleType:
+    path = Path(__file__).parents[2] / "benchmarks" / "bench_queueing.py"
+    spec = importlib.util.spec_from_file_location("bench_queueing", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_step_by_hand() -> None:
+    replicas = ReplicaColumns.linear(overhead_s=0.01, batch_s=2e-4, cache_token_s=1e-7, prompt_token_s=5e-5, prompt_pair_s=1e-9)
+    time = step_s(replicas, sequences=np.array([[10.0]]), cached=np.array([[5000.0]]), prompt_tokens=np.array([[100.0]]), prompt_pairs=np.array([[5000.0]]))
+    assert time[0, 0] == pytest.approx(0.01 + 0.002 + 0.0005 + 0.005 + 0.000005)
+
+
+def test_table_between_and_beyond_its_points() -> None:
+    one = np.ones(1)
+    replicas = ReplicaColumns(np.array([0.0, 100.0, 200.0]), np.array([[1.0, 1.0, 3.0]]), 0 * one, 0 * one, 0 * one, 0 * one, 8 * one, 0 * one, 0 * one, one)
+    assert replicas.tokens_s(np.array([[50.0, 150.0, 300.0]]))[0].tolist() == [1.0, 2.0, 5.0]
+
+
+def test_atoms_keep_the_mean_and_nearly_the_variance() -> None:
+    law = Lengths(1000, 1.0, 1, 100_000)
+    atoms = length_atoms(law)
+    assert atoms @ ATOM_WEIGHTS == pytest.approx(1000, rel=0.01)
+    assert atoms**2 @ ATOM_WEIGHTS == pytest.approx(2e6, rel=0.03)
+
+
+def test_capacity_by_slots_tokens_and_cache() -> None:
+    slots = queueing.capacity_per_s(FLAT, LoadColumns.of(1.0, input_tokens=10.0, output_tokens=100.0))
+    assert slots[0] == pytest.approx(8.0)  # 8 sequences, 1 + 99 steps of 10 ms
+    tokens = queueing.capacity_per_s(ReplicaColumns.linear(overhead_s=0.01, chunk_tokens=550), LoadColumns.of(1.0, input_tokens=1000.0, output_tokens=101.0))
+    assert tokens[0] == pytest.approx(550 / 1100 / 0.01)
+    cache = ReplicaColumns.linear(overhead_s=0.01, cache_tokens=8500)
+    assert queueing.slots(cache, LoadColumns.of(1.0, input_tokens=900.0, output_tokens=100.0))[0] == pytest.approx(8.0)
+
+
+def test_capacity_against_the_simulation() -> None:
+    replicas = ReplicaColumns.linear(overhead_s=0.01, batch_s=1e-4, prompt_token_s=5e-5, max_batch=16)
+    load = load_columns(1.0, inputs=Lengths(400, 0.5), outputs=Lengths(60, 0.5))
+    capacity = float(queueing.capacity_per_s(replicas, load)[0])
+    beyond = simulate(replicas, draw_requests(6000, rate_per_s=1.5 * capacity, inputs=Lengths(400, 0.5), outputs=Lengths(60, 0.5), seed=1))
+    assert beyond.saturated
+    assert beyond.requests_per_s == pytest.approx(capacity, rel=0.03)
+
+
+def test_steady_state_is_a_fixed_point_and_little_holds() -> None:
+    replicas = ReplicaColumns.linear(overhead_s=0.01, batch_s=1e-4, cache_token_s=1e-8, prompt_token_s=5e-5)
+    load = load_columns([1.0, 5.0, 20.0], inputs=Lengths(300, 1.0), outputs=Lengths(100, 0.5))
+    means = queueing.steady(replicas.take(np.zeros(3, dtype=np.intp)), load)
+    assert means.batch == pytest.approx(load.rate_per_s * load.mean_decoded * means.step_s, rel=1e-6)
+    assert (np.diff(means.tpot_s) > 0).all()
+    assert not means.saturated.any()
+
+
+def test_beyond_saturation_is_infinite() -> None:
+    found = waiting.latency(FLAT, LoadColumns.of(9.0, input_tokens=10.0, output_tokens=100.0))
+    assert found.steady.saturated.all()
+    assert np.isinf(found.ttft_s).all()
+
+
+def test_lonely_request_waits_for_nothing() -> None:
+    replicas = ReplicaColumns.linear(overhead_s=0.01, batch_s=1e-4, prompt_token_s=5e-5, request_s=0.005)
+    found = waiting.latency(replicas, LoadColumns.of(1e-4, input_tokens=1000.0, output_tokens=101.0))
+    assert found.ttft_s[0] == pytest.approx(0.065, rel=0.01)
+    assert found.tpot_s[0] == pytest.approx(0.0101, rel=0.01)
+    assert found.latency_s[0] == pytest.approx(0.065 + 1.01, rel=0.01)
+
+
+def test_more_load_never_waits_less() -> None:
+    replicas = ReplicaColumns.linear(overhead_s=0.01, batch_s=1e-4, prompt_token_s=5e-5, max_batch=64)
+    capacity = queueing.capacity_per_s(replicas, load_columns(1.0, inputs=Lengths(300, 1.0), outputs=Lengths(100, 0.5)))[0]
+    rates = capacity * np.array([0.1, 0.3, 0.5, 0.7, 0.85])
+    found = waiting.latency(replicas.take(np.zeros(5, dtype=np.intp)), load_columns(rates, inputs=Lengths(300, 1.0), outputs=Lengths(100, 0.5)))
+    assert (np.diff(found.ttft_s, axis=0) > 0).all()
+    assert (np.diff(found.latency_s, axis=0) > 0).all()
+    assert (np.diff(found.ttft_s, axis=1) > 0).all()
+
+
+def test_prompts_only() -> None:
+    """One output token: nothing decodes, a plain M/G/1 in bulk."""
+    replicas = ReplicaColumns.linear(overhead_s=0.004, prompt_token_s=2e-5)
+    inputs, outputs = Lengths(300, 0.5), Lengths(1)
+    found = waiting.latency(replicas, load_columns(40.0, inputs=inputs, outputs=outputs))
+    seen = simulate(replicas, draw_requests(30_000, rate_per_s=40.0, inputs=inputs, outputs=outputs, seed=2))
+    assert found.ttft_s[0] == pytest.approx([seen.ttft.p50, seen.ttft.p95, seen.ttft.p99], rel=0.1)
+    assert found.latency_s[0] == pytest.approx(found.ttft_s[0], rel=0.02)
+
+
+def test_a_trace_gives_the_same_as_its_law() -> None:
+    inputs, outputs = Lengths(500, 1.0), Lengths(80, 0.5)
+    replicas = ReplicaColumns.linear(overhead_s=0.01, batch_s=1e-4, prompt_token_s=5e-5)
+    trace = draw_requests(50_000, rate_per_s=8.0, inputs=inputs, outputs=outputs, seed=4)
+    of_trace, of_law = waiting.latency(replicas, load_of_requests(trace)), waiting.latency(replicas, load_columns(8.0, inputs=inputs, outputs=outputs))
+    assert of_trace.ttft_s == pytest.approx(of_law.ttft_s, rel=0.04)
+
+
+def check_against_simulation(loads: int, requests: int) -> tuple[np.ndarray, np.ndarray]:
+    table = np.array(list(bench().cases(loads, requests=requests, seed=1)))
+    return np.abs(table[:, 4:7]), np.abs(table[:, 10:13])
+
+
+def test_percentiles_against_the_simulation() -> None:
+    first, others = check_against_simulation(12, 8000)
+    assert (np.median(first, axis=0) < [0.02, 0.04, 0.06]).all()
+    assert ((first < 0.10).mean(axis=0) >= [0.9, 0.75, 0.6]).all()
+    assert (np.median(others, axis=0) < 0.05).all()

@@ -1,0 +1,116 @@
+"""Memory of serving by hand: cache per token, weights by format, what fits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rightfit.physics.columns import AttentionKind, DeviceColumns, Kind, ModelColumns
+from rightfit.physics.serving_columns import ServeColumns
+from rightfit.physics.serving_memory import (
+    attended_tokens,
+    kv_bytes_per_token,
+    kv_cache_bytes,
+    kv_replication,
+    max_sequences,
+    weights_bytes,
+    weights_bytes_per_device,
+)
+
+LLAMA = ModelColumns.of(
+    num_layers=32,
+    hidden_size=4096,
+    num_heads=32,
+    num_kv_heads=8,
+    head_dim=128,
+    intermediate_size=14336,
+    vocab_size=128256,
+    attention_kind=AttentionKind.GQA,
+    params_total=8030261248,
+)
+DEEPSEEK = ModelColumns.of(
+    kind=Kind.MOE_DECODER,
+    num_layers=61,
+    hidden_size=7168,
+    num_heads=128,
+    num_kv_heads=128,
+    head_dim=192,
+    attention_kind=AttentionKind.MLA,
+    kv_lora_rank=512,
+    qk_rope_head_dim=64,
+    qk_nope_head_dim=128,
+    v_head_dim=128,
+    vocab_size=129280,
+)
+A100 = DeviceColumns.of(memory_bytes=80 * 2**30, memory_bandwidth=2.039e12)
+
+
+def test_cache_per_token_by_hand() -> None:
+    """Llama-3-8B: 2 x 32 layers x 8 heads x 128 x 2 bytes; DeepSeek-V3: 61 layers x (512 + 64) x 2 bytes."""
+    two = np.full(1, 2.0)
+    assert kv_bytes_per_token(LLAMA, two)[0] == 131072
+    assert kv_bytes_per_token(DEEPSEEK, two)[0] == 70272
+
+
+def test_eight_bit_cache_is_half() -> None:
+    assert kv_bytes_per_token(LLAMA, np.ones(1))[0] == 65536
+
+
+def test_windows_cap_the_cache() -> None:
+    """A window of 4,096 on half of the layers: beyond it only the other half grows."""
+    model = LLAMA.replace(num_full_attention_layers=16, num_sliding_layers=16, sliding_window=4096)
+    assert attended_tokens(model, np.array([4096.0]))[0] == 32 * 4096
+    assert attended_tokens(model, np.array([8192.0]))[0] == 16 * 8192 + 16 * 4096
+
+
+def test_a_purely_sliding_model_has_no_full_layer() -> None:
+    model = LLAMA.replace(attention_kind=float(AttentionKind.SLIDING), sliding_window=4096)
+    assert attended_tokens(model, np.array([32768.0]))[0] == 32 * 4096
+
+
+def test_cache_is_rounded_to_blocks() -> None:
+    serve = ServeColumns.of(kv_block=16, kv_bytes=2)
+    assert kv_cache_bytes(LLAMA, serve, tokens=np.array([17.0]))[0] == 32 * 131072
+
+
+def test_weights_in_sixteen_bit_are_two_bytes_each() -> None:
+    assert weights_bytes(LLAMA, ServeColumns.of())[0] == pytest.approx(2 * 8030261248)
+
+
+def test_four_bit_leaves_head_and_embedding_wide() -> None:
+    """6.98 billion linear parameters at 0.52 bytes and 1.05 billion at two: 5.7 GB (AutoAWQ lists 5.7 GB of files)."""
+    serve = ServeColumns.of(linear_bytes=0.52, attention_bytes=0.52, expert_bytes=0.52, other_bytes=2)
+    assert weights_bytes(LLAMA, serve)[0] == pytest.approx(0.52 * 6.979e9 + 2 * 1.051e9, rel=0.005)
+
+
+def test_tensor_and_pipeline_divide_weights() -> None:
+    whole = weights_bytes_per_device(LLAMA, ServeColumns.of())
+    assert weights_bytes_per_device(LLAMA, ServeColumns.of(tensor=4, pipeline=2))[0] == pytest.approx(whole[0] / 8)
+
+
+def test_a_latent_cache_is_on_every_rank() -> None:
+    assert kv_replication(DEEPSEEK, ServeColumns.of(tensor=8))[0] == 8
+    assert kv_replication(LLAMA, ServeColumns.of(tensor=8))[0] == 1
+    assert kv_replication(LLAMA, ServeColumns.of(tensor=16))[0] == 2
+
+
+def test_how_many_sequences_fit_by_hand() -> None:
+    """0.9 x 80 GiB - 16.06 GB weights - 1 GB - workspace, over 2,048 tokens x 131,072 bytes."""
+    serve = ServeColumns.of(input_tokens=1024, output_tokens=1024, chunk_tokens=2048, max_batch=1e6)
+    found = max_sequences(LLAMA, serve, A100, overhead_bytes=np.full(1, 1e9))[0]
+    workspace = max(2048 * (3 * 14336 + 4 * 4096) * 2, 64 * 6 * 128256)
+    assert found == np.floor((0.9 * 80 * 2**30 - 2 * 8030261248 - 1e9 - workspace) / (2048 * 131072))
+
+
+def test_at_least_one_sequence_and_never_more_than_the_engine_allows() -> None:
+    small = DeviceColumns.of(memory_bytes=2**30)
+    serve = ServeColumns.of(input_tokens=1024, output_tokens=1024)
+    assert max_sequences(LLAMA, serve, small, overhead_bytes=np.zeros(1))[0] == 1
+    assert max_sequences(LLAMA, serve.replace(max_batch=8), A100, overhead_bytes=np.zeros(1))[0] == 8
+
+
+def test_more_memory_never_fits_less() -> None:
+    serve = ServeColumns.of(input_tokens=1024, output_tokens=1024, max_batch=1e9)
+    devices = DeviceColumns.of(memory_bytes=np.linspace(20, 200, 50) * 2**30)
+    fits = max_sequences(LLAMA, serve, devices, overhead_bytes=np.zeros(1))
+    assert np.all(np.diff(fits) >= 0)

@@ -1,0 +1,150 @@
+"""Score and fit the forward physics (vision, encoders, diffusion, speech) against measured inference rows, leave-one-source-out.
+
+    python validation/fit_forward.py TRUTH_DIR             error table by source, each source under coefficients fitted without it
+    python validation/fit_forward.py TRUTH_DIR --write     also write the coefficients fitted on all sources to coefficients/forward.toml
+    python validation/fit_forward.py TRUTH_DIR --no-fit    score the bundled coefficients only
+
+Every coefficient is positive and starts from a prior; the fit minimises robust squared log errors, each source weighing the square root of
+its rows, plus the squared log distance from the priors in units of `spread`. So a coefficient without data stays at its prior.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import datetime
+from pathlib import Path
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from rightfit import facts
+from rightfit.estimate.forward_cases import ForwardCases, forward_cases, is_forward
+from rightfit.estimate.forward_predict import metric_values, regimes
+from rightfit.physics.columns import Array
+
+FILE = Path(__file__).parents[1] / "src/rightfit/facts/data/coefficients/forward.toml"
+
+
+class Table:
+    """Rows of models without token-by-token generation, as cases."""
+
+    def __init__(self, rows: list[dict[str, str]]) -> None:
+        self.rows = [row for row in rows if is_forward(row)]
+        self.cases: ForwardCases = forward_cases(self.rows)
+        kept = [self.rows[i] for i in self.cases.index]
+        self.kept = kept
+        self.measured = np.array([float(row["measured"]) for row in kept])
+        self.source = np.array([row["source"] for row in kept])
+        self.metric = np.array([row["metric"] for row in kept])
+        counts = {name: float(np.sum(self.source == name)) for name in set(self.source)}
+        self.weight = np.array([counts[name] ** -0.25 for name in self.source])
+
+    def predict(self, values: dict[str, float]) -> Array:
+        figures = metric_values(self.cases, values)
+        stacked = np.stack([figures[name] for name in figures])
+        names = {name: i for i, name in enumerate(figures)}
+        return stacked[np.array([names[m] for m in self.metric]), np.arange(len(self.metric))]
+
+
+def fit(table: Table, keep: np.ndarray, entries: dict[str, dict[str, object]]) -> dict[str, float]:
+    """Coefficients fitted on the rows of `keep`."""
+    names = [name for name, entry in entries.items() if float(str(entry["spread"])) > 0]
+    fixed = {name: float(str(entry["prior"])) for name, entry in entries.items()}
+    prior = np.log([fixed[name] for name in names])
+    spread = np.array([float(str(entries[name]["spread"])) for name in names])
+    target = np.log(table.measured)
+
+    def residuals(offset: Array) -> Array:
+        values = fixed | dict(zip(names, np.exp(prior + offset * spread), strict=True))
+        errors = (np.log(table.predict(values)) - target)[keep] * table.weight[keep]
+        scaled = errors / NOISE
+        robust = np.sign(scaled) * np.sqrt(2 * (np.sqrt(1 + scaled**2) - 1))
+        return np.concatenate([robust, offset])
+
+    found = least_squares(residuals, np.zeros(len(names)), method="trf", max_nfev=30, diff_step=1e-3)
+    return fixed | {name: float(value) for name, value in zip(names, np.exp(prior + found.x * spread), strict=True)}
+
+
+NOISE = 0.08
+
+
+def report(title: str, groups: np.ndarray, ratio: Array) -> None:
+    print(f"\n{title:44s} rows  median   P90  signed")
+    for name in [*sorted(set(groups)), "all"]:
+        here = ratio[groups == name] if name != "all" else ratio
+        if not len(here):
+            continue
+        ape = np.abs(here - 1)
+        print(f"{name[:44]:44s} {len(here):5d} {np.median(ape):6.1%} {np.percentile(ape, 90):6.1%} {np.median(here) - 1:+6.1%}")
+
+
+def write(values: dict[str, float], entries: dict[str, dict[str, object]]) -> None:
+    lines = [
+        "# Coefficients of the forward physics. `value` was fitted from `prior` by: python validation/fit_forward.py TRUTH_DIR --write",
+        "",
+    ]
+    for name, entry in entries.items():
+        lines.append(f'["{name}"]')
+        lines.append(f"value = {values[name]:.6g}")
+        lines += [f"{key} = {entry[key]}" for key in ("prior", "spread")]
+        lines += [f'{key} = "{entry[key]}"' for key in ("unit", "source") if key in entry]
+        lines.append("")
+    FILE.write_text("\n".join(lines), encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("truth", type=Path)
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--no-fit", action="store_true")
+    parser.add_argument("--detail", default="")
+    parser.add_argument("--dump", type=Path)
+    arguments = parser.parse_args()
+    with (arguments.truth / "inference.csv").open(encoding="utf-8") as stream:
+        table = Table(list(csv.DictReader(stream)))
+    entries = {name: dict(entry) for name, entry in facts.coefficient_entries("forward").items()}
+    for position, reason in table.cases.refused.items():
+        print("refused:", table.rows[position]["source"], table.rows[position]["model"], reason)
+    print(f"{len(table.rows)} rows, {len(table.cases.index)} answered")
+    values = {name: float(str(entry["value"])) for name, entry in entries.items()}
+    start = datetime.datetime.now(tz=datetime.UTC)
+    if not arguments.no_fit:
+        values = fit(table, np.ones(len(table.measured), dtype=bool), entries)
+    ratio = table.predict(values) / table.measured
+    report("fitted on all: by source", table.source, ratio)
+    left_out = np.ones(len(ratio))
+    if not arguments.no_fit:
+        for source in sorted(set(table.source)):
+            here = table.source == source
+            part = fit(table, ~here, entries)
+            left_out[here] = (table.predict(part) / table.measured)[here]
+        report("leave one source out: by source", table.source, left_out)
+        report("leave one source out: by metric", table.metric, left_out)
+        report("leave one source out: by regime", np.array(regimes(table.cases)), left_out)
+    print("seconds:", (datetime.datetime.now(tz=datetime.UTC) - start).total_seconds())
+    if arguments.dump:
+        with arguments.dump.open("w", encoding="utf-8") as stream:
+            writer = csv.writer(stream)
+            for row, all_ratio, out, regime in zip(table.kept, ratio, left_out, regimes(table.cases), strict=True):
+                columns = (
+                    "source",
+                    "metric",
+                    "measured",
+                    "model",
+                    "weights_dtype",
+                    "engine",
+                    "device",
+                    "n_devices",
+                    "input_tokens",
+                    "batch_or_concurrency",
+                    "request_rate",
+                    "notes",
+                )
+                writer.writerow([f"{all_ratio:.3f}", f"{out:.3f}", regime, *(row[c] for c in columns)])
+    if arguments.write:
+        write(values, entries)
+
+
+if __name__ == "__main__":
+    main()
