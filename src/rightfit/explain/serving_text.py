@@ -8,7 +8,7 @@ from typing import Any
 
 from rightfit.explain import quantities as q
 from rightfit.explain import reasons as base
-from rightfit.explain.messages import Lang, fields_of, has, join, say, say_or, topic
+from rightfit.explain.messages import Lang, fields_of, has, join, say, say_or, sentences, topic
 from rightfit.explain.plan_text import OptionText, PlanText, Term, considered_text, cost_terms, headline, memory_terms
 from rightfit.search.answer import Assumption, NearMiss, Option, Plan, Reason, Rejection
 from rightfit.search.serving_answer import ServingCost, ServingLayout
@@ -212,7 +212,7 @@ def capacity_text(option: Option, lang: Lang, *, currency: str) -> str:
         say("serving.by_purchase_item", lang, purchase=q.purchase_text(name, lang), price=q.money_text(price, currency))
         for name, price in cost.by_purchase.items()
     ]
-    return base.sentences([text, say("serving.by_purchase", lang, prices=join(items, lang))], lang)
+    return sentences([text, say("serving.by_purchase", lang, prices=join(items, lang))], lang)
 
 
 def serving_time_terms(option: Option, lang: Lang) -> tuple[Term, ...]:
@@ -251,12 +251,14 @@ def serving_rejection_lines(rejection: Rejection, lang: Lang, *, currency: str =
 
 
 def _nearest_text(criterion: str, miss: NearMiss, lang: Lang, *, currency: str) -> str:
-    where = base.where_text({"provider": miss.provider, "instance_type": miss.instance_type, "nodes": miss.nodes}, lang)
+    where = base.where_text({"provider": miss.provider, "instance_type": miss.instance_type}, lang)
     if criterion in _LATENCIES and isinstance(miss.needed, float) and isinstance(miss.had, float):
         gap = say("rejections.needed_had", lang, needed=q.duration_text(miss.needed, lang), had=q.duration_text(miss.had, lang))
     else:
         gap = base.needed_had_text(criterion, miss.needed, miss.had, lang, currency=currency)
-    return say("rejections.nearest", lang, where=where, needed_had=gap, change=serving_renderer(lang, currency=currency)(miss.change))
+    servers = q.counted("node", miss.nodes, lang)
+    missed = say("rejections.nearest", lang, where=where, nodes=servers, needed_had=gap)
+    return sentences([missed, serving_renderer(lang, currency=currency)(miss.change)], lang)
 
 
 def serving_blame_text(plan: Plan, lang: Lang) -> str:
