@@ -171,7 +171,7 @@ def _with_family(card: Accelerator, assumption: str) -> tuple[Accelerator, str, 
 
 
 def _half(card: Accelerator, memory_gib: float) -> Accelerator:
-    from rightfit.estimate.cases import _half_card
+    from rightfit.estimate.case_models import _half_card
 
     return _half_card(card, memory_gib)
 
