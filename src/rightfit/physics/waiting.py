@@ -7,7 +7,9 @@ a Markov chain from step to step: Q' = max(Q - budget, 0) + what arrives in step
 tokens. A request that comes at a random moment (length-biased step, uniform place in it) waits for the rest of that step and for the
 steps that work off what is before it and itself. When all slots are taken it first waits as in M/M/c, scaled for bursts and outputs (`queue_factor`; Kingman 1961, Lee and Longton 1959).
 
-Known error against the simulation (benchmarks/bench_queueing.py, random loads of 5-90 %): KNOWN
+Known error against the simulation (benchmarks/bench_queueing.py, 200 random loads of 5 to 90 %): TTFT median
+0.7, 2.1, 2.8 % at p50, p95, p99, within 10 % in 96, 91, 83 % of the loads and all three in 79 % (the simulation with another seed: 90 %). Too low by
+10 to 25 % at p99 above 75 % load where prompts fill the token budget, because n then grows with the backlog; 10 to 60 % off where over 1 % wait for a slot.
 """
 
 from __future__ import annotations
@@ -136,7 +138,9 @@ def sharing_step_s(row: _Row, sequences: Array) -> Array:
     time = row.step(sequences, np.zeros_like(sequences))
     for _ in range(80):
         tokens = np.minimum(row.rate * time * row.mean_input, np.maximum(row.budget - sequences, 1.0))
-        time = row.step(sequences, tokens)
+        before, time = time, row.step(sequences, tokens)
+        if np.all(time - before <= 1e-6 * time):
+            break
     return time
 
 
