@@ -301,8 +301,10 @@ def class_facts(
     size = len(fleet) * num_columns
     group = space.machine * num_columns + column
     shape = (len(fleet), num_columns)
-    out: dict[str, Array] = {"candidates": np.bincount(group, weights=np.ones(len(space)), minlength=size).reshape(shape)}
-    out["fits"] = np.bincount(group, weights=space.fits.astype(np.float64), minlength=size).reshape(shape)
+    counts = {"candidates": np.ones(len(space)), "fits": space.fits.astype(np.float64)}
+    out: dict[str, Array] = {
+        name: np.asarray(np.bincount(group, weights=ones, minlength=size), dtype=np.float64).reshape(shape) for name, ones in counts.items()
+    }
     order = np.lexsort((space.needed_bytes / np.maximum(space.usable_bytes, 1.0),))
     present, first = np.unique(group[order], return_index=True)
     for name in ("needed_bytes", "usable_bytes"):
