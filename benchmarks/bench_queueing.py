@@ -13,7 +13,23 @@ from rightfit.physics import queueing, waiting
 from rightfit.physics.replicas import ReplicaColumns
 from rightfit.workload.traces import Lengths, draw_requests
 
-COLUMNS = ("load", "tokens", "slots", "waits", "p50", "p95", "p99", "sim p50", "sim p95", "sim p99", "tpot50", "e2e50", "e2e95", "capacity", "again")
+COLUMNS = (
+    "load",
+    "tokens",
+    "slots",
+    "waits",
+    "p50",
+    "p95",
+    "p99",
+    "sim p50",
+    "sim p95",
+    "sim p99",
+    "tpot50",
+    "e2e50",
+    "e2e95",
+    "capacity",
+    "again",
+)
 
 
 def random_replica(dice: np.random.Generator) -> tuple[ReplicaColumns, Lengths, Lengths]:
@@ -74,10 +90,14 @@ def main() -> None:
     table = np.array(found)
     for place, name in ((4, "TTFT p50"), (5, "TTFT p95"), (6, "TTFT p99"), (10, "TPOT p50"), (11, "latency p50"), (12, "latency p95")):
         error = np.abs(table[:, place])
-        print(f"{name}: within 10 % in {np.mean(error <= 0.10):.1%}, median {np.median(error):.1%}, P90 {np.quantile(error, 0.9):.1%}, worst {error.max():.1%}, bias {np.median(table[:, place]):+.1%}")
+        print(
+            f"{name}: within 10 % in {np.mean(error <= 0.10):.1%}, median {np.median(error):.1%}, P90 {np.quantile(error, 0.9):.1%}, worst {error.max():.1%}, bias {np.median(table[:, place]):+.1%}"
+        )
     inside = (np.abs(table[:, 4:7]) <= 0.10).all(axis=1)
     waits = table[:, 3] > 0.01
-    print(f"slots rarely taken ({(~waits).sum()} loads): {inside[~waits].mean():.1%}; over 1 % wait for a slot ({waits.sum()} loads): {inside[waits].mean() if waits.any() else 1.0:.1%}")
+    print(
+        f"slots rarely taken ({(~waits).sum()} loads): {inside[~waits].mean():.1%}; over 1 % wait for a slot ({waits.sum()} loads): {inside[waits].mean() if waits.any() else 1.0:.1%}"
+    )
     print(f"the simulation with another seed within 10 % of itself: {np.mean(table[:, 14] <= 0.10):.1%}")
     print(f"all three TTFT percentiles within 10 %: {inside.mean():.1%} of {len(found)} loads, {time.perf_counter() - started:.0f} s")
 

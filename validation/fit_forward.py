@@ -3,6 +3,7 @@
     python validation/fit_forward.py TRUTH_DIR             error table by source, each source under coefficients fitted without it
     python validation/fit_forward.py TRUTH_DIR --write     also write the coefficients fitted on all sources to coefficients/forward.toml
     python validation/fit_forward.py TRUTH_DIR --no-fit    score the bundled coefficients only
+    python validation/fit_forward.py TRUTH_DIR --folds validation/folds/forward.json
 
 Every coefficient is positive and starts from a prior; the fit minimises robust squared log errors, each source weighing the square root of
 its rows, plus the squared log distance from the priors in units of `spread`. So a coefficient without data stays at its prior.
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import csv
 import datetime
+import json
 from pathlib import Path
 
 import numpy as np
@@ -98,7 +100,7 @@ def main() -> None:
     parser.add_argument("truth", type=Path)
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--no-fit", action="store_true")
-    parser.add_argument("--detail", default="")
+    parser.add_argument("--folds", type=Path, help="write the coefficients of every source left out to this file")
     parser.add_argument("--dump", type=Path)
     arguments = parser.parse_args()
     with (arguments.truth / "inference.csv").open(encoding="utf-8") as stream:
@@ -114,10 +116,12 @@ def main() -> None:
     ratio = table.predict(values) / table.measured
     report("fitted on all: by source", table.source, ratio)
     left_out = np.ones(len(ratio))
+    folds: dict[str, dict[str, dict[str, float]]] = {}
     if not arguments.no_fit:
         for source in sorted(set(table.source)):
             here = table.source == source
             part = fit(table, ~here, entries)
+            folds[source] = {"forward": {name: float(f"{value:.6g}") for name, value in part.items()}}
             left_out[here] = (table.predict(part) / table.measured)[here]
         report("leave one source out: by source", table.source, left_out)
         report("leave one source out: by metric", table.metric, left_out)
@@ -142,6 +146,8 @@ def main() -> None:
                     "notes",
                 )
                 writer.writerow([f"{all_ratio:.3f}", f"{out:.3f}", regime, *(row[c] for c in columns)])
+    if arguments.folds and folds:
+        arguments.folds.write_text(json.dumps(folds, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     if arguments.write:
         write(values, entries)
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from rightfit.errors import QuantityError
+from rightfit.errors import QuantityError, UnknownNameError
 from rightfit.estimate.simulate import simulate, simulate_closed
 from rightfit.physics.replicas import ReplicaColumns
 from rightfit.workload.traces import Lengths, Requests, draw_requests
@@ -64,10 +64,24 @@ def step_by_step(replicas: ReplicaColumns, requests: Requests) -> tuple[np.ndarr
 
 @pytest.mark.parametrize(
     ("limits", "rate"),
-    [({}, 3.0), ({}, 15.0), ({"max_batch": 6.0}, 4.0), ({"chunk_tokens": 128.0}, 8.0), ({"cache_tokens": 4000.0}, 6.0), ({"cache_tokens": 0.0}, 200.0)],
+    [
+        ({}, 3.0),
+        ({}, 15.0),
+        ({"max_batch": 6.0}, 4.0),
+        ({"chunk_tokens": 128.0}, 8.0),
+        ({"cache_tokens": 4000.0}, 6.0),
+        ({"cache_tokens": 0.0}, 200.0),
+    ],
 )
 def test_jumps_equal_single_steps(limits: dict[str, float], rate: float) -> None:
-    values = {"overhead_s": 0.01, "batch_s": 1e-4, "cache_token_s": 1e-7, "prompt_token_s": 5e-5, "max_batch": 64.0, "chunk_tokens": 2048.0} | limits
+    values = {
+        "overhead_s": 0.01,
+        "batch_s": 1e-4,
+        "cache_token_s": 1e-7,
+        "prompt_token_s": 5e-5,
+        "max_batch": 64.0,
+        "chunk_tokens": 2048.0,
+    } | limits
     replicas = ReplicaColumns.linear(**values)
     requests = draw_requests(300, rate_per_s=rate, inputs=Lengths(300, 1.0, 1, 2000), outputs=Lengths(60, 1.0, 1, 400), seed=3)
     first, finish = step_by_step(replicas, requests)
@@ -160,5 +174,5 @@ def test_refusals() -> None:
         simulate(small, Requests(np.zeros(1), np.array([100]), np.array([50])))
     with pytest.raises(QuantityError, match="0 replicas"):
         simulate(LINEAR, Requests(np.zeros(1), np.array([100]), np.array([50])), num_replicas=0)
-    with pytest.raises(QuantityError, match="unknown routing 'best'"):
+    with pytest.raises(UnknownNameError, match="unknown routing 'best'"):
         simulate(LINEAR, Requests(np.zeros(1), np.array([100]), np.array([50])), routing="best")

@@ -30,13 +30,21 @@ def bench() -> ModuleType:
 
 def test_step_by_hand() -> None:
     replicas = ReplicaColumns.linear(overhead_s=0.01, batch_s=2e-4, cache_token_s=1e-7, prompt_token_s=5e-5, prompt_pair_s=1e-9)
-    time = step_s(replicas, sequences=np.array([[10.0]]), cached=np.array([[5000.0]]), prompt_tokens=np.array([[100.0]]), prompt_pairs=np.array([[5000.0]]))
+    time = step_s(
+        replicas,
+        sequences=np.array([[10.0]]),
+        cached=np.array([[5000.0]]),
+        prompt_tokens=np.array([[100.0]]),
+        prompt_pairs=np.array([[5000.0]]),
+    )
     assert time[0, 0] == pytest.approx(0.01 + 0.002 + 0.0005 + 0.005 + 0.000005)
 
 
 def test_table_between_and_beyond_its_points() -> None:
     one = np.ones(1)
-    replicas = ReplicaColumns(np.array([0.0, 100.0, 200.0]), np.array([[1.0, 1.0, 3.0]]), 0 * one, 0 * one, 0 * one, 0 * one, 8 * one, 0 * one, 0 * one, one)
+    replicas = ReplicaColumns(
+        np.array([0.0, 100.0, 200.0]), np.array([[1.0, 1.0, 3.0]]), 0 * one, 0 * one, 0 * one, 0 * one, 8 * one, 0 * one, 0 * one, one
+    )
     assert replicas.tokens_s(np.array([[50.0, 150.0, 300.0]]))[0].tolist() == [1.0, 2.0, 5.0]
 
 
@@ -50,7 +58,9 @@ def test_atoms_keep_the_mean_and_nearly_the_variance() -> None:
 def test_capacity_by_slots_tokens_and_cache() -> None:
     slots = queueing.capacity_per_s(FLAT, LoadColumns.of(1.0, input_tokens=10.0, output_tokens=100.0))
     assert slots[0] == pytest.approx(8.0)  # 8 sequences, 1 + 99 steps of 10 ms
-    tokens = queueing.capacity_per_s(ReplicaColumns.linear(overhead_s=0.01, chunk_tokens=550), LoadColumns.of(1.0, input_tokens=1000.0, output_tokens=101.0))
+    tokens = queueing.capacity_per_s(
+        ReplicaColumns.linear(overhead_s=0.01, chunk_tokens=550), LoadColumns.of(1.0, input_tokens=1000.0, output_tokens=101.0)
+    )
     assert tokens[0] == pytest.approx(550 / 1100 / 0.01)
     cache = ReplicaColumns.linear(overhead_s=0.01, cache_tokens=8500)
     assert queueing.slots(cache, LoadColumns.of(1.0, input_tokens=900.0, output_tokens=100.0))[0] == pytest.approx(8.0)
@@ -92,7 +102,9 @@ def test_more_load_never_waits_less() -> None:
     replicas = ReplicaColumns.linear(overhead_s=0.01, batch_s=1e-4, prompt_token_s=5e-5, max_batch=64)
     capacity = queueing.capacity_per_s(replicas, load_columns(1.0, inputs=Lengths(300, 1.0), outputs=Lengths(100, 0.5)))[0]
     rates = capacity * np.array([0.1, 0.3, 0.5, 0.7, 0.85])
-    found = waiting.latency(replicas.take(np.zeros(5, dtype=np.intp)), load_columns(rates, inputs=Lengths(300, 1.0), outputs=Lengths(100, 0.5)))
+    found = waiting.latency(
+        replicas.take(np.zeros(5, dtype=np.intp)), load_columns(rates, inputs=Lengths(300, 1.0), outputs=Lengths(100, 0.5))
+    )
     assert (np.diff(found.ttft_s, axis=0) > 0).all()
     assert (np.diff(found.latency_s, axis=0) > 0).all()
     assert (np.diff(found.ttft_s, axis=1) > 0).all()
@@ -112,7 +124,10 @@ def test_a_trace_gives_the_same_as_its_law() -> None:
     inputs, outputs = Lengths(500, 1.0), Lengths(80, 0.5)
     replicas = ReplicaColumns.linear(overhead_s=0.01, batch_s=1e-4, prompt_token_s=5e-5)
     trace = draw_requests(50_000, rate_per_s=8.0, inputs=inputs, outputs=outputs, seed=4)
-    of_trace, of_law = waiting.latency(replicas, load_of_requests(trace)), waiting.latency(replicas, load_columns(8.0, inputs=inputs, outputs=outputs))
+    of_trace, of_law = (
+        waiting.latency(replicas, load_of_requests(trace)),
+        waiting.latency(replicas, load_columns(8.0, inputs=inputs, outputs=outputs)),
+    )
     assert of_trace.ttft_s == pytest.approx(of_law.ttft_s, rel=0.04)
 
 

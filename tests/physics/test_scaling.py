@@ -65,7 +65,9 @@ def test_autoscale_by_hand() -> None:
 def test_longer_cold_start_scales_earlier() -> None:
     rates = np.repeat(hourly_rates("office", peak_per_s=50.0)[None, :], 3, axis=0)
     arguments = {"capacity_per_s": one(3.0), "latency_s": one(4.0), "headroom": one(0.2), "spare": one(0.0), "reaction_s": one(30.0)}
-    found = sc.autoscale(rates, cold_start_s=np.array([10.0, 300.0, 1200.0]), least_cooldown_s=one(300.0), cooldown_starts=one(10.0), **arguments)
+    found = sc.autoscale(
+        rates, cold_start_s=np.array([10.0, 300.0, 1200.0]), least_cooldown_s=one(300.0), cooldown_starts=one(10.0), **arguments
+    )
     assert (np.diff(found.target_load) < 0).all()
     assert (np.diff(found.max_replicas) >= 0).all()
 
@@ -92,10 +94,18 @@ def test_awake_share_against_simulation() -> None:
 
 
 def test_serverless_break_even_by_hand() -> None:
-    rate = sc.serverless_break_even_per_s(server_usd_per_h=one(1.2), busy_s=one(2.0), price_usd_per_s=one(0.0005), request_usd=one(0.0), concurrency=one(1.0))
+    rate = sc.serverless_break_even_per_s(
+        server_usd_per_h=one(1.2), busy_s=one(2.0), price_usd_per_s=one(0.0005), request_usd=one(0.0), concurrency=one(1.0)
+    )
     assert rate[0] == pytest.approx(1 / 3)
     month = sc.serverless_usd_per_month(
-        rate, busy_s=one(2.0), price_usd_per_s=one(0.0005), request_usd=one(0.0), idle_before_sleep_s=one(0.0), cold_start_s=one(0.0), concurrency=one(1.0)
+        rate,
+        busy_s=one(2.0),
+        price_usd_per_s=one(0.0005),
+        request_usd=one(0.0),
+        idle_before_sleep_s=one(0.0),
+        cold_start_s=one(0.0),
+        concurrency=one(1.0),
     )
     assert month[0] == pytest.approx(1.2 * 730)
 
@@ -109,10 +119,24 @@ def test_scale_to_zero_break_even() -> None:
 
 
 def test_spot_mix_by_hand() -> None:
-    mix = sc.spot_mix(one(4), on_demand_usd_per_h=one(3.0), spot_usd_per_h=one(1.0), interruptions_per_h=one(1 / 99), restore_h=one(1.0), most_shortfall=one(0.01))
+    mix = sc.spot_mix(
+        one(4),
+        on_demand_usd_per_h=one(3.0),
+        spot_usd_per_h=one(1.0),
+        interruptions_per_h=one(1 / 99),
+        restore_h=one(1.0),
+        most_shortfall=one(0.01),
+    )
     assert (mix.on_demand[0], mix.spot[0], mix.usd_per_h[0]) == (0, 5, 5.0)
     assert mix.shortfall_probability[0] == pytest.approx(1 - 0.99**5 - 5 * 0.99**4 * 0.01)
-    strict = sc.spot_mix(one(4), on_demand_usd_per_h=one(3.0), spot_usd_per_h=one(2.9), interruptions_per_h=one(1.0), restore_h=one(1.0), most_shortfall=one(1e-9))
+    strict = sc.spot_mix(
+        one(4),
+        on_demand_usd_per_h=one(3.0),
+        spot_usd_per_h=one(2.9),
+        interruptions_per_h=one(1.0),
+        restore_h=one(1.0),
+        most_shortfall=one(1e-9),
+    )
     assert (strict.on_demand[0], strict.spot[0]) == (4, 0)
 
 

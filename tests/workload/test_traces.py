@@ -25,14 +25,30 @@ def test_csv_is_sorted_and_counted_from_the_first(tmp_path: Path) -> None:
 
 
 def test_published_formats(tmp_path: Path) -> None:
-    azure = read_trace(written(tmp_path, "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.6805900,374,44\n2023-11-16 18:15:50.9951690,396,109\n"))
+    azure = read_trace(
+        written(
+            tmp_path, "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.6805900,374,44\n2023-11-16 18:15:50.9951690,396,109\n"
+        )
+    )
     assert azure.arrival_s[1] == pytest.approx(4.314579, abs=1e-5)
     assert azure.input_tokens.tolist() == [374, 396]
-    lines = read_trace(written(tmp_path, '{"timestamp_ms": 0, "input_length": 6758, "output_length": 500}\n{"timestamp_ms": 3000, "input_length": 7, "output_length": 5}\n', "m.jsonl"))
+    lines = read_trace(
+        written(
+            tmp_path,
+            '{"timestamp_ms": 0, "input_length": 6758, "output_length": 500}\n{"timestamp_ms": 3000, "input_length": 7, "output_length": 5}\n',
+            "m.jsonl",
+        )
+    )
     assert lines.arrival_s.tolist() == [0.0, 3.0]
     burst = read_trace(written(tmp_path, "Timestamp,Model,Request tokens,Response tokens\n5,ChatGPT,472,18\n45,ChatGPT,1087,230\n"))
     assert burst.output_tokens.tolist() == [18, 230]
-    listed = read_trace(written(tmp_path, '[\n {"time": 1, "input_tokens": 5, "output_tokens": 6},\n {"time": 4, "input_tokens": 7, "output_tokens": 8}\n]', "l.json"))
+    listed = read_trace(
+        written(
+            tmp_path,
+            '[\n {"time": 1, "input_tokens": 5, "output_tokens": 6},\n {"time": 4, "input_tokens": 7, "output_tokens": 8}\n]',
+            "l.json",
+        )
+    )
     assert listed.arrival_s.tolist() == [0.0, 3.0]
 
 

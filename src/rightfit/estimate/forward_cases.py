@@ -185,7 +185,7 @@ def _case(row: Mapping[str, str], work: ForwardWork, device: ForwardDevice, batc
         work.modality in ("image", "video") and row.get("metric") in ("latency_ms", "denoise_steps_per_s") and device.silicon != "neuron"
     )
     shared = num_devices if splits else 1.0
-    if device.silicon == "neuron" and work.modality == "image":
+    if device.silicon == "neuron" and work.stages[0].kind == "denoiser":  # each core takes one half of the guided pair
         shared = device.cores
     tensor = number(row.get("tp", "")) if work.modality in ("text", "audio") else 0.0
     if tensor > 1:
@@ -215,6 +215,7 @@ def _case(row: Mapping[str, str], work: ForwardWork, device: ForwardDevice, batc
         "audio": float(work.modality == "audio" and len(work.stages) > 1),
         "params": work.params,
         "output_bytes": work.output_bytes,
+        "state_elements": work.state_elements,
         "tensor": max(tensor, 1.0),
     }
 

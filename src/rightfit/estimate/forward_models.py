@@ -47,13 +47,17 @@ class Stage:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ForwardWork:
-    """Stages of one input, the first of them the main one, and what was assumed. `output_bytes` per input are copied to the host when large."""
+    """Stages of one input, the first of them the main one, and what was assumed.
+
+    `output_bytes` per input are copied to the host when large; `state_elements` per input stay in memory from one stage to the next.
+    """
 
     stages: tuple[Stage, ...]
     params: float
     modality: str
     assumptions: tuple[str, ...] = ()
     output_bytes: float = 0.0
+    state_elements: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import numpy as np
 
 from rightfit.estimate.forward import Coefficients, batch_s, coefficients
 from rightfit.estimate.forward_cases import ForwardCases, forward_cases
+from rightfit.estimate.forward_devices import SILICON
 from rightfit.estimate.forward_words import DTYPES, ENGINES
 from rightfit.physics.columns import Array
 
@@ -61,8 +62,9 @@ def peak_bytes(cases: ForwardCases, values: Coefficients) -> Array:
     per_layer = cases.stage["activations"] / np.maximum(cases.stage["layers"], 1.0) * cases.stage["items"]
     widest = np.zeros(len(cases.index))
     np.maximum.at(widest, cases.stage_row, per_layer)
-    live: Array = case["batch"] * widest * held * values["live_layers"]
-    return np.asarray(case["params"] * stored + live + values["runtime_bytes"], dtype=np.float64)
+    live: Array = case["batch"] * (widest * values["live_layers"] + case["state_elements"]) * held
+    runtime = np.where(case["silicon"] == SILICON.index("cpu"), values["runtime_cpu_bytes"], values["runtime_bytes"])
+    return np.asarray(case["params"] * stored + live + runtime, dtype=np.float64)
 
 
 def regimes(cases: ForwardCases) -> list[str]:

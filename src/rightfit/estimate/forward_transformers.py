@@ -82,8 +82,9 @@ def _sequence_to_sequence(wish: Wish, arch: TransformerArchitecture) -> ForwardW
     first = Stage(encode.kind, encode.macs, encode.activations, body * share, encode.layers, encode.score_macs, repeats=windows)
     macs = decoder * cross + arch.hidden_size * arch.vocab_size
     weights = body * (1 - share) + arch.hidden_size * arch.vocab_size
-    # Each step also reads the keys and values of the encoder's positions: counted as weights of the step, per beam.
-    weights += 2.0 * decoder * tokens * arch.hidden_size
+    # Each step also reads the keys and values of the encoder's positions: counted as weights of the step.
+    state = 2.0 * decoder * tokens * arch.hidden_size
+    weights += state
     step = Stage("decode", macs, decoder * block_activations(arch), weights, decoder * 12.0, repeats=produced or 0.0, items=wish.beams)
     stages = (first, step) if produced else (first,)
-    return ForwardWork(stages, float(arch.params_total), "audio" if speech else "text")
+    return ForwardWork(stages, float(arch.params_total), "audio" if speech else "text", state_elements=state)

@@ -17,7 +17,7 @@ from heapq import heapify, heappop, heappush
 import numpy as np
 from numpy.typing import NDArray
 
-from rightfit.errors import QuantityError
+from rightfit.errors import QuantityError, UnknownNameError
 from rightfit.physics.replicas import ReplicaColumns
 from rightfit.workload.traces import Requests
 
@@ -149,7 +149,9 @@ class _Replica:
                 request = arrivals[position][1]
                 can_admit = batch < max_batch and max(committed, cached) + inputs[request] + reserve * outputs[request] <= capacity
                 if not can_admit and not batch:
-                    raise QuantityError(f"request {request + 1} needs {inputs[request] + outputs[request]} tokens of cache; the replica holds {capacity:.0f}")
+                    raise QuantityError(
+                        f"request {request + 1} needs {inputs[request] + outputs[request]} tokens of cache; the replica holds {capacity:.0f}"
+                    )
             elif batch:
                 can_admit = False
             elif position < len(arrivals):  # idle: on to the next arrival
@@ -291,7 +293,9 @@ class _Replica:
         """The youngest sequence gives up its cache and computes it anew later, with what it generated as part of its prompt."""
         youngest = max(self.running, key=lambda item: item[1])
         if len(self.running) == 1:
-            raise QuantityError(f"request {youngest[2] + 1} alone needs more than the {self.limits.cache_tokens:.0f} tokens of cache of a replica")
+            raise QuantityError(
+                f"request {youngest[2] + 1} alone needs more than the {self.limits.cache_tokens:.0f} tokens of cache of a replica"
+            )
         self.running.remove(youngest)
         heapify(self.running)
         last, _, request = youngest
@@ -304,7 +308,14 @@ class _Replica:
 
 
 def simulate(
-    replicas: ReplicaColumns, requests: Requests, *, row: int = 0, num_replicas: int = 1, routing: str = "round-robin", seed: int = 0, warm_up: float = 0.1
+    replicas: ReplicaColumns,
+    requests: Requests,
+    *,
+    row: int = 0,
+    num_replicas: int = 1,
+    routing: str = "round-robin",
+    seed: int = 0,
+    warm_up: float = 0.1,
 ) -> Simulated:
     """Latencies of `requests` on `num_replicas` copies of replica `row`.
 
@@ -324,7 +335,14 @@ def simulate(
 
 
 def simulate_closed(
-    replicas: ReplicaColumns, requests: Requests, *, users: int, row: int = 0, num_replicas: int = 1, think_s: Array | None = None, warm_up: float = 0.1
+    replicas: ReplicaColumns,
+    requests: Requests,
+    *,
+    users: int,
+    row: int = 0,
+    num_replicas: int = 1,
+    think_s: Array | None = None,
+    warm_up: float = 0.1,
 ) -> Simulated:
     """`users` who each send the next of `requests` when their last is answered, after thinking `think_s` (one per request). Arrival times are ignored."""
     _check_fleet(requests, replicas, row=row, num_replicas=num_replicas)
@@ -367,7 +385,7 @@ def _fleet(replicas: ReplicaColumns, requests: Requests, *, row: int, num_replic
 
 def _route_blind(fleet: list[_Replica], times: list[float], *, routing: str, seed: int) -> None:
     if routing not in ("round-robin", "random", "two-choices"):
-        raise QuantityError(f"unknown routing {routing!r}; allowed: round-robin, random, two-choices")
+        raise UnknownNameError("routing", routing, allowed="allowed: round-robin, random, two-choices")
     count = len(fleet)
     if routing == "random":
         chosen = np.random.default_rng(seed).integers(count, size=len(times)).tolist()

@@ -235,16 +235,11 @@ def serving_assumption_text(assumption: Assumption, lang: Lang) -> str:
     return say("choice.assumed", lang, field=assumption.field, value=value, why=serving_renderer(lang)(assumption.why))
 
 
-def serving_criterion_text(criterion: str, lang: Lang) -> str:
-    """A rejection criterion in words."""
-    return say_or(f"serving.criterion_{criterion}", lang, base.criterion_text(criterion, lang))
-
-
 def serving_rejection_lines(rejection: Rejection, lang: Lang, *, currency: str = "usd") -> list[str]:
     """A criterion with how many offers it refused, and its nearest miss with the least change that would let it pass."""
     count = q.counted("offer", rejection.count, lang)
     key = "rejections.line_alone" if 0 < rejection.alone < rejection.count else "rejections.line"
-    lines = [say(key, lang, criterion=serving_criterion_text(rejection.criterion, lang), count=count, alone=f"{rejection.alone:,}")]
+    lines = [say(key, lang, criterion=base.criterion_text(rejection.criterion, lang), count=count, alone=f"{rejection.alone:,}")]
     if rejection.nearest is not None and rejection.criterion not in _NO_NEAR_MISS:
         lines.append(_nearest_text(rejection.criterion, rejection.nearest, lang, currency=currency))
     return lines
@@ -264,8 +259,5 @@ def _nearest_text(criterion: str, miss: NearMiss, lang: Lang, *, currency: str) 
 def serving_blame_text(plan: Plan, lang: Lang) -> str:
     """Which criteria together exclude every offer; empty where something is feasible."""
     told = [tuple(name for name in group if name not in _NOT_THE_USERS) or group for group in plan.blame]
-    groups = [
-        join([say_or(f"serving.name_{name}", lang, say_or(f"rejections.name_{name}", lang, name)) for name in group], lang)
-        for group in dict.fromkeys(told)
-    ]
+    groups = [join([say_or(f"rejections.name_{name}", lang, name) for name in group], lang) for group in dict.fromkeys(told)]
     return say("serving.blame", lang, criteria=say("rejections.or", lang).join(groups)) if groups else ""

@@ -20,7 +20,9 @@ BISECTIONS = 50
 CAPACITY_POINTS = 33
 
 #: Shares of the requests that each atom of a length law stands for; finer towards the long end, which decides high percentiles.
-ATOM_EDGES = np.array([0.0, 0.08, 0.16, 0.24, 0.32, 0.40, 0.48, 0.56, 0.64, 0.72, 0.80, 0.86, 0.91, 0.95, 0.975, 0.9875, 0.995, 0.998, 0.9995, 1.0])
+ATOM_EDGES = np.array(
+    [0.0, 0.08, 0.16, 0.24, 0.32, 0.40, 0.48, 0.56, 0.64, 0.72, 0.80, 0.86, 0.91, 0.95, 0.975, 0.9875, 0.995, 0.998, 0.9995, 1.0]
+)
 ATOM_WEIGHTS = np.diff(ATOM_EDGES)
 
 
@@ -77,7 +79,12 @@ class LoadColumns:
     def mean_context(self) -> Array:
         """Tokens that a decoding sequence reads in a step, on average over steps (N,): longer outputs are seen in more steps."""
         decoded = np.maximum(self.output_tokens - 1.0, 0.0)
-        generated = np.divide((decoded * self.output_tokens / 2.0) @ ATOM_WEIGHTS, self.mean_decoded, out=np.zeros_like(self.rate_per_s), where=self.mean_decoded > 0)
+        generated = np.divide(
+            (decoded * self.output_tokens / 2.0) @ ATOM_WEIGHTS,
+            self.mean_decoded,
+            out=np.zeros_like(self.rate_per_s),
+            where=self.mean_decoded > 0,
+        )
         return self.mean_input + generated
 
     def mean_reserved(self, reserve: Array) -> Array:

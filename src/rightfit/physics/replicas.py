@@ -56,7 +56,10 @@ class ReplicaColumns:
         """Replicas whose step is overhead + batch_s * sequences + cache_token_s * cached + prompt_token_s * prompt tokens."""
         values = np.broadcast_arrays(
             *(np.atleast_1d(np.asarray(value, dtype=np.float64)) for value in (overhead_s, batch_s, prompt_token_s, cache_token_s)),
-            *(np.atleast_1d(np.asarray(value, dtype=np.float64)) for value in (prompt_pair_s, request_s, max_batch, chunk_tokens, cache_tokens, cache_reserve)),
+            *(
+                np.atleast_1d(np.asarray(value, dtype=np.float64))
+                for value in (prompt_pair_s, request_s, max_batch, chunk_tokens, cache_tokens, cache_reserve)
+            ),
         )
         overhead, batch, prompt, cache, *rest = (np.array(value) for value in values)
         return cls(np.array([0.0, 1.0]), np.stack([overhead, overhead + prompt], axis=1), batch - prompt, cache, *rest)
@@ -64,7 +67,7 @@ class ReplicaColumns:
     @property
     def num_rows(self) -> int:
         """How many replicas."""
-        return self.table_s.shape[0]
+        return int(self.table_s.shape[0])
 
     def take(self, index: NDArray[np.intp]) -> Self:
         """Rows `index`."""

@@ -175,7 +175,14 @@ def cold_share(rate_per_s: Array, *, busy_s: Array, idle_before_sleep_s: Array, 
 
 
 def serverless_usd_per_month(
-    rate_per_s: Array, *, busy_s: Array, price_usd_per_s: Array, request_usd: Array, idle_before_sleep_s: Array, cold_start_s: Array, concurrency: Array
+    rate_per_s: Array,
+    *,
+    busy_s: Array,
+    price_usd_per_s: Array,
+    request_usd: Array,
+    idle_before_sleep_s: Array,
+    cold_start_s: Array,
+    concurrency: Array,
 ) -> Array:
     """Monthly price of a service billed per second of instance time and per request.
 
@@ -190,17 +197,26 @@ def serverless_usd_per_month(
     return SECONDS_PER_MONTH * (instances * price_usd_per_s + rate_per_s * request_usd)
 
 
-def serverless_break_even_per_s(*, server_usd_per_h: Array, busy_s: Array, price_usd_per_s: Array, request_usd: Array, concurrency: Array) -> Array:
+def serverless_break_even_per_s(
+    *, server_usd_per_h: Array, busy_s: Array, price_usd_per_s: Array, request_usd: Array, concurrency: Array
+) -> Array:
     """Rate above which a server that is always on is cheaper than pay per use without idle billing (N,) [1/s].
 
     server / 3600 = rate * (busy / concurrency * price + request). Example: 1.2 USD/h against 0.0005 USD/s at 2 s a request: 0.333/s. Infinite when use is free.
     """
     per_request = busy_s / concurrency * price_usd_per_s + request_usd
-    rate: Array = np.divide(server_usd_per_h / SECONDS_PER_HOUR, per_request, out=np.full(np.broadcast(server_usd_per_h, per_request).shape, np.inf), where=per_request > 0)
+    rate: Array = np.divide(
+        server_usd_per_h / SECONDS_PER_HOUR,
+        per_request,
+        out=np.full(np.broadcast(server_usd_per_h, per_request).shape, np.inf),
+        where=per_request > 0,
+    )
     return rate
 
 
-def scale_to_zero_break_even_per_s(*, server_usd_per_h: Array, price_usd_per_s: Array, busy_s: Array, idle_before_sleep_s: Array, cold_start_s: Array) -> Array:
+def scale_to_zero_break_even_per_s(
+    *, server_usd_per_h: Array, price_usd_per_s: Array, busy_s: Array, idle_before_sleep_s: Array, cold_start_s: Array
+) -> Array:
     """Rate (N,) [1/s] above which a server that is always on is cheaper than one that sleeps and costs `price_usd_per_s` while awake.
 
     Solves awake share = server price / awake price in closed form, x = rate: (x C + exp(x T) - 1) / (1 + x C + exp(x T) - 1) = f, by bisection. 0 when
@@ -242,7 +258,9 @@ def spot_mix(
     return SpotMix(values[:, 0], values[:, 1], values[:, 2], values[:, 3])
 
 
-def _one_mix(needed: int, on_demand_usd: float, spot_usd: float, interruptions: float, restore: float, limit: float) -> tuple[float, float, float, float]:
+def _one_mix(
+    needed: int, on_demand_usd: float, spot_usd: float, interruptions: float, restore: float, limit: float
+) -> tuple[float, float, float, float]:
     up = 1.0 / (1.0 + interruptions * restore)
     best = (float(needed), 0.0, needed * on_demand_usd, 0.0)
     for fixed in range(needed):
@@ -262,7 +280,14 @@ def binomial_below(trials: int, chance: float, wanted: int) -> float:
     if chance >= 1.0:
         return float(trials < wanted)
     below = range(min(wanted, trials + 1))
-    logs = (math.lgamma(trials + 1) - math.lgamma(k + 1) - math.lgamma(trials - k + 1) + k * math.log(chance) + (trials - k) * math.log1p(-chance) for k in below)
+    logs = (
+        math.lgamma(trials + 1)
+        - math.lgamma(k + 1)
+        - math.lgamma(trials - k + 1)
+        + k * math.log(chance)
+        + (trials - k) * math.log1p(-chance)
+        for k in below
+    )
     return min(sum(math.exp(value) for value in logs), 1.0)
 
 
@@ -282,7 +307,13 @@ class BreakEven:
 
 
 def api_break_even(
-    *, replica_usd_per_h: Array, replica_requests_per_s: Array, input_tokens: Array, output_tokens: Array, input_usd_per_million: Array, output_usd_per_million: Array
+    *,
+    replica_usd_per_h: Array,
+    replica_requests_per_s: Array,
+    input_tokens: Array,
+    output_tokens: Array,
+    input_usd_per_million: Array,
+    output_usd_per_million: Array,
 ) -> BreakEven:
     """Monthly volume above which own replicas cost less than an API.
 
@@ -292,7 +323,12 @@ def api_break_even(
     Example: 2 USD/h = 1,460 USD a month; requests of 1,000 + 250 tokens at 0.5 and 1.5 USD per million cost 0.000875 USD: 1.67 million requests,
     2.09 billion tokens a month, 0.635 requests/s.
     """
-    request_usd = api_usd(input_tokens, output_tokens=output_tokens, input_usd_per_million=input_usd_per_million, output_usd_per_million=output_usd_per_million)
+    request_usd = api_usd(
+        input_tokens,
+        output_tokens=output_tokens,
+        input_usd_per_million=input_usd_per_million,
+        output_usd_per_million=output_usd_per_million,
+    )
     month_usd = replica_usd_per_h * HOURS_PER_MONTH
     requests = np.divide(month_usd, request_usd, out=np.full(np.broadcast(month_usd, request_usd).shape, np.inf), where=request_usd > 0)
     capacity = replica_requests_per_s * SECONDS_PER_MONTH

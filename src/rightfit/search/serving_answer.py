@@ -102,7 +102,7 @@ def _evaluate(found: ServingExploration, rows: Sequence[Row]) -> _Details:
     values: dict[str, Array] = {}
     metrics = METRICS if wish.generates else {"latency_s": "latency_ms"}
     for percentile in dict.fromkeys((*PERCENTILES, wish.limits.percentile)):
-        grid = _grid_of(found, space, candidate, percentile=percentile)
+        grid = _grid_of(found, candidate, percentile=percentile)
         for name in metrics:
             values[f"{name}@{percentile:g}"] = at_load(grid, getattr(grid, name), **load)
     batch = at_load(grid, grid.batch, **load)
@@ -118,10 +118,11 @@ def _evaluate(found: ServingExploration, rows: Sequence[Row]) -> _Details:
     return _Details(candidate, replicas, servers, values, _memory_terms(space), times.decode_terms, batch, total_s, startup_s)
 
 
-def _grid_of(found: ServingExploration, space: ServingSpace, candidate: list[int], *, percentile: float) -> ReplicaGrid:
+def _grid_of(found: ServingExploration, candidate: list[int], *, percentile: float) -> ReplicaGrid:
     """The grid of a few candidates at a percentile."""
-    if found.passes is None:
-        return token_grid(space, found.wish, percentile=percentile)
+    if found.times is not None:
+        return token_grid(found.times.take(np.array(candidate, dtype=np.intp)), found.wish, percentile=percentile)
+    assert found.passes is not None
     from rightfit.search.serving_forward import forward_grid
 
     return forward_grid(found.passes[candidate], percentile=percentile)
@@ -255,7 +256,7 @@ def _batch_estimate(found: ServingExploration, figures: dict[str, Figure], total
 
 def requests_per_month(found: ServingExploration, rate_per_s: float) -> float:
     """Requests of a month at a steady rate."""
-    return rate_per_s * usual()["hours_per_month"] * 3600.0
+    return rate_per_s * float(usual()["hours_per_month"]) * 3600.0
 
 
 def _cost(found: ServingExploration, details: _Details, row: Row, position: int) -> ServingCost:

@@ -59,7 +59,8 @@ def read_forward_wish(workload: Workload, model: Any, notes: Notes) -> ServingWi
         if workload.input_tokens is None:
             notes.take("input_tokens", tokens, "serve_forward_tokens")
     if work.modality == "audio":
-        notes.take("request", usual()["audio_window_s"], "serve_audio_window")
+        window = float(usual()["audio_window_s"])
+        notes.take("request", window, "serve_audio_window")
     rate = 0.0
     if workload.task == "serve":
         rate = workload.rate_per_s or 0.0

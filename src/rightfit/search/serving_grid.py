@@ -62,12 +62,38 @@ def normal_quantile(probability: float) -> float:
     return value if probability >= 0.5 else -value
 
 
-def token_grid(space: ServingSpace, wish: ServingWish, *, percentile: float) -> ReplicaGrid:
-    """The grid of language models."""
+@dataclasses.dataclass(frozen=True, slots=True)
+class TokenTimes:
+    """What physics says of each candidate (rows) at each load (columns), before any law of waiting: means, and `closed_s`, the first token of a
+    fixed number of users. `limit`: most requests in flight."""
+
+    batch: Array
+    rate_per_s: Array
+    step_s: Array
+    prompt_s: Array
+    tpot_s: Array
+    closed_s: Array
+    request_s: Array
+    limit: Array
+
+    def take(self, index: Index) -> TokenTimes:
+        """Rows `index`."""
+        return TokenTimes(*(getattr(self, field.name)[index] for field in dataclasses.fields(self)))
+
+
+def token_times(space: ServingSpace) -> TokenTimes:
+    """Times of all candidates of a language model; those that do not fit take nothing and wait for ever."""
     usable = np.flatnonzero(space.fits)
     distinct, group = distinct_candidates(space, usable)
-    known = _token_grid(space.take(usable[distinct]), wish, percentile=percentile)
-    return scattered(known, usable, group, rows=len(space))
+    known = _times(space.take(usable[distinct]))
+
+    def spread_out(name: str) -> Array:
+        values = getattr(known, name)
+        out = np.full((len(space), *values.shape[1:]), 0.0 if name in ("batch", "rate_per_s", "limit") else np.inf)
+        out[usable] = values[group]
+        return out
+
+    return TokenTimes(**{field.name: spread_out(field.name) for field in dataclasses.fields(TokenTimes)})
 
 
 def distinct_candidates(space: ServingSpace, usable: Index) -> tuple[Index, Index]:
@@ -86,42 +112,34 @@ def distinct_candidates(space: ServingSpace, usable: Index) -> tuple[Index, Inde
     return first, group.reshape(-1)
 
 
-def scattered(known: ReplicaGrid, usable: Index, group: Index, *, rows: int) -> ReplicaGrid:
-    """Values of the distinct combinations for all rows; rows that are not usable take nothing and wait for ever."""
-
-    def spread_out(values: Array, missing: float) -> Array:
-        out = np.full((rows, *values.shape[1:]), missing)
-        out[usable] = values[group]
-        return out
-
-    missing = {"batch": 0.0, "rate_per_s": 0.0, "limit": 0.0}
-    names = [field.name for field in dataclasses.fields(ReplicaGrid)]
-    return ReplicaGrid(**{name: spread_out(getattr(known, name), missing.get(name, np.inf)) for name in names})
-
-
-def _token_grid(space: ServingSpace, wish: ServingWish, *, percentile: float) -> ReplicaGrid:
+def _times(space: ServingSpace) -> TokenTimes:
     rows, points = len(space), GRID.shape[0]
-    serve = space.serve
-    limit = serving_memory.max_sequences(space.model, serve, space.device, overhead_bytes=overhead_bytes(serve))
+    limit = serving_memory.max_sequences(space.model, space.serve, space.device, overhead_bytes=overhead_bytes(space.serve))
     limit = np.maximum(np.floor(np.broadcast_to(limit, (rows,)) * 1.0), 1.0)
     batch = np.minimum(GRID[None, :], limit[:, None])
     index = np.repeat(np.arange(rows), points)
-    flat = stretched(serve, rows).take(index).replace(batch=batch.ravel())
+    serve = stretched(space.serve, rows).take(index).replace(batch=batch.ravel())
     device, links = space.device.take(index), space.links.take(index)
-    times = serving_columns(space.model, flat, device, links)
-    shape = (rows, points)
-    step, prompt, tpot, rate, closed = (
-        getattr(times, name).reshape(shape) for name in ("step_s", "prompt_s", "tpot_s", "requests_per_s", "ttft_s")
-    )
-    request = np.broadcast_to(serving_rates(flat, links).request_s, index.shape).reshape(shape)
-    if wish.rate_per_s:
-        wait = waiting_s(rate * prompt, prompt, percentile=percentile)
-    else:
-        wait = 2.0 * percentile * np.maximum(closed - request - prompt, 0.0)
-    ttft = request + prompt + wait + percentile * step
-    high = tpot * spread(tpot, batch, percentile=percentile)
-    latency = ttft + max(wish.output_tokens - 1, 0) * high
-    return ReplicaGrid(batch, rate, ttft, high, latency, limit)
+    times = serving_columns(space.model, serve, device, links)
+    names = ("requests_per_s", "step_s", "prompt_s", "tpot_s", "ttft_s")
+    rate, step, prompt, tpot, closed = (getattr(times, name).reshape(rows, points) for name in names)
+    request = np.broadcast_to(serving_rates(serve, links).request_s, index.shape).reshape(rows, points)
+    return TokenTimes(batch, rate, step, prompt, tpot, closed, request, limit)
+
+
+def token_grid(times: TokenTimes, wish: ServingWish, *, percentile: float) -> ReplicaGrid:
+    """Latencies at a percentile. Open load: prompts queue; a fixed number of users: their prompts come together in part."""
+    with np.errstate(invalid="ignore"):
+        if wish.rate_per_s:
+            wait = waiting_s(times.rate_per_s * times.prompt_s, times.prompt_s, percentile=percentile)
+        else:
+            wait = 2.0 * percentile * np.maximum(times.closed_s - times.request_s - times.prompt_s, 0.0)
+        ttft = times.request_s + times.prompt_s + wait + percentile * times.step_s
+        tpot = times.tpot_s * spread(times.tpot_s, times.batch, percentile=percentile)
+        latency = ttft + max(wish.output_tokens - 1, 0) * tpot
+    usable = (times.limit > 0)[:, None]
+    ttft, tpot, latency = (np.where(usable, value, np.inf) for value in (ttft, tpot, latency))
+    return ReplicaGrid(times.batch, times.rate_per_s, ttft, tpot, latency, times.limit)
 
 
 def waiting_s(load: Array, service_s: Array, *, percentile: float) -> Array:

@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from rightfit.search.answer import Assumption, Counts, Plan, Reason
+from rightfit.search.answer import Assumption, Counts, Option, Plan, Reason
 from rightfit.search.constraints import DEFAULT_PURCHASES, minimal_blame
 from rightfit.search.rank import rank
 from rightfit.search.serving_answer import build_serving_options
 from rightfit.search.serving_reasons import serving_advice, serving_rejections, with_serving_reasons
 from rightfit.search.serving_search import SERVING_PURCHASES, ServingExploration, explore_serving
+from rightfit.search.serving_stacks import format_rows
+
+SAVING_WORTH_SAYING = 0.1
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
 def plan_serving(workload: Workload, *, catalog: Catalog, top: int) -> Plan:
     """Rank every way to serve a model, or to work off a corpus with it."""
     found = explore_serving(workload, catalog)
-    ranking = rank(cast(Any, found), top=top)
+    ranking = rank(cast("Any", found), top=top)
     options = with_serving_reasons(found, build_serving_options(found, ranking.top))
     return Plan(
         workload=workload,
@@ -29,11 +32,39 @@ def plan_serving(workload: Workload, *, catalog: Catalog, top: int) -> Plan:
         options=options,
         pareto=(),
         rejected=serving_rejections(found),
-        advice=serving_advice(found, options),
+        advice=(*serving_advice(found, options), *quantisation_advice(found, options, catalog)),
         catalog={"as_of": dict(found.market.as_of)},
         counts=serving_counts(found),
         blame=() if options else minimal_blame(found.bits),
     )
+
+
+def quantisation_advice(found: ServingExploration, options: tuple[Option, ...], catalog: Catalog) -> tuple[Reason, ...]:
+    """What the cheapest server with fewer bits would cost, where the user left the weights open and it saves a tenth or more."""
+    workload = found.wish.workload
+    if not options or not found.wish.generates or found.wish.is_batch or workload.quantization or workload.precision:
+        return ()
+    freed = explore_serving(workload.with_changes(quantization="any"), catalog)
+    total = np.where(freed.bits == 0, freed.bill.total_usd, np.inf)
+    offer, column = (int(at) for at in np.unravel_index(int(np.argmin(total)), total.shape))
+    best = options[0].cost.total_usd
+    stack = freed.space.stack[freed.candidate(offer, column)]
+    if not total[offer, column] <= best * (1.0 - SAVING_WORTH_SAYING) or stack.format not in format_rows():
+        return ()
+    row, where = format_rows()[stack.format], freed.market.offers.row(offer)
+    params = {
+        "format": stack.format,
+        "option": row["words"].split("|")[0],
+        "monthly_usd": float(total[offer, column]),
+        "saving_usd": best - float(total[offer, column]),
+        "quality": row["quality"],
+        "evidence": row["evidence"],
+        "source": row["source"],
+        "provider": where["provider"],
+        "instance_type": where["instance_type"],
+        "nodes": int(freed.sizing.servers[freed.fleet.machine_index[freed.market.offers.server_index[offer]], column]),
+    }
+    return (Reason("serve_quantise", params),)
 
 
 def serving_assumptions(found: ServingExploration) -> tuple[Assumption, ...]:

@@ -178,7 +178,7 @@ def _autoscaling(found: ServingExploration, best: Option) -> list[Reason]:
     known = usual()
     load_s = best.memory_terms.get("weights", 0.0) * best.layout.tensor / known["weights_bytes_per_s"]
     cold_s = known["boot_s"] + known["image_pull_s"] + known["warm_up_s"] + load_s
-    target = max(1.0, best.facts["batch"])
+    target = max(1.0, float(int(best.facts["batch"])))
     return [Reason("serve_autoscale", {"requests": target, "rate": best.facts["replica_rate_per_s"], "cold_start_s": cold_s})]
 
 

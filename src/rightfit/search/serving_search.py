@@ -13,7 +13,7 @@ from rightfit.physics.columns import Array
 from rightfit.search.constraints import Failures, Wanted, accelerators_of, filter_failures, read_wanted
 from rightfit.search.explore import Market, known_host_bytes, open_market
 from rightfit.search.market import Bill
-from rightfit.search.serving_grid import Capacity, ReplicaGrid, at_load, capacity, token_grid
+from rightfit.search.serving_grid import Capacity, ReplicaGrid, TokenTimes, at_load, capacity, token_grid, token_times
 from rightfit.search.serving_space import ServingFleet, ServingSpace, build_serving_space, family_of, known_accelerator, serving_fleet
 from rightfit.search.serving_stacks import StackWish, published_format, read_stack_wish, refuse_wrong_pair
 from rightfit.search.serving_wish import ServingWish, read_serving_wish, usual
@@ -69,6 +69,7 @@ class ServingExploration:
     failures: Failures
     bits: NDArray[np.int32]
     passes: Array | None = None
+    times: TokenTimes | None = None
 
     def candidate(self, offer: int, column: int) -> int:
         """The row of the space that an offer would run."""
@@ -116,8 +117,9 @@ def explore_tokens(wish: ServingWish, catalog: Catalog) -> ServingExploration:
     market = open_market(catalog)
     fleet = serving_fleet(market.offers.servers, stacks)
     space = build_serving_space(market.offers.servers, fleet, wish)
-    grid = token_grid(space, wish, percentile=wish.limits.percentile)
-    return judged(wish, serving_wanted(workload, catalog), market, fleet, space, grid)
+    times = token_times(space)
+    grid = token_grid(times, wish, percentile=wish.limits.percentile)
+    return dataclasses.replace(judged(wish, serving_wanted(workload, catalog), market, fleet, space, grid), times=times)
 
 
 def judged(
@@ -158,9 +160,9 @@ def size(
     order = order[np.isfinite(servers[order])]
     group = space.machine[order] * num_columns + column[order]
     _, first = np.unique(group, return_index=True)
-    row = np.full(len(fleet) * num_columns, -1, dtype=np.intp)
-    row[group[first]] = order[first]
-    row = row.reshape(len(fleet), num_columns)
+    flat = np.full(len(fleet) * num_columns, -1, dtype=np.intp)
+    flat[group[first]] = order[first]
+    row: Index = flat.reshape(len(fleet), num_columns)
     known = row >= 0
     pick = np.maximum(row, 0)
 
@@ -223,7 +225,7 @@ def monthly_bill(wish: ServingWish, market: Market, fleet: ServingFleet, space: 
 
 def weights_gb(wish: ServingWish) -> float:
     """Disk that a server needs for the model and its image [GB], weights in 16 bit."""
-    return num_parameters(wish) * 2.0 / 1e9 + usual()["image_gb"]
+    return num_parameters(wish) * 2.0 / 1e9 + float(usual()["image_gb"])
 
 
 def num_parameters(wish: ServingWish) -> float:
@@ -299,16 +301,18 @@ def class_facts(
     size = len(fleet) * num_columns
     group = space.machine * num_columns + column
     shape = (len(fleet), num_columns)
-    out = {"candidates": np.bincount(group, minlength=size).astype(np.float64).reshape(shape)}
-    out["fits"] = np.bincount(group, weights=space.fits.astype(np.float64), minlength=size).reshape(shape)
+    counts = {"candidates": np.ones(len(space)), "fits": space.fits.astype(np.float64)}
+    out: dict[str, Array] = {
+        name: np.asarray(np.bincount(group, weights=ones, minlength=size), dtype=np.float64).reshape(shape) for name, ones in counts.items()
+    }
     order = np.lexsort((space.needed_bytes / np.maximum(space.usable_bytes, 1.0),))
-    found, first = np.unique(group[order], return_index=True)
+    present, first = np.unique(group[order], return_index=True)
     for name in ("needed_bytes", "usable_bytes"):
-        values = np.full(size, np.nan)
-        values[found] = getattr(space, name)[order[first]]
-        out[name] = values.reshape(shape)
+        lowest = np.full(size, np.nan)
+        lowest[present] = getattr(space, name)[order[first]]
+        out[name] = lowest.reshape(shape)
     for name in ("ttft", "tpot", "latency"):
-        values = np.full(size, np.inf)
-        np.minimum.at(values, group, np.where(space.fits, getattr(able, f"alone_{name}_s"), np.inf))
-        out[f"{name}_s"] = values.reshape(shape)
+        least = np.full(size, np.inf)
+        np.minimum.at(least, group, np.where(space.fits, getattr(able, f"alone_{name}_s"), np.inf))
+        out[f"{name}_s"] = least.reshape(shape)
     return out

@@ -78,8 +78,8 @@ class ServingSpace:
 
     def take(self, index: Index) -> ServingSpace:
         """Rows `index`."""
-        plain = {name: getattr(self, name)[index] for name in PLAIN}
-        columns = {name: getattr(self, name).take(index) for name in ("model", "serve", "device", "links")}
+        plain: dict[str, Any] = {name: getattr(self, name)[index] for name in PLAIN}
+        columns: dict[str, Any] = {name: getattr(self, name).take(index) for name in ("model", "serve", "device", "links")}
         return ServingSpace(stack=tuple(self.stack[i] for i in index.tolist()), **plain, **columns)
 
 
@@ -95,7 +95,9 @@ def serving_fleet(servers: ServerTable, wish: StackWish) -> ServingFleet:
     known = chips(servers)
     verdicts: dict[str, tuple[tuple[Stack, ...], str]] = {name: stacks_of(card, family_of(card), wish) for name, card in known.items()}
     keys: dict[tuple[object, ...], int] = {}
-    machine, missing, first = np.full(len(servers), -1, dtype=np.intp), [], []
+    machine = np.full(len(servers), -1, dtype=np.intp)
+    missing: list[str] = []
+    first: list[int] = []
     rows = zip(
         servers.accelerator_name,
         servers.num_accelerators.tolist(),
@@ -182,7 +184,8 @@ def joined(first: ServingSpace, second: ServingSpace) -> ServingSpace:
         name: type(getattr(first, name)).stack([stretched(getattr(part, name), len(part)) for part in (first, second)])
         for name in ("serve", "device", "links")
     }
-    return ServingSpace(stack=(*first.stack, *second.stack), model=first.model, **plain, **columns)
+    values: dict[str, Any] = {**plain, **columns}
+    return ServingSpace(stack=(*first.stack, *second.stack), model=first.model, **values)
 
 
 def stretched(columns: Any, rows: int) -> Any:

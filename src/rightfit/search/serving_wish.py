@@ -155,6 +155,7 @@ def token_limits(workload: Workload, notes: Notes) -> Limits:
         for name in ("ttft", "tpot"):
             given[name] = usual()[f"{name}_s"]
             notes.take(name, given[name], f"serve_{name}")
-        notes.take("percentile", usual()["percentile"], "serve_percentile")
+        usual_percentile = float(usual()["percentile"])
+        notes.take("percentile", usual_percentile, "serve_percentile")
     ttft, tpot, latency = (infinity if given[name] is None else float(given[name]) for name in LATENCIES)
     return Limits(ttft, tpot, latency, percentile)

@@ -87,7 +87,7 @@ def refuse_what_is_not_there(workload: Workload) -> None:
     """Tasks of later versions, each with one honest line."""
     if workload.task in ("serve", "batch"):
         raise UnavailableError(
-            f"task {workload.task} is not in this version: serving and batch inference come with version 0.2; train and finetune work"
+            f"task {workload.task}: estimate and why judge one server for training jobs only in this version; use rightfit plan --task {workload.task}"
         )
     if workload.task == "prepare":
         raise UnavailableError("task prepare is not in this version: data preparation comes with version 0.3; train and finetune work")

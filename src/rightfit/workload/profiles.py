@@ -20,7 +20,32 @@ SECONDS_PER_HOUR = 3600.0
 SHAPES: dict[str, tuple[float, ...]] = {
     "flat": (1.0,) * HOURS,
     "office": (0.1,) * 7 + (0.3, 0.7, 1.0, 1.0, 0.95, 0.7, 0.9, 1.0, 1.0, 0.95, 0.8, 0.5, 0.3, 0.2, 0.15, 0.1, 0.1),
-    "consumer": (0.45, 0.3, 0.2, 0.15, 0.15, 0.2, 0.3, 0.45, 0.6, 0.7, 0.75, 0.8, 0.85, 0.8, 0.75, 0.75, 0.75, 0.8, 0.85, 0.95, 1.0, 1.0, 0.85, 0.65),
+    "consumer": (
+        0.45,
+        0.3,
+        0.2,
+        0.15,
+        0.15,
+        0.2,
+        0.3,
+        0.45,
+        0.6,
+        0.7,
+        0.75,
+        0.8,
+        0.85,
+        0.8,
+        0.75,
+        0.75,
+        0.75,
+        0.8,
+        0.85,
+        0.95,
+        1.0,
+        1.0,
+        0.85,
+        0.65,
+    ),
 }
 
 
@@ -34,8 +59,13 @@ def hourly_rates(profile: str, *, peak_per_s: float) -> Array:
     elif name in SHAPES:
         shape = np.array(SHAPES[name])
     else:
-        raise UnknownNameError("load profile", profile, nearest=nearest_words(name, list(SHAPES), count=1), allowed=f"allowed: {', '.join(SHAPES)}, or 24 numbers with commas")
-    return shape / shape.max() * peak_per_s
+        raise UnknownNameError(
+            "load profile",
+            profile,
+            nearest=nearest_words(name, list(SHAPES), count=1),
+            allowed=f"allowed: {', '.join(SHAPES)}, or 24 numbers with commas",
+        )
+    return np.asarray(shape / shape.max() * peak_per_s)
 
 
 def _typed(profile: str) -> Array:

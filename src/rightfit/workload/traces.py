@@ -26,9 +26,42 @@ Counts = NDArray[np.int64]
 
 MAX_TRACE_BYTES = 500_000_000
 LARGEST_TOKENS = 100_000_000
-_TIME = ("arrival_s", "time_s", "timestamp", "arrival_time", "arrival", "time", "arrived_at", "start_time", "timestamp_ms", "arrival_ms", "time_ms")
-_INPUT = ("input_tokens", "contexttokens", "input_length", "prompt_tokens", "request_tokens", "request tokens", "prompt_len", "input_len", "num_prefill_tokens", "context_tokens")
-_OUTPUT = ("output_tokens", "generatedtokens", "output_length", "completion_tokens", "response_tokens", "response tokens", "output_len", "num_decode_tokens", "generated_tokens")
+_TIME = (
+    "arrival_s",
+    "time_s",
+    "timestamp",
+    "arrival_time",
+    "arrival",
+    "time",
+    "arrived_at",
+    "start_time",
+    "timestamp_ms",
+    "arrival_ms",
+    "time_ms",
+)
+_INPUT = (
+    "input_tokens",
+    "contexttokens",
+    "input_length",
+    "prompt_tokens",
+    "request_tokens",
+    "request tokens",
+    "prompt_len",
+    "input_len",
+    "num_prefill_tokens",
+    "context_tokens",
+)
+_OUTPUT = (
+    "output_tokens",
+    "generatedtokens",
+    "output_length",
+    "completion_tokens",
+    "response_tokens",
+    "response tokens",
+    "output_len",
+    "num_decode_tokens",
+    "generated_tokens",
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -236,7 +269,9 @@ def _time(name: str, line: int, key: str, value: object) -> float:
 def _tokens(name: str, line: int, key: str, value: object) -> int:
     number = _number(value)
     if number is None or not math.isfinite(number) or number != int(number) or not 1 <= number <= LARGEST_TOKENS:
-        raise FileInputError(f"{name} line {line}: {key} {str(value)[:40]!r} is no token count; give a whole number from 1 to {LARGEST_TOKENS}")
+        raise FileInputError(
+            f"{name} line {line}: {key} {str(value)[:40]!r} is no token count; give a whole number from 1 to {LARGEST_TOKENS}"
+        )
     return int(number)
 
 
