@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 
 import numpy as np
+
 from rightfit.estimate.loads import load_columns
 from rightfit.estimate.simulate import simulate
 from rightfit.physics import queueing, waiting

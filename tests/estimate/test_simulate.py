@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+
 from rightfit.errors import QuantityError, UnknownNameError
 from rightfit.estimate.simulate import simulate, simulate_closed
 from rightfit.physics.replicas import ReplicaColumns

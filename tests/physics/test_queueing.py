@@ -8,6 +8,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+
 from rightfit.estimate.loads import length_atoms, load_columns, load_of_requests
 from rightfit.estimate.simulate import simulate
 from rightfit.physics import queueing, waiting

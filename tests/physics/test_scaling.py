@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from rightfit.physics import scaling as sc
 from rightfit.workload.profiles import hourly_rates
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from rightfit.errors import FileInputError, InputError, QuantityError, UnknownNameError
 from rightfit.workload import profiles
 from rightfit.workload.traces import Lengths, Requests, draw_requests, read_trace

@@ -104,7 +104,9 @@ QUANTIZATIONS = Vocabulary(
         *("gguf-q8-0", "gguf-q6-k", "gguf-q5-k-m", "gguf-q4-k-m", "gguf-q4-0", "gguf-q3-k-m", "gguf-q2-k"),
     ),
     {
-        **_aliases(none="no off fp16 bf16", int8="8bit 8-bit llm.int8 w8a8", nf4="4bit 4-bit bnb-nf4", int4="w4a16 q4", any="free auto 任意"),
+        **_aliases(
+            none="no off fp16 bf16", int8="8bit 8-bit llm.int8 w8a8", nf4="4bit 4-bit bnb-nf4", int4="w4a16 q4", any="free auto 任意"
+        ),
         **{name: f"gguf-{name}" for name in ("q8-0", "q6-k", "q5-k-m", "q4-k-m", "q4-0", "q3-k-m", "q2-k")},
         "gguf": "gguf-q4-k-m",
     },
