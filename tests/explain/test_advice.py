@@ -34,7 +34,7 @@ def test_effects_are_of_the_expected_size(effects: list[Effect]) -> None:
     assert all(effect.old_peak_bytes > full_bytes for effect in effects)
     saved_by_8_bit = by_action["optimizer_8bit"].old_peak_bytes - by_action["optimizer_8bit"].peak_bytes
     assert saved_by_8_bit == pytest.approx(6 * 8.03e9, rel=0.15)
-    assert by_action["together"].peak_bytes < 12 * GIB
+    assert by_action["together"].peak_bytes < 13 * GIB
     assert by_action["qlora"].peak_bytes < by_action["lora"].peak_bytes < by_action["optimizer_8bit"].peak_bytes
 
 

@@ -118,3 +118,13 @@ def test_layouts_keep_to_what_the_stack_can_do() -> None:
 def test_a_split_that_the_stack_lacks_is_a_contradiction(options: dict[str, Any], words: str) -> None:
     with pytest.raises(ContradictionError, match=words):
         plan(_workload(**options))
+
+
+def test_the_figures_are_those_of_the_framework_that_is_assumed() -> None:
+    """What is not named is the same as naming what is assumed."""
+    for options, name in (({"method": "lora"}, "transformers"), ({"method": "full"}, "transformers")):
+        assumed, named = (estimate_one(_workload(**options, **more), on="gcp/a3-highgpu-8g").best for more in ({}, {"framework": name}))
+        assert assumed is not None
+        assert named is not None
+        assert assumed.estimate["step_s"].mid == named.estimate["step_s"].mid
+        assert assumed.estimate["peak_memory_bytes"].mid == named.estimate["peak_memory_bytes"].mid

@@ -31,7 +31,7 @@ def test_given_values_are_not_assumed() -> None:
 def test_defaults_are_recorded_with_a_reason() -> None:
     wish = _wish(method="lora", data="50Mtok")
     assert (wish.seq_len, wish.global_batch) == (2048, 128)
-    assert _assumed(wish) == {"objective": "cost", "seq_len": 2048, "epochs": 1.0, "global_batch": 128, "framework": "hf-class"}
+    assert _assumed(wish) == {"objective": "cost", "seq_len": 2048, "epochs": 1.0, "global_batch": 128, "framework": "transformers"}
     assert all(assumption.why.key.startswith("assumed_") for assumption in wish.assumptions)
 
 

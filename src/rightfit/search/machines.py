@@ -22,7 +22,7 @@ from rightfit.estimate.hardware import link_columns
 from rightfit.estimate.setup import resolve_setup
 from rightfit.facts.records import Accelerator
 from rightfit.physics.columns import Array, Columns, DeviceColumns, LinkColumns, MemoryCounter, Method, SetupColumns
-from rightfit.search.software import stack_of
+from rightfit.search.software import assumed_framework, stack_of
 
 if TYPE_CHECKING:
     from rightfit.catalog import ServerTable
@@ -210,7 +210,7 @@ def base_setup(wish: Wish, variants: Sequence[Variant]) -> SetupColumns:
                 quantization=workload.quantization or "",
                 lora_rank=workload.lora_rank or 0,
                 lora_targets=",".join(workload.lora_targets),
-                framework=workload.framework or "",
+                framework=workload.framework or assumed_framework(workload, wish.method),
                 attention=workload.attention or ("flash" if variant.flash else "sdpa"),
                 supports_flash=variant.flash,
             )

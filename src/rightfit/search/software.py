@@ -44,7 +44,7 @@ def splits_models(workload: Workload, method: Method) -> bool:
     """Whether the training stack can spread one copy of the model over accelerators by tensor, pipeline or expert parallelism.
 
     Quantised bases (bitsandbytes) never; adapters only where a stack is named that has it. Where none is named, pre-training is taken to
-    run on a Megatron-class stack, and fine-tuning on Hugging Face's libraries, unless a degree is asked for.
+    run on a stack of the torchtitan or Megatron class, and fine-tuning on Hugging Face's libraries, unless a degree is asked for.
     """
     if is_quantised(workload, method):
         return False
@@ -52,6 +52,12 @@ def splits_models(workload: Workload, method: Method) -> bool:
     if method in ADAPTER_METHODS or method not in WHOLE_METHODS:
         return adapters
     return full or (not workload.framework and (workload.task == "train" or bool(asked_splits(workload))))
+
+
+def assumed_framework(workload: Workload, method: Method) -> str:
+    """The stack whose memory conventions and speed are taken where the user names none: Hugging Face's libraries for fine-tuning; for
+    pre-training, and where a split is asked for, PyTorch code of the torchtitan class (the physics' own default, an empty name)."""
+    return "" if splits_models(workload, method) or workload.task == "train" else "transformers"
 
 
 def is_quantised(workload: Workload, method: Method) -> bool:

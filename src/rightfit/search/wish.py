@@ -11,7 +11,7 @@ from rightfit.errors import ContradictionError, InputError, UnavailableError
 from rightfit.facts.records import Dataset, TransformerArchitecture
 from rightfit.physics.columns import Method
 from rightfit.search.answer import Assumption, Reason
-from rightfit.search.software import refuse_impossible_splits, splits_models
+from rightfit.search.software import assumed_framework, refuse_impossible_splits
 
 if TYPE_CHECKING:
     from rightfit.workload import Workload
@@ -79,8 +79,11 @@ def read_wish(workload: Workload) -> Wish:
 
 def take_framework(workload: Workload, method: Method, notes: Notes) -> None:
     """The training stack that is taken where none is named: it decides whether a copy of the model can be split over accelerators."""
-    splits = splits_models(workload, method)
-    notes.take("framework", "megatron-class" if splits else "hf-class", "framework_splitting" if splits else "framework")
+    usual = assumed_framework(workload, method)
+    if usual:
+        notes.take("framework", usual, "framework")
+    else:
+        notes.take("framework", "PyTorch", "framework_splitting")
 
 
 def refuse_what_is_not_there(workload: Workload) -> None:
