@@ -192,3 +192,21 @@ def test_vision_at_five_thousand_a_second() -> None:
 def test_token_limits_contradict_models_without_tokens() -> None:
     with pytest.raises(ContradictionError, match="use latency"):
         rightfit.plan("resnet50", task="serve", rate="10/s", ttft="100ms")
+
+
+def test_int8_is_not_offered_where_the_card_lacks_it() -> None:
+    plan = rightfit.plan("resnet50", task="serve", rate="5000/s", quantization="int8", top=10)
+    assert all("V100" not in option.accelerator.name for option in plan.options)
+    assert all(option.layout.precision == "int8" for option in plan.options)
+
+
+def test_users_share_the_replicas() -> None:
+    plan = rightfit.plan(LLAMA, task="serve", users=200, gpu="L4", top=1)
+    option, layout, _ = _best(plan)
+    assert option.facts["batch"] * layout.replicas == pytest.approx(200, rel=0.01)
+    assert option.facts["rate_per_s"] > 0
+
+
+def test_spot_carries_its_warning() -> None:
+    plan = rightfit.plan(LLAMA, **CHAT, purchase="spot", top=3)
+    assert all(any(warning.key == "serve_spot" for warning in option.warnings) for option in plan.options)

@@ -42,6 +42,7 @@ Index = NDArray[np.intp]
 
 BATCHES = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0])
 AMX_RATIO = 4.0  # bf16 over fp32 operations a cycle from which a CPU has matrix units
+NO_INT8 = ("pascal", "volta", "cdna1")  # no int8 matrix units
 _SKIPPED = ("burstable", "gpu")
 
 
@@ -149,7 +150,7 @@ def read_forward_choice(workload: Workload, modality: str) -> ForwardChoice:
 def forward_stack(choice: ForwardChoice, family: str) -> Stack | None:
     """The first engine of the table that runs on a family, in the arithmetic wanted or the engine's usual one."""
     for row in choice.rows:
-        dtypes = row["dtypes"].split("|")
+        dtypes = [name for name in row["dtypes"].split("|") if not (name == "int8" and family in NO_INT8)]
         if family in row["families"].split("|") and (not choice.dtype or choice.dtype in dtypes):
             usual_dtype = "fp32" if family == "pascal" and "fp32" in dtypes else dtypes[0]
             return Stack(row["name"], row["engine"], "", choice.dtype or usual_dtype, "")
