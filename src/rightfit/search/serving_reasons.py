@@ -2,7 +2,7 @@
 
 WHY: serve_cheapest, serve_fastest, serve_balanced {monthly_usd, runner_up, runner_up_usd}; serve_fits {weights_bytes, cache_bytes, requests, devices};
     serve_replicas {replicas, rate_per_s, utilisation}; serve_limit {metric, value_s, limit_s, percentile}; serve_bottleneck {term, share}
-WARNINGS: serve_single {n_plus_one_usd}; serve_quality {format, evidence}; serve_spot {}; serve_engine_uncalibrated {accelerator}
+WARNINGS: serve_single {n_plus_one_usd}; serve_across {servers}; serve_quality {format, evidence}; serve_spot {}; serve_engine_uncalibrated {accelerator}
 ADVICE: serve_n_plus_one {servers, monthly_usd}; serve_commit {purchase, monthly_usd, saving_usd, share}; serve_spot_mix {monthly_usd, saving_usd};
     serve_autoscale {requests, cold_start_s}; serve_quantise {format, monthly_usd, saving_usd, evidence}; serve_bound {metric, limit_s, bound_s ...}
 """
@@ -126,6 +126,8 @@ def _warnings(option: Option, published: str) -> tuple[Reason, ...]:
                 "serve_quality", {"format": row["name"], "quality": row["quality"], "evidence": row["evidence"], "source": row["source"]}
             )
         )
+    if layout.pipeline > 1:
+        reasons.append(Reason("serve_across", {"servers": layout.pipeline}))
     if known["spot_high"] > 0:
         reasons.append(Reason("serve_spot", {"monthly_low": known["spot_low"], "monthly_high": known["spot_high"]}))
     if known["family"] not in CALIBRATED:
