@@ -24,6 +24,7 @@ from rightfit.workload import Workload
 SCENARIOS: list[dict[str, Any]] = tomllib.loads((Path(__file__).parent / "data" / "scenarios.toml").read_text("utf-8"))["scenario"]
 BY_ID = {scenario["id"]: scenario for scenario in SCENARIOS}
 PLANNED = [scenario["id"] for scenario in SCENARIOS if scenario["expect"] == "plan"]
+SERVED = [scenario["id"] for scenario in SCENARIOS if scenario["expect"] == "serve"]
 COMING = [scenario["id"] for scenario in SCENARIOS if scenario["expect"] == "coming"]
 PICKS = [(name, pick) for name in PLANNED for pick in BY_ID[name].get("pick", ())]
 CLAIMS = [(name, query, *verdict) for name in BY_ID for query, verdict in BY_ID[name].get("claims", {}).items()]
@@ -104,6 +105,18 @@ def test_names_and_claims_of_the_posts(name: str, query: str, exists: bool, verd
     if not exists or verdict == "wrong":
         assert result.nearest
         assert result.explanation_en != result.explanation_zh
+
+
+@pytest.mark.parametrize("name", SERVED)
+def test_a_service_carries_its_load_within_its_limits(name: str) -> None:
+    wish = BY_ID[name]["want"]
+    best = planned(name).best
+    assert best is not None
+    answer = best.to_dict()
+    assert "cloud" not in wish or best.provider in str(wish["cloud"]).split(",")
+    cost = answer["cost"]
+    assert cost["total_usd" if wish["task"] == "batch" else "monthly_usd"] > 0
+    assert answer["estimate"]["requests_per_s"]["mid"] >= float(str(wish.get("rate", "0/s")).removesuffix("/s"))
 
 
 @pytest.mark.parametrize("name", COMING)
