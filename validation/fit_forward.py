@@ -4,6 +4,7 @@
     python validation/fit_forward.py TRUTH_DIR --write     also write the coefficients fitted on all sources to coefficients/forward.toml
     python validation/fit_forward.py TRUTH_DIR --no-fit    score the bundled coefficients only
     python validation/fit_forward.py TRUTH_DIR --folds validation/folds/forward.json
+    python validation/fit_forward.py TRUTH_DIR --intervals   intervals from the errors under validation/folds/forward.json (no fit)
 
 Every coefficient is positive and starts from a prior; the fit minimises robust squared log errors, each source weighing the square root of
 its rows, plus the squared log distance from the priors in units of `spread`. So a coefficient without data stays at its prior.
@@ -23,9 +24,16 @@ from scipy.optimize import least_squares
 from rightfit import facts
 from rightfit.estimate.forward_cases import ForwardCases, forward_cases, is_forward
 from rightfit.estimate.forward_predict import metric_values, regimes
+from rightfit.estimate.serving_intervals import MEMORY_KIND, PARENT, PROBABILITIES, interval_group
 from rightfit.physics.columns import Array
 
-FILE = Path(__file__).parents[1] / "src/rightfit/facts/data/coefficients/forward.toml"
+DATA = Path(__file__).parents[1] / "src/rightfit/facts/data"
+FILE = DATA / "coefficients/forward.toml"
+FOLDS = Path(__file__).parent / "folds/forward.json"
+#: Rows that a group needs for quantiles of its own, and the widening by each assumed input, as for language models: rows with one assumption
+#: err no more than those with none, so the data neither sets nor refutes it.
+MIN_ROWS = 100
+DOUBT = 0.15
 
 
 class Table:
@@ -95,16 +103,90 @@ def write(values: dict[str, float], entries: dict[str, dict[str, object]]) -> No
     FILE.write_text("\n".join(lines), encoding="utf-8")
 
 
+def left_out_residuals(table: Table) -> Array:
+    """log(measured / predicted) of every row, under coefficients fitted without its source."""
+    folds = json.loads(FOLDS.read_text(encoding="utf-8"))
+    out = np.zeros(len(table.measured))
+    for source in sorted(set(table.source)):
+        here = table.source == source
+        out[here] = np.log(table.measured / table.predict(folds[source]["forward"]))[here]
+    return out
+
+
+def source_weights(source: np.ndarray) -> Array:
+    """Each source counts by the square root of its rows."""
+    _, inverse, counts = np.unique(source, return_inverse=True, return_counts=True)
+    return np.asarray(counts[inverse] ** -0.5, dtype=np.float64)
+
+
+def quantiles(z: Array, source: np.ndarray) -> Array:
+    """Weighted quantiles of the scaled errors at PROBABILITIES."""
+    order = np.argsort(z, kind="stable")
+    cumulative = np.cumsum(source_weights(source)[order])
+    return np.asarray(z[order][np.searchsorted(cumulative / cumulative[-1], PROBABILITIES)])
+
+
+def calibrate(group: np.ndarray, z: Array, source: np.ndarray) -> dict[str, Array]:
+    """Quantiles by group with MIN_ROWS rows, and of the parent: all rows but those of memory."""
+    rows = {PARENT: group != MEMORY_KIND} | {name: group == name for name in sorted(set(group) - {PARENT})}
+    return {name: quantiles(z[here], source[here]) for name, here in rows.items() if name == PARENT or np.sum(here) >= MIN_ROWS}
+
+
+def intervals(table: Table) -> dict[str, Array]:
+    """Quantiles by group; prints the coverage, also where the quantiles too were taken without the row's source ("nested")."""
+    group = np.array([interval_group(m, modality=work.modality) for m, work in zip(table.metric, table.cases.works, strict=True)])
+    scale = 1.0 + DOUBT * np.minimum([len(table.cases.assumptions[int(position)]) for position in table.cases.index], 3.0)
+    z = left_out_residuals(table) / scale
+    found = calibrate(group, z, table.source)
+    bounds = np.array([found.get(name, found[PARENT]) for name in group])
+    nested = np.zeros_like(bounds)
+    for source in sorted(set(table.source)):
+        here = table.source == source
+        without = calibrate(group[~here], z[~here], table.source[~here])
+        nested[here] = [without.get(name, without[PARENT]) for name in group[here]]
+    print(f"{'group':20s} rows sources  80 %: coverage (sources alike) nested width   95 %: the same      width = high / low, median")
+    for name in [*sorted(set(group)), "all"]:
+        here = group == name if name != "all" else np.ones(len(z), dtype=bool)
+        line = f"{name:20s} {np.sum(here):4d} {len(set(table.source[here])):7d}"
+        for low, high in ((1, 2), (0, 3)):
+            inside, apart = (((q[:, low] <= z) & (z <= q[:, high]))[here] for q in (bounds, nested))
+            width = np.exp(np.median(((bounds[:, high] - bounds[:, low]) * scale)[here]))
+            line += f"  {np.mean(inside):6.1%} ({np.average(inside, weights=source_weights(table.source[here])):6.1%}) {np.mean(apart):6.1%} {width:6.2f}"
+        print(line + ("" if name in found or name == "all" else f"   takes {PARENT!r}"))
+    return found
+
+
+def write_intervals(found: dict[str, Array]) -> None:
+    """Put the quantiles into the table, the groups of language models as they are."""
+    path = DATA / "serving_intervals.csv"
+    old = [row for row in csv.DictReader(path.open(encoding="utf-8")) if not row["group"].startswith(PARENT)]
+    source = "validation/fit_forward.py --intervals: conformal quantiles of errors on left-out sources"
+    rows = []
+    for group, values in found.items():
+        cells = [(f"{p:g}", f"{value:.4f}") for p, value in zip(PROBABILITIES, values, strict=True)]
+        rows += [{"group": group, "name": name, "value": value, "source": source} for name, value in cells]
+        judged = "engineering judgement; the quantiles above were taken with it"
+        rows.append({"group": group, "name": "doubt", "value": f"{DOUBT}", "source": judged})
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, ("group", "name", "value", "source"), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows + old)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("truth", type=Path)
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--no-fit", action="store_true")
     parser.add_argument("--folds", type=Path, help="write the coefficients of every source left out to this file")
+    parser.add_argument("--intervals", action="store_true", help="write facts/data/serving_intervals.csv and do nothing else")
     parser.add_argument("--dump", type=Path)
     arguments = parser.parse_args()
     with (arguments.truth / "inference.csv").open(encoding="utf-8") as stream:
         table = Table(list(csv.DictReader(stream)))
+    if arguments.intervals:
+        write_intervals(intervals(table))
+        return
     entries = {name: dict(entry) for name, entry in facts.coefficient_entries("forward").items()}
     for position, reason in table.cases.refused.items():
         print("refused:", table.rows[position]["source"], table.rows[position]["model"], reason)

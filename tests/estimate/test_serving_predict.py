@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rightfit.estimate.predict import predict
-from rightfit.estimate.serving_intervals import GROUPS, serving_interval
+from rightfit.estimate.serving_intervals import GROUPS, KINDS, MEMORY_KIND, PARENT, interval_group, serving_interval
 from rightfit.estimate.serving_predict import INFERENCE_METRICS, TOKEN_METRICS, is_generation
 from rightfit.estimate.truth import read_truth
 
@@ -109,3 +109,34 @@ def test_every_metric_has_an_interval(metric: str) -> None:
     figures = serving_interval(metric, np.array([10.0, 10.0]), doubts=np.array([0.0, 3.0]))
     assert figures.low95[0] < figures.low80[0] < figures.high80[0] < figures.high95[0]
     assert figures.high95[1] > figures.high95[0]
+
+
+@pytest.mark.parametrize("modality", [*KINDS, "other"])
+@pytest.mark.parametrize("metric", ["images_per_s", "latency_ms", "peak_mem_gib"])
+def test_every_kind_of_forward_pass_has_an_interval(metric: str, modality: str) -> None:
+    figures = serving_interval(metric, np.array([10.0]), doubts=np.array([0.0]), modality=modality)
+    assert figures.low95[0] < figures.low80[0] < 10.0 < figures.high80[0] < figures.high95[0]
+
+
+def test_groups_of_forward_passes() -> None:
+    assert interval_group("latency_ms") == "latency"
+    assert interval_group("latency_ms", modality="video") == "forward-diffusion"
+    assert interval_group("latency_ms", modality="other") == PARENT
+    assert interval_group("peak_mem_gib", modality="vision") == MEMORY_KIND
+
+
+def test_diffusion_is_known_better_than_vision_and_few_rows_take_the_parent() -> None:
+    widths = {}
+    for modality in ("image", "vision", "audio", "other"):
+        figures = serving_interval("latency_ms", np.array([1.0]), doubts=np.array([0.0]), modality=modality)
+        widths[modality] = float(figures.high80[0] / figures.low80[0])
+    assert widths["image"] < 2.0 < widths["vision"] < 4.0
+    assert widths["audio"] == widths["other"]
+
+
+def test_intervals_of_forward_passes_hold_the_shared_rows(rows: list[dict[str, str]]) -> None:
+    chosen = [row for row in rows if not is_generation(row)]
+    pairs = [(answer, float(row["measured"])) for row, answer in zip(chosen, predict(chosen), strict=True) if answer["predicted"]]
+    assert len(pairs) > 2000
+    assert 0.75 < np.mean([answer["low80"] <= measured <= answer["high80"] for answer, measured in pairs]) < 0.95
+    assert 0.92 < np.mean([answer["low95"] <= measured <= answer["high95"] for answer, measured in pairs]) < 0.995

@@ -19,8 +19,8 @@ _GIB = 2.0**30
 class ForwardPrediction(NamedTuple):
     """`value` in the metric's unit, or None with the reason in `error`.
 
-    `regime` says what the width of an interval may depend on: `doubts` (number of assumptions), `kind` of the main stage, `engine` class, and the
-    `assumptions` as one text.
+    `regime` says what the width of an interval may depend on: `doubts` (number of assumptions), `kind` of the main stage, `modality`, `engine` class, and
+    the `assumptions` as one text.
     """
 
     value: float | None
@@ -89,6 +89,8 @@ def predict_forward(rows: Sequence[Mapping[str, str]]) -> list[ForwardPrediction
         usable = np.isfinite(value) and value > 0
         error = "" if usable else "the estimate is not a finite positive number"
         taken = cases.assumptions[int(position)]
-        regime = {"doubts": len(taken), "kind": cases.works[at].stages[0].kind, "engine": engines[at], "assumptions": "; ".join(taken)}
+        work = cases.works[at]
+        regime = {"doubts": len(taken), "kind": work.stages[0].kind, "modality": work.modality, "engine": engines[at]}
+        regime["assumptions"] = "; ".join(taken)
         answers[int(position)] = ForwardPrediction(value if usable else None, error, regime)
     return answers

@@ -86,14 +86,13 @@ def _predict_forward(rows: list[dict[str, str]], answers: list[dict[str, Any]]) 
         return
     from rightfit.estimate.serving_intervals import serving_interval
 
-    predict_forward: Callable[[Sequence[Mapping[str, str]]], list[tuple[float | None, str, Mapping[str, float]]]]
+    predict_forward: Callable[[Sequence[Mapping[str, str]]], list[tuple[float | None, str, Mapping[str, Any]]]]
     predict_forward = importlib.import_module("rightfit.estimate.forward_predict").predict_forward
     for row, answer, (value, error, regime) in zip(rows, answers, predict_forward(rows), strict=True):
         answer["error"] = error
         if value is not None and np.isfinite(value) and value > 0:
-            figures = serving_interval(
-                row.get("metric", ""), np.array([value]), forward=True, doubts=np.array([float(regime.get("doubts", 0.0))])
-            )
+            doubts = np.array([float(regime["doubts"])])
+            figures = serving_interval(row.get("metric", ""), np.array([value]), doubts=doubts, modality=regime["modality"])
             _write(answer, figures, 0)
 
 

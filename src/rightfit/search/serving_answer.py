@@ -144,8 +144,15 @@ def _memory_terms(space: Any) -> dict[str, Array]:
     return {name: np.broadcast_to(value, shape) for name, value in terms.items()}
 
 
-def _figure(metric: str, value: float, *, doubts: float, forward: bool = False) -> Figure:
-    return serving_interval(metric, np.array([value]), doubts=np.array([doubts]), forward=forward).row(0)
+def _figure(metric: str, value: float, *, doubts: float, modality: str = "") -> Figure:
+    return serving_interval(metric, np.array([value]), doubts=np.array([doubts]), modality=modality).row(0)
+
+
+def _modality(found: ServingExploration) -> str:
+    """Kind of input of a model of one forward pass."""
+    from rightfit.search.serving_forward import modality_of
+
+    return modality_of(found.wish)[0]
 
 
 def _option(found: ServingExploration, details: _Details, row: Row, position: int) -> Option:
@@ -211,29 +218,29 @@ def _estimate(found: ServingExploration, details: _Details, position: int) -> di
     wish, values = found.wish, details.values
     doubts = 0.0 if getattr(found.wish.model, "certainty", "exact") != "typical" else 1.0
     metrics = METRICS if wish.generates else {"latency_s": "latency_ms"}
-    forward = not wish.generates
+    modality = "" if wish.generates else _modality(found)
     out = {
-        name: _figure(metric, float(values[f"{name}@{wish.limits.percentile:g}"][position]), doubts=doubts, forward=forward)
+        name: _figure(metric, float(values[f"{name}@{wish.limits.percentile:g}"][position]), doubts=doubts, modality=modality)
         for name, metric in metrics.items()
     }
     for name, metric in metrics.items():
         for percentile in PERCENTILES:
             label = f"{name.removesuffix('_s')}_p{percentile * 100:g}_s"
-            out[label] = _figure(metric, float(values[f"{name}@{percentile:g}"][position]), doubts=doubts, forward=forward)
+            out[label] = _figure(metric, float(values[f"{name}@{percentile:g}"][position]), doubts=doubts, modality=modality)
     replicas = float(details.replicas[position])
     most = float(values["saturation_per_s"][position]) * replicas
-    out["requests_per_s"] = _figure("req_per_s", most, doubts=doubts, forward=forward)
+    out["requests_per_s"] = _figure("req_per_s", most, doubts=doubts, modality=modality)
     if wish.output_tokens:
-        out["tokens_per_s"] = _figure("output_tok_per_s_total", most * wish.output_tokens, doubts=doubts, forward=forward)
+        out["tokens_per_s"] = _figure("output_tok_per_s_total", most * wish.output_tokens, doubts=doubts, modality=modality)
     if wish.is_batch:
         return {
             **_batch_estimate(found, out, float(details.total_s[position]), float(details.startup_s[position])),
             "peak_memory_bytes": _figure(
-                "peak_mem_gib", float(sum(term[position] for term in details.memory.values())), doubts=doubts, forward=forward
+                "peak_mem_gib", float(sum(term[position] for term in details.memory.values())), doubts=doubts, modality=modality
             ),
         }
     out["peak_memory_bytes"] = _figure(
-        "peak_mem_gib", float(sum(term[position] for term in details.memory.values())), doubts=doubts, forward=forward
+        "peak_mem_gib", float(sum(term[position] for term in details.memory.values())), doubts=doubts, modality=modality
     )
     return out
 
