@@ -54,7 +54,7 @@ class Table:
         figures = metric_values(self.cases, values)
         stacked = np.stack([figures[name] for name in figures])
         names = {name: i for i, name in enumerate(figures)}
-        return stacked[np.array([names[m] for m in self.metric]), np.arange(len(self.metric))]
+        return np.asarray(stacked[np.array([names[m] for m in self.metric]), np.arange(len(self.metric))], dtype=np.float64)
 
 
 def fit(table: Table, keep: np.ndarray, entries: dict[str, dict[str, object]]) -> dict[str, float]:
