@@ -337,7 +337,7 @@ for a stack that nobody has looked at; the interval widens accordingly.
 {score_table("figure", page.nameless)}"""
 
 
-def render(page: Accuracy, *, peers: str = "", noise: str = "", plots: Sequence[str] = ()) -> str:
+def render(page: Accuracy, *, peers: str = "", rerun: str = "", noise: str = "", plots: Sequence[str] = ()) -> str:
     """The whole page."""
     answered, asked = page.answered
     refusals = "".join(f"- {count} x {reason}\n" for reason, count in page.refusals[:10]) or "- none\n"
@@ -384,4 +384,5 @@ all the same, it is this far off. No target applies.
 Errors of other tools on the rows that each can express, of these tables and of further ones that are held back (as of 2026-11). A tool that answers
 few rows chose easier ones.
 
-{rivals(page, peers)}"""
+{rivals(page, peers)}
+{rerun}"""

@@ -15,6 +15,7 @@ from rightfit.errors import FileInputError
 from rightfit.estimate import accuracy, score
 from rightfit.estimate.accuracy import Accuracy
 from rightfit.estimate.folds import predict_left_out, read_folds
+from rightfit.estimate.rerun import read_rerun, rerun_text
 from rightfit.estimate.tables import write_text_atomically
 from rightfit.estimate.truth import Truth, read_truth, truth_folder
 
@@ -57,6 +58,7 @@ def validate(folder: str | Path | None = None) -> Validation:
     text = accuracy.render(
         page,
         peers=peers.read_text(encoding="utf-8") if peers.is_file() else "",
+        rerun=rerun_text(read_rerun(root.parent / "rivals.csv")),
         noise=accuracy.noise_text(truth),
         plots=accuracy.PLOTS,
     )
