@@ -93,7 +93,9 @@ def refuse_what_is_not_there(workload: Workload) -> None:
             f"task {workload.task}: estimate and why judge one server for training jobs only in this version; use rightfit plan --task {workload.task}"
         )
     if workload.task == "prepare":
-        raise UnavailableError("task prepare is not in this version: data preparation comes with version 0.3; train, finetune, serve and batch work")
+        raise UnavailableError(
+            "task prepare is not in this version: data preparation comes with version 0.3; train, finetune, serve and batch work"
+        )
 
 
 def transformer(workload: Workload) -> TransformerArchitecture:
