@@ -64,7 +64,9 @@ def test_models_published_in_fp8_are_served_so_where_the_card_can() -> None:
     wish = _wish(model="deepseek-ai/DeepSeek-V3")
     assert _stacks("H200-SXM-141GB", wish) == [("vLLM", "fp8")]
     assert _stacks("A100-SXM-80GB", wish) == [("vLLM", "bf16")]
-    assert published_format("deepseek-ai/DeepSeek-R1-Distill-Llama-8B") == "" or "Distill" not in "DeepSeek-R1"
+    assert published_format("deepseek-ai/DeepSeek-R1") == "fp8"
+    assert published_format("deepseek-ai/DeepSeek-V3.1-Base") == "fp8"
+    assert published_format("deepseek-ai/DeepSeek-R1-Distill-Llama-8B") == ""
 
 
 def test_named_engine_is_taken() -> None:

@@ -150,8 +150,8 @@ def _read_row(row: Mapping[str, str]) -> _Case:
     rules = engine_rules(_word(row, "engine"), _stated_version(row), _word(row, "date"))
     if not _word(row, "engine"):
         taken.append("engine not stated: a usual serving engine taken")
-    serve = _engine(row, rules, family)
-    serve |= _format(row, rules, arch, taken)
+    serve = engine_values(row, rules, family)
+    serve |= format_values(row, rules, arch, taken)
     serve |= _load(row, rules, taken)
     serve |= _layout(row, rules, serve, arch)
     serve |= _memory(row, rules, serve, arch)
@@ -189,7 +189,8 @@ def _stated_version(row: Mapping[str, str]) -> float:
     return version_number(_word(row, "engine_version")) or version_number(_word(row, "engine"))
 
 
-def _engine(row: Mapping[str, str], rules: Mapping[str, str], family: str) -> dict[str, float]:
+def engine_values(row: Mapping[str, str], rules: Mapping[str, str], family: str) -> dict[str, float]:
+    """What an engine of one version sets, as fields of ServeColumns. row: words of the case; rules: of engines.csv; family: of the accelerator."""
     version = _stated_version(row)
     return {
         "engine": float(rules["code"]),
@@ -204,7 +205,8 @@ def _engine(row: Mapping[str, str], rules: Mapping[str, str], family: str) -> di
     }
 
 
-def _format(row: Mapping[str, str], rules: Mapping[str, str], arch: TransformerArchitecture, taken: list[str]) -> dict[str, float]:
+def format_values(row: Mapping[str, str], rules: Mapping[str, str], arch: TransformerArchitecture, taken: list[str]) -> dict[str, float]:
+    """What the formats of weights and cache set, as fields of ServeColumns; assumptions made are added to `taken`."""
     text = _word(row, "weights_dtype")
     row_of = weight_format(text.split(",")[0]) if text else {}
     if rules["class"] == "eager" and row_of.get("name") in ("int8", "int4"):

@@ -267,7 +267,7 @@ def _cached_values(stack: Stack, family: str, attention: str, is_moe: bool) -> d
     model: Any = _Shape(attention, int(is_moe))
     rules = serving_cases.engine_rules(stack.engine, float(stack.version or 0) and _version(stack.version))
     words = {"weights_dtype": stack.format, "kv_dtype": "" if stack.kv == "16-bit" else stack.kv, "engine_version": stack.version}
-    return {**serving_cases._engine(words, rules, family), **serving_cases._format(words, rules, model, [])}
+    return {**serving_cases.engine_values(words, rules, family), **serving_cases.format_values(words, rules, model, [])}
 
 
 def _version(text: str) -> float:
