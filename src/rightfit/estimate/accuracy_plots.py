@@ -93,5 +93,5 @@ def _coverage(plt: Any, page: Accuracy) -> Any:
             axis.axvline(value, color=colour, linewidth=0.8, linestyle="--")
         axis.set_yticks(place, [f"{group.group} ({group.rows})" for group in groups])
         axis.set(xlabel="measured values inside the interval, %", title=title)
-    axes[0].legend(frameon=False, loc="lower left")
+    figure.legend(*axes[0].get_legend_handles_labels(), frameon=False, loc="outside upper center", ncols=2)
     return figure
