@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from rightfit.physics import parameters
 from rightfit.physics.columns import Array, Kind, Loss, ModelColumns, SetupColumns
 from rightfit.physics.memory_states import is_full
 
@@ -35,8 +34,3 @@ def kept_logits_bytes(model: ModelColumns, setup: SetupColumns, tokens: Array, *
 def final_hidden_bytes(model: ModelColumns, setup: SetupColumns, tokens: Array) -> Array:
     """Last hidden state, its fp32 copy in the final normalisation, and the head's input [bytes]."""
     return tokens * model.hidden_size * (setup.residual_bytes + 4.0 * (1.0 - setup.fused_kernels))
-
-
-def embedding_gradient_bytes(model: ModelColumns, setup: SetupColumns) -> Array:
-    """Dense gradient of the embedding table as the backward pass makes it, before it is added to what is there [bytes]."""
-    return is_full(setup) * parameters.embedding_parameters(model) / setup.tensor * setup.activation_bytes

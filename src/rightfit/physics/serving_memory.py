@@ -5,8 +5,6 @@ All functions take columns of shape (N,) or (1,) and return bytes or counts of t
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 
 from rightfit.physics import parameters
@@ -102,22 +100,6 @@ def weights_bytes_per_device(model: ModelColumns, serve: ServeColumns) -> Array:
     shared = weights_bytes(model, serve) - expert_layer_parameters(model) * serve.expert_bytes
     experts = expert_layer_parameters(model) * serve.expert_bytes / serve.attention_data
     return (shared + experts) / (serve.tensor * serve.pipeline)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class ServingMemory:
-    """Bytes of one device by term, and their sum. `kv_room_bytes` is what the engine can give to the cache."""
-
-    weights: Array
-    kv_cache: Array
-    workspace: Array
-    context: Array
-    kv_room: Array
-
-    @property
-    def total(self) -> Array:
-        """All terms together."""
-        return self.weights + self.kv_cache + self.workspace + self.context
 
 
 def prompt_workspace_bytes(

@@ -72,17 +72,6 @@ def first_rows(group: Index, size: int) -> Index:
     return first
 
 
-def group_minimum(values: Array, starts: Index) -> tuple[Array, Index]:
-    """Smallest value of each group of consecutive rows, and the first row that has it. `starts`: first row of each group."""
-    minimum = np.minimum.reduceat(values, starts)
-    lengths = np.diff(np.append(starts, values.shape[0]))
-    group = np.repeat(np.arange(starts.shape[0]), lengths)
-    hits = np.flatnonzero(values == minimum[group])
-    row = np.empty(starts.shape[0], dtype=np.intp)
-    row[group[hits[::-1]]] = hits[::-1]
-    return minimum, row
-
-
 def ragged_arange(counts: Index) -> tuple[Index, Index]:
     """For groups of `counts` rows: each row's group and its position within the group."""
     group = np.repeat(np.arange(counts.shape[0]), counts)
