@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 from pathlib import Path
 from types import ModuleType
@@ -41,12 +42,36 @@ def test_step_by_hand() -> None:
     assert time[0, 0] == pytest.approx(0.01 + 0.002 + 0.0005 + 0.005 + 0.000005)
 
 
-def test_table_between_and_beyond_its_points() -> None:
+def test_tables_between_and_beyond_their_points() -> None:
     one = np.ones(1)
     replicas = ReplicaColumns(
-        np.array([0.0, 100.0, 200.0]), np.array([[1.0, 1.0, 3.0]]), 0 * one, 0 * one, 0 * one, 0 * one, 8 * one, 0 * one, 0 * one, one
+        table_tokens=np.array([0.0, 100.0, 200.0]),
+        table_s=np.array([[1.0, 1.0, 3.0]]),
+        prompt_tokens=np.array([0.0, 10.0]),
+        prompt_s=np.array([[4.0, 5.0]]),
+        stall=0.5 * one,
+        empty_s=1.0 * one,
+        **dict.fromkeys(("cache_token_s", "prompt_pair_s", "request_s", "chunk_tokens", "cache_tokens"), 0 * one),
+        max_batch=8 * one,
+        cache_reserve=one,
     )
-    assert replicas.tokens_s(np.array([[50.0, 150.0, 300.0]]))[0].tolist() == [1.0, 2.0, 5.0]
+    assert replicas.sequences_s(np.array([[50.0, 150.0, 300.0]]))[0].tolist() == [1.0, 2.0, 5.0]
+    assert replicas.prompts_s(np.array([[0.0, 5.0, 20.0]]))[0].tolist() == [0.0, 4.5, 6.0]
+    sequences, prompts = np.array([[0.0, 150.0, 150.0]]), np.array([[10.0, 10.0, 0.0]])
+    step = step_s(replicas, sequences=sequences, cached=0 * sequences, prompt_tokens=prompts, prompt_pairs=0 * prompts)
+    assert step[0].tolist() == [5.0, 4.5, 2.0]  # alone: no step of sequences; beside others: half of it
+
+
+def test_mean_of_pieces_is_that_of_a_poisson_number() -> None:
+    replicas = dataclasses.replace(
+        ReplicaColumns.linear(overhead_s=0.01), prompt_tokens=np.array([0.0, 1.0]), prompt_s=np.array([[0.02, 0.02 + 1e-5]])
+    )
+    drawn = np.random.default_rng(1).poisson(0.7, 400_000)
+    expected = replicas.prompts_s(drawn[None] * 300.0).mean()
+    tokens, piece = np.array([[0.7 * 300.0]]), np.array([[300.0]])
+    assert replicas.mean_prompts_s(tokens, piece=piece, alone=tokens < 0)[0, 0] == pytest.approx(expected, rel=0.01)
+    some = replicas.prompts_s(drawn[None, drawn > 0] * 300.0).mean()
+    assert replicas.mean_prompts_s(tokens, piece=piece, alone=tokens > 0)[0, 0] == pytest.approx(some, rel=0.01)
 
 
 def test_atoms_keep_the_mean_and_nearly_the_variance() -> None:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rightfit.physics.queueing import ATOM_EDGES, ATOM_WEIGHTS, LoadColumns, SteadyColumns, steady
+from rightfit.physics.queueing import ATOM_EDGES, ATOM_WEIGHTS, LoadColumns, SteadyColumns, mean_piece, steady
 from rightfit.physics.replicas import ReplicaColumns, step_s
 
 Array = NDArray[np.float64]
@@ -64,10 +64,11 @@ class _Row:
     mean_decoded: float
     context: float
     pairs_per_token: float
+    piece: float
     lengths: Array
 
-    def step(self, sequences: NDArray[Any], prompt_tokens: NDArray[Any]) -> Array:
-        """Step time for arrays of the same shape."""
+    def step(self, sequences: NDArray[Any], prompt_tokens: NDArray[Any], *, mean: bool = False) -> Array:
+        """Step time for arrays of the same shape; `mean`: of many steps that get so many prompt tokens on average."""
         shape = np.broadcast_shapes(np.shape(sequences), np.shape(prompt_tokens))
         sequences, prompt_tokens = np.broadcast_to(sequences, shape), np.broadcast_to(prompt_tokens, shape)
         time: Array = step_s(
@@ -76,6 +77,7 @@ class _Row:
             cached=sequences[None] * self.context,
             prompt_tokens=prompt_tokens[None],
             prompt_pairs=prompt_tokens[None] * self.pairs_per_token,
+            piece=np.full(1, self.piece) if mean else None,
         )[0]
         return time
 
@@ -106,6 +108,7 @@ def _row(replicas: ReplicaColumns, load: LoadColumns, means: SteadyColumns, row:
         mean_decoded=float(one.mean_decoded[0]),
         context=float(one.mean_context[0]),
         pairs_per_token=float(one.mean_pairs[0] / one.mean_input[0]),
+        piece=float(mean_piece(replicas.take(index), one)[0]),
         lengths=_even_lengths(replicas.take(index), one, budget=budget, batch=float(means.batch[row])),
     )
 
@@ -113,8 +116,8 @@ def _row(replicas: ReplicaColumns, load: LoadColumns, means: SteadyColumns, row:
 def _even_lengths(replicas: ReplicaColumns, load: LoadColumns, *, budget: float, batch: float) -> Array:
     """Prompt lengths in tokens of average cost: attention over its own past makes each token of a long prompt dearer. Keeps the mean."""
     lengths, mean = load.input_tokens[0], float(load.mean_input[0])
-    ends = replicas.tokens_s(batch + np.array([[0.0, mean]]))[0]
-    token_s = max(float(ends[1] - ends[0]) / mean, 1e-15) + float(ends[0]) / budget
+    fixed = float(replicas.sequences_s(np.array([[max(batch, 1e-9)]]))[0, 0])
+    token_s = max(float(replicas.prompts_s(np.array([[mean]]))[0, 0]) / mean, 1e-15) + fixed / budget
     pair_s = float(replicas.prompt_pair_s[0])
     even: Array = (token_s * lengths + pair_s * lengths**2 / 2.0) / (token_s + pair_s * float(load.mean_pairs[0]) / mean)
     return even
@@ -138,7 +141,7 @@ def sharing_step_s(row: _Row, sequences: Array) -> Array:
     time = row.step(sequences, np.zeros_like(sequences))
     for _ in range(80):
         tokens = np.minimum(row.rate * time * row.mean_input, np.maximum(row.budget - sequences, 1.0))
-        before, time = time, row.step(sequences, tokens)
+        before, time = time, row.step(sequences, tokens, mean=True)
         if np.all(time - before <= 1e-6 * time):
             break
     return time
@@ -272,7 +275,7 @@ def _grid(row: _Row, batch: float, time: float) -> _Grid:
     squared = float(lengths**2 @ ATOM_WEIGHTS)
     budget = max(row.budget - batch, 1.0)
     flow = row.rate * time * row.mean_input
-    prompts = 1.0 - float(row.step(np.array([batch]), np.zeros(1))[0]) / time
+    prompts = 1.0 - float(row.step(np.array([batch]), np.zeros(1))[0]) / time if batch > 0 else row.rate * time
     used = min(max(flow / budget, prompts), 0.95)
     spread = math.sqrt(row.rate * time * squared / (1.0 - used**2))
     backlog = squared / row.mean_input * used**2 / (1.0 - used)

@@ -12,29 +12,36 @@ from rightfit.physics.columns import Array
 from rightfit.physics.replicas import ReplicaColumns
 from rightfit.search.serving_space import ServingSpace, stretched
 
-DECODE_TOKENS = 2.0 ** np.arange(9)  # up to 256 sequences: as decode
-PROMPT_TOKENS = np.array([512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16384.0])  # beyond: as a prompt pass
+SEQUENCES = np.concatenate([2.0 ** np.arange(11), [2048.0]])
+PROMPT_TOKENS = np.array([64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16384.0])
 CONTEXTS = (64.0, 4096.0)
 PROBE_BATCH = 32.0
 
 
 def replica_columns(space: ServingSpace) -> ReplicaColumns:
-    """One row a candidate. Attention is linear in the tokens read (decode) and in the pairs (prompt); all else is in the table."""
+    """One row a candidate. Attention is linear in the tokens read (decode) and in the pairs (prompt); all else is in the tables.
+
+    Sequences beside a prompt wait for it as the search has it: a step costs its decoding and `interference` times the prompt's pass.
+    """
     rows = len(space)
     serve = stretched(space.serve, rows)
     space = dataclasses.replace(space, serve=serve)
     rates = serving_rates(serve, space.links)
-    table = np.stack([_decode_s(space, tokens, CONTEXTS[0]) for tokens in DECODE_TOKENS], axis=1)
-    long, pairs = zip(*(_prompt_s(space, tokens) for tokens in PROMPT_TOKENS), strict=True)
-    table = np.maximum.accumulate(np.concatenate([table[:, :1], table, np.stack(long, axis=1)], axis=1), axis=1)
+    steps = np.stack([_decode_s(space, tokens, CONTEXTS[0]) for tokens in SEQUENCES], axis=1)
+    table = np.maximum.accumulate(np.concatenate([steps[:, :1], steps], axis=1), axis=1)
+    alone, pairs = zip(*(_prompt_s(space, tokens) for tokens in PROMPT_TOKENS), strict=True)
+    prompts = np.maximum.accumulate(np.stack([alone[0], *alone], axis=1), axis=1)
     low, high = (_decode_s(space, PROBE_BATCH, context) for context in CONTEXTS)
     block = serving_memory.kv_bytes_per_device(space.model, serve, tokens=serve.input_tokens + serve.output_tokens)
     room = serving_memory.kv_room_bytes(space.model, serve, space.device, overhead_bytes=overhead_bytes(serve))
     per_token = block / np.maximum(serve.input_tokens + serve.output_tokens, 1.0)
     return ReplicaColumns(
-        table_tokens=np.concatenate([[0.0], DECODE_TOKENS, PROMPT_TOKENS]),
+        table_tokens=np.concatenate([[0.0], SEQUENCES]),
         table_s=table,
-        sequence_s=np.zeros(rows),
+        prompt_tokens=np.concatenate([[0.0], PROMPT_TOKENS]),
+        prompt_s=prompts,
+        stall=np.broadcast_to(rates.interference, (rows,)) * 1.0,
+        empty_s=table[:, 0],
         cache_token_s=np.maximum(high - low, 0.0) / (PROBE_BATCH * (CONTEXTS[1] - CONTEXTS[0])),
         prompt_pair_s=np.broadcast_to(pairs[-1], (rows,)) * 1.0,
         request_s=np.broadcast_to(rates.request_s, (rows,)) * 1.0,
