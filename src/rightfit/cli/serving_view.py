@@ -10,6 +10,7 @@ from rightfit.cli.output import Answer, View
 from rightfit.cli.plan_view import _option_parts, _sections, choice
 from rightfit.cli.tables import Column, Table
 from rightfit.explain import quantities as q
+from rightfit.explain.economics_text import section_lines
 from rightfit.explain.serving_text import serving_plan_text, serving_rejection_lines, serving_renderer
 from rightfit.search.answer import Option, Plan, Rejection
 from rightfit.search.serving_answer import ServingCost, ServingLayout
@@ -34,7 +35,8 @@ def _parts(plan: Plan, view: View) -> Iterable[str | Table]:
         yield serving_table(plan, view)
     if text.best is not None:
         yield from _option_parts(text.best, view, currency=currency)
-    yield from _sections(view, advice=text.advice, assumed=text.assumptions)
+    ways = section_lines(plan, serving_renderer(view.lang, currency=currency), everything=view.verbose)
+    yield from _sections(view, advice=text.advice, ways=ways, assumed=text.assumptions)
     yield from serving_refusals(plan.rejected, view, currency=currency, everything=view.verbose or plan.best is None)
     yield text.considered
 

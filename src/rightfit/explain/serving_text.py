@@ -8,6 +8,7 @@ from typing import Any
 
 from rightfit.explain import quantities as q
 from rightfit.explain import reasons as base
+from rightfit.explain.economics_text import economics_fields
 from rightfit.explain.messages import Lang, fields_of, has, join, say, say_or, sentences, topic
 from rightfit.explain.plan_text import OptionText, PlanText, Term, considered_text, cost_terms, headline, memory_terms
 from rightfit.search.answer import Assumption, NearMiss, Option, Plan, Reason, Rejection
@@ -26,7 +27,10 @@ def serving_renderer(lang: Lang, *, currency: str = "usd") -> Callable[[Reason],
         key = _variant(reason)
         if not has(key):
             return base.render(reason, lang, currency=currency)
-        texts = {name: _field(name, value, lang, currency=currency) for name, value in {**reason.params, **_derived(reason, lang)}.items()}
+        texts = {
+            name: _field(name, value, lang, currency=currency)
+            for name, value in {**reason.params, **_derived(reason, lang, currency=currency)}.items()
+        }
         if not fields_of(topic("serving")[key.partition(".")[2]][lang]) <= set(texts):
             return base.render(reason, lang, currency=currency)
         return say(key, lang, **texts)
@@ -39,12 +43,14 @@ def _variant(reason: Reason) -> str:
     return f"{key}_runner_up" if reason.params.get("runner_up") and has(f"{key}_runner_up") else key
 
 
-def _derived(reason: Reason, lang: Lang) -> dict[str, Any]:
+def _derived(reason: Reason, lang: Lang, *, currency: str) -> dict[str, Any]:
     params, out = reason.params, {}
     if "metric" in params:
         out["metric_lower"] = say_or(f"serving.metric_lower_{params['metric']}", lang, params["metric"])
     if "quality" in params:
         out["quality_text"] = say_or(f"serving.quality_{params['quality']}", lang, params["quality"])
+    if reason.key.startswith(("serve_api_", "serve_serverless_")):
+        out |= economics_fields(params, lang, currency=currency)
     if "replicas" in params:
         out["replicas"] = replicas_text(int(params["replicas"]), lang)
     if "instance_type" in params:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rightfit.search.answer import Assumption, Counts, Option, Plan, Reason
 from rightfit.search.constraints import DEFAULT_PURCHASES, minimal_blame
-from rightfit.search.rank import rank
 from rightfit.search.serving_answer import build_serving_options
+from rightfit.search.serving_economics import economics
 from rightfit.search.serving_reasons import serving_advice, serving_rejections, with_serving_reasons
+from rightfit.search.serving_refine import refined
 from rightfit.search.serving_search import SERVING_PURCHASES, ServingExploration, explore_serving
 from rightfit.search.serving_stacks import format_rows
 
@@ -23,28 +24,33 @@ if TYPE_CHECKING:
 
 def plan_serving(workload: Workload, *, catalog: Catalog, top: int) -> Plan:
     """Rank every way to serve a model, or to work off a corpus with it."""
-    found = explore_serving(workload, catalog)
-    ranking = rank(cast("Any", found), top=top)
+    found, ranking = refined(explore_serving(workload, catalog), top=top)
     options = with_serving_reasons(found, build_serving_options(found, ranking.top))
+    freed = freed_formats(found, options, catalog)
     return Plan(
         workload=workload,
         assumptions=serving_assumptions(found),
         options=options,
         pareto=(),
         rejected=serving_rejections(found),
-        advice=(*serving_advice(found, options), *quantisation_advice(found, options, catalog)),
+        advice=(*serving_advice(found, options), *(quantisation_advice(freed, options) if freed else ())),
         catalog={"as_of": dict(found.market.as_of)},
         counts=serving_counts(found),
         blame=() if options else minimal_blame(found.bits),
+        sections=economics(found, options, freed),
     )
 
 
-def quantisation_advice(found: ServingExploration, options: tuple[Option, ...], catalog: Catalog) -> tuple[Reason, ...]:
-    """What the cheapest server with fewer bits would cost, where the user left the weights open and it saves a tenth or more."""
+def freed_formats(found: ServingExploration, options: tuple[Option, ...], catalog: Catalog) -> ServingExploration | None:
+    """The same search with any weight format, where the user left the weights open."""
     workload = found.wish.workload
     if not options or not found.wish.generates or found.wish.is_batch or workload.quantization or workload.precision:
-        return ()
-    freed = explore_serving(workload.with_changes(quantization="any"), catalog)
+        return None
+    return explore_serving(workload.with_changes(quantization="any"), catalog)
+
+
+def quantisation_advice(freed: ServingExploration, options: tuple[Option, ...]) -> tuple[Reason, ...]:
+    """What the cheapest server with fewer bits would cost, where it saves a tenth or more."""
     total = np.where(freed.bits == 0, freed.bill.total_usd, np.inf)
     offer, column = (int(at) for at in np.unravel_index(int(np.argmin(total)), total.shape))
     best = options[0].cost.total_usd

@@ -3,7 +3,7 @@
 WHY: serve_cheapest, serve_fastest, serve_balanced {monthly_usd, runner_up, runner_up_usd}; serve_fits {weights_bytes, cache_bytes, requests, devices};
     serve_replicas {replicas, rate_per_s, utilisation}; serve_limit {metric, value_s, limit_s, percentile}; serve_bottleneck {term, share}
 WARNINGS: serve_single {n_plus_one_usd}; serve_across {servers}; serve_quality {format, evidence}; serve_spot {}; serve_engine_uncalibrated {accelerator}
-ADVICE: serve_n_plus_one {servers, monthly_usd}; serve_commit {purchase, monthly_usd, saving_usd, share}; serve_spot_mix {monthly_usd, saving_usd};
+ADVICE: serve_n_plus_one {servers, monthly_usd}; serve_commit {purchase, monthly_usd, saving_usd, share};
     serve_autoscale {requests, cold_start_s}; serve_quantise {format, monthly_usd, saving_usd, evidence}; serve_bound {metric, limit_s, bound_s ...}
 """
 
@@ -159,7 +159,7 @@ def _redundancy(found: ServingExploration, best: Option) -> list[Reason]:
 
 
 def _commitment(found: ServingExploration, best: Option) -> list[Reason]:
-    """The best commitment of a year or less, the best of all, and spot with on-demand fallback."""
+    """The best commitment of a year or less, and the best of all."""
     assert isinstance(best.cost, ServingCost)
     rent = best.cost.terms["servers_usd"]
     reasons = []
@@ -168,10 +168,6 @@ def _commitment(found: ServingExploration, best: Option) -> list[Reason]:
         name = min(prices, key=lambda key: prices[key], default="")
         if name and prices[name] < rent and name != best.purchase:
             reasons.append(Reason("serve_commit", {"purchase": name, "monthly_usd": prices[name], "saving_usd": rent - prices[name]}))
-    spot = best.cost.by_purchase.get("spot")
-    if spot is not None and best.purchase != "spot" and spot < rent:
-        half = (spot + rent) / 2.0
-        reasons.append(Reason("serve_spot_mix", {"spot_usd": spot, "monthly_usd": half, "saving_usd": rent - half}))
     return reasons
 
 
