@@ -42,7 +42,7 @@ WAIT_QUANTILES = -np.log1p(-(np.arange(40) + 0.5) / 40.0)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LatencyColumns:
-    """Percentiles 50, 95, 99 of N replicas, each (N, 3) [s]; infinite where the replica is saturated. `waits` share that waits for a slot."""
+    """Percentiles (50, 95, 99 where no others are asked for) of N replicas, each (N, 3) [s]; infinite where the replica is saturated. `waits` share that waits for a slot."""
 
     ttft_s: Array
     tpot_s: Array
@@ -82,14 +82,14 @@ class _Row:
         return time
 
 
-def latency(replicas: ReplicaColumns, load: LoadColumns) -> LatencyColumns:
-    """Percentiles of TTFT, TPOT and end-to-end latency. Some milliseconds a row: for the short list of a search; `steady` is for all."""
+def latency(replicas: ReplicaColumns, load: LoadColumns, *, shares: Array = SHARES) -> LatencyColumns:
+    """Percentiles `shares` of TTFT, TPOT and end-to-end latency. Some milliseconds a row: for the short list of a search; `steady` is for all."""
     means = steady(replicas, load)
     rows = replicas.num_rows
-    ttft, tpot, whole = (np.full((rows, SHARES.size), np.inf) for _ in range(3))
+    ttft, tpot, whole = (np.full((rows, shares.size), np.inf) for _ in range(3))
     waits = np.ones(rows)
     for row in np.flatnonzero(~means.saturated):
-        ttft[row], tpot[row], whole[row], waits[row] = _row_latency(_row(replicas, load, means, int(row)))
+        ttft[row], tpot[row], whole[row], waits[row] = _row_latency(_row(replicas, load, means, int(row)), shares)
     return LatencyColumns(ttft, tpot, whole, waits, means)
 
 
@@ -123,17 +123,17 @@ def _even_lengths(replicas: ReplicaColumns, load: LoadColumns, *, budget: float,
     return even
 
 
-def _row_latency(row: _Row) -> tuple[Array, Array, Array, float]:
+def _row_latency(row: _Row, shares: Array) -> tuple[Array, Array, Array, float]:
     batches, waits = batch_law(row)
     times, masses = _prefill_law(row, batches)
     if waits > 1e-6:
         times, masses = _with_slot_wait(row, times, masses, waits)
-    ttft = quantiles(times, masses, SHARES) + float(row.replicas.request_s[0])
+    ttft = quantiles(times, masses, shares) + float(row.replicas.request_s[0])
     if row.mean_decoded <= 0:
-        return ttft, np.zeros(SHARES.size), ttft, waits
+        return ttft, np.zeros(shares.size), ttft, waits
     tpot, decode = _decode_laws(row, batches)
-    whole = _whole_law(times, masses, decode) + float(row.replicas.request_s[0])
-    return ttft, quantiles(*tpot, SHARES), whole, waits
+    whole = _whole_law(times, masses, decode, shares) + float(row.replicas.request_s[0])
+    return ttft, quantiles(*tpot, shares), whole, waits
 
 
 def sharing_step_s(row: _Row, sequences: Array) -> Array:
@@ -468,12 +468,12 @@ def _decode_laws(row: _Row, batches: Array) -> tuple[tuple[Array, Array], tuple[
     return (times[several] / tokens[several], masses[several]), (times.ravel(), masses.ravel(), tokens.ravel())
 
 
-def _whole_law(times: Array, masses: Array, decode: tuple[Array, Array, Array]) -> Array:
+def _whole_law(times: Array, masses: Array, decode: tuple[Array, Array, Array], shares: Array) -> Array:
     """Percentiles of first token + the rest, taken as independent."""
     order = np.argsort(times)
     first, share = slice_means(times[order], masses[order] / masses.sum(), ATOM_EDGES)
     whole = first[:, None] + decode[0][None, :]
-    return quantiles(whole.ravel(), (share[:, None] * decode[1][None, :]).ravel(), SHARES)
+    return quantiles(whole.ravel(), (share[:, None] * decode[1][None, :]).ravel(), shares)
 
 
 def quantiles(values: Array, masses: Array, shares: Array) -> Array:

@@ -19,6 +19,7 @@ from rightfit.search.answer import Accelerator, Alternative, Cost, Layout, Optio
 from rightfit.search.market import Bill
 from rightfit.search.rank import Row
 from rightfit.search.serving_grid import ReplicaGrid, at_load, token_grid
+from rightfit.search.serving_refine import queue_values
 from rightfit.search.serving_search import ServingExploration, num_parameters, share_of_load
 from rightfit.search.serving_space import ServingSpace
 from rightfit.search.serving_wish import usual
@@ -109,6 +110,7 @@ def _evaluate(found: ServingExploration, rows: Sequence[Row]) -> _Details:
     values["rate_per_s"] = at_load(grid, grid.rate_per_s, **load)
     values["saturation_per_s"] = found.capacity.saturation_per_s[candidate]
     values["limit"] = grid.limit
+    values, batch = queue_values(found, candidate, values, batch)
     if found.passes is not None:
         pass_s = at_load(grid, found.passes[candidate], **load)
         weights = np.minimum(num_parameters(wish) * _weight_bytes(space), space.needed_bytes)

@@ -14,6 +14,7 @@ from rightfit.search.constraints import Failures, Wanted, accelerators_of, filte
 from rightfit.search.explore import Market, known_host_bytes, open_market
 from rightfit.search.market import Bill
 from rightfit.search.serving_grid import Capacity, ReplicaGrid, TokenTimes, at_load, capacity, token_grid, token_times
+from rightfit.search.serving_refine import Confirmed
 from rightfit.search.serving_space import ServingFleet, ServingSpace, build_serving_space, family_of, known_accelerator, serving_fleet
 from rightfit.search.serving_stacks import StackWish, published_format, read_stack_wish, refuse_wrong_pair
 from rightfit.search.serving_wish import ServingWish, read_serving_wish, usual
@@ -70,6 +71,12 @@ class ServingExploration:
     bits: NDArray[np.int32]
     passes: Array | None = None
     times: TokenTimes | None = None
+    confirmed: Confirmed = dataclasses.field(default_factory=Confirmed)
+
+    def sizing_of(self, candidate: int) -> float:
+        """Replicas that a candidate was given, where it is the best of its class and format."""
+        at = int(self.space.machine[candidate]), int(self.column[candidate])
+        return float(self.sizing.replicas[at])
 
     def candidate(self, offer: int, column: int) -> int:
         """The row of the space that an offer would run."""

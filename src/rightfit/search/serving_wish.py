@@ -12,7 +12,9 @@ from rightfit.search.answer import Assumption
 from rightfit.search.wish import Notes
 
 if TYPE_CHECKING:
+    from rightfit.search.serving_load import ServingLoad
     from rightfit.workload import Workload
+    from rightfit.workload.traces import Requests
 
 LATENCIES = ("ttft", "tpot", "latency")
 _GENERATING = ("decoder", "moe-decoder", "vlm")
@@ -33,7 +35,8 @@ class ServingWish:
     """What the serving search needs to know of a workload.
 
     `rate_per_s` requests a second (0 where only users were given), `users` with a request in flight at the same time, `requests` of a batch
-    job in all (0 for a service). `input_tokens`, `output_tokens` of one request; both 0 for models that do not generate text.
+    job in all (0 for a service). `input_tokens`, `output_tokens` of one request in the mean; both 0 for models that do not generate text. `load`: laws of
+    lengths, trace and profile of a service that generates text.
     """
 
     workload: Workload
@@ -45,6 +48,7 @@ class ServingWish:
     output_tokens: int
     limits: Limits
     assumptions: tuple[Assumption, ...]
+    load: ServingLoad | None = None
 
     @property
     def is_batch(self) -> bool:
@@ -81,16 +85,21 @@ def read_serving_wish(workload: Workload) -> ServingWish:
     assert isinstance(model, TransformerArchitecture)
     if model.certainty == "typical":
         notes.take("model", model.name, "typical_shape", params=model.params_total)
-    prompt, output = token_lengths(workload, model, notes)
+    from rightfit.search.serving_load import mean_lengths, read_load, trace_of
+
+    trace = trace_of(workload)
+    prompt, output = token_lengths(workload, model, notes) if trace is None else mean_lengths(trace)
+    rate = request_rate(workload, notes, trace=trace)
     return ServingWish(
         workload=workload,
         model=model,
-        rate_per_s=request_rate(workload, notes),
+        rate_per_s=rate,
         users=workload.users or 0,
         requests=requests_of(workload, prompt, notes) if workload.task == "batch" else 0.0,
         input_tokens=prompt,
         output_tokens=output,
         limits=token_limits(workload, notes),
+        load=read_load(workload, trace, lengths=(prompt, output), rate_per_s=rate, longest=model.max_position or 0, notes=notes),
         assumptions=tuple(notes.taken),
     )
 
@@ -113,8 +122,18 @@ def token_lengths(workload: Workload, model: TransformerArchitecture, notes: Not
     return chosen[0], chosen[1]
 
 
-def request_rate(workload: Workload, notes: Notes) -> float:
-    """Requests a second that must be served."""
+def request_rate(workload: Workload, notes: Notes, *, trace: Requests | None = None) -> float:
+    """Requests a second that must be served: as given, of the trace's busiest hour, or the peak of the profile."""
+    if trace is not None:
+        from rightfit.search.serving_load import busiest_rate_per_s
+
+        return busiest_rate_per_s(trace)
+    if workload.profile:
+        from rightfit.search.serving_load import peak_of
+
+        peak = peak_of(workload)
+        if peak is not None:
+            return peak
     if workload.task == "batch" or (workload.rate_per_s is None and workload.users):
         return 0.0
     if workload.rate_per_s is None:
