@@ -7,7 +7,8 @@
     python validation/fit_forward.py TRUTH_DIR --intervals   intervals from the errors under validation/folds/forward.json (no fit)
 
 Every coefficient is positive and starts from a prior; the fit minimises robust squared log errors, each source weighing the square root of
-its rows, plus the squared log distance from the priors in units of `spread`. So a coefficient without data stays at its prior.
+its rows, plus the squared log distance from the priors in units of `spread`. Families of coefficients (POOLS) share one more offset, so that
+a member without data moves with what the others say of the whole family, and one of no family stays at its prior.
 """
 
 from __future__ import annotations
@@ -34,6 +35,23 @@ FOLDS = Path(__file__).parent / "folds/forward.json"
 #: err no more than those with none, so the data neither sets nor refutes it.
 MIN_ROWS = 100
 DOUBT = 0.15
+
+
+#: Families whose priors may be off together, with the spread of that common offset (log): what is learned of measured engines, chips and
+#: kinds of layer carries over to those that no source measured.
+POOLS = {
+    "layer_s": 0.5,
+    "launch_s": 0.4,
+    "call_s": 0.4,
+    "fill_elements": 0.6,
+    "fraction_engine": 0.3,
+    "fraction_silicon": 0.3,
+    "unfused_engine": 0.3,
+    "pointwise_kind": 0.3,
+    "passes_kind": 0.3,
+    "layer_silicon": 0.3,
+    "bandwidth_fraction": 0.2,
+}
 
 
 class Table:
@@ -63,17 +81,21 @@ def fit(table: Table, keep: np.ndarray, entries: dict[str, dict[str, object]]) -
     fixed = {name: float(str(entry["prior"])) for name, entry in entries.items()}
     prior = np.log([fixed[name] for name in names])
     spread = np.array([float(str(entries[name]["spread"])) for name in names])
+    pooled = np.array([[POOLS[pool] * (name.partition(".")[0] == pool) for pool in POOLS] for name in names])
     target = np.log(table.measured)
 
+    def taken(offset: Array) -> dict[str, float]:
+        logs = prior + offset[: len(names)] * spread + pooled @ offset[len(names) :]
+        return fixed | {name: float(value) for name, value in zip(names, np.exp(logs), strict=True)}
+
     def residuals(offset: Array) -> Array:
-        values = fixed | dict(zip(names, np.exp(prior + offset * spread), strict=True))
-        errors = (np.log(table.predict(values)) - target)[keep] * table.weight[keep]
+        errors = (np.log(table.predict(taken(offset))) - target)[keep] * table.weight[keep]
         scaled = errors / NOISE
         robust = np.sign(scaled) * np.sqrt(2 * (np.sqrt(1 + scaled**2) - 1))
         return np.concatenate([robust, offset])
 
-    found = least_squares(residuals, np.zeros(len(names)), method="trf", max_nfev=30, diff_step=1e-3)
-    return fixed | {name: float(value) for name, value in zip(names, np.exp(prior + found.x * spread), strict=True)}
+    found = least_squares(residuals, np.zeros(len(names) + len(POOLS)), method="trf", max_nfev=30, diff_step=1e-3)
+    return taken(found.x)
 
 
 NOISE = 0.08

@@ -32,6 +32,7 @@ class ForwardDevice:
     cores: float = 1.0
     l2_bytes: float = 0.0
     assumption: str = ""
+    client: bool = False
 
     def peak(self, dtype: str) -> float:
         """Peak of the dtype [FLOP/s]; the nearest wider one that the device has where it lacks it."""
@@ -144,6 +145,9 @@ _XLARGE = re.compile(r"\.(\d*)xlarge", re.IGNORECASE)
 _VIRTUAL_PER_XLARGE = 4.0
 
 
+_CLIENT = re.compile(
+    r"\bapple\b|\bcore\b|\bi[3579]-|\bryzen\b|\bultra [579]\b|\bm[1-5]\b", re.IGNORECASE
+)  # desktops and laptops: one socket
 _CACHE_PER_CORE_BYTES = 2.5e6  # private and shared cache of a usual core
 
 
@@ -171,4 +175,5 @@ def _processor(text: str) -> ForwardDevice:
         0.0,
         cores,
         l2_bytes=cores * _CACHE_PER_CORE_BYTES,
+        client=bool(_CLIENT.search(text)),
     )
