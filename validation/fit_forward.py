@@ -26,6 +26,7 @@ from rightfit import facts
 from rightfit.estimate.forward_cases import ForwardCases, forward_cases, is_forward
 from rightfit.estimate.forward_predict import metric_values, regimes
 from rightfit.estimate.serving_intervals import MEMORY_KIND, PARENT, PROBABILITIES, interval_group
+from rightfit.estimate.truth import read_table
 from rightfit.physics.columns import Array
 
 DATA = Path(__file__).parents[1] / "src/rightfit/facts/data"
@@ -204,8 +205,7 @@ def main() -> None:
     parser.add_argument("--intervals", action="store_true", help="write facts/data/serving_intervals.csv and do nothing else")
     parser.add_argument("--dump", type=Path)
     arguments = parser.parse_args()
-    with (arguments.truth / "inference.csv").open(encoding="utf-8") as stream:
-        table = Table(list(csv.DictReader(stream)))
+    table = Table(read_table(arguments.truth, "inference"))
     if arguments.intervals:
         write_intervals(intervals(table))
         return
