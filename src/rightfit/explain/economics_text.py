@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rightfit.explain import quantities as q
+from rightfit.explain.load_text import LOAD_SECTIONS
 from rightfit.explain.messages import Lang, say
 from rightfit.search.answer import Plan, Reason
 
@@ -46,5 +47,6 @@ def _serverless_fields(params: Mapping[str, Any], lang: Lang) -> dict[str, Any]:
 
 def section_lines(plan: Plan, render: Callable[[Reason], str], *, everything: bool) -> tuple[str, ...]:
     """Every section's statements, in order; those of details only where everything is asked for."""
-    shown = [section for section in plan.sections if everything or section.name not in _DETAILS]
+    elsewhere = LOAD_SECTIONS if everything else (*LOAD_SECTIONS, *_DETAILS)
+    shown = [section for section in plan.sections if section.name not in elsewhere]
     return tuple(render(reason) for section in shown for reason in section.reasons)

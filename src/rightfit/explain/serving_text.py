@@ -9,6 +9,7 @@ from typing import Any
 from rightfit.explain import quantities as q
 from rightfit.explain import reasons as base
 from rightfit.explain.economics_text import economics_fields
+from rightfit.explain.load_text import load_fields, simulated_text
 from rightfit.explain.messages import Lang, fields_of, has, join, say, say_or, sentences, topic
 from rightfit.explain.plan_text import OptionText, PlanText, Term, considered_text, cost_terms, headline, memory_terms
 from rightfit.search.answer import Assumption, NearMiss, Option, Plan, Reason, Rejection
@@ -51,6 +52,8 @@ def _derived(reason: Reason, lang: Lang, *, currency: str) -> dict[str, Any]:
         out["quality_text"] = say_or(f"serving.quality_{params['quality']}", lang, params["quality"])
     if reason.key.startswith(("serve_api_", "serve_serverless_")):
         out |= economics_fields(params, lang, currency=currency)
+    if reason.key.startswith(("serve_saturation", "serve_day", "serve_thresholds")):
+        out |= load_fields(params, lang)
     if "replicas" in params:
         out["replicas"] = replicas_text(int(params["replicas"]), lang)
     if "instance_type" in params:
@@ -200,7 +203,8 @@ def latencies_text(option: Option, lang: Lang) -> str:
         return " / ".join(q.duration_text(estimate[f"{name}_p{share}_s"].mid, lang) for share in _SHOWN_PERCENTILES)
 
     if "ttft_p50_s" in estimate:
-        return say("serving.latencies", lang, **{name: triple(name) for name in _LATENCIES})
+        text = say("serving.latencies", lang, **{name: triple(name) for name in _LATENCIES})
+        return sentences([text, simulated_text(option, lang)], lang)
     return say("serving.latencies_forward", lang, latency=triple("latency"))
 
 
@@ -254,7 +258,8 @@ def serving_rejection_lines(rejection: Rejection, lang: Lang, *, currency: str =
 def _nearest_text(criterion: str, miss: NearMiss, lang: Lang, *, currency: str) -> str:
     where = base.where_text({"provider": miss.provider, "instance_type": miss.instance_type}, lang)
     if criterion in _LATENCIES and isinstance(miss.needed, float) and isinstance(miss.had, float):
-        gap = say("rejections.needed_had", lang, needed=q.duration_text(miss.needed, lang), had=q.duration_text(miss.had, lang))
+        needed, had = q.distinct_durations(miss.needed, miss.had, lang)
+        gap = say("rejections.needed_had", lang, needed=needed, had=had)
     else:
         gap = base.needed_had_text(criterion, miss.needed, miss.had, lang, currency=currency)
     servers = q.counted("node", miss.nodes, lang)

@@ -9,6 +9,7 @@ import numpy as np
 from rightfit.search.answer import Assumption, Counts, Option, Plan, Reason
 from rightfit.search.constraints import DEFAULT_PURCHASES, minimal_blame
 from rightfit.search.serving_answer import build_serving_options
+from rightfit.search.serving_autoscale import load_sections
 from rightfit.search.serving_economics import economics
 from rightfit.search.serving_reasons import serving_advice, serving_rejections, with_serving_reasons
 from rightfit.search.serving_refine import refined
@@ -22,10 +23,13 @@ if TYPE_CHECKING:
     from rightfit.workload import Workload
 
 
-def plan_serving(workload: Workload, *, catalog: Catalog, top: int) -> Plan:
-    """Rank every way to serve a model, or to work off a corpus with it."""
+def plan_serving(workload: Workload, *, catalog: Catalog, top: int, simulate: bool = False) -> Plan:
+    """Rank every way to serve a model, or to work off a corpus with it; `simulate`: play the shown options through."""
     found, ranking = refined(explore_serving(workload, catalog), top=top)
+    candidates = [found.candidate(row.offer, row.node) for row in ranking.top]
     options = with_serving_reasons(found, build_serving_options(found, ranking.top))
+    if simulate:
+        options = simulated_options(found, options, candidates)
     freed = freed_formats(found, options, catalog)
     return Plan(
         workload=workload,
@@ -37,8 +41,16 @@ def plan_serving(workload: Workload, *, catalog: Catalog, top: int) -> Plan:
         catalog={"as_of": dict(found.market.as_of)},
         counts=serving_counts(found),
         blame=() if options else minimal_blame(found.bits),
-        sections=economics(found, options, freed),
+        sections=(*load_sections(found, options, candidates[0] if candidates else -1), *economics(found, options, freed)),
     )
+
+
+def simulated_options(found: ServingExploration, options: tuple[Option, ...], candidates: list[int]) -> tuple[Option, ...]:
+    """The options with the simulation's figures."""
+    from rightfit.search.serving_simulate import refuse_simulation, with_simulation
+
+    refuse_simulation(found.wish)
+    return with_simulation(found, options, candidates)
 
 
 def freed_formats(found: ServingExploration, options: tuple[Option, ...], catalog: Catalog) -> ServingExploration | None:

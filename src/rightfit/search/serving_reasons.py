@@ -4,7 +4,7 @@ WHY: serve_cheapest, serve_fastest, serve_balanced {monthly_usd, runner_up, runn
     serve_replicas {replicas, rate_per_s, utilisation}; serve_limit {metric, value_s, limit_s, percentile}; serve_bottleneck {term, share}
 WARNINGS: serve_single {n_plus_one_usd}; serve_across {servers}; serve_quality {format, evidence}; serve_spot {}; serve_engine_uncalibrated {accelerator}
 ADVICE: serve_n_plus_one {servers, monthly_usd}; serve_commit {purchase, monthly_usd, saving_usd, share};
-    serve_autoscale {requests, cold_start_s}; serve_quantise {format, monthly_usd, saving_usd, evidence}; serve_bound {metric, limit_s, bound_s ...}
+    serve_quantise {format, monthly_usd, saving_usd, evidence}; serve_bound {metric, limit_s, bound_s ...}
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from rightfit.search.reasons import CRITERIA
 from rightfit.search.serving_answer import ServingCost, ServingLayout
 from rightfit.search.serving_search import ServingExploration
 from rightfit.search.serving_stacks import SIXTEEN_BIT, format_rows, published_format
-from rightfit.search.serving_wish import usual
 
 HEADLINES = {"cost": "serve_cheapest", "time": "serve_fastest", "balanced": "serve_balanced"}
 BATCH_HEADLINES = {"cost": "cheapest", "time": "fastest", "balanced": "balanced"}
@@ -150,7 +149,7 @@ def serving_advice(found: ServingExploration, options: Sequence[Option]) -> tupl
     best = options[0]
     if found.wish.is_batch:
         return ()
-    return (*_redundancy(found, best), *_commitment(found, best), *_autoscaling(found, best))
+    return (*_redundancy(found, best), *_commitment(found, best))
 
 
 def _redundancy(found: ServingExploration, best: Option) -> list[Reason]:
@@ -169,15 +168,6 @@ def _commitment(found: ServingExploration, best: Option) -> list[Reason]:
         if name and prices[name] < rent and name != best.purchase:
             reasons.append(Reason("serve_commit", {"purchase": name, "monthly_usd": prices[name], "saving_usd": rent - prices[name]}))
     return reasons
-
-
-def _autoscaling(found: ServingExploration, best: Option) -> list[Reason]:
-    """When to add a replica: requests in flight per replica at the planned most, and how long a new one takes to answer."""
-    known = usual()
-    load_s = best.memory_terms.get("weights", 0.0) * best.layout.tensor / known["weights_bytes_per_s"]
-    cold_s = known["boot_s"] + known["image_pull_s"] + known["warm_up_s"] + load_s
-    target = max(1.0, float(int(best.facts["batch"])))
-    return [Reason("serve_autoscale", {"requests": target, "rate": best.facts["replica_rate_per_s"], "cold_start_s": cold_s})]
 
 
 def _bounds(found: ServingExploration) -> list[Reason]:
@@ -288,7 +278,7 @@ def _change(found: ServingExploration, criterion: str, needed: float | str, had:
     if isinstance(needed, str) or isinstance(had, str):
         return Reason("change_filter", {"criterion": criterion, "value": had})
     if criterion in LATENCIES:
-        return Reason("serve_change_latency", {"metric": criterion, "limit_s": had})
+        return Reason("serve_change_latency", {"metric": criterion, "limit_s": rounded_up(had)})
     if criterion == "budget":
         return Reason("change_budget", {"budget_usd": had, "factor": had / needed})
     if criterion == "deadline":
@@ -296,6 +286,12 @@ def _change(found: ServingExploration, criterion: str, needed: float | str, had:
     if criterion == "max_nodes":
         return Reason("change_nodes", {"nodes": had})
     return Reason(f"change_{criterion}", {"bytes": needed - had})
+
+
+def rounded_up(seconds: float) -> float:
+    """The next number of three digits, so that the limit that is named does let the offer pass."""
+    step = 10.0 ** (np.floor(np.log10(seconds)) - 2.0)
+    return float(np.ceil(seconds / step - 1e-9) * step)
 
 
 def _least_changes(found: ServingExploration, *, most: int = 3) -> list[Reason]:
