@@ -28,6 +28,8 @@ Array = NDArray[np.float64]
 
 SHARES = np.array([0.50, 0.95, 0.99])
 GRID = 112
+import os
+BACKLOG = float(os.environ.get("BK","2"))
 SUB_ATOMS = 12
 SPARE_STATES = 40
 SMALLEST_SHAPE = 0.15
@@ -277,7 +279,7 @@ def _grid(row: _Row, batch: float, time: float) -> _Grid:
     flow = row.rate * time * row.mean_input
     prompts = 1.0 - float(row.step(np.array([batch]), np.zeros(1))[0]) / time if batch > 0 else row.rate * time
     used = min(max(flow / budget, prompts), 0.95)
-    spread = math.sqrt(row.rate * time * squared / (1.0 - used**2))
+    spread = math.sqrt(max(row.rate * time * squared, 0.0) / (1.0 - used**2))  # an empty step may round to just below nothing
     backlog = squared / row.mean_input * used**2 / (1.0 - used)
     reach = float(lengths.max()) + 2.0 * flow + 6.0 * spread + 4.0 * backlog
     size = GRID
@@ -322,11 +324,35 @@ def _prefill_law(row: _Row, batches: Array) -> tuple[Array, Array]:
         time = float(sharing_step_s(row, np.array([batch]))[0])
         grid = _grid(row, batch, time)
         steps = row.step(np.full(min(grid.budget, grid.size - 1) + 1, batch), grid.grain * np.arange(min(grid.budget, grid.size - 1) + 1))
+        if grid.budget < grid.size:
+            steps[-1] *= backlog_factor(row, float(batch), time)
         law = _waiting_law(grid, row, steps, idle=False)
         found.append(_arrival_law(grid, row, law, now=steps, after=steps, weight=weight))
     found.extend(_empty_law(row, float(batches[0])))
     times, masses = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return _binned(times, masses / masses.sum())
+
+
+def backlog_factor(row: _Row, batch: float, time: float) -> float:
+    """How much longer a full step is per prompt token than `batch` sequences make it, because their number follows the backlog.
+
+    While prompts wait they are done at the full rate, and sequences tend to n* = budget * decoded / (input + decoded), not to their mean. How far they get
+    depends on two times: that of the backlog, 2 E[w^2] / E[w] / (1 - rho)^2 (relaxation of M/G/1 in heavy traffic), and that of a sequence's life:
+    n = batch + (n* - batch) * backlog / (backlog + life). Both limits are right, the way between them is the simplest.
+    """
+    room = max(row.budget - batch, 1.0)
+
+    def token_s(running: float) -> float:
+        tokens = max(row.budget - running, 1.0)
+        return float(row.step(np.array([running]), np.array([tokens]))[0]) / tokens
+
+    alone = token_s(batch)
+    rho = min(row.rate * row.mean_input * alone, 0.97)
+    weighted = float(row.lengths**2 @ ATOM_WEIGHTS) / row.mean_input * alone
+    relaxed = BACKLOG * weighted / (1.0 - rho) ** 2
+    ends = min(row.budget * row.mean_decoded / (row.mean_input + row.mean_decoded), float(row.slots))
+    running = batch + (ends - batch) * relaxed / (relaxed + row.mean_decoded * time)
+    return token_s(min(running, row.budget - 0.05 * room)) / alone
 
 
 def _empty_law(row: _Row, weight: float) -> list[tuple[Array, Array]]:

@@ -21,7 +21,7 @@ from rightfit.search.rank import Row
 from rightfit.search.serving_grid import ReplicaGrid, at_load, token_grid
 from rightfit.search.serving_refine import queue_values
 from rightfit.search.serving_search import ServingExploration, num_parameters, share_of_load
-from rightfit.search.serving_space import ServingSpace
+from rightfit.search.serving_space import CPU_FAMILY, ServingSpace
 from rightfit.search.serving_wish import usual
 
 GBPS = 1e9 / 8
@@ -219,6 +219,8 @@ def _estimate(found: ServingExploration, details: _Details, position: int) -> di
     """Figures by the contract's names. Latencies without a percentile in their name are at the percentile asked for."""
     wish, values = found.wish, details.values
     doubts = 0.0 if getattr(found.wish.model, "certainty", "exact") != "typical" else 1.0
+    if wish.generates and found.fleet.families[int(found.space.machine[details.candidate[position]])] == CPU_FAMILY:
+        doubts += 1.0
     metrics = METRICS if wish.generates else {"latency_s": "latency_ms"}
     modality = "" if wish.generates else _modality(found)
     out = {

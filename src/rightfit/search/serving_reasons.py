@@ -57,7 +57,7 @@ def _why(found: ServingExploration, option: Option, options: Sequence[Option]) -
         objective = found.wish.workload.objective
         reasons.append(Reason((BATCH_HEADLINES if found.wish.is_batch else HEADLINES)[objective], params))
     if option.memory_terms.get("kv_cache"):
-        reasons.append(Reason("serve_fits", _fit_params(option)))
+        reasons.append(Reason("serve_fits" if option.accelerator.name else "serve_fits_cpu", _fit_params(option)))
     if not found.wish.is_batch:
         reasons.append(_load_reason(option))
     elif found.wanted.deadline_s is not None:
@@ -131,6 +131,8 @@ def _warnings(option: Option, published: str) -> tuple[Reason, ...]:
         reasons.append(Reason("serve_spot", {"monthly_low": known["spot_low"], "monthly_high": known["spot_high"]}))
     if known["family"] not in CALIBRATED:
         reasons.append(Reason("uncalibrated", {"accelerator": option.accelerator.name}))
+    if known["family"] == "cpu" and "tpot_s" in option.estimate:
+        reasons.append(Reason("serve_cpu_rough", {}))
     if known["equivalent_to"]:
         reasons.append(Reason("hidden_chip", {"accelerator": option.accelerator.name, "equivalent": known["equivalent_to"]}))
     if option.nodes <= known["servers_per_replica"] and "total_time_s" not in option.estimate:

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from rightfit import facts
 from rightfit.physics.columns import Array
 from rightfit.search.constraints import Failures, Wanted, accelerators_of, filter_failures, read_wanted
-from rightfit.search.explore import Market, known_host_bytes, open_market
+from rightfit.search.explore import Market, known_host_bytes
 from rightfit.search.market import Bill
+from rightfit.search.serving_cpu import cpu_machines, least_bytes, most_bytes, suits_cpus, token_market
 from rightfit.search.serving_grid import Capacity, ReplicaGrid, TokenTimes, at_load, capacity, token_grid, token_times
 from rightfit.search.serving_refine import Confirmed
 from rightfit.search.serving_space import ServingFleet, ServingSpace, build_serving_space, family_of, known_accelerator, serving_fleet
@@ -96,37 +97,41 @@ def serving_wanted(workload: Workload, catalog: Catalog) -> Wanted:
     return wanted if workload.purchase or workload.task == "batch" else dataclasses.replace(wanted, purchases=SERVING_PURCHASES)
 
 
-def explore_serving(workload: Workload, catalog: Catalog) -> ServingExploration:
-    """Search every way to serve a model."""
+def explore_serving(workload: Workload, catalog: Catalog, *, market: Market | None = None) -> ServingExploration:
+    """Search every way to serve a model; on the servers of `market` alone where one is given."""
     wish = read_serving_wish(workload)
-    return explore_tokens(wish, catalog) if wish.generates else explore_forward(wish, catalog)
+    return (explore_tokens if wish.generates else explore_forward)(wish, catalog, market=market)
 
 
-def explore_forward(wish: ServingWish, catalog: Catalog) -> ServingExploration:
+def explore_forward(wish: ServingWish, catalog: Catalog, *, market: Market | None = None) -> ServingExploration:
     """Models of one forward pass: accelerators and CPU servers."""
     from rightfit.search import serving_forward as forward
 
     wanted = serving_wanted(wish.workload, catalog)
     choice = forward.read_forward_choice(wish.workload, forward.modality_of(wish)[0])
-    market = forward.forward_market(catalog, wanted, with_cpus=forward.suits_cpu(wish))
+    market = market or forward.forward_market(catalog, wanted, with_cpus=forward.suits_cpu(wish))
     fleet, machines = forward.forward_fleet(market.offers.servers, market.offers, choice)
     space, passes = forward.forward_space(fleet, machines, wish)
     grid = forward.forward_grid(passes, percentile=wish.limits.percentile)
     return dataclasses.replace(judged(wish, wanted, market, fleet, space, grid), passes=passes)
 
 
-def explore_tokens(wish: ServingWish, catalog: Catalog) -> ServingExploration:
+def explore_tokens(wish: ServingWish, catalog: Catalog, *, market: Market | None = None) -> ServingExploration:
     """Language models."""
     workload = wish.workload
     stacks = stack_wish_of(workload, wish.model.name)
-    cards = tuple(known_accelerator(name) for gpu in workload.gpu for name in accelerators_of(gpu))
+    cards = tuple(known_accelerator(name) for gpu in workload.gpu for name in accelerators_of(gpu) if name)
     refuse_wrong_pair(stacks, tuple((card, family_of(card)) for card in cards))
-    market = open_market(catalog)
-    fleet = serving_fleet(market.offers.servers, stacks)
-    space = build_serving_space(market.offers.servers, fleet, wish)
+    wanted = serving_wanted(workload, catalog)
+    with_cpus = market is not None or suits_cpus(wish, stacks, wanted)
+    market = market or token_market(catalog, wanted, with_cpus=with_cpus, least_bytes=least_bytes(wish, stacks))
+    servers = market.offers.servers
+    processors = cpu_machines(servers, np.unique(market.offers.server_index), most_bytes=most_bytes(wish)) if with_cpus else {}
+    fleet = serving_fleet(servers, stacks, processors=processors)
+    space = build_serving_space(servers, fleet, wish)
     times = token_times(space)
     grid = token_grid(times, wish, percentile=wish.limits.percentile)
-    return dataclasses.replace(judged(wish, serving_wanted(workload, catalog), market, fleet, space, grid), times=times)
+    return dataclasses.replace(judged(wish, wanted, market, fleet, space, grid), times=times)
 
 
 def judged(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 Index = NDArray[np.intp]
 
+CPU_FAMILY = "cpu"
 TENSOR_DEGREES = (1, 2, 4, 8, 16)
 PIPELINE_NODES = (2, 3, 4, 6, 8, 16)
 PLAIN = ("machine", "tensor", "nodes", "fits", "needed_bytes", "usable_bytes", "device_code", "stack_code")
@@ -90,9 +91,9 @@ def family_of(accelerator: Accelerator) -> str:
     return architecture_names()[architecture_code(accelerator.vendor, accelerator.architecture, accelerator.compute_capability)]
 
 
-def serving_fleet(servers: ServerTable, wish: StackWish) -> ServingFleet:
-    """Machine classes of a table of servers, and what runs on each."""
-    known = chips(servers)
+def serving_fleet(servers: ServerTable, wish: StackWish, *, processors: Mapping[int, Accelerator] | None = None) -> ServingFleet:
+    """Machine classes of a table of servers, and what runs on each. `processors`: servers without accelerators that may serve too, by row."""
+    known, cpus = chips(servers), processors or {}
     verdicts: dict[str, tuple[tuple[Stack, ...], str]] = {name: stacks_of(card, family_of(card), wish) for name, card in known.items()}
     keys: dict[tuple[object, ...], int] = {}
     machine = np.full(len(servers), -1, dtype=np.intp)
@@ -106,7 +107,21 @@ def serving_fleet(servers: ServerTable, wish: StackWish) -> ServingFleet:
         servers.network_bytes_per_s.tolist(),
         strict=True,
     )
+    on_cpu: dict[int, tuple[tuple[Stack, ...], str]] = {}
+    cards: list[Accelerator] = []
     for server, (name, count, interconnect, rdma, network) in enumerate(rows):
+        if server in cpus:
+            card = cpus[server]
+            has_bf16 = int(card.bf16_flops > 0)
+            if has_bf16 not in on_cpu:
+                on_cpu[has_bf16] = stacks_of(card, CPU_FAMILY, wish)
+            missing.append(on_cpu[has_bf16][1])
+            if on_cpu[has_bf16][0]:
+                machine[server] = keys.setdefault(("", card.name, card.memory_bytes), len(first))
+                if machine[server] == len(first):
+                    first.append(server)
+                    cards.append(card)
+            continue
         lacks = verdicts[name][1] if name in verdicts else "accelerator"
         lacks = lacks or ("whole accelerators" if count < 1 or count != int(count) else "")
         missing.append(lacks)
@@ -116,16 +131,17 @@ def serving_fleet(servers: ServerTable, wish: StackWish) -> ServingFleet:
         if key not in keys:
             keys[key] = len(first)
             first.append(server)
+            cards.append(known[name])
         machine[server] = keys[key]
     names = [servers.accelerator_name[row] for row in first]
     return ServingFleet(
-        accelerators=tuple(known[name] for name in names),
-        families=tuple(family_of(known[name]) for name in names),
-        gpus_per_node=servers.num_accelerators[first].astype(np.intp) if first else np.zeros(0, dtype=np.intp),
+        accelerators=tuple(cards),
+        families=tuple(family_of(known[name]) if name else CPU_FAMILY for name in names),
+        gpus_per_node=np.maximum(servers.num_accelerators[first], 1).astype(np.intp) if first else np.zeros(0, dtype=np.intp),
         first=np.array(first, dtype=np.intp),
         machine_index=machine,
         missing=tuple(missing),
-        stacks=tuple(verdicts[name][0] for name in names),
+        stacks=tuple(verdicts[name][0] if name else on_cpu[int(card.bf16_flops > 0)][0] for name, card in zip(names, cards, strict=True)),
     )
 
 
@@ -153,7 +169,7 @@ def build_serving_space(servers: ServerTable, fleet: ServingFleet, wish: Serving
         for machine in range(len(fleet))
         if (degrees := degrees_of(wish.model, int(fleet.gpus_per_node[machine]), wanted=workload.tensor_parallel))
         for stack in fleet.stacks[machine]
-        if (machine, stack) not in held
+        if (machine, stack) not in held and fleet.families[machine] != CPU_FAMILY
         for nodes in ((workload.pipeline_parallel,) if workload.pipeline_parallel else PIPELINE_NODES)
         if nodes and 1 < nodes <= wish.model.num_layers
     ]
@@ -226,7 +242,7 @@ def _columns(servers: ServerTable, fleet: ServingFleet, wish: ServingWish, rows:
         output_tokens=wish.output_tokens,
         load=Load.CLOSED,
     )
-    names = [card.name for card in fleet.accelerators]
+    names = [(card.name, card.memory_bytes) for card in fleet.accelerators]
     codes = {name: code for code, name in enumerate(dict.fromkeys(names))}
     kinds = {stack: code for code, stack in enumerate(dict.fromkeys(stack for found in fleet.stacks for stack in found))}
     device_code = np.array([codes[name] for name in names], dtype=np.intp)[machine]

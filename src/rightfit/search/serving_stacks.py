@@ -85,7 +85,7 @@ def _formats(quantization: str, precision: str) -> tuple[tuple[str, ...], bool]:
     if lowered.startswith("gguf-"):
         lowered = "gguf-" + lowered.removeprefix("gguf-").replace("-", "_")
     if lowered in ("any", "free", "auto"):
-        return tuple(name for name, row in format_rows().items() if row["free"] == "1"), True
+        return tuple(name for name, row in format_rows().items() if row["free"] != "0"), True
     if lowered:
         found = tuple(name for name, row in format_rows().items() if name == lowered or lowered in row["words"].split("|"))
         if not found:
@@ -126,6 +126,8 @@ def stacks_of(accelerator: Accelerator, family: str, wish: StackWish) -> tuple[t
     ]
     if "bf16" in formats and "fp16" in formats:
         formats.remove("fp16")
+    if wish.is_free:
+        formats = [name for name in formats if name not in format_rows() or format_rows()[name]["free"] == "1" or family == "cpu"]
     found = [stack for name in formats for stack in [_first(rows, name)] if stack]
     as_published = [stack for stack in found if stack.format == wish.published]
     if as_published and not wish.is_free:
