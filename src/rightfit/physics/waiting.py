@@ -28,8 +28,8 @@ Array = NDArray[np.float64]
 
 SHARES = np.array([0.50, 0.95, 0.99])
 GRID = 112
-import os
-BACKLOG = float(os.environ.get("BK","2"))
+#: Relaxation time of M/M/1 in heavy traffic over E[w^2] / E[w] / (1 - rho)^2.
+RELAXATION = 2.0
 SUB_ATOMS = 12
 SPARE_STATES = 40
 SMALLEST_SHAPE = 0.15
@@ -128,14 +128,17 @@ def _even_lengths(replicas: ReplicaColumns, load: LoadColumns, *, budget: float,
 def _row_latency(row: _Row, shares: Array) -> tuple[Array, Array, Array, float]:
     batches, waits = batch_law(row)
     times, masses = _prefill_law(row, batches)
+    held = _first_groups(times, masses)
     if waits > 1e-6:
         times, masses = _with_slot_wait(row, times, masses, waits)
     ttft = quantiles(times, masses, shares) + float(row.replicas.request_s[0])
     if row.mean_decoded <= 0:
         return ttft, np.zeros(shares.size), ttft, waits
-    tpot, decode = _decode_laws(row, batches)
-    whole = _whole_law(times, masses, decode, shares) + float(row.replicas.request_s[0])
-    return ttft, quantiles(*tpot, shares), whole, waits
+    tokens, decoding, weights = _decode_law(row, batches, held)
+    several = np.broadcast_to(tokens > 0, decoding.shape)
+    tpot = quantiles((decoding / np.maximum(tokens, 1.0))[several], weights[several], shares)
+    whole = quantiles((_first_groups(times, masses)[:, None] + decoding).ravel(), weights.ravel(), shares)
+    return ttft, tpot, whole + float(row.replicas.request_s[0]), waits
 
 
 def sharing_step_s(row: _Row, sequences: Array) -> Array:
@@ -349,7 +352,7 @@ def backlog_factor(row: _Row, batch: float, time: float) -> float:
     alone = token_s(batch)
     rho = min(row.rate * row.mean_input * alone, 0.97)
     weighted = float(row.lengths**2 @ ATOM_WEIGHTS) / row.mean_input * alone
-    relaxed = BACKLOG * weighted / (1.0 - rho) ** 2
+    relaxed = RELAXATION * weighted / (1.0 - rho) ** 2
     ends = min(row.budget * row.mean_decoded / (row.mean_input + row.mean_decoded), float(row.slots))
     running = batch + (ends - batch) * relaxed / (relaxed + row.mean_decoded * time)
     return token_s(min(running, row.budget - 0.05 * room)) / alone
@@ -467,11 +470,19 @@ def _with_slot_wait(row: _Row, times: Array, masses: Array, waits: float) -> tup
     return np.concatenate([times, delayed]), np.concatenate([masses * (1.0 - waits), weights])
 
 
-def _decode_laws(row: _Row, batches: Array) -> tuple[tuple[Array, Array], tuple[Array, Array, Array]]:
-    """Laws of TPOT (values, masses) and of the time from first to last token with the request's decoded tokens (values, masses, tokens).
+def _first_groups(times: Array, masses: Array) -> Array:
+    """Mean time to first token of each slice of `GROUP_EDGES`."""
+    order = np.argsort(times)
+    return slice_means(times[order], masses[order] / masses.sum(), GROUP_EDGES)[0]
 
-    Over its life a request meets steps that also carry prompts of others. With g the step without them and rho their share, a life of m tokens is
-    a delay cycle: mean m g / (1 - rho), variance rate E[w^2] m g / (1 - rho)^3 (Takacs); the part of the prompts is taken as gamma by Wilson and Hilferty.
+
+def _decode_law(row: _Row, batches: Array, held: Array) -> tuple[Array, Array, Array]:
+    """Tokens decoded, time from first to last token, and mass: arrays over (output, running, first token, score).
+
+    Over its life a request meets steps that also carry prompts of others: of those that come in that time, and of those that came while its own prompt held
+    up the replica and now are behind it. With g the step without them and rho their share, a life of m tokens after a first token in `held` h is a delay
+    cycle: mean m g + rho (m g + h) / (1 - rho), variance rate E[w^2] (m g + h) / (1 - rho)^3 (Takacs); the part of the prompts is taken as gamma by
+    Wilson and Hilferty, and no step is longer than a full one. Of h the rest of the step that the request came in is not counted.
     """
     nodes, weights = _nodes(batches)
     if nodes.size == 0:
@@ -479,27 +490,24 @@ def _decode_laws(row: _Row, batches: Array) -> tuple[tuple[Array, Array], tuple[
     shared = sharing_step_s(row, nodes)
     plain = row.step(nodes, np.zeros_like(nodes))
     seen = weights * nodes / shared
-    decoded = np.maximum(row.load.output_tokens[0] - 1.0, 0.0)[:, None]
-    rho = np.clip(1.0 - plain / shared, 1e-9, 0.97)
+    rho = np.clip(1.0 - plain / shared, 1e-9, 0.97)[:, None]
+    decoded = np.maximum(row.load.output_tokens[0] - 1.0, 0.0)[:, None, None]
+    exposed = decoded * plain[:, None] + np.maximum(held[None, :] - 0.5 * shared[:, None], 0.0)
     scv = float(row.lengths**2 @ ATOM_WEIGHTS / (row.lengths @ ATOM_WEIGHTS) ** 2)
-    squared = rho**2 * scv / row.rate  # rate E[w^2]
-    mean, variance = decoded * (shared - plain), squared * decoded * plain / (1.0 - rho) ** 3
+    mean = rho / (1.0 - rho) * exposed
+    variance = rho**2 * scv / row.rate * exposed / (1.0 - rho) ** 3  # rho^2 scv / rate = rate E[w^2]
     shape = np.maximum(mean**2 / np.maximum(variance, 1e-30), SMALLEST_SHAPE)[..., None]
     factor = np.maximum(1.0 - 1.0 / (9.0 * shape) + SCORES / (3.0 * np.sqrt(shape)), 0.0) ** 3
     factor = factor / factor.mean(axis=-1, keepdims=True)
-    times = decoded[..., None] * plain[:, None] + mean[..., None] * factor
-    masses = np.broadcast_to((ATOM_WEIGHTS[:, None] * (seen / seen.sum()))[..., None] / SCORES.size, times.shape)
-    several = np.broadcast_to(decoded[..., None] > 0, times.shape)
-    tokens = np.broadcast_to(decoded[..., None], times.shape)
-    return (times[several] / tokens[several], masses[several]), (times.ravel(), masses.ravel(), tokens.ravel())
-
-
-def _whole_law(times: Array, masses: Array, decode: tuple[Array, Array, Array], shares: Array) -> Array:
-    """Percentiles of first token + the rest, taken as independent."""
-    order = np.argsort(times)
-    first, share = slice_means(times[order], masses[order] / masses.sum(), ATOM_EDGES)
-    whole = first[:, None] + decode[0][None, :]
-    return quantiles(whole.ravel(), (share[:, None] * decode[1][None, :]).ravel(), shares)
+    times = decoded[..., None] * plain[:, None, None] + mean[..., None] * factor
+    if math.isfinite(row.budget):
+        full = row.step(nodes, np.maximum(row.budget - nodes, 1.0))
+        times = np.minimum(times, decoded[..., None] * np.maximum(full, shared)[:, None, None])
+    masses = ATOM_WEIGHTS[:, None, None] * (seen / seen.sum())[:, None] * np.diff(GROUP_EDGES)
+    shape_all = times.shape
+    tokens = np.broadcast_to(decoded[..., None], shape_all).reshape(-1, held.size, SCORES.size)
+    spread = np.broadcast_to(masses[..., None] / SCORES.size, shape_all).reshape(tokens.shape)
+    return tokens, times.reshape(tokens.shape), spread
 
 
 def quantiles(values: Array, masses: Array, shares: Array) -> Array:
