@@ -56,6 +56,12 @@ def _derived(reason: Reason, lang: Lang, *, currency: str) -> dict[str, Any]:
         out |= load_fields(params, lang)
     if "replicas" in params:
         out["replicas"] = replicas_text(int(params["replicas"]), lang)
+    if reason.key == "why_refused":
+        out["gap"] = gap_text(params["criterion"], params["needed"], params["had"], lang, currency=currency)
+        out["refusal"] = base.criterion_text(params["criterion"], lang)
+        out["nodes"] = q.counted("node", params["nodes"], lang)
+    if params.get("price_factor"):
+        out["price_cut"] = q.percent_text(1 - params["price_factor"])
     if "instance_type" in params:
         out["where"] = base.where_text(params, lang)
     return out
@@ -183,7 +189,10 @@ def replicas_text(count: int, lang: Lang) -> str:
 def devices_text(option: Option, lang: Lang) -> str:
     """What one replica takes: "2 cards (tensor parallel)"."""
     layout = option.layout
+    assert isinstance(layout, ServingLayout)
     count = layout.tensor * layout.pipeline
+    if layout.attention_data > 1:
+        return say("serving.devices_spread", lang, count=layout.attention_data)
     if not option.accelerator.name:
         return say("serving.devices_cpu", lang)
     if count == 1:
@@ -257,14 +266,27 @@ def serving_rejection_lines(rejection: Rejection, lang: Lang, *, currency: str =
 
 def _nearest_text(criterion: str, miss: NearMiss, lang: Lang, *, currency: str) -> str:
     where = base.where_text({"provider": miss.provider, "instance_type": miss.instance_type}, lang)
-    if criterion in _LATENCIES and isinstance(miss.needed, float) and isinstance(miss.had, float):
-        needed, had = q.distinct_durations(miss.needed, miss.had, lang)
-        gap = say("rejections.needed_had", lang, needed=needed, had=had)
-    else:
-        gap = base.needed_had_text(criterion, miss.needed, miss.had, lang, currency=currency)
+    gap = gap_text(criterion, miss.needed, miss.had, lang, currency=currency)
     servers = q.counted("node", miss.nodes, lang)
     missed = say("rejections.nearest", lang, where=where, nodes=servers, needed_had=gap)
     return sentences([missed, serving_renderer(lang, currency=currency)(miss.change)], lang)
+
+
+def serving_given_text(plan: Plan, lang: Lang) -> str:
+    """The headline for given servers that do not do it, and why."""
+    first = plan.rejected[0] if plan.rejected else None
+    if first is None:
+        return say("choice.none", lang)
+    gap = gap_text(first.criterion, first.needed, first.had, lang, currency=plan.workload.currency)
+    return say("choice.unfit_given", lang, where=plan.given, criterion=base.criterion_text(first.criterion, lang), gap=gap)
+
+
+def gap_text(criterion: str, needed: float | str, had: float | str, lang: Lang, *, currency: str) -> str:
+    """What a criterion asks for and what there is; latencies as times that can be told apart."""
+    if criterion in _LATENCIES and isinstance(needed, float) and isinstance(had, float):
+        texts = q.distinct_durations(needed, had, lang)
+        return say("rejections.needed_had", lang, needed=texts[0], had=texts[1])
+    return base.needed_had_text(criterion, needed, had, lang, currency=currency)
 
 
 def serving_blame_text(plan: Plan, lang: Lang) -> str:

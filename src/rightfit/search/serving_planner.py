@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rightfit.search.answer import Assumption, Counts, Option, Plan, Reason
 from rightfit.search.constraints import DEFAULT_PURCHASES, minimal_blame
+from rightfit.search.rank import Row
 from rightfit.search.serving_answer import build_serving_options
 from rightfit.search.serving_autoscale import load_sections
 from rightfit.search.serving_economics import economics
@@ -17,6 +19,7 @@ from rightfit.search.serving_search import SERVING_PURCHASES, ServingExploration
 from rightfit.search.serving_stacks import format_rows
 
 SAVING_WORTH_SAYING = 0.1
+MOST_PARETO = 12
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
@@ -35,7 +38,7 @@ def plan_serving(workload: Workload, *, catalog: Catalog, top: int, simulate: bo
         workload=workload,
         assumptions=serving_assumptions(found),
         options=options,
-        pareto=(),
+        pareto=build_serving_options(found, spread_over(ranking.pareto, MOST_PARETO)),
         rejected=serving_rejections(found),
         advice=(*serving_advice(found, options), *(quantisation_advice(freed, options) if freed else ())),
         catalog={"as_of": dict(found.market.as_of)},
@@ -43,6 +46,13 @@ def plan_serving(workload: Workload, *, catalog: Catalog, top: int, simulate: bo
         blame=() if options else minimal_blame(found.bits),
         sections=(*load_sections(found, options, candidates[0] if candidates else -1), *economics(found, options, freed)),
     )
+
+
+def spread_over(front: Sequence[Row], most: int) -> list[Row]:
+    """At most so many points of a front, evenly over it, its two ends among them; figures of points that are not options are those of the quick law."""
+    if len(front) <= most:
+        return list(front)
+    return [front[at] for at in np.unique(np.linspace(0, len(front) - 1, most).round().astype(int)).tolist()]
 
 
 def simulated_options(found: ServingExploration, options: tuple[Option, ...], candidates: list[int]) -> tuple[Option, ...]:
