@@ -11,7 +11,8 @@ import numpy as np
 from rightfit import facts
 from rightfit.catalog.offers import PURCHASES
 from rightfit.estimate.figures import Figure
-from rightfit.estimate.serving import overhead_bytes, serving_columns
+from rightfit.estimate.serving import serving_columns
+from rightfit.estimate.serving_extras import fixed_bytes
 from rightfit.estimate.serving_intervals import serving_interval
 from rightfit.physics import serving_memory
 from rightfit.physics.columns import Array
@@ -31,7 +32,10 @@ METRICS = {"ttft_s": "ttft_ms", "tpot_s": "tpot_ms", "latency_s": "latency_ms"}
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ServingLayout(Layout):
-    """How a service runs: `replicas` of `tensor` x `pipeline` accelerators each; `max_batch` requests that one holds at most."""
+    """How a service runs: `replicas` of `tensor` x `pipeline` x `attention_data` accelerators each; `max_batch` requests that one holds at most.
+
+    With `attention_data` over 1 each accelerator attends to its own requests and the experts are spread over all of them (`expert`).
+    """
 
     engine: str = ""
     weight_format: str = ""
@@ -39,6 +43,7 @@ class ServingLayout(Layout):
     replicas: int = 1
     replicas_per_node: int = 1
     max_batch: int = 1
+    attention_data: int = 1
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -139,10 +144,12 @@ def _memory_terms(space: Any) -> dict[str, Array]:
     model, serve = space.model, space.serve
     shape = (len(space),)
     weights = serving_memory.weights_bytes_per_device(model, serve)
-    context = overhead_bytes(serve)
+    context = space.held_bytes
     room = serving_memory.kv_room_bytes(model, serve, space.device, overhead_bytes=context)
     workspace = np.maximum(space.device.memory_bytes * serve.memory_fraction - weights - context - room, 0.0)
-    terms = {"weights": weights, "kv_cache": room, "workspace": workspace, "context": context}
+    extras = fixed_bytes(space.extras, model, serve)
+    terms = {"weights": weights, "kv_cache": room, "workspace": workspace, "context": context - extras}
+    terms |= {"extras": extras} if space.extras else {}
     return {name: np.broadcast_to(value, shape) for name, value in terms.items()}
 
 
@@ -189,13 +196,14 @@ def _option(found: ServingExploration, details: _Details, row: Row, position: in
 
 def _layout(found: ServingExploration, details: _Details, position: int) -> ServingLayout:
     at = details.candidate[position]
-    stack, tensor = found.space.stack[at], int(found.space.tensor[at])
-    per_node = int(found.fleet.gpus_per_node[int(found.space.machine[at])]) // tensor
+    stack, cards = found.space.stack[at], int(found.space.tensor[at])
+    per_node = int(found.fleet.gpus_per_node[int(found.space.machine[at])]) // cards
+    spread = int(np.broadcast_to(found.space.serve.attention_data, (len(found.space),))[at])
     return ServingLayout(
         data=int(details.replicas[position]),
-        tensor=tensor,
-        pipeline=int(found.space.nodes[at]),
-        expert=1,
+        tensor=cards if spread == 1 else 1,
+        pipeline=int(found.space.nodes[at]) if spread == 1 else 1,
+        expert=spread,
         context=1,
         sharding="none",
         shard_degree=1,
@@ -212,6 +220,7 @@ def _layout(found: ServingExploration, details: _Details, position: int) -> Serv
         replicas=int(details.replicas[position]),
         replicas_per_node=per_node,
         max_batch=int(details.values["limit"][position]),
+        attention_data=spread,
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import weakref
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -56,7 +57,8 @@ def token_market(catalog: Catalog, wanted: Wanted, *, with_cpus: bool, least_byt
 
 def _cheapest_kinds(table: OfferTable, rows: Index, *, least_bytes: float) -> Index:
     """Of offers of CPU servers that hold `least_bytes` the cheapest of each provider, processor and number of cores."""
-    servers, kept = table.servers, {}
+    servers = table.servers
+    kept: dict[tuple[str, str, float], int] = {}
     held = rows[np.nan_to_num(servers.memory_bytes)[table.server_index[rows]] >= least_bytes]
     order = held[np.argsort(table.price_usd_per_h[held], kind="stable")]
     for row, server in zip(order.tolist(), table.server_index[order].tolist(), strict=True):
@@ -72,7 +74,7 @@ def least_bytes(wish: ServingWish, stacks: StackWish) -> float:
 
 def most_bytes(wish: ServingWish) -> float:
     """What an engine would use of a server at most: 16-bit weights with a margin, and a cache for its few dozen sequences."""
-    return float(wish.model.params_total) * 2.0 * 1.3 + usual()["cpu_cache_bytes"]
+    return float(wish.model.params_total * 2.0 * 1.3 + usual()["cpu_cache_bytes"])
 
 
 def _fewest_bits(stacks: StackWish) -> float:
@@ -93,7 +95,7 @@ def suits_cpus(wish: ServingWish, stacks: StackWish, wanted: Wanted) -> bool:
     bandwidth, flops = _fastest()
     token_s, prompt_s = active * bits / 8.0 / bandwidth, 2.0 * active * max(wish.input_tokens, 1) / flops
     total_s = prompt_s + max(wish.output_tokens - 1, 0) * token_s
-    return token_s <= wish.limits.tpot_s and prompt_s <= wish.limits.ttft_s and total_s <= wish.limits.latency_s
+    return bool(token_s <= wish.limits.tpot_s and prompt_s <= wish.limits.ttft_s and total_s <= wish.limits.latency_s)
 
 
 @functools.cache
@@ -148,7 +150,7 @@ def processor(text: str, cores: float, memory_bytes: float, *, is_arm: bool) -> 
 
 
 @functools.lru_cache(maxsize=4096)
-def _socket(text: str) -> tuple[Accelerator, dict[str, str]]:
+def _socket(text: str) -> tuple[Accelerator, Mapping[str, str]]:
     """The whole processor of both tables that a server's words mean."""
     from rightfit.estimate.forward_models import first_match
 

@@ -29,7 +29,7 @@ def economics(found: ServingExploration, options: tuple[Option, ...], freed: Ser
     """All sections that say something about the first option. `freed`: the search with any weight format, where the user left that open."""
     if not options:
         return ()
-    made = [api_section(found, options[0])]
+    made = [extras_section(found, options[0]), api_section(found, options[0])]
     if not found.wish.is_batch:
         made += [serverless_section(found, options[0]), spot_section(found, options[0])]
     made.append(formats_section(freed) if freed is not None else None)
@@ -263,11 +263,49 @@ def monthly_interruptions(found: ServingExploration, option: Option) -> float:
 
 
 def _candidate_of(found: ServingExploration, option: Option) -> int:
-    """A row of the space whose engine and format are the option's; its weights are what matters here."""
+    """A row of the space with the engine, format, accelerators and layout of an option."""
     layout = option.layout
     assert isinstance(layout, ServingLayout)
     names = ((stack.name, stack.format) == (layout.engine, layout.weight_format) for stack in found.space.stack)
-    return next((row for row, same in enumerate(names) if same), 0)
+    rows = [row for row, same in enumerate(names) if same]
+    cards = option.layout.tensor * option.layout.pipeline * layout.attention_data
+    fitting = [row for row in rows if _is_of(found, row, option, cards=cards)]
+    return (fitting or rows or [0])[0]
+
+
+def _is_of(found: ServingExploration, row: int, option: Option, *, cards: int) -> bool:
+    """Whether a row of the space has the option's accelerators, and as many of them in a replica."""
+    space = found.space
+    card = found.fleet.accelerators[int(space.machine[row])]
+    named = option.accelerator.name in (card.name, "") or card.memory_bytes == option.accelerator.memory_bytes
+    return named and int(space.tensor[row] * space.nodes[row]) == cards
+
+
+# --- shared prefix, adapters, drafts
+
+
+def extras_section(found: ServingExploration, option: Option) -> Section | None:
+    """What a shared prefix, adapters and drafts do to the first option: memory, and the time per token at its load with and without them."""
+    extras = found.wish.extras
+    if not extras:
+        return None
+    from rightfit.estimate.serving_extras import effect_of
+
+    space = found.space.take(np.array([_candidate_of(found, option)], dtype=np.intp))
+    batch = np.array([max(float(option.facts["batch"]), 1.0)])
+    content = effect_of(extras, space.model, space.serve, space.device, space.links, batch=batch)
+    content |= {"input_tokens": float(found.wish.input_tokens), "batch": float(batch[0])}
+    reasons = []
+    if extras.shared_tokens:
+        reasons.append(Reason("serve_prefix", content))
+    if extras.adapters:
+        reasons.append(Reason("serve_adapters", content))
+    if extras.draft_tokens:
+        name = extras.draft.name if extras.draft is not None else "n-gram"
+        reasons.append(
+            Reason("serve_drafts" if content["token_s"] < content["plain_token_s"] else "serve_drafts_lose", {**content, "draft": name})
+        )
+    return Section("extras", content, tuple(reasons))
 
 
 # --- weight formats

@@ -87,6 +87,11 @@ def _refuse_token_options(workload: Workload, name: str) -> None:
             raise ContradictionError(
                 f"{option} contradicts model {name}: it does not produce text token by token; use latency", field=option
             )
+    for option in ("api_price", "prefix_share", "cached_tokens", "adapters", "speculative", "kv_cache"):
+        if getattr(workload, option) is not None:
+            raise ContradictionError(
+                f"{option} contradicts model {name}: it is for models that produce text token by token; leave it out", field=option
+            )
     if workload.output_tokens is not None:
         raise ContradictionError(
             f"output_tokens contradicts model {name}: it does not produce text token by token; leave it out", field="output_tokens"

@@ -27,19 +27,22 @@ SHORTEST_DAY_S = 6 * SECONDS_PER_HOUR
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ServingLoad:
-    """Laws of the lengths of requests; `trace`: the requests themselves, where given; `hourly_per_s`: rate of each hour of the day (24,) [1/s]."""
+    """Laws of the lengths of requests; `trace`: the requests themselves, where given; `hourly_per_s`: rate of each hour of the day (24,) [1/s].
+    `shared_tokens` of each prompt are in the cache already."""
 
     inputs: Lengths
     outputs: Lengths
     trace: Requests | None = None
     hourly_per_s: Array | None = None
+    shared_tokens: float = 0.0
 
     def columns(self, rate_per_s: Array) -> LoadColumns:
         """The load of N replicas that get `rate_per_s` (N,) each, as the queue model takes it: Poisson arrivals."""
         if self.trace is None:
-            return LoadColumns.of(rate_per_s, input_tokens=length_atoms(self.inputs), output_tokens=length_atoms(self.outputs))
+            prompts = np.maximum(length_atoms(self.inputs) - self.shared_tokens, 1.0)
+            return LoadColumns.of(rate_per_s, input_tokens=prompts, output_tokens=length_atoms(self.outputs))
         atoms = [atoms_of(np.sort(tokens.astype(np.float64))) for tokens in (self.trace.input_tokens, self.trace.output_tokens)]
-        return LoadColumns.of(rate_per_s, input_tokens=atoms[0], output_tokens=atoms[1])
+        return LoadColumns.of(rate_per_s, input_tokens=np.maximum(atoms[0] - self.shared_tokens, 1.0), output_tokens=atoms[1])
 
     def requests(self, count: int, *, rate_per_s: float, seed: int) -> Requests:
         """`count` requests of these lengths with Poisson arrivals."""

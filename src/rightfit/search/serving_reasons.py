@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rightfit import facts
 from rightfit.physics.columns import Array
 from rightfit.search.answer import NearMiss, Option, Reason, Rejection
 from rightfit.search.constraints import first_failure
@@ -87,7 +88,7 @@ def _fit_params(option: Option) -> dict[str, Any]:
         "weights_bytes": option.memory_terms["weights"],
         "cache_bytes": option.memory_terms["kv_cache"],
         "requests": option.facts["max_batch"],
-        "devices": option.layout.tensor * option.layout.pipeline,
+        "devices": option.layout.tensor * option.layout.pipeline * max(option.layout.expert, 1),
     }
 
 
@@ -124,6 +125,11 @@ def _warnings(option: Option, published: str) -> tuple[Reason, ...]:
             Reason(
                 "serve_quality", {"format": row["name"], "quality": row["quality"], "evidence": row["evidence"], "source": row["source"]}
             )
+        )
+    if isinstance(layout, ServingLayout) and layout.kv_format == "fp8":
+        row = next(row for row in facts.table("serving_features") if row["feature"] == "fp8-kv")
+        reasons.append(
+            Reason("serve_kv_quality", {"kv": "fp8", "quality": row["quality"], "evidence": row["evidence"], "source": row["source"]})
         )
     if layout.pipeline > 1:
         reasons.append(Reason("serve_across", {"servers": layout.pipeline}))

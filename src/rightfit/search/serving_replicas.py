@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from rightfit.estimate.serving import overhead_bytes, serving_rates
+from rightfit.estimate.serving import serving_rates
+from rightfit.estimate.serving_extras import cache_share, more_prompt_s, token_step_s
 from rightfit.physics import decode, prefill, serving_memory
 from rightfit.physics.columns import Array
 from rightfit.physics.replicas import ReplicaColumns
@@ -36,7 +37,8 @@ def replica_columns(space: ServingSpace) -> ReplicaColumns:
     alone, pair_s = _prompt_s(space, rates, tokens=PROMPT_TOKENS)
     prompts = np.maximum.accumulate(np.concatenate([alone[:, :1], alone], axis=1), axis=1)
     block = serving_memory.kv_bytes_per_device(space.model, space.serve, tokens=space.serve.input_tokens + space.serve.output_tokens)
-    room = serving_memory.kv_room_bytes(space.model, space.serve, space.device, overhead_bytes=overhead_bytes(space.serve))
+    room = serving_memory.kv_room_bytes(space.model, space.serve, space.device, overhead_bytes=space.held_bytes)
+    room = room * cache_share(space.extras, space.model, space.serve)
     per_token = block / np.maximum(space.serve.input_tokens + space.serve.output_tokens, 1.0)
 
     def column(values: Array) -> Array:
@@ -70,7 +72,10 @@ def _repeated(space: ServingSpace, rates: ServeRates, points: int) -> tuple[tupl
 def _decode_s(space: ServingSpace, rates: ServeRates, *, batch: Array, context: Array) -> Array:
     """Seconds of a step (N, points) with `batch` sequences of `context` tokens."""
     (model, serve, device, links, repeated), shape = _repeated(space, rates, batch.size)
-    terms = decode.decode_times(model, serve, device, links, repeated, batch=np.tile(batch, shape[0]), context=np.tile(context, shape[0]))
+    load = {"batch": np.tile(batch, shape[0]), "context": np.tile(context, shape[0])}
+    if space.extras:
+        return token_step_s(space.extras, model, serve, device, links, repeated, **load).reshape(shape)
+    terms = decode.decode_times(model, serve, device, links, repeated, **load)
     return np.broadcast_to(decode.step_s(terms, model, serve, repeated), (shape[0] * shape[1],)).reshape(shape)
 
 
@@ -80,5 +85,7 @@ def _prompt_s(space: ServingSpace, rates: ServeRates, *, tokens: Array) -> tuple
     prompt = np.tile(tokens, shape[0])
     times = prefill.prefill_times(model, serve, device, links, repeated, prompt=prompt, sequences=np.ones(1))
     whole = prefill.prefill_s(times, model, serve, repeated) + repeated.prompt_token_s * prompt
+    if space.extras:
+        whole = whole + more_prompt_s(space.extras, model, serve, device, links, repeated, prompt=prompt)
     attention = np.broadcast_to(times.attention, prompt.shape).reshape(shape)
     return np.broadcast_to(whole, prompt.shape).reshape(shape) - attention, attention[:, -1] / (tokens[-1] ** 2 / 2.0)

@@ -88,7 +88,7 @@ class ServingExploration:
 def stack_wish_of(workload: Workload, model: str) -> StackWish:
     """Engine and formats that the workload names for a model."""
     words = {"engine": workload.framework or "", "quantization": workload.quantization or "", "precision": workload.precision or ""}
-    return read_stack_wish(**words, model=model)
+    return read_stack_wish(**words, model=model, kv_cache=workload.kv_cache or "")
 
 
 def serving_wanted(workload: Workload, catalog: Catalog) -> Wanted:
@@ -153,7 +153,10 @@ def judged(
 
 def format_columns(space: ServingSpace, published: str) -> tuple[tuple[str, ...], Index]:
     """Weight formats as columns of the answer: as published first, whatever its arithmetic is called."""
-    names = ["16-bit" if stack.is_full_precision or stack.format == published else f"{stack.format}/{stack.kv}" for stack in space.stack]
+    names = [
+        "16-bit" if stack.kv == "16-bit" and (stack.is_full_precision or stack.format == published) else f"{stack.format}/{stack.kv}"
+        for stack in space.stack
+    ]
     order = tuple(dict.fromkeys(sorted(names, key=lambda name: name != "16-bit"))) or ("16-bit",)
     return order, np.array([order.index(name) for name in names], dtype=np.intp)
 

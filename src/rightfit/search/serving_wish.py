@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rightfit import facts
 from rightfit.errors import ContradictionError, InputError
+from rightfit.estimate.serving_extras import ServingExtras
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.search.answer import Assumption
 from rightfit.search.wish import Notes
@@ -49,6 +50,7 @@ class ServingWish:
     limits: Limits
     assumptions: tuple[Assumption, ...]
     load: ServingLoad | None = None
+    extras: ServingExtras = dataclasses.field(default_factory=ServingExtras)
 
     @property
     def is_batch(self) -> bool:
@@ -85,11 +87,14 @@ def read_serving_wish(workload: Workload) -> ServingWish:
     assert isinstance(model, TransformerArchitecture)
     if model.certainty == "typical":
         notes.take("model", model.name, "typical_shape", params=model.params_total)
+    from rightfit.search.serving_extras import read_extras
     from rightfit.search.serving_load import mean_lengths, read_load, trace_of
 
     trace = trace_of(workload)
     prompt, output = token_lengths(workload, model, notes) if trace is None else mean_lengths(trace)
     rate = request_rate(workload, notes, trace=trace)
+    extras = read_extras(workload, model, input_tokens=prompt, notes=notes)
+    load = read_load(workload, trace, lengths=(prompt, output), rate_per_s=rate, longest=model.max_position or 0, notes=notes)
     return ServingWish(
         workload=workload,
         model=model,
@@ -99,7 +104,8 @@ def read_serving_wish(workload: Workload) -> ServingWish:
         input_tokens=prompt,
         output_tokens=output,
         limits=token_limits(workload, notes),
-        load=read_load(workload, trace, lengths=(prompt, output), rate_per_s=rate, longest=model.max_position or 0, notes=notes),
+        load=None if load is None else dataclasses.replace(load, shared_tokens=extras.shared_tokens),
+        extras=extras,
         assumptions=tuple(notes.taken),
     )
 
