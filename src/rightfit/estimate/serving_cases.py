@@ -58,7 +58,7 @@ _WIRED_VENDORS = ("AWS", "Google", "Intel", "Huawei", "AMD")
 _NODE_SIZES = ((re.compile("Inferentia|Trainium"), 16.0), (re.compile("TPU"), 256.0), (re.compile("GB[23]00"), 72.0))
 
 
-_MATH = {"fp32": Math.FP32, "tf32": Math.TF32, "fp16": Math.FP16, "bf16": Math.BF16, "fp8": Math.FP8, "int8": Math.INT8, "fp4": Math.FP4}
+_MATH = {"fp32": Math.FP32, "tf32": Math.TF32, "fp16": Math.FP16, "bf16": Math.BF16, "fp8": Math.FP8, "int8": Math.INT8, "fp4": Math.FP4, "mx": Math.MX}
 
 
 _KV_BYTES = (("fp8", 1.0), ("int8", 1.0), ("int4", 0.53), ("fp4", 0.5625), ("turbo", 0.55), ("q8", 1.06), ("q4", 0.56), ("fp32", 4.0))
@@ -247,8 +247,8 @@ def format_values(row: Mapping[str, str], rules: Mapping[str, str], arch: Transf
     kv = next((size for word, size in _KV_BYTES if word in kv_text), 2.0)
     if not kv_text and name in ("fp32", "tf32"):
         kv = 4.0
-    if not kv_text and rules["class"].startswith("vendor") and name.startswith(("fp8", "nvfp4")):
-        kv = 1.0  # TensorRT-LLM's fp8 and fp4 checkpoints carry scales for an fp8 cache
+    if not kv_text and (name.startswith("nvfp4") or (rules["class"].startswith("vendor") and name == "fp8")):
+        kv = 1.0  # NVIDIA's fp4 checkpoints carry scales for an fp8 cache, and TensorRT-LLM's fp8 engines do
     return {
         "linear_bytes": linear,
         "expert_bytes": expert,
