@@ -273,7 +273,7 @@ def scores(today: str) -> list[dict[str, str]]:
 
 def merge_lines(lines: Sequence[dict[str, str]], path: Path) -> list[dict[str, str]]:
     """The lines of the file with these in place of their older ones; new ones stand behind those of their figure."""
-    old = list(csv.DictReader(path.open(encoding="utf-8"))) if path.is_file() else []
+    old = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines())) if path.is_file() else []
     found = {(line["figure"], line["tool"]): line for line in (*old, *lines)}
     figures = list(dict.fromkeys(figure for figure, _ in found))
     return sorted(found.values(), key=lambda line: figures.index(line["figure"]))

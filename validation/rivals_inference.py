@@ -192,11 +192,91 @@ def aic_timing(row: Row) -> Timing | None:
     return Timing(float(found.ttft) / 1e3, float(found.tpot) / 1e3)
 
 
+# llm-analysis and GenZ: rooflines of a described model on a described card, whatever the engine -----------------------------------------
+
+LLM_ANALYSIS_GPUS = {
+    "A100-80GB": "a100-sxm-80gb", "A100-SXM4-80GB": "a100-sxm-80gb", "A100-PCIe-80GB": "a100-pcie-80gb", "A100-SXM4-40GB": "a100-sxm-40gb",
+    "A100-40GB": "a100-sxm-40gb", "H100-SXM-80GB": "h100-sxm-80gb", "H100-PCIe-80GB": "h100-pcie-80gb", "A10G": "a10g-pcie-24gb",
+    "RTX A6000": "a6000-pcie-48gb", "MI250": "mi250-128gb", "V100-32GB": "v100-sxm-32gb", "V100-16GB": "v100-sxm-16gb",
+}  # fmt: skip
+GENZ_SYSTEMS = {
+    "A100-80GB": "A100_80GB_GPU", "A100-SXM4-80GB": "A100_80GB_GPU", "A100-SXM4-40GB": "A100_40GB_GPU", "A100-40GB": "A100_40GB_GPU",
+    "H100-SXM-80GB": "H100_GPU", "MI300X": "MI300X",
+}  # fmt: skip
+PLAIN_WEIGHTS = {"fp16": 16, "bf16": 16, "int8": 8, "int8-gptq": 8, "int4-gptq": 4, "int4-awq": 4, "int4": 4}
+
+
+def plain_record(row: Row, cards: Mapping[str, str]) -> Any:
+    """The dimensions of a dense decoder with stated lengths, on known cards that it is cut over evenly; None for every other row."""
+    layout = whole(row, "tp") * whole(row, "pp") == whole(row, "n_devices")
+    if not (layout and is_stated(row) and cell_text(row.get("device")) in cards and cell_text(row.get("weights_dtype")) in PLAIN_WEIGHTS):
+        return None
+    record = record_of(row)
+    dense = record is not None and record.kind == "decoder" and record.mlp_kind in DENSE_MLP and record.attention_kind in ("mha", "gqa")
+    return record if dense else None
+
+
+def llm_analysis_timing(row: Row, flops: float, memory: float) -> Timing | None:
+    """Its prefill and its decode step at these shares of the peaks."""
+    config, analysis = (importlib.import_module(f"llm_analysis.{name}") for name in ("config", "analysis"))
+    record = plain_record(row, {name: key for name, key in LLM_ANALYSIS_GPUS.items() if key in config.gpu_configs})
+    if record is None:
+        return None
+    model = config.ModelConfig(
+        name="row", num_layers=record.num_layers, n_head=record.num_heads, hidden_dim=record.hidden_size, vocab_size=record.vocab_size,
+        max_seq_len=max(record.max_position, 32768), num_key_value_heads=record.num_kv_heads, ffn_embed_dim=record.intermediate_size,
+        expansion_ratio=record.intermediate_size / record.hidden_size,
+    )  # fmt: skip
+    bits = PLAIN_WEIGHTS[cell_text(row.get("weights_dtype"))]
+    try:
+        tool = analysis.LLMAnalysis(
+            model,
+            config.gpu_configs[LLM_ANALYSIS_GPUS[cell_text(row.get("device"))]],
+            dtype_config=config.DtypeConfig(name=f"w{bits}a16e16", weight_bits=bits, activation_bits=16, embedding_bits=16),
+            parallelism_config=config.ParallelismConfig(tp_size=whole(row, "tp"), pp_size=whole(row, "pp")),
+            flops_efficiency=flops,
+            hbm_memory_efficiency=memory,
+        )
+        lengths = {"seq_len": whole(row, "input_tokens"), "num_tokens_to_generate": whole(row, "output_tokens")}
+        found = tool.inference(batch_size_per_gpu=whole(row, "batch_or_concurrency"), **lengths)
+    except (AssertionError, ValueError, ZeroDivisionError):
+        return None
+    return Timing(found["prefill_latency"], found["total_decode_latency"] / whole(row, "output_tokens"))
+
+
+def genz_timing(row: Row) -> Timing | None:
+    """Its prefill and its decode step half way through the output, at efficiency 1 as installed."""
+    record = plain_record(row, GENZ_SYSTEMS)
+    if record is None:
+        return None
+    genz = importlib.import_module("GenZ")
+    model = genz.ModelConfig(
+        model="row", vocab_size=record.vocab_size, max_model_len=131072, hidden_size=record.hidden_size, head_dim=record.head_dim,
+        intermediate_size=record.intermediate_size, num_ffi=2, num_decoder_layers=record.num_layers, num_attention_heads=record.num_heads,
+        num_key_value_heads=record.num_kv_heads,
+    )  # fmt: skip
+    bits = {16: "bf16", 8: "int8", 4: "int4"}[PLAIN_WEIGHTS[cell_text(row.get("weights_dtype"))]]
+    tensor, pipeline, tokens_in = whole(row, "tp"), whole(row, "pp"), whole(row, "input_tokens")
+    common = {
+        "model": model, "batch_size": whole(row, "batch_or_concurrency"), "bits": bits, "tensor_parallel": tensor, "pipeline_parallel": pipeline,
+        "system_name": GENZ_SYSTEMS[cell_text(row.get("device"))], "parallelism_heirarchy": f"TP{{{tensor}}}_EP{{1}}_PP{{{pipeline}}}",
+    }  # fmt: skip
+    try:
+        first = genz.prefill_moddeling(input_tokens=tokens_in, **common)
+        step = genz.decode_moddeling(input_tokens=tokens_in, output_tokens=max(whole(row, "output_tokens") // 2, 1), Bb=1, **common)
+    except (AssertionError, ValueError, ZeroDivisionError, KeyError):
+        return None
+    return Timing(first["Latency"] / 1e3, step["Latency"] / 1e3)
+
+
 # scores -----------------------------------------------------------------------------------------------------------------------------
 
 #: (name, package, module, what it says of a row)
 RIVALS: tuple[tuple[str, str, str, Callable[[Row], Timing | None]], ...] = (
     ("aiconfigurator", "aiconfigurator", "aiconfigurator.cli.api", aic_timing),
+    ("llm-analysis at 60 % / 80 %", "llm-analysis", "llm_analysis.analysis", lambda row: llm_analysis_timing(row, 0.6, 0.8)),
+    ("llm-analysis as installed", "llm-analysis", "llm_analysis.analysis", lambda row: llm_analysis_timing(row, 1.0, 1.0)),
+    ("GenZ", "genz-llm", "GenZ", genz_timing),
 )
 
 
