@@ -8,7 +8,8 @@ from typing import Any
 
 from rightfit.explain import quantities as q
 from rightfit.explain.load_text import LOAD_SECTIONS
-from rightfit.explain.messages import Lang, say
+from rightfit.explain.messages import Lang, join, say
+from rightfit.explain.reasons import where_text
 from rightfit.search.answer import Plan, Reason
 
 #: Sections that a short answer leaves to --verbose.
@@ -30,6 +31,8 @@ def economics_fields(params: Mapping[str, Any], lang: Lang, *, currency: str) ->
         out["price_of"] = say(
             f"serving.api_price_{params['match']}", lang, **plain, input_usd=out["input_usd"], output_usd=out["output_usd"]
         )
+    if "parts" in params:
+        out["fleet"] = join([f"{where_text(part, lang)} ({part['region']})" for part in params["parts"]], lang)
     if "cold_start_s" in params:
         out |= _serverless_fields(params, lang)
     return out

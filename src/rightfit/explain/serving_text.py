@@ -50,7 +50,7 @@ def _derived(reason: Reason, lang: Lang, *, currency: str) -> dict[str, Any]:
         out["metric_lower"] = say_or(f"serving.metric_lower_{params['metric']}", lang, params["metric"])
     if "quality" in params:
         out["quality_text"] = say_or(f"serving.quality_{params['quality']}", lang, params["quality"])
-    if reason.key.startswith(("serve_api_", "serve_serverless_")):
+    if reason.key.startswith(("serve_api_", "serve_serverless_", "serve_fleet_")):
         out |= economics_fields(params, lang, currency=currency)
     if reason.key.startswith(("serve_saturation", "serve_day", "serve_thresholds")):
         out |= load_fields(params, lang)

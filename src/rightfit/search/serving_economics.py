@@ -18,6 +18,7 @@ from rightfit.physics import scaling
 from rightfit.search.answer import Option, Reason, Section
 from rightfit.search.serving_answer import ServingCost, ServingLayout
 from rightfit.search.serving_api_prices import ApiPrice, api_prices
+from rightfit.search.serving_fleet import fleet_section
 from rightfit.search.serving_search import ServingExploration, num_parameters
 from rightfit.search.serving_stacks import format_rows
 from rightfit.search.serving_wish import usual
@@ -31,7 +32,9 @@ def economics(found: ServingExploration, options: tuple[Option, ...], freed: Ser
         return ()
     made = [extras_section(found, options[0]), api_section(found, options[0])]
     if not found.wish.is_batch:
-        made += [serverless_section(found, options[0]), spot_section(found, options[0])]
+        made += [serverless_section(found, options[0]), spot_section(found, options[0]), disaggregated(found, options[0])]
+        if found.wish.workload.fleet == "mixed":
+            made.append(fleet_section(found, options[0]))
     made.append(formats_section(freed) if freed is not None else None)
     return tuple(section for section in made if section is not None)
 
@@ -54,6 +57,21 @@ def unit_of(found: ServingExploration, option: Option) -> Unit:
     each = layout.replicas_per_node if span == 1 else 1
     usd_per_h = option.cost.total_usd / usual()["hours_per_month"] / count
     return Unit(usd_per_h, float(option.facts["replica_rate_per_s"]) * max(each, 1), count)
+
+
+def disaggregated(found: ServingExploration, option: Option) -> Section | None:
+    """Prompts and answers on servers of their own, of the option's kind."""
+    from rightfit.search.serving_disaggregate import disaggregated_section
+
+    machine = int(found.fleet.machine_index[server_of(found, option)])
+    return disaggregated_section(found, option, machine=machine)
+
+
+def server_of(found: ServingExploration, option: Option) -> int:
+    """Row of an option's server type in the market's table."""
+    servers = found.market.offers.servers
+    names = zip(servers.provider, servers.instance_type, strict=True)
+    return next(row for row, name in enumerate(names) if name == (option.provider, option.instance_type))
 
 
 # --- token APIs
@@ -253,8 +271,7 @@ def spot_section(found: ServingExploration, option: Option) -> Section | None:
 def monthly_interruptions(found: ServingExploration, option: Option) -> float:
     """Share of the spot servers of the option's kind that are taken back within a month: the upper figure that is known."""
     offers = found.market.offers
-    names = zip(offers.servers.provider, offers.servers.instance_type, strict=True)
-    server = next(row for row, name in enumerate(names) if name == (option.provider, option.instance_type))
+    server = server_of(found, option)
     spot = (offers.server_index == server) & (offers.purchase_index == PURCHASES.index("spot"))
     here = np.array([offers.regions[int(region)] == option.region for region in offers.region_index[spot]], dtype=bool)
     high = found.market.charges.spot_high[spot]

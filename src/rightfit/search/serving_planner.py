@@ -13,6 +13,7 @@ from rightfit.search.rank import Row
 from rightfit.search.serving_answer import build_serving_options
 from rightfit.search.serving_autoscale import load_sections
 from rightfit.search.serving_economics import economics
+from rightfit.search.serving_fleet import solver
 from rightfit.search.serving_reasons import serving_advice, serving_rejections, with_serving_reasons
 from rightfit.search.serving_refine import refined
 from rightfit.search.serving_search import SERVING_PURCHASES, ServingExploration, explore_serving
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 def plan_serving(workload: Workload, *, catalog: Catalog, top: int, simulate: bool = False) -> Plan:
     """Rank every way to serve a model, or to work off a corpus with it; `simulate`: play the shown options through."""
+    if workload.fleet == "mixed":
+        solver()
     found, ranking = refined(explore_serving(workload, catalog), top=top)
     candidates = [found.candidate(row.offer, row.node) for row in ranking.top]
     options = with_serving_reasons(found, build_serving_options(found, ranking.top))
