@@ -35,6 +35,7 @@ FOLDS = Path(__file__).parent / "folds/forward.json"
 #: Rows that a group needs for quantiles of its own, and the widening by each assumed input, as for language models: rows with one assumption
 #: err no more than those with none, so the data neither sets nor refutes it.
 MIN_ROWS = 100
+FEW_ROWS = 10  # with so many a group takes the wider of its own bounds and those of all rows
 DOUBT = 0.15
 
 
@@ -95,7 +96,7 @@ def fit(table: Table, keep: np.ndarray, entries: dict[str, dict[str, object]]) -
         robust = np.sign(scaled) * np.sqrt(2 * (np.sqrt(1 + scaled**2) - 1))
         return np.concatenate([robust, offset])
 
-    found = least_squares(residuals, np.zeros(len(names) + len(POOLS)), method="trf", max_nfev=30, diff_step=1e-3)
+    found = least_squares(residuals, np.zeros(len(names) + len(POOLS)), method="trf", max_nfev=20, diff_step=1e-3)
     return taken(found.x)
 
 
@@ -150,9 +151,17 @@ def quantiles(z: Array, source: np.ndarray) -> Array:
 
 
 def calibrate(group: np.ndarray, z: Array, source: np.ndarray) -> dict[str, Array]:
-    """Quantiles by group with MIN_ROWS rows, and of the parent: all rows but those of memory."""
-    rows = {PARENT: group != MEMORY_KIND} | {name: group == name for name in sorted(set(group) - {PARENT})}
-    return {name: quantiles(z[here], source[here]) for name, here in rows.items() if name == PARENT or np.sum(here) >= MIN_ROWS}
+    """Quantiles of the parent (all rows but those of memory) and by group: its own with MIN_ROWS rows, the wider of both with FEW_ROWS."""
+    parent = group != MEMORY_KIND
+    found = {PARENT: quantiles(z[parent], source[parent])}
+    for name in sorted(set(group) - {PARENT}):
+        here = group == name
+        if np.sum(here) < FEW_ROWS:
+            continue
+        own = quantiles(z[here], source[here])
+        wider = np.where(np.array(PROBABILITIES) < 0.5, np.minimum(own, found[PARENT]), np.maximum(own, found[PARENT]))
+        found[name] = own if np.sum(here) >= MIN_ROWS else wider
+    return found
 
 
 def intervals(table: Table) -> dict[str, Array]:

@@ -74,6 +74,8 @@ def is_forward(row: Mapping[str, str]) -> bool:
 def usual_batch(work: ForwardWork) -> float:
     """Batch that an engine chooses to fill a device: large for small models, small for large ones."""
     main = work.stages[0]
+    if main.kind == "recurrent":
+        return 2048.0  # steps that wait for each other cost the same for one input and for thousands
     return float(np.clip(256.0 * (4e9 / max(main.macs + main.score_macs, 1e6)) ** 0.5, 1.0, 2048.0))
 
 
@@ -179,9 +181,19 @@ def _num_devices(row: Mapping[str, str], device: ForwardDevice) -> float:
     return 1.0 if device.client or count > _MAX_SOCKETS else count
 
 
+#: Frameworks that compute in the dtype of the weights, which is fp32 unless one asks.
+_PLAIN_ENGINES = frozenset({"eager", "eager_script", "compiled", "tensorflow", "tensorflow_xla", "mxnet", "paddle", "onnxruntime"})
+
+
+def _usual_dtype(work: ForwardWork, device: ForwardDevice, engine: str) -> str:
+    """Arithmetic where a row names none."""
+    unasked = engine in _PLAIN_ENGINES and work.modality in ("vision", "text")
+    return "fp32" if device.silicon in ("cpu", "old") or unasked else "fp16"
+
+
 def _dtype(row: Mapping[str, str], work: ForwardWork, device: ForwardDevice, engine: str) -> str:
     """Arithmetic that runs: fp32 convolutions use TF32 where the card has it (cuDNN's default), and so do TensorRT and TensorFlow."""
-    dtype = dtype_of(row.get("weights_dtype", ""), row.get("notes", ""))
+    dtype = dtype_of(row.get("weights_dtype", ""), row.get("notes", "")) or _usual_dtype(work, device, engine)
     default_tf32 = engine in ("tensorrt", "tensorflow", "tensorflow_xla", "paddle", "mxnet") or work.stages[0].kind in _CONVOLUTIONAL
     if dtype == "fp32" and device.tf32 > device.fp32 and device.silicon != "cpu" and default_tf32:
         return "tf32"
@@ -221,7 +233,7 @@ def _case(row: Mapping[str, str], work: ForwardWork, device: ForwardDevice, batc
         "scenario": float(SCENARIOS.index(batch.scenario)),
         "peak": device.peak(dtype) / device.cores,
         "peak_fp32": device.fp32 / device.cores,
-        "bandwidth": device.bandwidth / device.cores,
+        "bandwidth": device.bandwidth / (device.cores if shared > 1 else workers),  # cores that rest leave it to the others
         "l2_bytes": device.l2_bytes / device.cores,
         "tdp_w": device.tdp_w,
         "units": device.units,

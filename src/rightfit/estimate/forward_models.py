@@ -214,7 +214,7 @@ def _stated(wish: Wish, record: facts.Model | None) -> ForwardWork:
     """Work from the multiply-adds and activations that the row itself states."""
     family = _family(wish.model)
     params = wish.params or float(getattr(record, "params_total", 0.0))
-    activations = wish.activations or wish.macs / float(family["macs_per_activation"])
+    activations = (wish.activations or wish.macs / float(family["macs_per_activation"])) * float(family["traffic"])
     stage = Stage(family["kind"], wish.macs, activations, params, vision_layers(wish.model, float(family["layers"])))
     return ForwardWork((stage,), params, "vision", pixels=_image_pixels(wish, _USUAL_SIDE))
 
@@ -227,7 +227,7 @@ def _vision(wish: Wish, record: VisionModel) -> ForwardWork | None:
     if not record.macs:
         return _unknown(dataclasses.replace(wish, params=wish.params or float(record.params_total)))
     ratio = _area_ratio(wish, float(record.image_size))
-    activations = record.activations or record.macs / float(family["macs_per_activation"])
+    activations = (record.activations or record.macs / float(family["macs_per_activation"])) * float(family["traffic"])
     layers = vision_layers(record.name, float(family["layers"]))
     stage = Stage(family["kind"], record.macs * ratio, activations * ratio, float(record.params_total), layers)
     return ForwardWork((stage,), float(record.params_total), "vision", pixels=_image_pixels(wish, float(record.image_size)))
