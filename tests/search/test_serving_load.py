@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from rightfit.physics import waiting
 from rightfit.search.answer import Plan, Section
 from rightfit.search.serving_load import busiest_rate_per_s
 from rightfit.search.serving_reasons import rounded_up
-from rightfit.search.serving_refine import queued, refined
+from rightfit.search.serving_refine import confirm, groups_of, queued, refined, with_confirmed
 from rightfit.search.serving_replicas import replica_columns
 from rightfit.search.serving_search import ServingExploration, explore_serving
 from rightfit.workload import Workload
@@ -71,21 +72,17 @@ def test_replicas_are_the_fewest_that_keep_the_limits(quick: ServingExploration)
             assert queued(found.wish, columns, replicas=replicas - 1.0).excess > 1.0
 
 
-def test_a_candidate_that_fails_by_the_better_law_gets_more_or_goes() -> None:
-    """A limit just over a lone prompt by the quick law, which knows nothing of the step that is under way when a request comes."""
-    one = {**CHAT, "gpu": "H100-SXM-80GB", "tensor_parallel": 1}
-    open_ended = explore_serving(Workload(model=LLAMA, **one), open_catalog())
-    cards = np.array([open_ended.fleet.accelerators[machine].name for machine in open_ended.space.machine])
-    alone_s = float(open_ended.capacity.alone_ttft_s[open_ended.space.fits & (cards == "H100-SXM-80GB")].min())
-    tight = {**one, "ttft": f"{alone_s * 1.02 * 1e3:.3f}ms"}
-    quick = explore_serving(Workload(model=LLAMA, **tight), open_catalog())
-    assert (quick.bits == 0).any()
-    plan = rightfit.plan(LLAMA, **tight, top=3)
-    assert plan.best is None
-    miss = next(rejection.nearest for rejection in plan.rejected if rejection.criterion == "ttft")
-    assert miss is not None
-    assert isinstance(miss.had, float)
-    assert quick.wish.limits.ttft_s < miss.had < 1.5 * quick.wish.limits.ttft_s
+def test_a_candidate_that_nothing_helps_is_dropped(quick: ServingExploration) -> None:
+    found, ranking = refined(quick, top=1)
+    at = found.candidate(ranking.top[0].offer, ranking.top[0].node)
+    columns = replica_columns(found.space.take(np.array([at])))
+    impossible = dataclasses.replace(found.wish, limits=dataclasses.replace(found.wish.limits, ttft_s=1e-3))
+    known = confirm(impossible, columns, replicas=2.0)
+    assert math.isinf(known.replicas)
+    group = groups_of(quick)
+    without = with_confirmed(quick, group, {int(group[at]): known})
+    assert without.candidate(ranking.top[0].offer, ranking.top[0].node) != at
+    assert without.capacity.alone_ttft_s[at] == pytest.approx(known.values["ttft_s@0.95"])
 
 
 def test_more_replicas_where_the_quick_law_was_too_kind() -> None:
