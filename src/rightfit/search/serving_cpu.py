@@ -82,20 +82,26 @@ def _fewest_bits(stacks: StackWish) -> float:
 
 
 def suits_cpus(wish: ServingWish, stacks: StackWish, wanted: Wanted) -> bool:
-    """Whether CPU servers are worth a look: asked for, or left open and within reach of the fastest processor that is known.
-
-    Out of reach: a limit on the time per token under active weights / bandwidth, or one on the first token under the prompt's arithmetic at peak.
-    """
+    """Whether CPU servers are worth a look: asked for, or left open and the fastest processor that is known could keep the limits and carry the load."""
     if wanted.gpus:
         return "" in wanted.gpus
     if not any(FAMILY in row["families"].split("|") and (not stacks.engines or row["name"] in stacks.engines) for row in stack_rows()):
         return False
-    bits = 16.0 if stacks.is_free else _fewest_bits(stacks)
-    active = float(wish.model.params_active or wish.model.params_total)
     bandwidth, flops = _fastest()
-    token_s, prompt_s = active * bits / 8.0 / bandwidth, 2.0 * active * max(wish.input_tokens, 1) / flops
+    load = 2.0 * _active(wish) * (wish.input_tokens + wish.output_tokens) * wish.rate_per_s
+    return load <= flops * usual()["most_utilisation"] and within_reach(wish, stacks, bandwidth=bandwidth, flops=flops)
+
+
+def within_reach(wish: ServingWish, stacks: StackWish, *, bandwidth: float, flops: float) -> bool:
+    """Whether a processor could keep the limits at its peaks: active weights / bandwidth for each token, the prompt's arithmetic for the first."""
+    bits = 16.0 if stacks.is_free else _fewest_bits(stacks)
+    token_s, prompt_s = _active(wish) * bits / 8.0 / bandwidth, 2.0 * _active(wish) * max(wish.input_tokens, 1) / flops
     total_s = prompt_s + max(wish.output_tokens - 1, 0) * token_s
     return bool(token_s <= wish.limits.tpot_s and prompt_s <= wish.limits.ttft_s and total_s <= wish.limits.latency_s)
+
+
+def _active(wish: ServingWish) -> float:
+    return float(wish.model.params_active or wish.model.params_total)
 
 
 @functools.cache
@@ -105,20 +111,23 @@ def _fastest() -> tuple[float, float]:
     return max(float(row["memory_bw_gbps"]) for row in rows) * 1e9, max(float(row["fp16_dense_tflops"] or 0) for row in rows) * 1e12
 
 
-def cpu_machines(servers: ServerTable, listed: Index, *, most_bytes: float) -> dict[int, Accelerator]:
-    """The processor of each listed server without accelerators that is worth renting for this, by row of the table of servers.
+def cpu_machines(servers: ServerTable, listed: Index, wish: ServingWish, stacks: StackWish, *, every: bool) -> dict[int, Accelerator]:
+    """The processor of each listed server without accelerators that could serve, by row of the table of servers; `every`: also those that cannot keep the limits.
 
-    most_bytes: memory beyond which a server is no better; what it has more is left out, so that servers that differ in nothing else are one class.
+    Memory beyond what an engine would use is left out, so that servers that differ in nothing else are one class.
     """
     from rightfit.search.serving_forward import cpu_machine
 
     some = next(iter(facts.accelerators().values()))
     out: dict[int, Accelerator] = {}
+    most = most_bytes(wish)
     for server in listed.tolist():
         found = None if servers.accelerator_name[server] else cpu_machine(servers, server, some)
         if found is not None and found.memory_bytes > 0:
             is_arm = servers.arch[server].startswith("arm")
-            out[server] = processor(found.device, float(found.card.num_sms), min(found.memory_bytes, most_bytes), is_arm=is_arm)
+            chip = processor(found.device, float(found.card.num_sms), min(found.memory_bytes, most), is_arm=is_arm)
+            if every or within_reach(wish, stacks, bandwidth=chip.memory_bandwidth, flops=max(chip.fp16_flops, chip.fp32_flops)):
+                out[server] = chip
     return out
 
 

@@ -13,7 +13,7 @@ from rightfit.physics.columns import Array
 from rightfit.search.constraints import Failures, Wanted, accelerators_of, filter_failures, read_wanted
 from rightfit.search.explore import Market, known_host_bytes
 from rightfit.search.market import Bill
-from rightfit.search.serving_cpu import cpu_machines, least_bytes, most_bytes, suits_cpus, token_market
+from rightfit.search.serving_cpu import cpu_machines, least_bytes, suits_cpus, token_market
 from rightfit.search.serving_grid import Capacity, ReplicaGrid, TokenTimes, at_load, capacity, token_grid, token_times
 from rightfit.search.serving_refine import Confirmed
 from rightfit.search.serving_space import ServingFleet, ServingSpace, build_serving_space, family_of, known_accelerator, serving_fleet
@@ -123,10 +123,11 @@ def explore_tokens(wish: ServingWish, catalog: Catalog, *, market: Market | None
     cards = tuple(known_accelerator(name) for gpu in workload.gpu for name in accelerators_of(gpu) if name)
     refuse_wrong_pair(stacks, tuple((card, family_of(card)) for card in cards))
     wanted = serving_wanted(workload, catalog)
+    every_cpu = market is not None or bool(wanted.gpus)
     with_cpus = market is not None or suits_cpus(wish, stacks, wanted)
     market = market or token_market(catalog, wanted, with_cpus=with_cpus, least_bytes=least_bytes(wish, stacks))
     servers = market.offers.servers
-    processors = cpu_machines(servers, np.unique(market.offers.server_index), most_bytes=most_bytes(wish)) if with_cpus else {}
+    processors = cpu_machines(servers, np.unique(market.offers.server_index), wish, stacks, every=every_cpu) if with_cpus else {}
     fleet = serving_fleet(servers, stacks, processors=processors)
     space = build_serving_space(servers, fleet, wish)
     times = token_times(space)
