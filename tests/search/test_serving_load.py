@@ -186,6 +186,28 @@ def test_request_of_a_trace_beyond_the_model(tmp_path: Path) -> None:
         rightfit.plan(LLAMA, task="serve", trace=str(path))
 
 
+@pytest.mark.parametrize("wishes", [{}, {"rate": "5/s"}])
+def test_trace_without_a_span_says_no_rate(tmp_path: Path, wishes: dict[str, str]) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text("arrival_s,input_tokens,output_tokens\n5,100,10\n5,100,10\n")
+    with pytest.raises(FileInputError, match="one moment"):
+        rightfit.plan(LLAMA, task="serve", trace=str(path), **wishes)
+
+
+def test_one_pass_models_take_one_length(tmp_path: Path) -> None:
+    with pytest.raises(ContradictionError, match="one pass"):
+        rightfit.plan("bert-base-uncased", task="serve", rate="5/s", input_tokens="50..100")
+    with pytest.raises(ContradictionError, match="one pass"):
+        rightfit.plan("bert-base-uncased", task="serve", trace=_trace(tmp_path / "trace.csv", seconds=10, rate=1.0))
+
+
+def test_one_pass_models_follow_the_day_too() -> None:
+    plan = rightfit.plan("bert-base-uncased", task="serve", rate="4000/s", profile="office", top=1)
+    content = _section(plan, "autoscaling").content
+    assert content["min_replicas"] <= content["max_replicas"]
+    assert max(content["hourly_per_s"]) == pytest.approx(4000.0)
+
+
 def test_busiest_hour_of_a_trace() -> None:
     times = np.concatenate([np.linspace(0, 3599, 360), np.linspace(3600, 7199, 3600), np.linspace(7200, 10800, 360)])
     assert busiest_rate_per_s(Requests(times, np.ones_like(times, dtype=int), np.ones_like(times, dtype=int))) == pytest.approx(1.0)

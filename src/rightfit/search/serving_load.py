@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rightfit.errors import ContradictionError
+from rightfit.errors import ContradictionError, FileInputError
 from rightfit.estimate.loads import length_atoms
 from rightfit.physics.queueing import LoadColumns, atoms_of
 from rightfit.workload.profiles import SECONDS_PER_HOUR, hourly_rates, profile_of, shape_of
@@ -54,14 +53,27 @@ def trace_of(workload: Workload) -> Requests | None:
     if not workload.trace:
         return None
     trace = read_trace(workload.trace)
-    return trace.at_rate(workload.rate_per_s) if workload.rate_per_s and len(trace) > 1 else trace
+    if not trace.arrival_s[-1] > 0:
+        raise FileInputError(f"{workload.trace}: all {len(trace)} requests come at one moment, which says no rate; a trace spans some time")
+    return trace.at_rate(workload.rate_per_s) if workload.rate_per_s else trace
+
+
+def refuse_laws(workload: Workload) -> None:
+    """Models of one forward pass take one length; their load is a rate."""
+    for field, value in (("trace", workload.trace), ("input_tokens", workload.input_law), ("output_tokens", workload.output_law)):
+        if value:
+            raise ContradictionError(
+                f"{field} {value!r} does not fit {workload.model}, which answers in one pass: traces and laws of lengths are for models that "
+                "generate text; give rate and one length",
+                field=field,
+            )
 
 
 def busiest_rate_per_s(trace: Requests) -> float:
     """Rate of the busiest whole hour of a trace; of a shorter trace its mean."""
     span = float(trace.arrival_s[-1])
     if span < 2.0 * SECONDS_PER_HOUR:
-        return trace.rate_per_s if math.isfinite(trace.rate_per_s) else float(len(trace))
+        return trace.rate_per_s
     hours = np.bincount(
         (trace.arrival_s[trace.arrival_s < span // SECONDS_PER_HOUR * SECONDS_PER_HOUR] // SECONDS_PER_HOUR).astype(np.intp)
     )

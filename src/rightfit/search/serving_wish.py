@@ -82,7 +82,9 @@ def read_serving_wish(workload: Workload) -> ServingWish:
             notes.take(field, str(getattr(workload, field)), f"default_{field}")
     if not is_generating(model):
         from rightfit.search.serving_forward import read_forward_wish
+        from rightfit.search.serving_load import refuse_laws
 
+        refuse_laws(workload)
         return read_forward_wish(workload, model, notes)
     assert isinstance(model, TransformerArchitecture)
     if model.certainty == "typical":
