@@ -116,7 +116,9 @@ def product_s(
     traffic = (parameters_read * weight_bytes + num_products * rates.stream_ramp_bytes) / bandwidth
     peak = within_power(product_peak(device, serve.math, rates) * rates.gemm_fraction, serve, device, rates)
     peak = peak * rates.gemm_quality * rates.format_gemm
-    compute = 2.0 * parameters_used * (rows + (rates.gemm_ramp + groups * rates.expert_ramp) * (rows > 1.0)) / (peak * grouped)
+    # Few rows waste as much again of their tile, many the tile's own height.
+    waste = rates.gemm_ramp * rows / (rows + rates.gemm_ramp) + groups * rates.expert_ramp * (rows > 1.0)
+    compute = 2.0 * parameters_used * (rows + waste) / (peak * grouped)
     vector = np.where(device.fp32_flops > 0, device.fp32_flops, peak_ops(device, np.full(1, float(Math.BF16))) / 8.0)
     expand = parameters_read * serve.dequantise_ops / np.maximum(vector * rates.dequantise_rate, 1.0)
     return soft_max(traffic, compute, expand)
