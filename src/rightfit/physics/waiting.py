@@ -143,13 +143,24 @@ def _row_latency(row: _Row, shares: Array) -> tuple[Array, Array, Array, float]:
 
 
 def sharing_step_s(row: _Row, sequences: Array) -> Array:
-    """Mean step with `sequences` running when prompts come at the row's rate: s = step(n, rate * s * input), by iteration; prompts up to the budget."""
+    """Mean step with `sequences` running when prompts come at the row's rate: s = step(n, rate * s * input), prompts up to the budget.
+
+    By iteration from below, each second step extrapolated (Aitken).
+    """
+    most = np.maximum(row.budget - sequences, 1.0)
+
+    def once(time: Array) -> Array:
+        return row.step(sequences, np.minimum(row.rate * time * row.mean_input, most), mean=True)
+
     time = row.step(sequences, np.zeros_like(sequences))
-    for _ in range(80):
-        tokens = np.minimum(row.rate * time * row.mean_input, np.maximum(row.budget - sequences, 1.0))
-        before, time = time, row.step(sequences, tokens, mean=True)
-        if np.all(time - before <= 1e-6 * time):
-            break
+    for _ in range(40):
+        first = once(time)
+        second = once(first)
+        if np.all(np.abs(second - first) <= 1e-6 * second):
+            return second
+        bend = second - 2.0 * first + time
+        ahead = time - np.divide((first - time) ** 2, bend, out=time - second, where=np.abs(bend) > 1e-12 * second)
+        time = np.where((ahead >= second) & (ahead < 1e3 * second), ahead, second)
     return time
 
 
