@@ -309,7 +309,7 @@ def render_all(reasons: tuple[Reason, ...], render: Render | None) -> list[Any]:
 
 
 def summary(option: Option) -> dict[str, Any]:
-    """A point of the Pareto front: what to rent, its cost and its time; of a service the month's cost, the latency of a request and its parts, replicas."""
+    """A point of the Pareto front: what to rent, its cost and its time; of a service the month's cost and the latency of a request, with its parts and the replicas."""
     names = ("provider", "region", "instance_type", "nodes", "purchase")
     times = {name: option.estimate[name].mid for name in ("latency_s", "ttft_s", "tpot_s") if name in option.estimate}
     replicas = getattr(option.layout, "replicas", None)
@@ -318,7 +318,7 @@ def summary(option: Option) -> dict[str, Any]:
         "accelerator": dataclasses.asdict(option.accelerator),
         "total_usd": option.cost.total_usd,
         "hourly_usd": option.cost.hourly_usd,
-        "total_time_s": option.estimate["total_time_s"].mid if "total_time_s" in option.estimate else None,
+        "total_time_s": option.estimate["total_time_s" if "total_time_s" in option.estimate else "latency_s"].mid,
         **times,
         **({} if replicas is None else {"replicas": replicas}),
     }
