@@ -65,6 +65,11 @@ def cold_start_of(weights_bytes: float, *, weights_from: str = "weights_local_di
     )
 
 
+def server_start_s() -> float:
+    """Seconds until a new server's node is ready."""
+    return float(cold_start_of(0.0).provision_s[0])
+
+
 def cold_start_content(option: Option) -> dict[str, float]:
     """The parts of a cold start [s], and the weights' part from other stores."""
     weights = option.memory_terms.get("weights", 0.0) * option.layout.tensor

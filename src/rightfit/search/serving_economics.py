@@ -18,6 +18,7 @@ from rightfit.physics import scaling
 from rightfit.search.answer import Option, Reason, Section
 from rightfit.search.serving_answer import ServingCost, ServingLayout
 from rightfit.search.serving_api_prices import ApiPrice, api_prices
+from rightfit.search.serving_autoscale import cold_start_of, server_start_s
 from rightfit.search.serving_fleet import fleet_section
 from rightfit.search.serving_search import ServingExploration, num_parameters
 from rightfit.search.serving_stacks import format_rows
@@ -181,7 +182,7 @@ def _serverless_offer(found: ServingExploration, row: dict[str, str], *, rate: f
         "request_usd": np.array([float(row["request_usd"] or 0.0)]),
         "concurrency": np.array([max(most * busy, 1.0) if idles else 1.0]),
     }
-    cold = cold_start_s(found, at, start_s=float(row["start_s"]) if row["start_s"] else usual()["boot_s"])
+    cold = cold_start_s(found, at, start_s=float(row["start_s"]) if row["start_s"] else server_start_s())
     idle = {"idle_before_sleep_s": np.array([float(row["idle_before_sleep_s"] or 0.0)]), "cold_start_s": np.array([cold if idles else 0.0])}
     month = scaling.serverless_usd_per_month(np.array([rate]), **known, **idle)
     own_per_h = np.array([own_usd / usual()["hours_per_month"]])
@@ -215,10 +216,9 @@ def fastest_on(found: ServingExploration, accelerator: str) -> int:
 
 
 def cold_start_s(found: ServingExploration, at: int, *, start_s: float) -> float:
-    """Seconds until a sleeping replica answers: the instance, the image, the weights and the engine's warm-up."""
-    known = usual()
-    weights = num_parameters(found.wish) * weight_bits(found, at) / 8.0
-    return float(start_s + known["image_pull_s"] + weights / known["weights_bytes_per_s"] + known["warm_up_s"])
+    """Seconds until a sleeping replica answers: the instance, then image, weights and warm-up as for any new replica."""
+    cold = cold_start_of(num_parameters(found.wish) * weight_bits(found, at) / 8.0)
+    return float(start_s + cold.image_s[0] + cold.weights_s[0] + cold.warm_up_s[0])
 
 
 def weight_bits(found: ServingExploration, at: int) -> float:
@@ -240,7 +240,7 @@ def spot_section(found: ServingExploration, option: Option) -> Section | None:
     if spot is None or steady is None or spot >= steady:
         return None
     share = monthly_interruptions(found, option)
-    restore_s = cold_start_s(found, _candidate_of(found, option), start_s=usual()["boot_s"])
+    restore_s = cold_start_s(found, _candidate_of(found, option), start_s=server_start_s())
     mix = scaling.spot_mix(
         np.array([float(unit.count)]),
         on_demand_usd_per_h=np.array([steady / hours / unit.count]),
