@@ -97,6 +97,13 @@ def test_more_replicas_where_the_quick_law_was_too_kind() -> None:
     assert kept.replicas == found.sizing_of(at) >= quick.sizing_of(at)
 
 
+def test_what_is_not_confirmed_says_so() -> None:
+    plan = rightfit.plan(LLAMA, **CHAT, top=60)
+    laws = [option.facts["latency_law"] for option in plan.options]
+    assert laws[:10] == ["queue"] * 10
+    assert "quick" in {option.facts["latency_law"] for option in rightfit.plan(LLAMA, task="serve", users=20, top=1).options}
+
+
 def test_percentile_asked_for_is_the_queue_models_too() -> None:
     plan = rightfit.plan(LLAMA, **CHAT, percentile=90, top=1)
     assert plan.best is not None

@@ -359,6 +359,7 @@ def _facts(found: ServingExploration, details: _Details, row: Row, position: int
         "max_batch": float(details.values["limit"][position]),
         "capacity_bytes": float(found.space.usable_bytes[at]),
         "percentile": wish.limits.percentile,
+        "latency_law": "queue" if at in found.confirmed.kept else "quick",
         "n_plus_one_usd": _n_plus_one(found, details, row, position),
         "replica_rate_per_s": float(found.capacity.rate_per_s[at]),
         "servers_per_replica": float(found.space.nodes[at]),

@@ -37,11 +37,7 @@ class ServingLoad:
 
     def columns(self, rate_per_s: Array) -> LoadColumns:
         """The load of N replicas that get `rate_per_s` (N,) each, as the queue model takes it: Poisson arrivals."""
-        if self.trace is None:
-            prompts = np.maximum(length_atoms(self.inputs) - self.shared_tokens, 1.0)
-            return LoadColumns.of(rate_per_s, input_tokens=prompts, output_tokens=length_atoms(self.outputs))
-        atoms = [atoms_of(np.sort(tokens.astype(np.float64))) for tokens in (self.trace.input_tokens, self.trace.output_tokens)]
-        return LoadColumns.of(rate_per_s, input_tokens=np.maximum(atoms[0] - self.shared_tokens, 1.0), output_tokens=atoms[1])
+        return LoadColumns.of(rate_per_s, input_tokens=self.input_atoms, output_tokens=self.output_atoms)
 
     def requests(self, count: int, *, rate_per_s: float, seed: int) -> Requests:
         """`count` requests of these lengths with Poisson arrivals."""
@@ -104,7 +100,11 @@ def read_load(
     inputs, outputs = (
         law_of(workload, side, mean=mean, room=limit) for side, mean, limit in zip(("input", "output"), lengths, room, strict=True)
     )
-    return ServingLoad(inputs, outputs, trace, hourly_of(workload, trace, rate_per_s=rate_per_s, notes=notes))
+    if trace is None:
+        atoms = [length_atoms(law) for law in (inputs, outputs)]
+    else:
+        atoms = [atoms_of(np.sort(tokens.astype(np.float64))) for tokens in (trace.input_tokens, trace.output_tokens)]
+    return ServingLoad(inputs, outputs, *atoms, trace, hourly_of(workload, trace, rate_per_s=rate_per_s, notes=notes))
 
 
 def hourly_of(workload: Workload, trace: Requests | None, *, rate_per_s: float, notes: Notes) -> Array | None:

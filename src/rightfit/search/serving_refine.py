@@ -69,7 +69,8 @@ def refined(found: ServingExploration, *, top: int) -> tuple[ServingExploration,
     for _ in range(MOST_ROUNDS):
         rows = [found.candidate(row.offer, row.node) for row in ranking.top]
         asked = list(dict.fromkeys(int(group[row]) for row in rows if int(group[row]) not in book))
-        if not asked or len(book) >= MOST_CONFIRMED:
+        asked = asked[: MOST_CONFIRMED - len(book)]
+        if not asked:
             break
         first = [next(row for row in rows if int(group[row]) == code) for code in asked]
         columns = replica_columns(found.space.take(np.array(first, dtype=np.intp)))
@@ -93,7 +94,7 @@ def confirm(wish: ServingWish, columns: ReplicaColumns, *, replicas: float) -> Q
     here = queued(wish, columns, replicas=replicas)
     if here.excess > 1.0:
         return _more(wish, columns, here)
-    while here.replicas > 1 and here.excess < SPACIOUS:
+    while here.replicas > 1 and here.excess < SPACIOUS and not wish.users:
         fewer = queued(wish, columns, replicas=here.replicas - 1.0)
         if fewer.excess > 1.0:
             break
