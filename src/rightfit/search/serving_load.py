@@ -26,22 +26,34 @@ SHORTEST_DAY_S = 6 * SECONDS_PER_HOUR
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ServingLoad:
-    """Laws of the lengths of requests; `trace`: the requests themselves, where given; `hourly_per_s`: rate of each hour of the day (24,) [1/s].
-    `shared_tokens` of each prompt are in the cache already."""
+    """Laws of the lengths of requests, and the same as the queue model's atoms (19,) [tokens]; `trace`: the requests themselves, where given;
+    `hourly_per_s`: rate of each hour of the day (24,) [1/s]. `shared_tokens` of each prompt are in the cache already."""
 
     inputs: Lengths
     outputs: Lengths
+    input_atoms: Array
+    output_atoms: Array
     trace: Requests | None = None
     hourly_per_s: Array | None = None
     shared_tokens: float = 0.0
 
     def columns(self, rate_per_s: Array) -> LoadColumns:
         """The load of N replicas that get `rate_per_s` (N,) each, as the queue model takes it: Poisson arrivals."""
-        return LoadColumns.of(rate_per_s, input_tokens=self.input_atoms, output_tokens=self.output_atoms)
+        prompts = np.maximum(self.input_atoms - self.shared_tokens, 1.0)
+        return LoadColumns.of(rate_per_s, input_tokens=prompts, output_tokens=self.output_atoms)
 
     def requests(self, count: int, *, rate_per_s: float, seed: int) -> Requests:
         """`count` requests of these lengths with Poisson arrivals."""
-        return draw_requests(count, rate_per_s=rate_per_s, inputs=self.inputs, outputs=self.outputs, seed=seed)
+        return self._without_shared(draw_requests(count, rate_per_s=rate_per_s, inputs=self.inputs, outputs=self.outputs, seed=seed))
+
+    def traced(self) -> Requests | None:
+        """The trace as a replica sees it."""
+        return None if self.trace is None else self._without_shared(self.trace)
+
+    def _without_shared(self, requests: Requests) -> Requests:
+        if not self.shared_tokens:
+            return requests
+        return dataclasses.replace(requests, input_tokens=np.maximum(requests.input_tokens - int(self.shared_tokens), 1))
 
 
 def trace_of(workload: Workload) -> Requests | None:
@@ -104,7 +116,8 @@ def read_load(
         atoms = [length_atoms(law) for law in (inputs, outputs)]
     else:
         atoms = [atoms_of(np.sort(tokens.astype(np.float64))) for tokens in (trace.input_tokens, trace.output_tokens)]
-    return ServingLoad(inputs, outputs, *atoms, trace, hourly_of(workload, trace, rate_per_s=rate_per_s, notes=notes))
+    hourly = hourly_of(workload, trace, rate_per_s=rate_per_s, notes=notes)
+    return ServingLoad(inputs, outputs, atoms[0], atoms[1], trace, hourly)
 
 
 def hourly_of(workload: Workload, trace: Requests | None, *, rate_per_s: float, notes: Notes) -> Array | None:

@@ -72,10 +72,10 @@ def _of_trace(wish: ServingWish, columns: ReplicaColumns, *, replicas: int) -> d
     """The trace itself on all replicas, dealt out in turn; nothing is left out at its beginning."""
     from rightfit.estimate.simulate import simulate
 
-    assert wish.load is not None
-    assert wish.load.trace is not None
-    run = simulate(columns, wish.load.trace, num_replicas=replicas, seed=SEED, warm_up=0.0)
-    return _figures(run, requests=len(wish.load.trace), replicas=replicas, arrivals="trace")
+    trace = wish.load.traced() if wish.load is not None else None
+    assert trace is not None
+    run = simulate(columns, trace, num_replicas=replicas, seed=SEED, warm_up=0.0)
+    return _figures(run, requests=len(trace), replicas=replicas, arrivals="trace")
 
 
 def _of_rate(wish: ServingWish, columns: ReplicaColumns, *, replicas: int) -> dict[str, Any]:
