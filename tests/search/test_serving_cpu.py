@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import rightfit
+from rightfit.errors import ContradictionError
 from rightfit.search.serving_answer import ServingLayout
 from rightfit.search.serving_cpu import processor
 
@@ -68,5 +69,5 @@ def test_arithmetic_is_what_the_processor_has() -> None:
 
 
 def test_engine_that_needs_a_card_is_refused_without_one() -> None:
-    plan = rightfit.plan("qwen2.5-0.5b", **SMALL, gpu="none", framework="vllm")
-    assert not plan.options
+    with pytest.raises(ContradictionError, match="llama.cpp, OpenVINO run on CPUs"):
+        rightfit.plan("qwen2.5-0.5b", **SMALL, gpu="none", framework="vllm")

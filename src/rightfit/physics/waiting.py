@@ -150,9 +150,10 @@ def sharing_step_s(row: _Row, sequences: Array) -> Array:
     most = np.maximum(row.budget - sequences, 1.0)
 
     def once(time: Array) -> Array:
-        return row.step(sequences, np.minimum(row.rate * time * row.mean_input, most), mean=True)
+        # An empty step is nothing, which rounding may put just below.
+        return np.maximum(row.step(sequences, np.minimum(row.rate * time * row.mean_input, most), mean=True), 0.0)
 
-    time = row.step(sequences, np.zeros_like(sequences))
+    time = np.maximum(row.step(sequences, np.zeros_like(sequences)), 0.0)
     for _ in range(40):
         first = once(time)
         second = once(first)

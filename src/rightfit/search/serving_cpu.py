@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
+from rightfit.errors import ContradictionError
 from rightfit.estimate.serving_words import find_device
 from rightfit.facts.records import Accelerator
 from rightfit.search.charges import read_market_facts
@@ -83,10 +84,17 @@ def _fewest_bits(stacks: StackWish) -> float:
 
 def suits_cpus(wish: ServingWish, stacks: StackWish, wanted: Wanted) -> bool:
     """Whether CPU servers are worth a look: asked for, or left open and the fastest processor that is known could keep the limits and carry the load."""
-    if wanted.gpus:
-        return "" in wanted.gpus
-    if not any(FAMILY in row["families"].split("|") and (not stacks.engines or row["name"] in stacks.engines) for row in stack_rows()):
-        return False
+    engines = [row["name"] for row in stack_rows() if FAMILY in row["families"].split("|")]
+    runs = not stacks.engines or bool(set(engines) & set(stacks.engines))
+    if not runs and wanted.gpus == ("",):
+        raise ContradictionError(
+            f"framework {stacks.engines[0]} contradicts gpu none: of the engines of the table {', '.join(engines)} run on CPUs; name one of them",
+            field="framework",
+        )
+    if wanted.gpus or not runs:
+        return runs and "" in wanted.gpus
+    if wish.is_batch:  # nobody waits, so that only money decides; large models cost more on CPUs
+        return bool(_active(wish) <= usual()["largest_cpu_params"])
     bandwidth, flops = _fastest()
     load = 2.0 * _active(wish) * (wish.input_tokens + wish.output_tokens) * wish.rate_per_s
     return load <= flops * usual()["most_utilisation"] and within_reach(wish, stacks, bandwidth=bandwidth, flops=flops)

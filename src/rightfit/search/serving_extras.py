@@ -64,8 +64,9 @@ def _drafts(workload: Workload, model: TransformerArchitecture, notes: Notes) ->
             "acceptance: n-grams hit as often as answers repeat their prompt, which only your own traffic tells; give acceptance, for example 0.4",
             field="acceptance",
         )
-    notes.take("acceptance", usual["draft_acceptance"], "serve_acceptance")
-    return draft, drafted, usual["draft_acceptance"]
+    acceptance = usual["draft_acceptance"]
+    notes.take("acceptance", acceptance, "serve_acceptance")
+    return draft, drafted, acceptance
 
 
 def _draft_model(name: str, model: TransformerArchitecture) -> TransformerArchitecture:
