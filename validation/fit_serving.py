@@ -271,6 +271,20 @@ def write_values(values: Mapping[str, float]) -> None:
     FILE.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
+def interval_weights(data: Data, group: str) -> Array:
+    """Weights of rows in a group's quantiles: its own sources, and all other figures of speed together as one source more.
+
+    A figure that one large source dominates says little about the next source; the others' errors do.
+    """
+    own = data.group == group
+    weight = np.where(own, data.weights(), 0.0)
+    others = ~own & (data.group != "memory")
+    if group == "memory" or not others.any():
+        return weight
+    share = weight.sum() / len(np.unique(data.source[own])) / data.weights()[others].sum()
+    return np.asarray(weight + np.where(others, data.weights() * share, 0.0))
+
+
 def write_intervals(data: Data, residual: Array) -> None:
     """Quantiles of the errors on sources left out, by group; the width per assumed input is set first."""
     path = DATA / "serving_intervals.csv"
@@ -279,11 +293,11 @@ def write_intervals(data: Data, residual: Array) -> None:
     rows = [row for row in old if row["group"] not in fitted]
     source = "validation/fit_serving.py --intervals: conformal quantiles of errors on left-out sources"
     for group in dict.fromkeys(data.group):
-        here = np.flatnonzero(data.group == group)
-        weight = data.weights()[here]
         doubt = 0.15
-        z = -residual[here] / (1.0 + doubt * np.minimum(data.doubts[here], 3.0))
-        quantiles = {p: weighted_quantile(z, weight, p) for p in PROBABILITIES}
+        z = -residual / (1.0 + doubt * np.minimum(data.doubts, 3.0))
+        weight = interval_weights(data, group)
+        counted = weight > 0
+        quantiles = {p: weighted_quantile(z[counted], weight[counted], p) for p in PROBABILITIES}
         rows += [{"group": group, "name": f"{p:g}", "value": f"{value:.4f}", "source": source} for p, value in quantiles.items()]
         rows.append({"group": group, "name": "doubt", "value": f"{doubt}", "source": source})
     with path.open("w", encoding="utf-8", newline="") as stream:
