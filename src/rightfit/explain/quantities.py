@@ -132,6 +132,11 @@ def provider_text(provider: str, lang: Lang) -> str:
     return join([say_or(f"quantities.provider_{name}", lang, name) for name in provider.split(", ")], lang)
 
 
+def region_text(region: str, lang: Lang) -> str:
+    """A region's code; "any" is how a source says that it names none."""
+    return say("quantities.any_region", lang) if region == "any" else region
+
+
 def method_text(method: str, lang: Lang) -> str:
     """The name of a training method."""
     return say_or(f"quantities.method_{method}", lang, method)

@@ -125,7 +125,7 @@ def serving_headline(option: Option, lang: Lang, *, currency: str) -> str:
         nodes="" if option.nodes == 1 else say("choice.nodes_prefix", lang, count=option.nodes),
         instance=option.instance_type,
         provider=q.provider_text(option.provider, lang),
-        region=option.region,
+        region=q.region_text(option.region, lang),
         purchase=q.purchase_text(option.purchase, lang),
         cards=f"{cores}, {q.memory_text(option.memory_bytes)}",
         price=q.money_text(option.cost.hourly_usd, currency),

@@ -46,7 +46,8 @@ def saturation_section(option: Option) -> Section:
         "after_s": OVERLOAD_S,
         "wait_s": (OVERLOAD - 1.0) * OVERLOAD_S + first,
     }
-    return Section("saturation", content, (Reason("serve_saturation", {**content, "count": replicas}),))
+    key = "serve_saturation" if "ttft_p50_s" in option.estimate else "serve_saturation_whole"
+    return Section("saturation", content, (Reason(key, {**content, "count": replicas}),))
 
 
 def cold_start_of(weights_bytes: float, *, weights_from: str = "weights_local_disk") -> scaling.ColdStart:

@@ -217,7 +217,7 @@ def forward_fleet(servers: ServerTable, offers: OfferTable, choice: ForwardChoic
     keys: dict[tuple[object, ...], int] = {}
     machines: list[_Machine] = []
     first: list[int] = []
-    some = next(iter(known.values()))
+    some = next(iter(facts.accelerators().values()))  # the form of a machine; a processor overwrites what matters
     for server in listed.tolist():
         name, count = servers.accelerator_name[server], float(servers.num_accelerators[server])
         found = _card_machine(known, families, name, count) if name else cpu_machine(servers, server, some)
