@@ -30,7 +30,7 @@ TRAINING_METRICS = (MEMORY_METRIC, *RATE_METRICS, DURATION_METRIC)
 OTHER_TABLES = {
     "library": "classical machine-learning rows are not predicted yet",
     "image_size": "vision, speech, diffusion and recommender rows are not predicted yet",
-    "loader": "data-loading rows are not predicted yet",
+    "loader": "this metric of a data-loading row is not predicted",
 }
 
 _GIB = 2.0**30
@@ -48,10 +48,13 @@ def predict(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     cleaned = [clean_row(row) for row in rows]
     answers = [_blank(cells) for cells, _ in cleaned]
     pending: list[int] = []
+    loaders: list[int] = []
     for index, (cells, problem) in enumerate(cleaned):
         problem = problem or _out_of_scope(cells)
         if problem:
             answers[index]["error"] = problem
+        elif _is_loading(cells):
+            loaders.append(index)
         else:
             pending.append(index)
     from rightfit.estimate.serving_predict import predict_inference
@@ -59,6 +62,7 @@ def predict(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     for work, serving in ((_predict_training, False), (predict_inference, True)):
         part_of = [i for i in pending if _is_inference(cleaned[i][0]) is serving]
         _in_pieces(part_of, lambda part, work=work: work([cleaned[i][0] for i in part], [answers[i] for i in part]), answers)  # type: ignore[misc]
+    _in_pieces(loaders, lambda part: _predict_loading([cleaned[i][0] for i in part], [answers[i] for i in part]), answers)
     return [_finish(answer, cells) for answer, (cells, _) in zip(answers, cleaned, strict=True)]
 
 
@@ -83,6 +87,17 @@ def _is_inference(cells: Mapping[str, str]) -> bool:
     return "micro_batch" not in cells and "method" not in cells and ("engine" in cells or "input_tokens" in cells)
 
 
+def _is_loading(cells: Mapping[str, str]) -> bool:
+    """Whether a row is of the table of measured loaders."""
+    return "loader" in cells and "micro_batch" not in cells and "method" not in cells and "engine" not in cells
+
+
+def _predict_loading(rows: list[dict[str, str]], answers: list[dict[str, Any]]) -> None:
+    from rightfit.estimate.loading_predict import predict_loading
+
+    predict_loading(rows, answers)
+
+
 def _other_table(cells: Mapping[str, str]) -> str:
     if "micro_batch" in cells or "method" in cells:
         return ""
@@ -92,6 +107,8 @@ def _other_table(cells: Mapping[str, str]) -> str:
 def _out_of_scope(cells: Mapping[str, str]) -> str:
     """Why a row is not one of training; empty when it is."""
     metric = cells.get("metric", "")
+    if _is_loading(cells):
+        return "" if metric else "a data-loading row must name its metric"
     if not _is_inference(cells) and (reason := _other_table(cells)):
         return reason
     if _is_inference(cells):
