@@ -32,7 +32,10 @@ class Core:
 def _cpu_table() -> tuple[tuple[re.Pattern[str], Core], ...]:
     rows = facts.table("cpus")
     return tuple(
-        (re.compile(row["pattern"]), Core(row["name"], float(row["clock_ghz"]) * float(row["work_per_cycle"]), float(row["threads_per_core"])))
+        (
+            re.compile(row["pattern"]),
+            Core(row["name"], float(row["clock_ghz"]) * float(row["work_per_cycle"]), float(row["threads_per_core"])),
+        )
         for row in rows
     )
 

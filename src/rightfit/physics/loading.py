@@ -83,7 +83,9 @@ def cached_share(dataset_bytes: Array, *, free_memory_bytes: Array) -> Array:
     dataset_bytes, free_memory_bytes: (N,) [byte]. Holds for reading in random order; files read in one fixed order through a cache that is too
     small are evicted just before they are needed, and nothing is left of them.
     """
-    share = np.divide(free_memory_bytes, dataset_bytes, out=np.ones(np.broadcast(dataset_bytes, free_memory_bytes).shape), where=dataset_bytes > 0)
+    share = np.divide(
+        free_memory_bytes, dataset_bytes, out=np.ones(np.broadcast(dataset_bytes, free_memory_bytes).shape), where=dataset_bytes > 0
+    )
     return np.clip(share, 0.0, 1.0)
 
 

@@ -171,7 +171,9 @@ def with_least_memory(found: Exploration) -> Exploration:
     node_counts = space.limits.node_counts
     path = path_of(found.wish, found.market, found.volume, times, needed_memory_bytes=np.full((1, 1), np.inf), node_counts=node_counts)
     moved = moved_usd(found.wanted.source, found.market.offers, found.volume)
-    return dataclasses.replace(found, best=best, path=path, bill=price(found.market, found.volume, path, moved=moved, node_counts=node_counts))
+    return dataclasses.replace(
+        found, best=best, path=path, bill=price(found.market, found.volume, path, moved=moved, node_counts=node_counts)
+    )
 
 
 def _cheapest(found: Exploration) -> Row | None:
