@@ -59,7 +59,9 @@ class Table:
         return np.asarray(stacked[np.array([names[m] for m in self.metric]), np.arange(len(self.metric))], dtype=np.float64)
 
 
-def _fit_part(table: Table, keep: np.ndarray, entries: dict[str, dict[str, object]], fixed: dict[str, float], names: list[str]) -> dict[str, float]:
+def _fit_part(
+    table: Table, keep: np.ndarray, entries: dict[str, dict[str, object]], fixed: dict[str, float], names: list[str], start: dict[str, float] | None
+) -> dict[str, float]:
     prior = np.log([float(str(entries[name]["prior"])) for name in names])
     spread = np.array([float(str(entries[name]["spread"])) for name in names])
     target = np.log(table.measured)
@@ -70,12 +72,16 @@ def _fit_part(table: Table, keep: np.ndarray, entries: dict[str, dict[str, objec
         scaled = errors / NOISE
         return np.concatenate([np.sign(scaled) * np.sqrt(2 * (np.sqrt(1 + scaled**2) - 1)), offset])
 
-    found = least_squares(residuals, np.zeros(len(names)), method="trf", max_nfev=14, diff_step=1e-3)
+    first = np.zeros(len(names)) if start is None else (np.log([start[name] for name in names]) - prior) / spread
+    found = least_squares(residuals, first, method="trf", max_nfev=10 if start is None else 4, diff_step=1e-3)
     return fixed | {name: float(value) for name, value in zip(names, np.exp(prior + found.x * spread), strict=True)}
 
 
-def fit(table: Table, keep: np.ndarray, entries: dict[str, dict[str, object]]) -> dict[str, float]:
-    """Coefficients fitted on the rows of `keep`: memory and time apart, then what a whole run adds."""
+def fit(table: Table, keep: np.ndarray, entries: dict[str, dict[str, object]], start: dict[str, float] | None = None) -> dict[str, float]:
+    """Coefficients fitted on the rows of `keep`: memory and time apart, then what a whole run adds.
+
+    `start`: coefficients fitted on all rows. The search begins there, and a part that loses no row keeps them.
+    """
     values = {name: float(str(entry["prior"])) for name, entry in entries.items()}
     free = [name for name, entry in entries.items() if float(str(entry["spread"])) > 0]
     memory = table.metric == MEMORY_METRIC
@@ -87,8 +93,10 @@ def fit(table: Table, keep: np.ndarray, entries: dict[str, dict[str, object]]) -
         (run, [n for n in free if RUN_NAMES.match(n)]),
     ):
         part = [name for name in names if name in used]
-        if part and np.any(keep & rows):
-            values = _fit_part(table, keep & rows, entries, values, part)
+        if start is not None and not np.any(rows & ~keep):
+            values |= {name: start[name] for name in part}
+        elif part and np.any(keep & rows):
+            values = _fit_part(table, keep & rows, entries, values, part, start)
     return values
 
 
@@ -228,7 +236,8 @@ def main() -> None:
         folds = {}
         for source in sorted(set(table.source)):
             here = table.source == source
-            part = fit(table, ~here, entries)
+            part = fit(table, ~here, entries, values if arguments.fit else None)
+            print(f"{source}: {time.time() - started:.0f} s", flush=True)
             folds[source] = {"vision": {name: float(f"{value:.6g}") for name, value in part.items()}}
             out[here] = (table.predict(part) / table.measured)[here]
         if arguments.folds:

@@ -18,7 +18,7 @@ from rightfit.estimate import train_words
 from rightfit.estimate.case_cells import RefusedRowError, number, word
 from rightfit.estimate.forward_devices import ForwardDevice, forward_device
 from rightfit.estimate.hardware import default_links
-from rightfit.estimate.train_runs import run_samples, usual_batch
+from rightfit.estimate.train_runs import audio_seconds, run_samples, usual_batch
 from rightfit.estimate.train_work import ModelWork, TrainWish, train_work
 from rightfit.estimate.vision_training import KINDS, TrainDevices, TrainSetup, WorkColumns, device_columns, work_columns
 from rightfit.physics.columns import Array, LinkColumns
@@ -79,6 +79,7 @@ def train_cases(rows: Sequence[Mapping[str, str]]) -> TrainCases:
 
 
 _PARENTHESES = re.compile(r"\s*\(.*?\)")
+_FRAMES_OF_SAMPLE = 500.0  # 10 s of audio in frames of 20 ms
 _STAND_IN = "A100-SXM-80GB"
 
 
@@ -88,7 +89,7 @@ def _device(row: Mapping[str, str]) -> tuple[ForwardDevice, bool, tuple[str, ...
     memory = word(row, "gpu_mem_gib").removesuffix(".0")
     bare = _PARENTHESES.sub("", text).strip()
     alternatives = re.split(r"\s+or\s+|/(?=[A-Z])", bare)
-    for name in dict.fromkeys((text, bare, alternatives[0])):
+    for name in dict.fromkeys((text, bare, alternatives[0], re.sub(r"[- ]\d+ ?GB$", "", bare))):
         if name and name.lower() not in ("not stated", "unknown") and (found := forward_device(name, memory)) is not None:
             taken = (f"{text} taken as {found.name}",) if name != text and len(alternatives) > 1 else ()
             return found, True, (*taken, *((found.assumption,) if found.assumption else ()))
@@ -113,6 +114,7 @@ def _wish(row: Mapping[str, str], size: train_words.ImageSize) -> TrainWish:
         peak_pixels=size.peak_pixels,
         library=library,
         params=_stated_params(word(row, "notes")),
+        audio_s=audio_seconds(f"{word(row, 'extra_flags')} {word(row, 'model')}"),
         views=size.views,
     )
 
@@ -140,6 +142,8 @@ def _read(row: Mapping[str, str]) -> _Case:
     flags, framework = word(row, "extra_flags"), word(row, "framework")
     size = train_words.image_size(word(row, "image_size"), word(row, "task"))
     work = train_work(_wish(row, size))
+    if work.modality == "speech" and work.units == 1.0 and "20 ms" in word(row, "notes"):
+        work = dataclasses.replace(work, units=_FRAMES_OF_SAMPLE)
     device, has_device, taken = _device(row)
     stack = train_words.stack_of(framework, word(row, "precision"), flags, word(row, "source"))
     if device.silicon == "other" and "TPU" in device.name:

@@ -39,6 +39,16 @@ _EPOCHS = (
     (r"criteo", 4195197692.0),
     (r"movielens|ml.?20m", 99400000.0),
 )
+#: Mean seconds of an utterance by words of a data set (from memory of the data sets' pages).
+_SECONDS = (
+    (r"superb.?ks|speech.?commands", 1.0),
+    (r"timit", 3.1),
+    (r"common.?voice", 4.8),
+    (r"superb.?si|voxceleb", 8.0),
+    (r"mls", 15.0),
+    (r"common.?language|commonlang", 4.4),
+    (r"librispeech", 12.3),
+)
 #: Mean seconds of audio per sample are in the models' work; fine-tuning of speech usually runs 15-30 epochs.
 _USUAL_EPOCHS = {"speech": 20.0, "graph": 1.0, "points": 1.0}
 
@@ -77,6 +87,11 @@ def epoch_samples(text: str) -> float:
     return next((samples for pattern, samples in _EPOCHS if re.search(pattern, text, re.IGNORECASE)), 0.0)
 
 
+def audio_seconds(text: str) -> float:
+    """Mean seconds of an utterance of the data set that `text` names; 0 where it names none."""
+    return next((seconds for pattern, seconds in _SECONDS if re.search(pattern, text, re.IGNORECASE)), 0.0)
+
+
 def _flag(text: str, name: str) -> float:
     found = re.search(rf"(?<![a-z_]){name}s?[ =:]+(\d+(?:\.\d+)?)|(?<![\d.])(\d+) {name}s?\b", text, re.IGNORECASE)
     return float(found[1] or found[2]) if found else 0.0
@@ -107,6 +122,4 @@ def usual_batch(work: ModelWork, row: Mapping[str, str], num_gpus: float) -> flo
     if work.modality == "gan" and "style" in work.name.lower():
         side = float(re.sub(r"\D", "", word(row, "image_size"))[:4] or 1024)
         return max(min(num_gpus * min(4096.0 / side, 32.0), 64.0), num_gpus) / num_gpus
-    if work.modality == "speech" and "tokens" in word(row, "notes"):
-        return 160000.0
     return _USUAL_BATCH.get(work.modality, 32.0)

@@ -24,7 +24,7 @@ class ImageSize(NamedTuple):
 _TRIPLE = re.compile(r"(?<!\d)(\d{2,4})\s?x\s?(\d{2,4})\s?x\s?(\d{2,4})")
 _PAIR = re.compile(r"(?<!\d)(\d{2,4})\s?[x\u00d7]\s?(\d{2,4})")
 _FRAMES = re.compile(r"(\d{1,3})[ -]?(?:frames?|f)\b", re.IGNORECASE)
-_VIEWS = re.compile(r"(\d{1,2})x(\d{2,3})(?=\+|$)")
+_VIEWS = re.compile(r"(?<![\dx])(\d{1,2})x(\d{2,3})(?=\+|$)")
 _RANGE = re.compile(r"(\d{2,4})\s?(?:-|->|to|\u2192)\s?(\d{2,4})")
 _MEAN_ASPECT = 1.33  # of photographs
 _PADDED = 1.01  # to a multiple of 32
@@ -35,7 +35,7 @@ def image_size(text: str, task: str = "") -> ImageSize:
     """Sizes in a cell."""
     words = text.lower()
     frames = float(found[1]) if (found := _FRAMES.search(words)) else 0.0
-    if "+" in words and (views := _VIEWS.findall(words)):
+    if views := _VIEWS.findall(words):
         return ImageSize(float(views[0][1]), float(views[0][1]), views=tuple((float(side), float(count)) for count, side in views))
     if triple := _TRIPLE.search(words):
         first, second, third = (float(triple[i]) for i in (1, 2, 3))
@@ -118,7 +118,8 @@ def precision_of(text: str, *, has_tf32: bool, has_bf16: bool, convolutions: boo
         return "amp", ""
     if "fp32" in words or "float32" in words or words == "32":
         return ("tf32" if has_tf32 and convolutions else "fp32"), ""
-    return ("amp", "precision not stated: mixed precision taken") if has_tf32 or has_bf16 else ("fp32", "precision not stated: fp32 taken")
+    del has_bf16
+    return ("tf32" if has_tf32 and convolutions else "fp32"), "precision not stated: fp32 taken, as libraries do"
 
 
 def stored_of(text: str, flags: str) -> str:
@@ -127,7 +128,7 @@ def stored_of(text: str, flags: str) -> str:
     for pattern, name in ((r"nf4|4-?bit|int4", "nf4"), (r"int2|2-?bit", "int2"), (r"fp8wo|fp8 base", "fp8wo"), (r"fp8", "fp8"), (r"int8", "int8")):
         if re.search(pattern, words):
             return name
-    return "fp32" if re.search(r"base=(no|fp32)|^fp32", words) and "bf16" not in words else "half"
+    return "fp32" if re.search(r"base=(no|fp32)|^\s*(fp32|not stated|unknown)|^\s*$", words) or not re.search(r"fp16|bf16|half|amp|mixed|16", words) else "half"
 
 
 _OPTIMIZERS = (
@@ -157,16 +158,19 @@ def optimizer_bytes(flags: str, modality: str, kind: str, model: str) -> float:
 
 _ADAPTERS = re.compile(r"\b(?:lora|lokr|loha|locon|lycoris|dora|adapter|qlora)\b")
 _CHECKPOINTED = re.compile(r"checkpointing(?!=none|=no|=false|=off)|recompute(?!=none)|grad_?ckpt|\bckpt\b|with_cp|checkpoint=(?:layer|full|block)")
+_GRAPH_RECOMPUTE = 0.4  # CUDA graphs keep the pools that recomputation would free (two published pairs of one model)
 _USUAL_RANK = 16.0
 _INVERTED = 768.0 * 4
 
 
 def method_fields(model: str, flags: str, task: str) -> dict[str, float]:
     """Which parameters learn, recomputation, and what is cached or moved off the card."""
-    words = f"{flags.lower()} {task.lower()}"
+    words = f"{flags.lower()} {task.lower()} {model.lower()}"
     fields: dict[str, float] = {"recompute": float(bool(_CHECKPOINTED.search(words)))}
     if found := re.search(r"checkpointing=(\w+)", words):
         fields["recompute"] = 0.0 if found[1] in ("none", "no", "off", "false") else 1.0
+    if fields["recompute"] and "reduce-overhead" in words:
+        fields["recompute"] = _GRAPH_RECOMPUTE
     if _ADAPTERS.search(words) and not re.search(r"without lora|no lora", words):
         rank = re.search(r"rank[ =:]*(\d+)|\br(\d+)\b", words)
         fields["adapter_rank"] = float(next(g for g in rank.groups() if g)) if rank else _USUAL_RANK
@@ -174,9 +178,9 @@ def method_fields(model: str, flags: str, task: str) -> dict[str, float]:
             fields["adapter_rank"] = min(fields["adapter_rank"], 16.0) * 0.5  # a Kronecker product of small factors
     elif re.search(r"textual.?inversion", words):
         fields["trainable"] = _INVERTED
-    elif "controlnet" in f"{model.lower()} {words}":
+    elif "controlnet" in words:
         fields["trainable"] = 3.61e8
-    elif re.search(r"linear.?prob", f"{model.lower()} {words}"):
+    elif re.search(r"linear.?prob", words):
         fields["trainable"] = 7.7e5
     return fields
 

@@ -23,7 +23,7 @@ class ModelWork:
     """Work and memory of one training sample; counts as in physics.train_step.StepWork and physics.train_memory.MemoryWork.
 
     `modality` is the kind of task, `kind` the kind of layers (forward_models.KINDS or graph). `epoch_samples` and `epochs` describe the usual run of this
-    model, 0 where none is usual. `side_macs` is what frozen encoders cost per sample unless their outputs are cached; `adapter_params_per_rank` what an
+    model, 0 where none is usual; `units` what published rates count per sample (mel frames of an utterance). `side_macs` is what frozen encoders cost per sample unless their outputs are cached, `side_elements` what those hold at a time; `adapter_params_per_rank` what an
     adapter of rank 1 learns.
     """
 
@@ -48,9 +48,11 @@ class ModelWork:
     fixed_bytes: float = 0.0
     host_s: float = 0.0
     side_macs: float = 0.0
+    side_elements: float = 0.0
     adapter_params_per_rank: float = 0.0
     epoch_samples: float = 0.0
     epochs: float = 0.0
+    units: float = 1.0
     assumptions: tuple[str, ...] = ()
 
 
@@ -114,7 +116,7 @@ def train_work(wish: TrainWish) -> ModelWork:
 def _cached(wish: TrainWish) -> ModelWork | None:
     name = re.sub(r"\s+\((?:longer|coco|imagenet)\)$", "", wish.model.strip(), flags=re.IGNORECASE)
     wish = dataclasses.replace(wish, model=name)
-    for resolve in (_graph, _denoiser, _composed, _listed, _recorded, _stated):
+    for resolve in (_graph, _denoiser, _listed, _composed, _recorded, _neighbour, _stated):
         if (work := resolve(wish)) is not None:
             return work
     return None
@@ -167,19 +169,23 @@ def _listed(wish: TrainWish) -> ModelWork | None:
         ratio = wish.height * (wish.width or wish.height) / side**2
     written = _number(row, "mactivations", 1e6) * ratio
     params = _number(row, "mparams", 1e6)
+    tables = _number(row, "mtables", 1e6)
+    if total := re.search(r"(\d+(?:\.\d+)?)\s?GB total", wish.model):
+        tables = float(total[1]) * 1e9 / 4.0
     seconds = wish.audio_s / 10.0 if wish.audio_s and "10 s" in row["source"] else 1.0
     macs, scores = _number(row, "gmacs", 1e9) * ratio * seconds, _number(row, "score_gmacs", 1e9) * ratio * seconds
     return ModelWork(
         wish.model, row["modality"], row["kind"], macs=macs, score_macs=scores, activations=written * seconds, layers=_number(row, "layers"),
-        params=params, trained=params, tables=_number(row, "mtables", 1e6), gathered=_number(row, "gathered"),
+        params=params, trained=params, tables=tables, gathered=_number(row, "gathered"),
         kept=written * seconds * (_number(row, "kept_factor") or _KEPT[row["kind"]]), widest=written * 0.06, block_inputs=written * 0.15, block=written * 0.2,
-        epoch_samples=_number(row, "epoch_samples"), epochs=_number(row, "epochs"),
+        epoch_samples=_number(row, "epoch_samples"), epochs=_number(row, "epochs"), units=_number(row, "units") or 1.0,
     )  # fmt: skip
 
 
 # -- denoisers ------------------------------------------------------------------------------------------------------------------------------------
 
-_FRAMES_PER_LATENT = 4.0
+_ENCODER_LIVE = 190.0  # an image encoder works on 128 channels at full size, in and out of a layer, without gradients; half of it per live layer
+_ENCODED_FRAMES = 8.0  # video is encoded in slices
 _TEXT_SHARE = 0.85  # of a transformer's parameters multiply every token; the rest modulate or embed
 
 
@@ -191,8 +197,10 @@ def _denoiser(wish: TrainWish) -> ModelWork | None:
     name = wish.model.rpartition("/")[2] if wish.model.startswith("hf.co/") else wish.model
     if not _is_diffusion(wish) or (row := first_match("train_denoisers", name, whole=True)) is None:
         return None
-    params, width, blocks = _number(row, "mparams", 1e6), _number(row, "hidden"), _number(row, "blocks")
     record = record_of(row["record"]) if row["record"] else None
+    if not row["blocks"]:
+        return _recorded_denoiser(wish, record) if isinstance(record, DiffusionModel) else None
+    params, width, blocks = _number(row, "mparams", 1e6), _number(row, "hidden"), _number(row, "blocks")
     side = 512.0 if not isinstance(record, DiffusionModel) else _record_side(record)
     pixels = wish.height * (wish.width or wish.height) if wish.height else side**2
     frames = max(wish.frames or 1.0, 1.0)
@@ -208,6 +216,7 @@ def _denoiser(wish: TrainWish) -> ModelWork | None:
         score_macs=0.0 if linear else 2.0 * tokens**2 * width * blocks * passes, activations=_DIT_WRITTEN * written * passes, layers=13.0 * blocks * passes,
         params=params, trained=params, beside=encoders + decoder, kept=_DIT_KEPT * written * _KEPT["dit"], block_inputs=written,
         block=1.5 * _DIT_KEPT * tokens * width, widest=4.0 * tokens * width, side_macs=encoders * 256.0 + 600e3 * pixels * frames,
+        side_elements=_ENCODER_LIVE * pixels * min(frames, _ENCODED_FRAMES),
         adapter_params_per_rank=8.0 * blocks * width, assumptions=() if wish.height else (f"{side:.0f} pixels a side taken",),
     )  # fmt: skip
 
@@ -228,7 +237,7 @@ def _recorded_denoiser(wish: TrainWish, record: DiffusionModel) -> ModelWork | N
     """A convolutional denoiser of the records."""
     side = _record_side(record)
     height = wish.height or side
-    found = forward_work(Wish(wish.model, height=height, width=wish.width or height, frames=wish.frames, steps=1.0, denoise_only=True))
+    found = forward_work(Wish(record.name, height=height, width=wish.width or height, frames=wish.frames, steps=1.0, denoise_only=True))
     if found is None:
         return None
     stage = found.stages[0]
@@ -239,6 +248,7 @@ def _recorded_denoiser(wish: TrainWish, record: DiffusionModel) -> ModelWork | N
         wish.model, "diffusion", stage.kind, macs=stage.macs, score_macs=stage.score_macs, activations=written, layers=stage.layers,
         params=stage.weights, trained=stage.weights, beside=encoders + decoder, kept=written * _KEPT["denoiser"], block_inputs=0.12 * written,
         block=0.12 * written, widest=0.02 * written, side_macs=encoders * 77.0 + 1.05e6 * height * (wish.width or height),
+        side_elements=_ENCODER_LIVE * height * (wish.width or height),
         adapter_params_per_rank=stage.weights / 1024.0 / 4.0, assumptions=found.assumptions,
     )  # fmt: skip
 
@@ -272,16 +282,22 @@ def _composed(wish: TrainWish) -> ModelWork | None:
 def _assemble(wish: TrainWish, words: str, part: Part, head: Mapping[str, str], mean: float, peak: float) -> ModelWork:
     """Backbone and head at the mean size for time and at the largest for memory."""
     classes = _classes(wish, words)
-    kept_head = _number(head, "kept_per_pixel") + 2.0 * _number(head, "classes_maps") * classes
+    segmenter = wish.task in ("segmentation", "semantic_segmentation")
+    scale = 1.0 if part.kind in ("window", "transformer", "convnext") else part.head_scale if segmenter else 1.0
+    if wish.library == "detectron2" and "retinanet" in words:
+        scale = 2.0  # its activations are not written in place
+    maps = _number(head, "classes_maps") * (0.5 if part.head_scale == 0.5 else 1.0)  # those have no auxiliary head
+    kept_head = scale * _number(head, "kept_per_pixel") + 2.0 * maps * classes
     if re.search(r"gn[-_+]?(neck|head)|gn-head", words):
         kept_head *= 1.3
     positions = _number(head, "attention_maps") * (peak / 64.0) ** 2 * (1.0 if part.kind != "transformer" else 0.0)
     per_image = _number(head, "kept_per_image_m", 1e6)
-    rois = 512.0 * 3072 * 49 * 3 if re.search(r"[-_ ]c4", words) else 0.0
+    rois = 512.0 * 3072 * 49 * 3 if re.search(r"[-_ ]c4", words) and "rpn" not in words[:4] else 0.0
+    rois += 1e8 if "dc5" in words else 0.0  # regions are pooled from 2048 channels
     kept = part.kept * peak + part.attention * (peak / 2.0**20) ** 2 + kept_head * peak + positions + per_image + 1.1 * rois
     params = part.params + _number(head, "mparams", 1e6)
-    detector = wish.task not in ("segmentation", "semantic_segmentation")
-    macs = part.macs * mean + _number(head, "kmacs_per_pixel", 1e3) * mean + _number(head, "gmacs_per_image", 1e9) + rois * 900.0
+    detector = not segmenter
+    macs = part.macs * mean + scale * _number(head, "kmacs_per_pixel", 1e3) * mean + _number(head, "gmacs_per_image", 1e9) + rois * 900.0
     scores = part.attention * (mean / 2.0**20) ** 2 * 20.0
     written = part.activations * mean + 0.7 * kept_head * mean + 0.6 * per_image + 0.6 * rois
     kind = part.kind if part.kind in ("window", "transformer", "convnext") else "detection" if detector else "unet"
@@ -311,7 +327,7 @@ def _recorded(wish: TrainWish) -> ModelWork | None:
     return None
 
 
-_NOISE = re.compile(r"(?:^|[-_ ])(?:mae|dino|swav|moco|simclr|byol|clip|finetune[d]?|pretrain|linear-probe|laion\w+|imagenet\w*|torchvision|90|epochs)(?=[-_ (]|$)", re.IGNORECASE)
+_NOISE = re.compile(r"(?:^|[-_ ])(?:mae|deepclusterv2|resnet50 imagenet|dino|swav|moco|simclr|byol|clip|finetune[d]?|pretrain|linear-probe|laion\w+|imagenet\w*|torchvision|90|epochs)(?=[-_ (]|$)", re.IGNORECASE)
 
 
 def _looser_record(name: str) -> VisionModel | TransformerArchitecture | OtherModel | None:
@@ -319,7 +335,7 @@ def _looser_record(name: str) -> VisionModel | TransformerArchitecture | OtherMo
     bare = _NOISE.sub(" ", re.sub(r"\(.*\)", "", name)).strip(" -_")
     bare = re.sub(r"\s+", " ", bare)
     vit_sizes = re.sub(r"vit-([bl])(\d\d)(plus-\d+)?.*", r"vit-\1-\2", bare)
-    for text in (bare, bare.replace(" ", "-"), vit_sizes, _vit_name(bare), f"timm/{bare}", f"timm/{bare.replace('-', '_')}", f"torchvision/{bare.replace('-', '_')}", f"ultralytics/{bare}"):
+    for text in (bare, "timm/" + bare.replace("resnet-", "resnet"), bare.replace(" ", "-"), vit_sizes, _vit_name(bare), f"timm/{bare}", f"timm/{bare.replace('-', '_')}", f"torchvision/{bare.replace('-', '_')}", f"ultralytics/{bare}"):
         found = record_of(text) if text else None
         if isinstance(found, VisionModel | OtherModel | TransformerArchitecture):
             return found
@@ -377,6 +393,47 @@ def _modality(record: object, forward: str) -> str:
     return {"audio": "speech", "other": "recommendation", "text": "contrastive"}.get(forward, "classification")
 
 
+_RECIPE = re.compile(r"^(gluon|swsl|ssl|ig|tf|ens_adv|adv)_|_(ns|ap|in21ft1k|in22ft1k|in21k|in22k|dist|distilled|sam|pruned|bitm|miil|supcon|224|256|288|384|448)(?=_|$)")
+_LEAST_LIKENESS = 0.5
+
+
+def _neighbour(wish: TrainWish) -> ModelWork | None:
+    """A classifier that no record has, like the record whose name is nearest: its arithmetic per parameter, scaled to the stated parameters."""
+    import difflib
+
+    if wish.task not in ("classification", "") or not wish.model:
+        return None
+    bare = _RECIPE.sub("", _RECIPE.sub("", wish.model.lower()))
+    stem = re.match(r"[a-z]*", bare)
+    names = {_RECIPE.sub("", _RECIPE.sub("", name.lower())): name for name in _classifiers() if stem and name.startswith(stem[0][:4])}
+    close = difflib.get_close_matches(bare, names, n=1, cutoff=_LEAST_LIKENESS)
+    record = record_of(f"timm/{names[close[0]]}") if close else None
+    if not isinstance(record, VisionModel) or not record.macs:
+        return None
+    work = _from_forward(dataclasses.replace(wish, model=record.name), record)
+    if work is None:
+        return None
+    ratio = wish.params / record.params_total if wish.params else 1.0
+    patch = (_patch(close[0]) / _patch(bare)) ** 2
+    grown = {name: getattr(work, name) * patch * ratio for name in ("macs", "score_macs")}
+    grown |= {name: getattr(work, name) * patch * ratio**0.6 for name in ("activations", "kept", "block_inputs", "block", "widest")}
+    params = wish.params or work.params
+    taken = (*work.assumptions, f"{wish.model} taken like {names[close[0]]}")
+    return dataclasses.replace(work, name=wish.model, params=params, trained=params, assumptions=taken, **grown)
+
+
+def _patch(name: str) -> float:
+    found = re.search(r"(?:patch|p)(\d{1,2})(?=_|$)", name)
+    return float(found[1]) if found else 16.0
+
+
+@functools.cache
+def _classifiers() -> tuple[str, ...]:
+    from rightfit import facts
+
+    return tuple(row["name"].removeprefix("timm/") for row in facts.table("models_vision") if row["name"].startswith("timm/"))
+
+
 def _generative(wish: TrainWish, generation: str) -> ModelWork | None:
     """StyleGAN: one image costs a generator and a discriminator step; regularisation comes every few steps (lazy).
 
@@ -394,7 +451,7 @@ def _generative(wish: TrainWish, generation: str) -> ModelWork | None:
     written = 36e6 * (side / 256.0) ** 1.6 * half**0.5 * (1.3 if generation == "3" else 1.0)
     params = float(record.params_total) * 0.9 if half == 1.0 else 48e6
     return ModelWork(
-        wish.model, "gan", "conv", macs=macs * (1.6 if generation == "3" else 1.0), activations=2.5 * written, layers=220.0, params=params, trained=params, kept=2.6 * written,
+        wish.model, "gan", "grouped", macs=macs * (1.6 if generation == "3" else 1.0), activations=2.5 * written, layers=220.0, params=params, trained=params, kept=2.6 * written,
         block_inputs=0.3 * written, block=0.5 * written, widest=0.25 * written,
     )  # fmt: skip
 

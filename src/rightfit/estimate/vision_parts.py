@@ -18,8 +18,8 @@ from rightfit.facts.records import VisionModel
 class Part:
     """Counts per input pixel: `macs`, `activations` written, `kept` for the backward pass; the same of a frozen stem; `params` in all, `layers`.
 
-    `attention` multiplies (pixels / 1024)^2 for scores that grow with the square of the image; `per_image` elements kept whatever the size;
-    `block_inputs` per pixel with recomputation.
+    `attention` multiplies (pixels / 2^20)^2 for scores that grow with the square of the image; `per_image` elements kept whatever the size;
+    `block_inputs` per pixel with recomputation; `head_scale` of a segmentation head on this backbone over one on 2048 channels.
     """
 
     kind: str
@@ -34,6 +34,7 @@ class Part:
     attention: float = 0.0
     block_inputs: float = 0.0
     block: float = 0.0
+    head_scale: float = 1.0
 
 
 _BLOCKS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3), 200: (3, 24, 36, 3), 269: (3, 30, 48, 8)}
@@ -97,6 +98,7 @@ def residual(layout: ResidualLayout) -> Part:
         frozen_activations=sum(stage[1] for stage in cold),
         frozen_params=sum(stage[2] for stage in cold),
         block_inputs=64.0,
+        head_scale=1.0 if bottleneck else 0.25,
     )
 
 
@@ -165,7 +167,7 @@ def vit(size: str, patch: float = 16.0, *, windowed: bool = False) -> Part:
         kept=blocks * tokens * (19.0 + scores) * width,
         params=blocks * 12.0 * width**2,
         layers=8.0 * blocks,
-        attention=3.0 * whole * heads * (1024.0 * tokens) ** 2,
+        attention=3.0 * whole * heads * (2.0**20 * tokens) ** 2,
         block_inputs=blocks * tokens * width,
         block=tokens * (19.0 + scores) * width,
     )
@@ -181,17 +183,17 @@ def mix_transformer(size: int) -> Part:
         macs += blocks * tokens * 11.0 * width**2
         activations += blocks * tokens * 14.0 * width
         kept += blocks * tokens * 33.0 * width
-        attention += 3.0 * blocks * heads * (1024.0 * tokens) ** 2 / reduced
+        attention += 3.0 * blocks * heads * (2.0**20 * tokens) ** 2 / reduced
         params += blocks * 12.0 * width**2
     return Part("window", macs, activations, kept, params, 10.0 * sum(depths), attention=attention)
 
 
 _HOURGLASS = Part("conv", macs=880e3, activations=720.0, kept=1500.0, params=187e6, layers=104.0)
-_VGG16 = Part("conv", macs=306e3, activations=270.0, kept=310.0, params=21e6, layers=16.0)
+_VGG16 = Part("conv", macs=306e3, activations=270.0, kept=600.0, params=21e6, layers=16.0)
 _DARKNET53 = Part("conv", macs=142e3, activations=250.0, kept=560.0, params=41e6, layers=53.0)
 _CSP_TINY = Part("conv", macs=15e3, activations=115.0, kept=330.0, params=5e6, layers=80.0)
 #: U-Net of five scales with 64 base channels: two 3x3 convolutions a scale each way, skips joined.
-_UNET = Part("unet", macs=770e3, activations=560.0, kept=1300.0, params=29e6, layers=23.0)
+_UNET = Part("unet", macs=770e3, activations=560.0, kept=1300.0, params=29e6, layers=23.0, head_scale=0.5)
 
 
 def from_record(name: str, *, dilated: float = 1.0, kept_per_output: float = 2.0) -> Part | None:
@@ -271,17 +273,29 @@ def _other_backbone(words: str, stride: int) -> Part | None:
     if found := _REGNET.search(words):
         return _regnet(found[1], float(found[2]) * (1.0 if found[3] == "gf" else 1e-3))
     if found := _HRNET.search(words):
-        return from_record(f"timm/hrnet_w{found[1]}{'_small_v2' if found[2] else ''}")
+        return _hrnet(float(found[1]), small=bool(found[2]))
     if re.search(r"m(?:obilenet)?[-_]?v2", words):
         return from_record("timm/mobilenetv2_100", dilated=1.35 if stride == 8 else 1.0, kept_per_output=2.2)
     if re.search(r"m(?:obilenet)?[-_]?v3s", words):
-        return from_record("timm/mobilenetv3_small_100", dilated=1.3, kept_per_output=2.6)
+        return from_record("timm/mobilenetv3_small_100", dilated=1.3, kept_per_output=4.5)
     if re.search(r"m(?:obilenet)?[-_]?v3", words):
-        return from_record("timm/mobilenetv3_large_100", dilated=1.3, kept_per_output=2.6)
+        return from_record("timm/mobilenetv3_large_100", dilated=1.3, kept_per_output=4.5)
     for pattern, part in (("hourglass", _HOURGLASS), ("vgg|ssd", _VGG16), ("d53|darknet|yolov3", _DARKNET53), ("yolox", _CSP_TINY), ("unet", _UNET)):
         if re.search(pattern, words):
             return part
     return None
+
+
+def _hrnet(width: float, *, small: bool) -> Part | None:
+    """A high-resolution network; the small variant has half its modules, widths between records scale the nearest."""
+    part = from_record("timm/hrnet_w18") if width < 25 else from_record("timm/hrnet_w32") if width < 38 else from_record("timm/hrnet_w48")
+    if part is None:
+        return None
+    nearest = 18.0 if width < 25 else 32.0 if width < 38 else 48.0
+    wider, deeper = width / nearest, 0.5 if small else 1.0
+    return dataclasses.replace(
+        part, macs=part.macs * wider**2 * deeper, activations=part.activations * wider * deeper, kept=part.kept * wider * deeper, params=part.params * wider**2 * deeper, head_scale=0.5
+    )  # fmt: skip
 
 
 def _regnet(letter: str, gigaflops: float) -> Part | None:

@@ -82,6 +82,7 @@ class WorkColumns(Columns):
     fixed_bytes: Array = column(0)
     host_s: Array = column(0)
     side_macs: Array = column(0)
+    side_elements: Array = column(0)
     adapter_params_per_rank: Array = column(0)
 
 
@@ -188,10 +189,10 @@ def device_columns(devices: Sequence[ForwardDevice]) -> TrainDevices:
 
     return TrainDevices(
         silicon=np.array([float(SILICON.index(device.silicon)) for device in devices]),
-        fp32=values("fp32"),
+        fp32=np.where(values("fp32") > 0, values("fp32"), values("bf16") / 2.0),
         tf32=np.maximum(values("tf32"), values("fp32")),
-        half=np.maximum(values("fp16"), values("fp32")),
-        bf16=np.maximum(values("bf16"), values("fp32")),
+        half=np.where(values("fp16") > values("fp32"), values("fp16"), np.maximum(values("bf16"), values("fp32"))),
+        bf16=np.maximum(np.where(values("bf16") > 0, values("bf16"), values("fp16")), values("fp32")),
         bandwidth=values("bandwidth"),
         memory_bytes=np.array([float(known[d.name].memory_bytes) if d.name in known else 0.0 for d in devices]),
         tdp_w=values("tdp_w"),
@@ -243,7 +244,7 @@ def pass_rates(work: WorkColumns, setup: TrainSetup, device: TrainDevices, value
         fill_elements=_look(values, "fill_elements", SILICON, silicon) * device.units,
         cache_bytes=device.l2_bytes * values["cache_fraction"],
         layer_s=scale * _look(values, "layer_s", STACKS, setup.stack),
-        launch_s=scale * autocast * _look(values, "launch_s", STACKS, setup.stack) * _look(values, "launch_silicon", SILICON, silicon),
+        launch_s=scale * np.where(setup.adapter_rank > 0, values["adapter_launch"], 1.0) * autocast * _look(values, "launch_s", STACKS, setup.stack) * _look(values, "launch_silicon", SILICON, silicon),
         call_s=np.zeros(1),
         mixing=np.array([values["mixing"]]),
     )
@@ -261,7 +262,7 @@ def _step_rates(work: WorkColumns, setup: TrainSetup, values: Coefficients) -> S
         local_straggler=_look(values, "local_straggler", STACKS, stack),
         straggler=_look(values, "straggler", STACKS, stack),
         loader_s=np.where(setup.image > 0, _look(values, "loader_s", STACKS, stack), 0.0),
-        step_s=_look(values, "step_s", STACKS, stack),
+        step_s=_look(values, "step_s", STACKS, stack) * np.where(work.kind == KINDS.index("recommender"), values["step_share_tables"], 1.0),
     )
 
 
@@ -347,7 +348,7 @@ def training_memory(
         kept=work.kept * np.where(adapters, values["kept_adapter"], 1.0),
         block_inputs=work.block_inputs,
         block=work.block,
-        widest=work.widest,
+        widest=work.widest + np.where(setup.cached > 0, 0.0, work.side_elements),
         fixed_bytes=work.fixed_bytes,
     )
     terms = memory_terms(held, rates, batch=setup.batch)
