@@ -100,7 +100,7 @@ def fit(table: Table, keep: np.ndarray, entries: dict[str, dict[str, object]]) -
         robust = np.sign(scaled) * np.sqrt(2 * (np.sqrt(1 + scaled**2) - 1))
         return np.concatenate([robust, offset])
 
-    found = least_squares(residuals, np.zeros(len(names)), method="trf", max_nfev=25, diff_step=1e-3)
+    found = least_squares(residuals, np.zeros(len(names)), method="trf", max_nfev=18, diff_step=1e-3)
     return fixed | {name: float(value) for name, value in zip(names, np.exp(prior + found.x * spread), strict=True)}
 
 
