@@ -122,11 +122,8 @@ def intervals(table: Table, predicted: Array) -> None:
         here = table.group == group
         own = len(set(table.source[here])) >= LEAST_SOURCES or np.sum(here) >= MIN_ROWS
         pooled = here if own else here | table.fitted
-        if group == "emulated":
-            # Rates that follow from the definition of a benchmark: a tenth for its rounding and rules (engineering judgement).
-            bounds = np.array([-0.2, -0.08, 0.06, 0.12])
-        else:
-            bounds = weighted_quantiles(z[pooled], table.source[pooled])
+        # Rates that follow from the definition of a benchmark: a tenth for its rounding and rules (engineering judgement).
+        bounds = np.array([-0.2, -0.08, 0.06, 0.12]) if group == "emulated" else weighted_quantiles(z[pooled], table.source[pooled])
         inside = [np.mean((z[here] >= bounds[a]) & (z[here] <= bounds[b])) for a, b in ((1, 2), (0, 3))]
         print(f"{group:10s} {np.sum(here):4d} rows  80 %: {inside[0]:.1%}  95 %: {inside[1]:.1%}  bounds {np.round(np.exp(bounds), 2)}")
         lines += [(group, f"{p:g}", f"{b:.4f}", source) for p, b in zip(PROBABILITIES, bounds, strict=True)]

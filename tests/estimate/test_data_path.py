@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import Any
 
 import numpy as np
@@ -107,14 +108,14 @@ def test_a_longer_run_never_ends_earlier_on_one_volume() -> None:
     fixed = dataclasses.replace(IMAGENET, storage="gp2-like" if "gp2-like" in volume_names() else "io2")
     runs = [path(fixed, run_s=seconds) for seconds in np.geomspace(10, 1e6, 60)]
     totals = [run["run_s"] + run["staging_s"] for run in runs]
-    assert all(later >= earlier - 1e-9 for earlier, later in zip(totals, totals[1:], strict=False))
+    assert all(later >= earlier - 1e-9 for earlier, later in itertools.pairwise(totals))
 
 
 def test_steps_get_faster_as_they_get_dearer() -> None:
     for provider in volumes():
         steps = volume_steps(provider, 5e11)
         assert [step.usd_per_month for step in steps] == sorted(step.usd_per_month for step in steps)
-        assert all(a.bytes_per_s < b.bytes_per_s for a, b in zip(steps, steps[1:], strict=False))
+        assert all(a.bytes_per_s < b.bytes_per_s for a, b in itertools.pairwise(steps))
 
 
 def test_clouds_without_described_volumes_get_the_least() -> None:

@@ -163,9 +163,7 @@ def data_of(wish: Wish, market: Market, offer: int, nodes: int, run_s: float, vo
     return {"staging": 0 if stream else copy, "run": streamed if stream else copied, "stored": stored, "factor": factor}
 
 
-def cost_and_time(
-    wish: Wish, market: Market, offer: int, nodes: int, run_s: float, volume: Any, needed: float
-) -> tuple[float, float]:
+def cost_and_time(wish: Wish, market: Market, offer: int, nodes: int, run_s: float, volume: Any, needed: float) -> tuple[float, float]:
     """Money and wall time of one offer, in scalar arithmetic."""
     offers, charges = market.offers, market.charges
     server = int(offers.server_index[offer])
@@ -173,7 +171,11 @@ def cost_and_time(
     gpus = offers.servers.num_accelerators[server]
     data = data_of(wish, market, offer, nodes, run_s, volume, needed)
     run_s = data["run"]
-    startup = usual["startup_s"] + data["staging"] + volume.weights_bytes / min(offers.servers.network_bytes_per_s[server], usual["download_bytes_per_s"])
+    startup = (
+        usual["startup_s"]
+        + data["staging"]
+        + volume.weights_bytes / min(offers.servers.network_bytes_per_s[server], usual["download_bytes_per_s"])
+    )
     save = volume.checkpoint_bytes / (usual["checkpoint_bytes_per_s"] * nodes)
     monthly = (charges.spot_low[offer] + charges.spot_high[offer]) / 2
     rate = nodes * (usual["failures_per_accelerator_s"] * gpus - math.log(1 - monthly) / (730 * 3600))
@@ -259,7 +261,9 @@ def brute_force(wish: Wish, market: Market, wanted: Wanted, physics: Any, *, nod
     return judge(wish, market, wanted, fastest, volume, node_counts, tried, least_host)
 
 
-def judge(wish: Wish, market: Market, wanted: Wanted, fastest: dict, volume: Any, node_counts: tuple[int, ...], tried: int, least_host: dict) -> Found:
+def judge(
+    wish: Wish, market: Market, wanted: Wanted, fastest: dict, volume: Any, node_counts: tuple[int, ...], tried: int, least_host: dict
+) -> Found:
     """Price every offer and keep what meets the wish."""
     feasible = {}
     for offer in range(len(market.offers)):

@@ -13,6 +13,7 @@ import io
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import cv2
@@ -72,7 +73,7 @@ def best_s(work: Callable[[bytes], Any], data: bytes) -> float:
 
 
 def main() -> None:
-    with open(sys.argv[1], "w", newline="", encoding="utf-8") as stream:
+    with Path(sys.argv[1]).open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(["decoder", "photograph", "pixels", "quality", "file_bytes", "seconds"])
         for number, photograph in enumerate(load_sample_images().images):

@@ -47,7 +47,9 @@ def data_part(found: Exploration, offer: int, node: int) -> dict[str, Any]:
         "samples_per_s": load.samples / epoch_s if epoch_s else 0.0,
         "cores": cores if np.isfinite(cores) else None,
         "needed_cores": core_s / epoch_s if epoch_s else 0.0,
-        "workers": workers_of(load, cores=cores, needed=core_s / epoch_s if epoch_s else 0.0, accelerators=float(hosts.accelerators[server])),
+        "workers": workers_of(
+            load, cores=cores, needed=core_s / epoch_s if epoch_s else 0.0, accelerators=float(hosts.accelerators[server])
+        ),
         "first_epoch_s": max(epoch_s, first),
         "later_epoch_s": max(epoch_s, later),
         "loading_s": later,

@@ -20,8 +20,8 @@ from rightfit.search.charges import read_market_facts
 from rightfit.search.constraints import Failures, Feasibility, Wanted, judge
 from rightfit.search.engine import Engine
 from rightfit.search.evaluate import Best, search_setups
-from rightfit.search.machines import Fleet, base_setup, build_fleet
 from rightfit.search.loads import moved_usd, read_load
+from rightfit.search.machines import Fleet, base_setup, build_fleet
 from rightfit.search.market import Bill, MarketFacts, Staged, Volume, bill
 from rightfit.search.software import splits_models
 from rightfit.search.space import NODE_COUNTS, Sharding, Space, SpaceLimits, build_space
