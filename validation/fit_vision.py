@@ -24,7 +24,7 @@ from scipy.optimize import least_squares
 
 from rightfit import facts
 from rightfit.estimate.train_rows import FIT_METRICS, MEMORY_METRIC, kind_names, train_cases
-from rightfit.estimate.vision_predict import MEMORY_PARENT, PROBABILITIES, TIME_PARENT, interval_group, metric_values, parent_of
+from rightfit.estimate.vision_predict import MEMORY_PARENT, PROBABILITIES, TIME_PARENT, fits_columns, interval_group, metric_values, parent_of
 from rightfit.physics.columns import Array
 
 DATA = Path(__file__).parents[1] / "src/rightfit/facts/data"
@@ -196,7 +196,7 @@ def feasibility(path: Path, values: dict[str, float]) -> None:
     cases = train_cases(rows)
     _, found = metric_values(cases, values)
     said = np.array([rows[int(i)]["metric"] == "fits" for i in cases.index]) == np.array([float(rows[int(i)]["measured"]) > 0 for i in cases.index])
-    agree = np.broadcast_to(found.fits, len(said)) == said
+    agree = fits_columns(cases, found) == said
     print(f"\nfits / does not fit: {len(rows)} statements, {len(said)} answered, {np.sum(agree)} agreed ({np.mean(agree):.1%}); fits {np.sum(said)}, does not {np.sum(~said)}")
     for i in np.flatnonzero(~agree)[:40]:
         row = rows[int(cases.index[i])]

@@ -35,7 +35,8 @@ _VISION_TASKS = ("classification", "detection", "instance_segmentation", "keypoi
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TrainCases:
-    """Columns of the rows in `index`; `samples` of the whole run (NaN = not told) and `global_batch`; reasons of the others in `refused`."""
+    """Columns of the rows in `index`; `samples` of the whole run (NaN = not told), `benchmark` 1 for a tuned benchmark run, `stated_bytes` the
+    card's size where the row gives one; reasons of the others in `refused`."""
 
     index: NDArray[np.intp]
     work: WorkColumns
@@ -45,6 +46,7 @@ class TrainCases:
     samples: Array
     benchmark: Array
     has_device: NDArray[np.bool_]
+    stated_bytes: Array
     works: tuple[ModelWork, ...]
     refused: Mapping[int, str]
     assumptions: Mapping[int, tuple[str, ...]]
@@ -56,6 +58,7 @@ class _Case:
     setup: dict[str, float]
     device: ForwardDevice
     has_device: bool
+    stated_bytes: float
     notes: str
     samples: float
     benchmark: bool
@@ -154,7 +157,8 @@ def _read(row: Mapping[str, str]) -> _Case:
     samples = run_samples(row, work, global_batch=total) if metric == DURATION_METRIC else np.nan
     if metric == DURATION_METRIC and not np.isfinite(samples):
         raise RefusedRowError("how much data the run took is not in the row, so the time to train cannot be told")
-    return _Case(work, setup, device, has_device, f"{flags} {framework} {word(row, 'gpu')}", samples, stack == "tuned", assumptions)
+    stated = number(row, "gpu_mem_gib") * 2.0**30
+    return _Case(work, setup, device, has_device, stated, f"{flags} {framework} {word(row, 'gpu')}", samples, stack == "tuned", assumptions)
 
 
 def _setup(row: Mapping[str, str], work: ModelWork, device: ForwardDevice, stack: str) -> tuple[dict[str, float], tuple[str, ...]]:
@@ -212,6 +216,7 @@ def _columns(cases: list[_Case], index: list[int], refused: dict[int, str]) -> T
         samples=np.array([case.samples for case in cases], dtype=np.float64),
         benchmark=np.array([float(case.benchmark) for case in cases]),
         has_device=np.array([case.has_device for case in cases], dtype=np.bool_),
+        stated_bytes=np.array([case.stated_bytes for case in cases], dtype=np.float64),
         works=works,
         refused=refused,
         assumptions={position: case.assumptions for position, case in zip(index, cases, strict=True)},

@@ -167,6 +167,8 @@ def _listed(wish: TrainWish) -> ModelWork | None:
     ratio = 1.0
     if side and wish.height and not volume:
         ratio = wish.height * (wish.width or wish.height) / side**2
+    if row["frames"]:
+        ratio *= _clip_frames(wish) / _number(row, "frames")
     written = _number(row, "mactivations", 1e6) * ratio
     params = _number(row, "mparams", 1e6)
     tables = _number(row, "mtables", 1e6)
@@ -180,6 +182,18 @@ def _listed(wish: TrainWish) -> ModelWork | None:
         kept=written * seconds * (_number(row, "kept_factor") or _KEPT[row["kind"]]), widest=written * 0.06, block_inputs=written * 0.15, block=written * 0.2,
         epoch_samples=_number(row, "epoch_samples"), epochs=_number(row, "epochs"), units=_number(row, "units") or 1.0,
     )  # fmt: skip
+
+
+_CLIP = re.compile(r"(?<![\dx])(\d{1,2})x(\d{1,2})x(\d{1,2})(?![\dx])")
+
+
+def _clip_frames(wish: TrainWish) -> float:
+    """Frames of a sample: stated, or as video libraries write them into a name (frames x interval x clips), else those that the row is for."""
+    if found := _CLIP.search(wish.model):
+        frames = float(found[1]) * float(found[3])
+        return frames * 4.0 if "slowfast" in wish.model.lower() else frames  # the fast path sees four times the frames of the slow one
+    row = first_match("train_models", wish.model, whole=True)
+    return wish.frames or float(row["frames"] if row else 1.0)
 
 
 # -- denoisers ------------------------------------------------------------------------------------------------------------------------------------
@@ -405,7 +419,10 @@ def _neighbour(wish: TrainWish) -> ModelWork | None:
         return None
     bare = _RECIPE.sub("", _RECIPE.sub("", wish.model.lower()))
     stem = re.match(r"[a-z]*", bare)
-    names = {_RECIPE.sub("", _RECIPE.sub("", name.lower())): name for name in _classifiers() if stem and name.startswith(stem[0][:4])}
+    names: dict[str, str] = {}
+    for name in _classifiers():
+        if stem and name.startswith(stem[0][:4]):
+            names.setdefault(_RECIPE.sub("", _RECIPE.sub("", name.lower())), name)
     close = difflib.get_close_matches(bare, names, n=1, cutoff=_LEAST_LIKENESS)
     record = record_of(f"timm/{names[close[0]]}") if close else None
     if not isinstance(record, VisionModel) or not record.macs:

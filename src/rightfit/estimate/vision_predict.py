@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.estimate.figures import FigureColumns
@@ -50,6 +51,12 @@ def metric_values(cases: TrainCases, values: Coefficients | None = None) -> tupl
     figures = dict.fromkeys(RATE_METRICS, found.samples_per_s * units) | {STEP_METRIC: found.step_s, DURATION_METRIC: minutes}
     figures |= {MEMORY_METRIC: found.peak_bytes / _GIB} | dict.fromkeys(FIT_METRICS, found.required_bytes / _GIB)
     return figures, found
+
+
+def fits_columns(cases: TrainCases, found: TrainingColumns) -> NDArray[np.bool_]:
+    """Whether each job fits the card that its row names, or one of the size that it states."""
+    capacity = np.where(cases.has_device, found.capacity_bytes, cases.stated_bytes)
+    return np.less_equal(np.broadcast_to(found.required_bytes, capacity.shape), capacity)
 
 
 def interval_group(metric: str, modality: str) -> str:
@@ -108,7 +115,7 @@ def _fill(answers: list[dict[str, Any]], cases: TrainCases, found: TrainingColum
     bounds = np.stack([intervals.mid, intervals.low80, intervals.high80, intervals.low95, intervals.high95], axis=1)
     memory = metric == MEMORY_METRIC or metric in FIT_METRICS
     terms, whole = (found.memory_terms, found.peak_bytes) if memory else (found.time_terms, found.step_s)
-    fits = np.broadcast_to(found.fits, len(cases.index))
+    fits = fits_columns(cases, found)
     for at, i in enumerate(here):
         answer = answers[int(cases.index[i])]
         answer["assumptions"] += cases.assumptions[int(cases.index[i])]
@@ -118,5 +125,5 @@ def _fill(answers: list[dict[str, Any]], cases: TrainCases, found: TrainingColum
         names = ("predicted", "low80", "high80", "low95", "high95")
         answer.update(zip(names, (float(f"{value:.6g}") for value in bounds[at]), strict=True))
         answer["terms"] = {name: float((np.broadcast_to(term, len(cases.index)) / whole)[i]) for name, term in terms.items()}
-        if memory and cases.has_device[i]:
+        if memory and (cases.has_device[i] or cases.stated_bytes[i] > 0):
             answer["fits"] = int(fits[i])
