@@ -43,6 +43,7 @@ _USUAL_TREES = {"catboost": 1000.0, "h2o": 50.0, "spark": 20.0}
 _USUAL_DEPTH = {"catboost": 6.0, "xgboost": 6.0, "xgboost_old": 6.0, "h2o": 5.0, "spark": 5.0, "h2o_xgboost": 6.0, "thundergbm": 6.0, "h2o4gpu": 6.0}
 _USUAL_BINS = {"h2o": 20.0, "spark": 32.0, "catboost": 254.0, "cuml": 128.0}
 _FOREST_TREES = 100.0
+_FOREST_DEPTH = {"h2o": 20.0, "spark": 5.0, "cuml": 16.0}
 _USUAL_ITERATIONS = {
     Algorithm.LINEAR_ITERATIVE: 20.0,
     Algorithm.LINEAR_COORDINATE: 50.0,
@@ -165,12 +166,14 @@ def _tree_numbers(kind: Algorithm, library: str, words: Settings, noted: list[st
             trees = 1000.0
         noted.append(f"number of trees not stated: {trees:g} taken")
     if kind in _FORESTS:
-        return trees, words.depth, words.leaves
+        return trees, words.depth or _FOREST_DEPTH.get(library, 0.0), words.leaves
     depth = words.depth
     if not depth and not words.leaves:
         depth = 0.0 if library in ("lightgbm", "sklearn") and kind == Algorithm.BOOST_HIST else _USUAL_DEPTH.get(library, 6.0 if kind != Algorithm.BOOST_EXACT else 3.0)
         noted.append("depth of the trees not stated: the library's default taken")
     leaves = words.leaves or (31.0 if not depth else 2.0 ** min(depth, 16.0))
+    if library == "r" and kind == Algorithm.BOOST_EXACT:
+        leaves = depth + 1.0  # gbm's interaction.depth counts splits, not levels
     return trees, depth, leaves
 
 
@@ -203,7 +206,7 @@ def _filled(kind: Algorithm, library: str, rows: float, cols: float, words: Sett
     outputs = words.outputs if words.outputs > 2 else 1.0  # noqa: PLR2004 two classes are one output
     if kind not in (*_BOOSTED, *_FORESTS, Algorithm.LINEAR_ITERATIVE, Algorithm.LINEAR_COORDINATE, Algorithm.MLP):
         outputs = 1.0
-    tried = wide if kind == Algorithm.BOOST_EXACT or words.max_features == "all" else max(math.sqrt(wide), 1.0)
+    tried = (nonzeros if sparse else wide) if kind == Algorithm.BOOST_EXACT or words.max_features == "all" else max(math.sqrt(wide), 1.0)
     k = words.k or _USUAL_K.get(kind, 5.0)
     if kind in (Algorithm.KMEANS, Algorithm.MINIBATCH_KMEANS) and not words.k:
         noted.append(f"clusters not stated: {k:g} taken")

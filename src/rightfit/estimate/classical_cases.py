@@ -26,7 +26,7 @@ CLASSICAL_METRICS = (*TIME_METRICS, MEMORY_METRIC)
 @dataclasses.dataclass(frozen=True, slots=True)
 class ClassicalCases:
     """Rows that can be told, under one another. `index` their positions in the table; `on_gpu` 1 where a GPU does the work; `growth_only` 1 where the
-    memory is what training adds to the data; `card_memory` 1 where it is that of the GPU."""
+    memory is what training adds to the data; `card_memory` 1 where it is that of the GPU; `reported_gib` the step in which a source reports memory (0 = exact)."""
 
     index: NDArray[np.intp]
     tasks: tuple[ClassicalTask, ...]
@@ -37,6 +37,7 @@ class ClassicalCases:
     on_gpu: Array
     growth_only: Array
     card_memory: Array
+    reported_gib: Array
     refused: Mapping[int, str]
     assumptions: tuple[tuple[str, ...], ...]
 
@@ -119,6 +120,7 @@ def _problem(row: Mapping[str, str]) -> str:
     return ""
 
 
+_WHOLE_GIB = re.compile(r"rounded to whole GB|GB rounded|whole GB|in GB, rounded", re.IGNORECASE)
 _NO_GPU = (1e11, 1e13, 1e12, 0.0, 1.0)
 
 
@@ -169,6 +171,7 @@ def _stacked(rows: Sequence[Mapping[str, str]], kept: Sequence[int], tasks: Sequ
         on_gpu=on_gpu,
         growth_only=np.array([bool(re.search(r"increase during training only|on top of the data", row.get("notes", ""))) for row in chosen], dtype=np.float64),
         card_memory=on_gpu * memory,
+        reported_gib=np.array([1.0 if _WHOLE_GIB.search(row.get("notes", "")) else 0.0 for row in chosen]),
         refused=refused,
         assumptions=tuple(_doubts(row, task) for row, task in zip(chosen, tasks, strict=True)),
     )

@@ -22,7 +22,8 @@ def memory_gib(cases: ClassicalCases, values: Coefficients) -> Array:
     found = np.where(cases.growth_only > 0, growth, host)
     if np.any(cases.card_memory > 0):
         found = np.where(cases.card_memory > 0, gpu_memory(cases.job, cases.kinds, values), found)
-    return np.asarray(found / GIB, dtype=np.float64)
+    # A source that reports whole gigabytes prints 1 for everything smaller.
+    return np.asarray(np.maximum(found / GIB, cases.reported_gib), dtype=np.float64)
 
 
 def metric_values(cases: ClassicalCases, values: Coefficients | None = None) -> dict[str, Array]:

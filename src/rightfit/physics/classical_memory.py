@@ -95,7 +95,8 @@ def memory_terms(job: JobColumns, rates: MemoryRates, *, threads: Array) -> dict
         "model": model_bytes(job, rates) * rates.headroom,
         "workspace": workspace_bytes(job, rates, threads),
     }
-    return {name: np.broadcast_to(value, (job.num_rows,)) for name, value in parts.items()}
+    shape = np.broadcast_shapes(*(value.shape for value in parts.values()))
+    return {name: np.broadcast_to(value, shape) for name, value in parts.items()}
 
 
 def host_peak_bytes(job: JobColumns, rates: MemoryRates, *, threads: Array) -> Array:

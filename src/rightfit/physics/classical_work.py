@@ -79,14 +79,15 @@ def _log2(values: Array) -> Array:
 def grown_leaves(job: JobColumns) -> Array:
     """Leaves of one tree, shape (N,): the least of 2^depth, the limit on leaves, and what the rows can fill.
 
-    Boosted trees stop at about 20 rows a leaf; forests split until a leaf is pure, which noisy labels let go on to about a third of the rows.
+    Boosted trees stop at about 100 rows a leaf (a hessian of at least 1 and a gain above 0 are asked for); forests split until a leaf is pure, which
+    noisy labels let go on to about a third of the rows.
     """
     forest = np.isin(job.algorithm, (Algorithm.FOREST_EXACT, Algorithm.FOREST_RANDOM, Algorithm.FOREST_HIST))
     by_depth = np.where(job.depth > 0, np.exp2(np.minimum(job.depth, 40.0)), np.inf)
     by_limit = np.where(job.leaves > 0, job.leaves, np.inf)
     # A trained model's trees do not depend on the rows that it is asked about.
     asked = np.isin(job.algorithm, (Algorithm.PREDICT_TREES, Algorithm.SHAP))
-    by_rows = np.where(asked, np.inf, np.maximum(job.rows / np.where(forest, 3.0, 20.0), 2.0))
+    by_rows = np.where(asked, np.inf, np.maximum(job.rows / np.where(forest, 3.0, 100.0), 2.0))
     by_depth = np.where(asked & ~np.isfinite(by_depth) & ~np.isfinite(by_limit), job.rows, by_depth)
     return np.minimum(np.minimum(by_depth, by_limit), by_rows)
 
