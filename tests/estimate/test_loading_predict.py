@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from rightfit import facts
-from rightfit.estimate.loading import image_core_s
+from rightfit.estimate.loading import image_core_s, sample_load
 from rightfit.estimate.loading_words import bytes_per_pixel, loader_named, photograph_pixels, read_case
 from rightfit.estimate.predict import predict
 
@@ -139,3 +139,19 @@ def test_bundled_coefficients_predict_the_bundled_rows() -> None:
     )
     assert len(ratio) >= 400
     assert np.median(np.abs(ratio - 1)) < 0.12
+
+
+def test_the_load_of_pictures_by_hand() -> None:
+    """A million pictures of 110 kB and 0.2 megapixels by Pillow: a quarter over libjpeg-turbo, and the recipe."""
+    usual = facts.coefficients("loading")
+    load = sample_load("vision", samples=1e6, dataset_bytes=1.1e11, epochs=3, pixels=2e5)
+    jpeg = 2e5 * usual["jpeg_s_per_pixel"] + 1.1e5 * usual["jpeg_s_per_byte"]
+    assert load.core_s == pytest.approx(1.25 * jpeg + usual["recipe_s"])
+    assert (load.reads_per_sample, load.decode) == (1.0, "pillow")
+
+
+def test_loads_of_other_data() -> None:
+    usual = facts.coefficients("loading")
+    assert sample_load("speech", samples=10, dataset_bytes=1e6, epochs=1, seconds=12).core_s == pytest.approx(12 * usual["audio_s_per_s"])
+    assert sample_load("tabular", samples=1e6, dataset_bytes=1e8, epochs=1).core_s == pytest.approx(100 * usual["copy_s_per_byte"])
+    assert sample_load("video", samples=10, dataset_bytes=1e8, epochs=1, seconds=10, decode="dali").core_s == 0

@@ -8,15 +8,18 @@ from typing import Any
 import numpy as np
 
 from rightfit import facts
+from rightfit.estimate.data_path import DataLoad
 from rightfit.estimate.hosts import common_volume, volumes
-from rightfit.estimate.loading_words import BLOCK, HARD_DISK, LOCAL, OBJECT, LoadingCase
+from rightfit.estimate.loading_words import BLOCK, HARD_DISK, LOCAL, OBJECT, LoadingCase, bytes_per_pixel
 from rightfit.physics import loading
 from rightfit.physics.columns import Array
 
 Coefficients = Mapping[str, float]
 MB = 1e6
 HARD_DISK_BYTES_PER_S = 1.6e8
-RECIPE_PIXELS = 224.0 * 224.0
+FRAMES_PER_S = 30.0
+#: Data sets that are mostly kept one file a sample, so that each sample costs a request of its own.
+FILES = frozenset({"vision", "vision-language", "speech", "video"})
 
 
 def coefficients() -> Coefficients:
@@ -120,3 +123,48 @@ def emulated(text: str) -> dict[str, Any] | None:
         if row["workload"] in folded and row["accelerator"].casefold() in folded:
             found = {name: float(row[name]) for name in ("batch", "computation_s", "record_bytes", "utilisation")}
     return found
+
+
+def sample_load(
+    domain: str,
+    *,
+    samples: float,
+    dataset_bytes: float,
+    epochs: float,
+    decode: str = "",
+    pixels: float = 0.0,
+    seconds: float = 0.0,
+    weights_bytes: float = 0.0,
+    storage: str = "",
+    workers: int = 0,
+) -> DataLoad:
+    """What has to be loaded for a training run that is not one of a language model (those: search/loads.py).
+
+    `domain`: vision (a sample is a picture of `pixels`, 0: what its bytes say), speech (a recording of `seconds`), video (a clip of `seconds` at 30
+    frames/s), tabular, graph or recommender (rows that are read as they are). `samples`, `dataset_bytes`: of one epoch.
+    """
+    each = dataset_bytes / samples if samples else 0.0
+    word = decode or {"vision": "pillow", "vision-language": "pillow"}.get(domain, "raw")
+    return DataLoad(
+        dataset_bytes=dataset_bytes,
+        samples=samples,
+        epochs=epochs,
+        core_s=_core_s_of(domain, word, each, pixels=pixels, seconds=seconds),
+        reads_per_sample=max(1.0 if domain in FILES else 0.0, each / coefficients()["shard_bytes"]),
+        weights_bytes=weights_bytes,
+        decode=word,
+        storage=storage,
+        workers=workers,
+    )
+
+
+def _core_s_of(domain: str, decode: str, file_bytes: float, *, pixels: float, seconds: float) -> float:
+    """Seconds x GHz to prepare one sample."""
+    used = coefficients()
+    if domain in ("vision", "vision-language"):
+        return image_core_s(decode, pixels=pixels or file_bytes / bytes_per_pixel(90), file_bytes=file_bytes)
+    if domain == "speech":
+        return seconds * used["audio_s_per_s"]
+    if domain == "video":
+        return 0.0 if decode == "dali" else seconds * FRAMES_PER_S * used["video_frame_s"]
+    return file_bytes * used["copy_s_per_byte"]

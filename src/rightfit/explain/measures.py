@@ -39,6 +39,7 @@ class Measures:
     read_bytes_per_s: float
     network_bytes_per_s: float
     loading_share: float
+    loader_cores: float
     communication_share: float
     busy_share: float
     mfu: float
@@ -100,6 +101,7 @@ def measures(
         read_bytes_per_s=read,
         network_bytes_per_s=option.network_gbps * 1e9 / 8,
         loading_share=loading,
+        loader_cores=float(option.data_path.get("needed_cores", math.nan)) * nodes,
         communication_share=communication,
         busy_share=1 - communication - float(option.data_path.get("stall_share", 0.0)),
         mfu=_mid(option, "mfu"),
