@@ -116,15 +116,24 @@ def report(title: str, groups: np.ndarray, ratio: Array) -> None:
 
 def tables(title: str, table: Table, ratio: Array) -> None:
     """Errors by source and metric, by library and algorithm."""
-    memory = np.where(table.metric == "peak_ram_gib", "RAM", np.where(table.metric == "predict_time_s", "predict", np.where(table.cases.on_gpu > 0, "time GPU", "time")))
+    memory = np.where(
+        table.metric == "peak_ram_gib",
+        "RAM",
+        np.where(table.metric == "predict_time_s", "predict", np.where(table.cases.on_gpu > 0, "time GPU", "time")),
+    )
     report(f"{title}: metric", memory, ratio)
     report(f"{title}: source", np.array([f"{s} {m}" for s, m in zip(table.source, memory, strict=True)]), ratio)
-    report(f"{title}: regime", np.array([f"{m} {k.algorithm.name} {k.library}" for m, k in zip(memory, table.cases.kinds, strict=True)]), ratio)
+    report(
+        f"{title}: regime", np.array([f"{m} {k.algorithm.name} {k.library}" for m, k in zip(memory, table.cases.kinds, strict=True)]), ratio
+    )
 
 
 def write(values: dict[str, float], entries: dict[str, dict[str, object]]) -> None:
     """Write the coefficients with their priors, spreads, units and sources."""
-    lines = ["# Coefficients of classical machine learning. `value` was fitted from `prior` by: python validation/fit_classical.py TRUTH_DIR --fit", ""]
+    lines = [
+        "# Coefficients of classical machine learning. `value` was fitted from `prior` by: python validation/fit_classical.py TRUTH_DIR --fit",
+        "",
+    ]
     for name, entry in entries.items():
         lines += [f'["{name}"]', f"value = {values[name]:.6g}"]
         lines += [f"{key} = {entry[key]}" for key in ("prior", "spread")]
@@ -163,7 +172,9 @@ def intervals(table: Table) -> dict[str, Array]:
     scale = 1.0 + DOUBT * np.minimum([len(noted) for noted in table.cases.assumptions], 3.0)
     z /= scale
     group = np.array([interval_group(m, gpu=bool(g)) for m, g in zip(table.metric, table.cases.on_gpu, strict=True)])
-    found = {name: _quantiles(z[group == name], table.source[group == name]) for name in sorted(set(group)) if np.sum(group == name) >= MIN_ROWS}
+    found = {
+        name: _quantiles(z[group == name], table.source[group == name]) for name in sorted(set(group)) if np.sum(group == name) >= MIN_ROWS
+    }
     found.setdefault(PARENT, _quantiles(z, table.source))
     print(f"{'group':12s} rows  cover 80  cover 95  nested 80  nested 95  width 80  width 95")
     for name in sorted(set(group)):
@@ -172,10 +183,16 @@ def intervals(table: Table) -> dict[str, Array]:
         nested = np.zeros((np.sum(here), 4))
         for source in set(table.source[here]):
             apart = here & (table.source != source)
-            nested[table.source[here] == source] = _quantiles(z[apart], table.source[apart]) if np.sum(apart) >= MIN_ROWS else _quantiles(z[table.source != source], table.source[table.source != source])
+            nested[table.source[here] == source] = (
+                _quantiles(z[apart], table.source[apart])
+                if np.sum(apart) >= MIN_ROWS
+                else _quantiles(z[table.source != source], table.source[table.source != source])
+            )
         cover = [np.mean((bounds[a] <= z[here]) & (z[here] <= bounds[b])) for a, b in ((1, 2), (0, 3))]
         apart_cover = [np.mean((nested[:, a] <= z[here]) & (z[here] <= nested[:, b])) for a, b in ((1, 2), (0, 3))]
-        print(f"{name:12s} {np.sum(here):4d} {cover[0]:9.1%} {cover[1]:9.1%} {apart_cover[0]:10.1%} {apart_cover[1]:10.1%} {np.exp(bounds[2] - bounds[1]):9.2f} {np.exp(bounds[3] - bounds[0]):9.2f}")
+        print(
+            f"{name:12s} {np.sum(here):4d} {cover[0]:9.1%} {cover[1]:9.1%} {apart_cover[0]:10.1%} {apart_cover[1]:10.1%} {np.exp(bounds[2] - bounds[1]):9.2f} {np.exp(bounds[3] - bounds[0]):9.2f}"
+        )
     return found
 
 
@@ -186,8 +203,17 @@ def write_intervals(found: dict[str, Array]) -> None:
     source = "validation/fit_classical.py --intervals: quantiles of errors on left-out sources"
     rows = []
     for group, values in found.items():
-        rows += [{"group": group, "name": f"{p:g}", "value": f"{v:.4f}", "source": source} for p, v in zip(PROBABILITIES, values, strict=True)]
-        rows.append({"group": group, "name": "doubt", "value": f"{DOUBT}", "source": "engineering judgement; the quantiles above were taken with it"})
+        rows += [
+            {"group": group, "name": f"{p:g}", "value": f"{v:.4f}", "source": source} for p, v in zip(PROBABILITIES, values, strict=True)
+        ]
+        rows.append(
+            {
+                "group": group,
+                "name": "doubt",
+                "value": f"{DOUBT}",
+                "source": "engineering judgement; the quantiles above were taken with it",
+            }
+        )
     with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.DictWriter(stream, ("group", "name", "value", "source"), lineterminator="\n")
         writer.writeheader()

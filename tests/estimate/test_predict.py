@@ -113,7 +113,7 @@ def test_refusals_have_a_reason(cells: dict[str, str], says: str) -> None:
     assert says in answer["error"]
 
 
-@pytest.mark.parametrize("table", ["vision_train", "classical_ml", "vision_oom"])
+@pytest.mark.parametrize("table", ["vision_train", "vision_oom"])
 def test_the_other_tables_are_refused_honestly(table: str) -> None:
     rows = read_truth(TRUTH).select([table]).rows[:20]
     assert all("not predicted yet" in answer["error"] and answer["predicted"] is None for answer in predict(rows))

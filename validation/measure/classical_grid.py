@@ -25,7 +25,23 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-COLUMNS = "task,library,version,algorithm,rows,cols,threads,settings,wall_s,cpu_s,peak_mib,before_mib,imported_mib,bytes_in,hardware".split(",")
+COLUMNS = [
+    "task",
+    "library",
+    "version",
+    "algorithm",
+    "rows",
+    "cols",
+    "threads",
+    "settings",
+    "wall_s",
+    "cpu_s",
+    "peak_mib",
+    "before_mib",
+    "imported_mib",
+    "bytes_in",
+    "hardware",
+]
 
 
 def cases() -> Iterator[dict[str, Any]]:
@@ -38,7 +54,15 @@ def cases() -> Iterator[dict[str, Any]]:
 
 
 def _case(task: str, library: str, algorithm: str, rows: float, cols: int, threads: int, **settings: Any) -> dict[str, Any]:
-    return {"task": task, "library": library, "algorithm": algorithm, "rows": int(rows), "cols": cols, "threads": threads, "settings": settings}
+    return {
+        "task": task,
+        "library": library,
+        "algorithm": algorithm,
+        "rows": int(rows),
+        "cols": cols,
+        "threads": threads,
+        "settings": settings,
+    }
 
 
 def _tree_cases(threads: int) -> Iterator[dict[str, Any]]:
@@ -160,7 +184,9 @@ def _boosting(case: dict[str, Any]) -> Any:
     if case["library"] == "catboost":
         import catboost
 
-        return catboost.CatBoostClassifier(iterations=s["trees"], depth=s["depth"], thread_count=threads, verbose=False, allow_writing_files=False)
+        return catboost.CatBoostClassifier(
+            iterations=s["trees"], depth=s["depth"], thread_count=threads, verbose=False, allow_writing_files=False
+        )
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     return HistGradientBoostingClassifier(max_iter=s["trees"], max_leaf_nodes=s["leaves"], early_stopping=False)
@@ -215,7 +241,9 @@ def _categorical(case: dict[str, Any]) -> tuple[Callable[[], Any], int]:
         from scipy import sparse
 
         offsets = np.concatenate([[0], np.cumsum(_LEVELS)])
-        columns = np.stack([code + offset + 2 for code, offset in zip(codes, offsets[:-1], strict=True)] + [np.full(rows, 0), np.full(rows, 1)], axis=1)
+        columns = np.stack(
+            [code + offset + 2 for code, offset in zip(codes, offsets[:-1], strict=True)] + [np.full(rows, 0), np.full(rows, 1)], axis=1
+        )
         values = np.concatenate([np.ones((rows, 6), dtype=np.float32), numbers], axis=1)
         starts = np.arange(0, rows * 8 + 1, 8)
         data = sparse.csr_matrix((values.ravel(), columns.ravel().astype(np.int32), starts), shape=(rows, 2 + sum(_LEVELS)))
@@ -305,7 +333,9 @@ def _pandas(operation: str, text: Path, packed: Path, out: Path, threads: int) -
         "dedup": lambda: frame.drop_duplicates(["user", "day"]),
         "shuffle": lambda: frame.sample(frac=1.0, random_state=1),
         "one-hot": lambda: pd.get_dummies(frame, columns=["name", "kind"]),
-        "features": lambda: frame.assign(r=frame.x0 / frame.x1, s=frame.x2 * frame.x3, z=(frame.x4 - frame.x4.mean()) / frame.x4.std(), u=frame.name.str.upper()),
+        "features": lambda: frame.assign(
+            r=frame.x0 / frame.x1, s=frame.x2 * frame.x3, z=(frame.x4 - frame.x4.mean()) / frame.x4.std(), u=frame.name.str.upper()
+        ),
     }[operation]
 
 
@@ -317,7 +347,9 @@ def _polars(operation: str, text: Path, packed: Path, out: Path, threads: int) -
     if operation == "csv-to-parquet":
         return lambda: pl.read_csv(text).write_parquet(out)
     if operation == "parquet-read":
-        return lambda: pl.read_parquet(packed, memory_map=False) if "memory_map" in pl.read_parquet.__code__.co_varnames else pl.read_parquet(packed)
+        return lambda: (
+            pl.read_parquet(packed, memory_map=False) if "memory_map" in pl.read_parquet.__code__.co_varnames else pl.read_parquet(packed)
+        )
     frame, c = pl.read_parquet(packed), pl.col
     return {
         "filter": lambda: frame.filter(c("x0") > 0),
@@ -328,7 +360,10 @@ def _polars(operation: str, text: Path, packed: Path, out: Path, threads: int) -
         "shuffle": lambda: frame.sample(fraction=1.0, shuffle=True, seed=1),
         "one-hot": lambda: frame.to_dummies(["name", "kind"]),
         "features": lambda: frame.with_columns(
-            (c("x0") / c("x1")).alias("r"), (c("x2") * c("x3")).alias("s"), ((c("x4") - c("x4").mean()) / c("x4").std()).alias("z"), c("name").str.to_uppercase().alias("u")
+            (c("x0") / c("x1")).alias("r"),
+            (c("x2") * c("x3")).alias("s"),
+            ((c("x4") - c("x4").mean()) / c("x4").std()).alias("z"),
+            c("name").str.to_uppercase().alias("u"),
         ),
     }[operation]
 
@@ -499,7 +534,14 @@ def run_one(case: dict[str, Any], folder: Path) -> dict[str, float]:
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     peak = _status_mib("VmHWM")
     del kept
-    return {"wall_s": wall, "cpu_s": cpu, "peak_mib": peak, "before_mib": before, "bytes_in": float(size), "imported_mib": before - size / 2**20}
+    return {
+        "wall_s": wall,
+        "cpu_s": cpu,
+        "peak_mib": peak,
+        "before_mib": before,
+        "bytes_in": float(size),
+        "imported_mib": before - size / 2**20,
+    }
 
 
 def _measure(case: dict[str, Any], *, repeats: int, timeout: float, folder: Path) -> dict[str, Any] | str:
@@ -543,7 +585,10 @@ def main() -> None:
     done = set()
     if not new:
         with arguments.output.open(encoding="utf-8") as stream:
-            done = {tuple(row[c] for c in ("task", "library", "algorithm", "rows", "cols", "threads", "settings")) for row in csv.DictReader(stream)}
+            done = {
+                tuple(row[c] for c in ("task", "library", "algorithm", "rows", "cols", "threads", "settings"))
+                for row in csv.DictReader(stream)
+            }
     with arguments.output.open("a", encoding="utf-8", newline="") as stream:
         writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
         if new:

@@ -18,6 +18,7 @@ columns: `time_s` and `peak_ram_bytes` are FigureColumns (mid and intervals), `g
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 
@@ -40,7 +41,16 @@ GIB = 2.0**30
 #: Categories of a column that nobody counted. Flight records, the most used benchmark, have 112 on average; most tables fewer.
 USUAL_LEVELS = 100.0
 _USUAL_TREES = {"catboost": 1000.0, "h2o": 50.0, "spark": 20.0}
-_USUAL_DEPTH = {"catboost": 6.0, "xgboost": 6.0, "xgboost_old": 6.0, "h2o": 5.0, "spark": 5.0, "h2o_xgboost": 6.0, "thundergbm": 6.0, "h2o4gpu": 6.0}
+_USUAL_DEPTH = {
+    "catboost": 6.0,
+    "xgboost": 6.0,
+    "xgboost_old": 6.0,
+    "h2o": 5.0,
+    "spark": 5.0,
+    "h2o_xgboost": 6.0,
+    "thundergbm": 6.0,
+    "h2o4gpu": 6.0,
+}
 _USUAL_BINS = {"h2o": 20.0, "spark": 32.0, "catboost": 254.0, "cuml": 128.0}
 _FOREST_TREES = 100.0
 _FOREST_DEPTH = {"h2o": 20.0, "spark": 5.0, "cuml": 16.0}
@@ -133,10 +143,12 @@ def classical_task(
     for name, value in (("rows", rows), ("columns", cols)):
         if not (math.isfinite(value) and value >= 1):
             raise InputError(f"{name} must be a number of at least 1, not {value:g}")
-    name = library_of(f"{library} {algorithm}".strip() if not library else library, settings)
+    name = library_of(library if library else f"{library} {algorithm}".strip(), settings)
     kind = algorithm_of(algorithm, name, settings)
     if kind is None:
-        raise InputError(f"algorithm {algorithm[:60]!r} is not known; known are boosting, forests, linear models, SVM, k-means, PCA, kNN, DBSCAN, t-SNE, UMAP, naive Bayes, small networks")
+        raise InputError(
+            f"algorithm {algorithm[:60]!r} is not known; known are boosting, forests, linear models, SVM, k-means, PCA, kNN, DBSCAN, t-SNE, UMAP, naive Bayes, small networks"
+        )
     if predicts and kind in (*_BOOSTED, *_FORESTS) and kind != Algorithm.SHAP:
         kind = Algorithm.PREDICT_TREES
     return _filled(kind, name, rows, cols, settings_of(settings, notes, algorithm))
@@ -169,7 +181,11 @@ def _tree_numbers(kind: Algorithm, library: str, words: Settings, noted: list[st
         return trees, words.depth or _FOREST_DEPTH.get(library, 0.0), words.leaves
     depth = words.depth
     if not depth and not words.leaves:
-        depth = 0.0 if library in ("lightgbm", "sklearn") and kind == Algorithm.BOOST_HIST else _USUAL_DEPTH.get(library, 6.0 if kind != Algorithm.BOOST_EXACT else 3.0)
+        depth = (
+            0.0
+            if library in ("lightgbm", "sklearn") and kind == Algorithm.BOOST_HIST
+            else _USUAL_DEPTH.get(library, 6.0 if kind != Algorithm.BOOST_EXACT else 3.0)
+        )
         noted.append("depth of the trees not stated: the library's default taken")
     leaves = words.leaves or (31.0 if not depth else 2.0 ** min(depth, 16.0))
     if library == "r" and kind == Algorithm.BOOST_EXACT:
@@ -179,7 +195,7 @@ def _tree_numbers(kind: Algorithm, library: str, words: Settings, noted: list[st
 
 def _layer_weights(cols: float, outputs: float, layers: Sequence[float]) -> float:
     sizes = [cols, *(layers or _USUAL_LAYERS), max(outputs, 1.0)]
-    return float(sum(a * b for a, b in zip(sizes[:-1], sizes[1:], strict=True)))
+    return float(sum(a * b for a, b in itertools.pairwise(sizes)))
 
 
 def _iterations(kind: Algorithm, rows: float, words: Settings, noted: list[str]) -> float:
@@ -203,7 +219,7 @@ def _filled(kind: Algorithm, library: str, rows: float, cols: float, words: Sett
     coded = wide - numeric if wide != cols else 0.0
     total_bins = max(numeric, 0.0) * min(bins, rows) + 2.0 * coded + categorical * min(USUAL_LEVELS, bins)
     iterations = _iterations(kind, rows, words, noted)
-    outputs = words.outputs if words.outputs > 2 else 1.0  # noqa: PLR2004 two classes are one output
+    outputs = words.outputs if words.outputs > 2 else 1.0
     if kind not in (*_BOOSTED, *_FORESTS, Algorithm.LINEAR_ITERATIVE, Algorithm.LINEAR_COORDINATE, Algorithm.MLP):
         outputs = 1.0
     tried = (nonzeros if sparse else wide) if kind == Algorithm.BOOST_EXACT or words.max_features == "all" else max(math.sqrt(wide), 1.0)
@@ -226,7 +242,7 @@ def _filled(kind: Algorithm, library: str, rows: float, cols: float, words: Sett
         leaf_wise=float(library in ("lightgbm",) or (library == "sklearn" and kind == Algorithm.BOOST_HIST)),
         iterations=iterations,
         k=k,
-        weights=_layer_weights(wide if not sparse else wide, outputs, words.layers) if kind == Algorithm.MLP else 0.0,
+        weights=_layer_weights(wide, outputs, words.layers) if kind == Algorithm.MLP else 0.0,
         queries=float(rows),
         element_bytes=element_bytes,
         sparse=sparse,
@@ -268,7 +284,12 @@ _CUML = {
     Algorithm.ONE_PASS,
 }
 #: What cuML does in another way than scikit-learn.
-_CUML_WAY = {Algorithm.FOREST_EXACT: Algorithm.FOREST_HIST, Algorithm.FOREST_RANDOM: Algorithm.FOREST_HIST, Algorithm.KNN_TREE: Algorithm.KNN_BRUTE, Algorithm.MINIBATCH_KMEANS: Algorithm.KMEANS}
+_CUML_WAY = {
+    Algorithm.FOREST_EXACT: Algorithm.FOREST_HIST,
+    Algorithm.FOREST_RANDOM: Algorithm.FOREST_HIST,
+    Algorithm.KNN_TREE: Algorithm.KNN_BRUTE,
+    Algorithm.MINIBATCH_KMEANS: Algorithm.KMEANS,
+}
 
 
 def gpu_support(task: ClassicalTask) -> ClassicalTask | None:
@@ -333,7 +354,9 @@ def classical_columns(task: ClassicalTask, cpu: CpuColumns, *, gpu: GpuColumns |
     values, count = coefficients(), cpu.num_rows
     job, kinds = job_columns([task]), Kinds([task.kind])
     on_gpu = None if gpu is None else np.ones(count)
-    seconds = {name: np.broadcast_to(value, (count,)) for name, value in time_terms(job, kinds, cpu, values, gpu=gpu, on_gpu=on_gpu).items()}
+    seconds = {
+        name: np.broadcast_to(value, (count,)) for name, value in time_terms(job, kinds, cpu, values, gpu=gpu, on_gpu=on_gpu).items()
+    }
     ram = {name: np.broadcast_to(value, (count,)) for name, value in ram_terms(job, kinds, cpu.threads, values).items()}
     doubts = np.full(count, float(len(task.assumptions)))
     time_figure = classical_interval("train_time_s", total(seconds), doubts=doubts, gpu=gpu is not None)
@@ -343,7 +366,13 @@ def classical_columns(task: ClassicalTask, cpu: CpuColumns, *, gpu: GpuColumns |
     fits_card = np.ones(count, dtype=bool) if gpu is None else on_card <= gpu.memory_bytes * gpu.count
     fits = np.asarray(fits_host & fits_card, dtype=np.bool_)
     advice = tuple(
-        advice_codes(task, ram_bytes=float(ram_figure.high80[i]), memory_bytes=float(np.broadcast_to(cpu.memory_bytes, count)[i]), gpu_fits=bool(fits_card[i]), time_s=float(time_figure.mid[i]))
+        advice_codes(
+            task,
+            ram_bytes=float(ram_figure.high80[i]),
+            memory_bytes=float(np.broadcast_to(cpu.memory_bytes, count)[i]),
+            gpu_fits=bool(fits_card[i]),
+            time_s=float(time_figure.mid[i]),
+        )
         for i in range(count)
     )
     return ClassicalFigures(time_figure, ram_figure, on_card, fits, seconds, ram, advice, task.assumptions)

@@ -28,17 +28,24 @@ _HOUR_S = 3600.0
 _TERABYTE = 1e12
 _LARGEST_SERVER_BYTES = 4e12
 _SQUARED = (Algorithm.KNN_BRUTE, Algorithm.DBSCAN, Algorithm.HDBSCAN, Algorithm.KNN_TREE)
-_PARTIAL = (Algorithm.LINEAR_ITERATIVE, Algorithm.LINEAR_COORDINATE, Algorithm.KMEANS, Algorithm.PCA, Algorithm.RANDOM_SVD, Algorithm.ONE_PASS)
+_PARTIAL = (
+    Algorithm.LINEAR_ITERATIVE,
+    Algorithm.LINEAR_COORDINATE,
+    Algorithm.KMEANS,
+    Algorithm.PCA,
+    Algorithm.RANDOM_SVD,
+    Algorithm.ONE_PASS,
+)
 
 
 def _too_large(task: ClassicalTask, ram_bytes: float) -> list[str]:
     """What helps when RAM does not hold the job, the simplest first."""
     found: list[str] = []
-    if task.element_bytes > 4:  # noqa: PLR2004 wider than float32
+    if task.element_bytes > 4:
         found.append("float32")
     if task.algorithm == Algorithm.BOOST_HIST:
         found += ["quantised-once"] + (["external-memory"] if task.library in ("xgboost", "lightgbm") else [])
-    if not task.sparse and task.cols > 500 and task.library in ("sklearn", "other"):  # noqa: PLR2004 wide tables are one-hot mostly
+    if not task.sparse and task.cols > 500 and task.library in ("sklearn", "other"):
         found.append("sparse")
     if task.algorithm in _PARTIAL:
         found.append("chunked-learning")
@@ -48,7 +55,9 @@ def _too_large(task: ClassicalTask, ram_bytes: float) -> list[str]:
     return [*dict.fromkeys([*found, "sample"])]
 
 
-def advice_codes(task: ClassicalTask, *, ram_bytes: float, memory_bytes: float, gpu_fits: bool = True, time_s: float = 0.0) -> tuple[str, ...]:
+def advice_codes(
+    task: ClassicalTask, *, ram_bytes: float, memory_bytes: float, gpu_fits: bool = True, time_s: float = 0.0
+) -> tuple[str, ...]:
     """Codes of ADVICE for a task whose peak is `ram_bytes` on a machine of `memory_bytes` [bytes], that takes `time_s` [s] there."""
     from rightfit.estimate.classical_rates import most_threads
 

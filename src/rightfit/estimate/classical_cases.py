@@ -155,7 +155,9 @@ def classical_cases(rows: Sequence[Mapping[str, str]]) -> ClassicalCases:
     return _stacked(rows, kept, tasks, refused)
 
 
-def _stacked(rows: Sequence[Mapping[str, str]], kept: Sequence[int], tasks: Sequence[ClassicalTask], refused: Mapping[int, str]) -> ClassicalCases:
+def _stacked(
+    rows: Sequence[Mapping[str, str]], kept: Sequence[int], tasks: Sequence[ClassicalTask], refused: Mapping[int, str]
+) -> ClassicalCases:
     chosen = [rows[i] for i in kept]
     machines = [row_processor(row.get("hardware", ""), _count(row.get("cores", "")), row.get("notes", "")) for row in chosen]
     gpus = np.array([gpu_figures(row["gpu"]) if row.get("gpu") else _NO_GPU for row in chosen], dtype=np.float64).reshape(-1, 5)
@@ -169,7 +171,9 @@ def _stacked(rows: Sequence[Mapping[str, str]], kept: Sequence[int], tasks: Sequ
         cpu=row_cpu_columns(machines, [stated_memory_bytes(row.get("hardware", "")) for row in chosen]),
         gpu=GpuColumns(lanes=gpus[:, 0], flops=gpus[:, 1], bandwidth=gpus[:, 2], memory_bytes=gpus[:, 3], count=gpus[:, 4]),
         on_gpu=on_gpu,
-        growth_only=np.array([bool(re.search(r"increase during training only|on top of the data", row.get("notes", ""))) for row in chosen], dtype=np.float64),
+        growth_only=np.array(
+            [bool(re.search(r"increase during training only|on top of the data", row.get("notes", ""))) for row in chosen], dtype=np.float64
+        ),
         card_memory=on_gpu * memory,
         reported_gib=np.array([1.0 if _WHOLE_GIB.search(row.get("notes", "")) else 0.0 for row in chosen]),
         refused=refused,

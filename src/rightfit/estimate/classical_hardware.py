@@ -61,7 +61,13 @@ def cpu_columns(cpu_models: Sequence[str], *, vcpus: Array, memory_bytes: Array)
     per_core = np.array([float(row["threads_per_core"]) for row in rows])
     cores = np.maximum(np.asarray(vcpus, dtype=np.float64) / per_core, 1.0)
     sockets = np.ceil(cores / np.array([float(row["cores_per_socket"]) for row in rows]))
-    return _columns(rows, cores=cores, threads=np.asarray(vcpus, dtype=np.float64), sockets=sockets, memory_bytes=np.asarray(memory_bytes, dtype=np.float64))
+    return _columns(
+        rows,
+        cores=cores,
+        threads=np.asarray(vcpus, dtype=np.float64),
+        sockets=sockets,
+        memory_bytes=np.asarray(memory_bytes, dtype=np.float64),
+    )
 
 
 _INSTANCE = re.compile(r"\b([a-z][a-z0-9-]{1,14})\.(?:(?:metal-)?(\d*)(xlarge|xl)|(large|medium|metal))\b", re.IGNORECASE)
@@ -117,11 +123,22 @@ def stated_memory_bytes(hardware: str) -> float:
 def row_cpu_columns(rows: Sequence[tuple[dict[str, str], float, float, float]], memory_bytes: Sequence[float]) -> CpuColumns:
     """Processors of measured rows under one another."""
     cores, threads, sockets = (np.array([row[position] for row in rows]) for position in (1, 2, 3))
-    return _columns([row[0] for row in rows], cores=cores, threads=threads, sockets=sockets, memory_bytes=np.array(memory_bytes, dtype=np.float64))
+    return _columns(
+        [row[0] for row in rows], cores=cores, threads=threads, sockets=sockets, memory_bytes=np.array(memory_bytes, dtype=np.float64)
+    )
 
 
 #: fp32 operations of one multiprocessor and cycle, by architecture: 2 x its fp32 units.
-_FP32_PER_SM = {"Kepler": 384.0, "Maxwell": 256.0, "Pascal": 256.0, "Volta": 128.0, "Turing": 128.0, "Hopper": 256.0, "Ada": 256.0, "Blackwell": 256.0}
+_FP32_PER_SM = {
+    "Kepler": 384.0,
+    "Maxwell": 256.0,
+    "Pascal": 256.0,
+    "Volta": 128.0,
+    "Turing": 128.0,
+    "Hopper": 256.0,
+    "Ada": 256.0,
+    "Blackwell": 256.0,
+}
 _PASCAL_P100 = 128.0
 _AMPERE_A100 = 128.0
 _AMPERE_OTHER = 256.0
@@ -165,7 +182,13 @@ def _listed_gpu(name: str, count: float) -> tuple[float, float, float, float, fl
         return None
     like = facts.accelerators()[row["like"]]
     flops = float(row["fp32_tflops"]) * 1e12
-    return flops / _fp32_per_sm(like.architecture, like.compute_capability), flops, float(row["memory_bw_gbps"]) * 1e9, float(row.get("memory_gib") or 0) * 2.0**30, count
+    return (
+        flops / _fp32_per_sm(like.architecture, like.compute_capability),
+        flops,
+        float(row["memory_bw_gbps"]) * 1e9,
+        float(row.get("memory_gib") or 0) * 2.0**30,
+        count,
+    )
 
 
 def gpu_columns(names: Sequence[str]) -> GpuColumns:

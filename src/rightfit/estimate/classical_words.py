@@ -60,7 +60,13 @@ def algorithm_of(text: str, library: str, settings: str = "") -> Algorithm | Non
         return Algorithm.SHAP
     found = next((row["algorithm"] for pattern, row in _patterns("classical_algorithms") if pattern.search(text)), "")
     if not found:
-        found = {"xgboost": "BOOST_HIST", "lightgbm": "BOOST_HIST", "catboost": "BOOST_HIST", "xgboost_old": "BOOST_HIST", "umap": "UMAP"}.get(library, "")
+        found = {
+            "xgboost": "BOOST_HIST",
+            "lightgbm": "BOOST_HIST",
+            "catboost": "BOOST_HIST",
+            "xgboost_old": "BOOST_HIST",
+            "umap": "UMAP",
+        }.get(library, "")
     if not found:
         return None
     kind = Algorithm[found]

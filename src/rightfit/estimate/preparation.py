@@ -30,7 +30,15 @@ from rightfit.estimate.classical_intervals import group_interval
 from rightfit.estimate.figures import FigureColumns
 from rightfit.physics.classical import CpuColumns
 from rightfit.physics.columns import Array
-from rightfit.physics.preparation import HostColumns, PreparationRates, PreparationWork, peak_ram_bytes, preparation_s, preparation_terms, spilled_bytes
+from rightfit.physics.preparation import (
+    HostColumns,
+    PreparationRates,
+    PreparationWork,
+    peak_ram_bytes,
+    preparation_s,
+    preparation_terms,
+    spilled_bytes,
+)
 
 __all__ = ["ADVICE", "FAMILY", "PreparationFigures", "PreparationTask", "operations", "preparation_columns", "preparation_task"]
 
@@ -54,7 +62,16 @@ _HELD_BY_FILES = 1.2  # bytes in memory per byte of CSV: the factor of the measu
 _THREAD_BYTES = {"text": 6e7, "image": 3e7, "table": 3e7}
 _MANY_BYTES = 2e12
 _LIBRARIES = ("polars", "pandas", "duckdb", "pyarrow", "spark", "tokenizers", "python", "datasketch", "pillow", "opencv")
-_ALIASES = {"pil": "pillow", "cv2": "opencv", "opencv-python": "opencv", "huggingface": "tokenizers", "transformers": "tokenizers", "arrow": "pyarrow", "pyspark": "spark", "dask": "pandas"}
+_ALIASES = {
+    "pil": "pillow",
+    "cv2": "opencv",
+    "opencv-python": "opencv",
+    "huggingface": "tokenizers",
+    "transformers": "tokenizers",
+    "arrow": "pyarrow",
+    "pyspark": "spark",
+    "dask": "pandas",
+}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -159,7 +176,9 @@ def _task(row: Mapping[str, str], rate: Mapping[str, str], library: str, data_by
 
 
 def _work(task: PreparationTask) -> PreparationWork:
-    return PreparationWork.of(input_bytes=task.input_bytes, worked_bytes=task.worked_bytes, output_bytes=task.output_bytes, held_bytes=task.held_bytes)
+    return PreparationWork.of(
+        input_bytes=task.input_bytes, worked_bytes=task.worked_bytes, output_bytes=task.output_bytes, held_bytes=task.held_bytes
+    )
 
 
 def _rates(task: PreparationTask) -> PreparationRates:
@@ -207,7 +226,12 @@ _NIGHT_H = 12.0
 
 
 def preparation_columns(
-    task: PreparationTask, cpu: CpuColumns, *, read_rate: Array | None = None, write_rate: Array | None = None, disk_bytes: Array | None = None
+    task: PreparationTask,
+    cpu: CpuColumns,
+    *,
+    read_rate: Array | None = None,
+    write_rate: Array | None = None,
+    disk_bytes: Array | None = None,
 ) -> PreparationFigures:
     """Time, memory, disk, what fits and advice of one operation on N servers. read_rate, write_rate [bytes/s] and disk_bytes: (N,), None = no limit."""
     count = cpu.num_rows
@@ -225,5 +249,7 @@ def preparation_columns(
     fits = np.asarray((in_ram | (task.spills > 0)) & on_disk, dtype=np.bool_)
     names = tuple("memory" if not held else "disk" if slow else "cpu" for held, slow in zip(in_ram, slow_disk, strict=True))
     hours = time_s.mid / 3600.0
-    advice = tuple(_advice(task, bottleneck=names[i], in_ram=bool(in_ram[i]), on_disk=bool(on_disk[i]), hours=float(hours[i])) for i in range(count))
+    advice = tuple(
+        _advice(task, bottleneck=names[i], in_ram=bool(in_ram[i]), on_disk=bool(on_disk[i]), hours=float(hours[i])) for i in range(count)
+    )
     return PreparationFigures(time_s, ram, np.broadcast_to(needed, (count,)), fits, names, terms, advice, task.assumptions)

@@ -167,7 +167,11 @@ def linear_work(job: JobColumns) -> ClassicalWork:
     cells = twice * job.iterations * job.rows * job.nonzeros * job.outputs
     stored = job.element_bytes + 8.0 * job.sparse
     return ClassicalWork(
-        operations=cells, setup_operations=job.rows * job.nonzeros, stream_bytes=cells / job.outputs * stored, regions=job.iterations * 2.0, rounds=job.iterations
+        operations=cells,
+        setup_operations=job.rows * job.nonzeros,
+        stream_bytes=cells / job.outputs * stored,
+        regions=job.iterations * 2.0,
+        rounds=job.iterations,
     )
 
 
@@ -224,7 +228,9 @@ def neighbours_work(job: JobColumns) -> ClassicalWork:
     tree_operations = job.queries * visited_rows(job) * job.cols + job.rows * _log2(job.rows) * job.cols
     density = job.rows * _log2(job.rows) ** 2 * job.cols * job.k
     operations = np.select([brute, job.algorithm == Algorithm.HDBSCAN], [job.queries * job.rows, density], tree_operations)
-    return ClassicalWork(operations=operations, flops=np.where(brute, 2.0 * job.queries * job.rows * job.cols, 0.0), setup_operations=job.rows * job.cols)
+    return ClassicalWork(
+        operations=operations, flops=np.where(brute, 2.0 * job.queries * job.rows * job.cols, 0.0), setup_operations=job.rows * job.cols
+    )
 
 
 def embedding_work(job: JobColumns) -> ClassicalWork:
