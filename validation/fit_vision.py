@@ -24,7 +24,15 @@ from scipy.optimize import least_squares
 
 from rightfit import facts
 from rightfit.estimate.train_rows import FIT_METRICS, MEMORY_METRIC, kind_names, train_cases
-from rightfit.estimate.vision_predict import MEMORY_PARENT, PROBABILITIES, TIME_PARENT, fits_columns, interval_group, metric_values, parent_of
+from rightfit.estimate.vision_predict import (
+    MEMORY_PARENT,
+    PROBABILITIES,
+    TIME_PARENT,
+    fits_columns,
+    interval_group,
+    metric_values,
+    parent_of,
+)
 from rightfit.physics.columns import Array
 
 DATA = Path(__file__).parents[1] / "src/rightfit/facts/data"
@@ -60,7 +68,12 @@ class Table:
 
 
 def _fit_part(
-    table: Table, keep: np.ndarray, entries: dict[str, dict[str, object]], fixed: dict[str, float], names: list[str], start: dict[str, float] | None
+    table: Table,
+    keep: np.ndarray,
+    entries: dict[str, dict[str, object]],
+    fixed: dict[str, float],
+    names: list[str],
+    start: dict[str, float] | None,
 ) -> dict[str, float]:
     prior = np.log([float(str(entries[name]["prior"])) for name in names])
     spread = np.array([float(str(entries[name]["spread"])) for name in names])
@@ -116,13 +129,20 @@ def report(title: str, groups: np.ndarray, ratio: Array) -> None:
 
 
 def report_all(title: str, table: Table, ratio: Array) -> None:
-    for part, here in (("rate", ~np.isin(table.metric, (MEMORY_METRIC, "time_to_train_min"))), ("run", table.metric == "time_to_train_min"), ("memory", table.metric == MEMORY_METRIC)):
+    for part, here in (
+        ("rate", ~np.isin(table.metric, (MEMORY_METRIC, "time_to_train_min"))),
+        ("run", table.metric == "time_to_train_min"),
+        ("memory", table.metric == MEMORY_METRIC),
+    ):
         report(f"{title}: {part} by source", table.source[here], ratio[here])
         report(f"{title}: {part} by group", table.group[here], ratio[here])
 
 
 def write(values: dict[str, float], entries: dict[str, dict[str, object]]) -> None:
-    lines = ["# Coefficients of training that is not of language models. `value` was fitted from `prior` by: python validation/fit_vision.py TRUTH_DIR --fit --write", ""]
+    lines = [
+        "# Coefficients of training that is not of language models. `value` was fitted from `prior` by: python validation/fit_vision.py TRUTH_DIR --fit --write",
+        "",
+    ]
     for name, entry in entries.items():
         lines += [f'["{name}"]', f"value = {values[name]:.6g}"]
         lines += [f"{key} = {entry[key]}" for key in ("prior", "spread")]
@@ -145,7 +165,9 @@ def quantiles(z: Array, source: np.ndarray) -> Array:
 
 def calibrate(group: np.ndarray, z: Array, source: np.ndarray) -> dict[str, Array]:
     parents = np.array([parent_of(name) for name in group])
-    found = {name: quantiles(z[parents == name], source[parents == name]) for name in (TIME_PARENT, MEMORY_PARENT) if np.any(parents == name)}
+    found = {
+        name: quantiles(z[parents == name], source[parents == name]) for name in (TIME_PARENT, MEMORY_PARENT) if np.any(parents == name)
+    }
     for name in sorted(set(group)):
         here = group == name
         if np.sum(here) >= MIN_ROWS and len(set(source[here])) >= MIN_SOURCES:
@@ -195,12 +217,24 @@ def feasibility(path: Path, values: dict[str, float]) -> None:
         rows = [row for row in csv.DictReader(stream) if row["metric"] in FIT_METRICS]
     cases = train_cases(rows)
     _, found = metric_values(cases, values)
-    said = np.array([rows[int(i)]["metric"] == "fits" for i in cases.index]) == np.array([float(rows[int(i)]["measured"]) > 0 for i in cases.index])
+    said = np.array([rows[int(i)]["metric"] == "fits" for i in cases.index]) == np.array(
+        [float(rows[int(i)]["measured"]) > 0 for i in cases.index]
+    )
     agree = fits_columns(cases, found) == said
-    print(f"\nfits / does not fit: {len(rows)} statements, {len(said)} answered, {np.sum(agree)} agreed ({np.mean(agree):.1%}); fits {np.sum(said)}, does not {np.sum(~said)}")
+    print(
+        f"\nfits / does not fit: {len(rows)} statements, {len(said)} answered, {np.sum(agree)} agreed ({np.mean(agree):.1%}); fits {np.sum(said)}, does not {np.sum(~said)}"
+    )
     for i in np.flatnonzero(~agree)[:40]:
         row = rows[int(cases.index[i])]
-        print("   ", row["model"], row["precision"], row["gpu"], row["image_size"], row["extra_flags"][:90], f"required {found.required_bytes[i] / 2**30:.1f} GiB")
+        print(
+            "   ",
+            row["model"],
+            row["precision"],
+            row["gpu"],
+            row["image_size"],
+            row["extra_flags"][:90],
+            f"required {found.required_bytes[i] / 2**30:.1f} GiB",
+        )
 
 
 def main() -> None:
@@ -254,7 +288,21 @@ def main() -> None:
     if arguments.dump:
         with arguments.dump.open("w", encoding="utf-8", newline="") as stream:
             writer = csv.writer(stream)
-            columns = ("source", "metric", "measured", "task", "model", "framework", "precision", "gpu", "n_gpus", "batch_per_gpu", "image_size", "extra_flags", "notes")
+            columns = (
+                "source",
+                "metric",
+                "measured",
+                "task",
+                "model",
+                "framework",
+                "precision",
+                "gpu",
+                "n_gpus",
+                "batch_per_gpu",
+                "image_size",
+                "extra_flags",
+                "notes",
+            )
             writer.writerow(["ratio", "kind", *columns])
             for row, value, kind in zip(table.kept, out if arguments.loso else ratio, kind_names(table.cases), strict=True):
                 writer.writerow([f"{value:.3f}", kind, *(row[c] for c in columns)])

@@ -84,7 +84,8 @@ def test_methods() -> None:
 
 
 @pytest.mark.parametrize(
-    ("flags", "counter"), [("max_memory_allocated", MemoryCounter.ALLOCATED), ("nvidia-smi", MemoryCounter.DRIVER), ("reserved", MemoryCounter.RESERVED)]
+    ("flags", "counter"),
+    [("max_memory_allocated", MemoryCounter.ALLOCATED), ("nvidia-smi", MemoryCounter.DRIVER), ("reserved", MemoryCounter.RESERVED)],
 )
 def test_counters(flags: str, counter: MemoryCounter) -> None:
     assert train_words.counter_of(flags, "", "eager", "") == (float(counter), "")

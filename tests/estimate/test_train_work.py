@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rightfit.errors import UnknownNameError
-from rightfit.estimate.train_work import TrainWish, train_work
+from rightfit.estimate.model_work import TrainWish
+from rightfit.estimate.train_work import train_work
 
 
 def test_a_bundled_classifier() -> None:
@@ -30,13 +31,18 @@ def test_a_detector_by_its_parts() -> None:
 
 def test_kept_elements_follow_the_largest_image_and_work_the_mean() -> None:
     wish = TrainWish("faster_rcnn_r50_fpn_1x_coco", task="detection", height=800, width=1066)
-    one, two = train_work(wish), train_work(TrainWish(**{"model": wish.model, "task": wish.task, "height": 800, "width": 1066, "peak_pixels": 2e6}))
+    one, two = (
+        train_work(wish),
+        train_work(TrainWish(model=wish.model, task=wish.task, height=800, width=1066, peak_pixels=2e6)),
+    )
     assert two.macs == one.macs
     assert two.kept > 1.8 * one.kept
 
 
 def test_classes_of_a_data_set_enlarge_a_segmenter() -> None:
-    city, ade = (train_work(TrainWish(f"fcn_r50-d8_{name}", task="segmentation", height=512, width=512)) for name in ("cityscapes", "ade20k"))
+    city, ade = (
+        train_work(TrainWish(f"fcn_r50-d8_{name}", task="segmentation", height=512, width=512)) for name in ("cityscapes", "ade20k")
+    )
     # two maps at full size, twice each, of 150 and 19 classes
     assert ade.kept - city.kept == pytest.approx(2 * 2 * (150 - 19) * 512**2)
 

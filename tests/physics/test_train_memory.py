@@ -9,7 +9,9 @@ from rightfit.physics.train_memory import MemoryRates, MemoryWork, activation_el
 
 
 def test_states_of_a_network_that_learns() -> None:
-    terms = memory_terms(MemoryWork.of(params=25e6, trained=25e6), MemoryRates.of(weight_bytes=4, state_bytes=12), batch=MemoryWork.of(params=1).params)
+    terms = memory_terms(
+        MemoryWork.of(params=25e6, trained=25e6), MemoryRates.of(weight_bytes=4, state_bytes=12), batch=MemoryWork.of(params=1).params
+    )
     assert terms["weights"][0] == 1e8
     assert terms["states"][0] == 3e8  # gradient, two moments of Adam
 

@@ -18,8 +18,9 @@ from rightfit.estimate import train_words
 from rightfit.estimate.case_cells import RefusedRowError, number, word
 from rightfit.estimate.forward_devices import ForwardDevice, forward_device
 from rightfit.estimate.hardware import default_links
+from rightfit.estimate.model_work import ModelWork, TrainWish
 from rightfit.estimate.train_runs import audio_seconds, run_samples, usual_batch
-from rightfit.estimate.train_work import ModelWork, TrainWish, train_work
+from rightfit.estimate.train_work import train_work
 from rightfit.estimate.vision_training import KINDS, TrainDevices, TrainSetup, WorkColumns, device_columns, work_columns
 from rightfit.physics.columns import Array, LinkColumns
 
@@ -30,7 +31,16 @@ DURATION_METRIC = "time_to_train_min"
 FIT_METRICS = ("fits", "does_not_fit")
 VISION_METRICS = (*RATE_METRICS, STEP_METRIC, DURATION_METRIC, MEMORY_METRIC, *FIT_METRICS)
 
-_VISION_TASKS = ("classification", "detection", "instance_segmentation", "keypoint", "panoptic", "segmentation", "self-supervised", "contrastive")
+_VISION_TASKS = (
+    "classification",
+    "detection",
+    "instance_segmentation",
+    "keypoint",
+    "panoptic",
+    "segmentation",
+    "self-supervised",
+    "contrastive",
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -82,6 +92,8 @@ def train_cases(rows: Sequence[Mapping[str, str]]) -> TrainCases:
 
 
 _PARENTHESES = re.compile(r"\s*\(.*?\)")
+_MESH_CHIPS = 256.0
+_SOCKETS = 2.0  # processors of a server whose row counts none
 _FRAMES_OF_SAMPLE = 500.0  # 10 s of audio in frames of 20 ms
 _STAND_IN = "A100-SXM-80GB"
 
@@ -177,19 +189,21 @@ def _setup(row: Mapping[str, str], work: ModelWork, device: ForwardDevice, stack
     taken = [assumed] if assumed else []
     if counted and word(row, "metric") == MEMORY_METRIC:
         taken.append(counted)
-    num_gpus = number(row, "n_gpus") or 1.0
+    num_gpus = number(row, "n_gpus") or (numbers.get("nodes", 1.0) * _SOCKETS if device.silicon == "cpu" else 1.0)
     batch = number(row, "batch_per_gpu")
     if not batch:
         batch = numbers["global_batch"] / num_gpus if "global_batch" in numbers else usual_batch(work, row, num_gpus)
         if "global_batch" not in numbers:
             taken.append(f"batch not stated: {batch:g} per device taken")
     per_node = numbers.get("apn") or (num_gpus / numbers["nodes"] if numbers.get("nodes", 0) > 0 else 0.0)
+    if "TPU" in device.name:
+        per_node = min(num_gpus, _MESH_CHIPS)  # the chips of a slice are one mesh
     fields = {
         "batch": batch,
         "grad_accum": max(numbers.get("grad_accum", 1.0), 1.0) if "hifi" not in model else 1.0,
         "num_gpus": num_gpus,
         "gpus_per_node": per_node or min(num_gpus, 16.0 if "SXM3" in word(row, "gpu") else 8.0),
-        "channels_last": float(bool(re.search(r"nhwc|channels.?last", flags.lower())) or stack == "tuned"),
+        "channels_last": float(bool(re.search(r"nhwc|channels.?last|ffcv", f"{flags} {framework}".lower())) or stack == "tuned"),
         "optimizer_bytes": train_words.optimizer_bytes(flags, work.modality, work.kind, model),
         "pure": float(precision in ("fp16", "bf16")),
         "counter": counter,

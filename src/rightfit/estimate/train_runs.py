@@ -11,7 +11,7 @@ import numpy as np
 
 from rightfit import facts
 from rightfit.estimate.case_cells import word
-from rightfit.estimate.train_work import ModelWork
+from rightfit.estimate.model_work import ModelWork
 
 #: Samples of one epoch by words of a data set (facts/data/datasets.csv and the data sets' pages).
 _EPOCHS = (

@@ -125,10 +125,20 @@ def precision_of(text: str, *, has_tf32: bool, has_bf16: bool, convolutions: boo
 def stored_of(text: str, flags: str) -> str:
     """How frozen weights are held."""
     words = f"{text} {flags}".lower()
-    for pattern, name in ((r"nf4|4-?bit|int4", "nf4"), (r"int2|2-?bit", "int2"), (r"fp8wo|fp8 base", "fp8wo"), (r"fp8", "fp8"), (r"int8", "int8")):
+    for pattern, name in (
+        (r"nf4|4-?bit|int4", "nf4"),
+        (r"int2|2-?bit", "int2"),
+        (r"fp8wo|fp8 base", "fp8wo"),
+        (r"fp8", "fp8"),
+        (r"int8", "int8"),
+    ):
         if re.search(pattern, words):
             return name
-    return "fp32" if re.search(r"base=(no|fp32)|^\s*(fp32|not stated|unknown)|^\s*$", words) or not re.search(r"fp16|bf16|half|amp|mixed|16", words) else "half"
+    return (
+        "fp32"
+        if re.search(r"base=(no|fp32)|^\s*(fp32|not stated|unknown)|^\s*$", words) or not re.search(r"fp16|bf16|half|amp|mixed|16", words)
+        else "half"
+    )
 
 
 _OPTIMIZERS = (
@@ -157,7 +167,9 @@ def optimizer_bytes(flags: str, modality: str, kind: str, model: str) -> float:
 
 
 _ADAPTERS = re.compile(r"\b(?:lora|lokr|loha|locon|lycoris|dora|adapter|qlora)\b")
-_CHECKPOINTED = re.compile(r"checkpointing(?!=none|=no|=false|=off)|recompute(?!=none)|grad_?ckpt|\bckpt\b|with_cp|checkpoint=(?:layer|full|block)")
+_CHECKPOINTED = re.compile(
+    r"checkpointing(?!=none|=no|=false|=off)|recompute(?!=none)|grad_?ckpt|\bckpt\b|with_cp|checkpoint=(?:layer|full|block)"
+)
 _GRAPH_RECOMPUTE = 0.4  # CUDA graphs keep the pools that recomputation would free (two published pairs of one model)
 _USUAL_RANK = 16.0
 _INVERTED = 768.0 * 4
@@ -190,7 +202,12 @@ def cache_fields(framework: str, flags: str, stack: str) -> dict[str, float]:
     words = f"{framework} {flags}".lower()
     offload = 0.85 if re.search(r"ramtorch|block.?swap|cpu.?offload|offload(?!=none)|low.?vram", words) else 0.0
     cached = bool(re.search(r"simpletuner|precomput|cached|cache.?latent|finetrainers|kohya", words)) or stack == "tuned"
-    return {"cached": float(cached), "beside_on_card": float(not cached), "offload": offload, "ema": float(bool(re.search(r"\bema\b", words)))}
+    return {
+        "cached": float(cached),
+        "beside_on_card": float(not cached),
+        "offload": offload,
+        "ema": float(bool(re.search(r"\bema\b", words))),
+    }
 
 
 def counter_of(flags: str, notes: str, stack: str, source: str) -> tuple[float, str]:
@@ -209,4 +226,4 @@ def counter_of(flags: str, notes: str, stack: str, source: str) -> tuple[float, 
 
 def codes(stack: str, precision: str, stored: str) -> dict[str, float]:
     """Positions in STACKS, PRECISIONS and STORED."""
-    return {"stack": float(STACKS.index(stack)), "precision": float(PRECISIONS.index(precision)), "stored": float(STORED.index(stored))}
+    return {"software": float(STACKS.index(stack)), "precision": float(PRECISIONS.index(precision)), "stored": float(STORED.index(stored))}

@@ -37,7 +37,15 @@ class Part:
     head_scale: float = 1.0
 
 
-_BLOCKS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3), 200: (3, 24, 36, 3), 269: (3, 30, 48, 8)}
+_BLOCKS = {
+    18: (2, 2, 2, 2),
+    34: (3, 4, 6, 3),
+    50: (3, 4, 6, 3),
+    101: (3, 4, 23, 3),
+    152: (3, 8, 36, 3),
+    200: (3, 24, 36, 3),
+    269: (3, 30, 48, 8),
+}
 #: Tensors kept per written convolution output: what the normalisation and the next layer need.
 _KEPT_NORM, _KEPT_FROZEN_NORM, _KEPT_GROUP_NORM = 2.0, 1.15, 2.2
 
@@ -182,8 +190,8 @@ def mix_transformer(size: int) -> Part:
         heads, reduced = (1, 2, 5, 8)[index], (64.0, 16.0, 4.0, 1.0)[index]
         macs += blocks * tokens * 11.0 * width**2
         activations += blocks * tokens * 14.0 * width
-        kept += blocks * tokens * 33.0 * width
-        attention += 3.0 * blocks * heads * (2.0**20 * tokens) ** 2 / reduced
+        kept += blocks * tokens * 28.0 * width
+        attention += 1.5 * blocks * heads * (2.0**20 * tokens) ** 2 / reduced
         params += blocks * 12.0 * width**2
     return Part("window", macs, activations, kept, params, 10.0 * sum(depths), attention=attention)
 
@@ -229,7 +237,7 @@ def _frozen(words: str, *, detector: bool) -> int:
 
 
 def _kept(words: str, library: str, *, detector: bool) -> float:
-    if "syncbn" in words and "head" not in words or "scratch" in words:
+    if ("syncbn" in words and "head" not in words) or "scratch" in words:
         return _KEPT_NORM
     if re.search(r"gn[-_](all|ws)|_gn\b|gn_dconv|ws-all", words):
         return _KEPT_GROUP_NORM
@@ -280,7 +288,13 @@ def _other_backbone(words: str, stride: int) -> Part | None:
         return from_record("timm/mobilenetv3_small_100", dilated=1.3, kept_per_output=4.5)
     if re.search(r"m(?:obilenet)?[-_]?v3", words):
         return from_record("timm/mobilenetv3_large_100", dilated=1.3, kept_per_output=4.5)
-    for pattern, part in (("hourglass", _HOURGLASS), ("vgg|ssd", _VGG16), ("d53|darknet|yolov3", _DARKNET53), ("yolox", _CSP_TINY), ("unet", _UNET)):
+    for pattern, part in (
+        ("hourglass", _HOURGLASS),
+        ("vgg|ssd", _VGG16),
+        ("d53|darknet|yolov3", _DARKNET53),
+        ("yolox", _CSP_TINY),
+        ("unet", _UNET),
+    ):
         if re.search(pattern, words):
             return part
     return None

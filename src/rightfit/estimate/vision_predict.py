@@ -46,7 +46,9 @@ def metric_values(cases: TrainCases, values: Coefficients | None = None) -> tupl
     """Every metric of every case by name, in the unit of the table, and the columns that they come from."""
     values = values or coefficients()
     found = training_columns(cases.work, cases.setup, cases.device, cases.links, values=values)
-    minutes = (cases.samples / found.samples_per_s * values["run_overhead"] + np.where(cases.benchmark > 0, values["run_start_s"], 0.0)) / 60.0
+    minutes = (
+        cases.samples / found.samples_per_s * values["run_overhead"] + np.where(cases.benchmark > 0, values["run_start_s"], 0.0)
+    ) / 60.0
     units = np.array([work.units for work in cases.works])
     figures = dict.fromkeys(RATE_METRICS, found.samples_per_s * units) | {STEP_METRIC: found.step_s, DURATION_METRIC: minutes}
     figures |= {MEMORY_METRIC: found.peak_bytes / _GIB} | dict.fromkeys(FIT_METRICS, found.required_bytes / _GIB)

@@ -2,7 +2,7 @@
 
 For a search over servers, everything broadcasts (fields of length 1 or N)::
 
-    work = train_work(TrainWish("resnet50", task="classification", height=224))      # estimate.train_work; UnknownNameError for a stranger
+    work = train_work(TrainWish("resnet50", task="classification", height=224))      # estimate.{model_work,train_work}; UnknownNameError for a stranger
     setup = TrainSetup.of(batch=[256, 512, ...], num_gpus=[8, ...], gpus_per_node=[8, ...], precision=PRECISIONS.index("amp"))
     devices = train_devices(["A100-SXM4-80GB", ...])                                  # names of facts.accelerators(), one row each
     found = training_columns(work_columns([work]), setup, devices, links)             # links: hardware.link_columns or default_links
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.estimate.forward_devices import SILICON, ForwardDevice, forward_device
-from rightfit.estimate.train_work import ModelWork
+from rightfit.estimate.model_work import ModelWork
 from rightfit.physics.columns import Array, Columns, LinkColumns, MemoryCounter, column
 from rightfit.physics.forward import ForwardRates, sustained_flops
 from rightfit.physics.rates import RateColumns
@@ -90,7 +90,7 @@ class WorkColumns(Columns):
 class TrainSetup(Columns):
     """How a model is trained.
 
-    `batch` samples per device and pass, `grad_accum`, `num_gpus`, `gpus_per_node`; `precision` a position in PRECISIONS, `stack` in STACKS, `stored` in
+    `batch` samples per device and pass, `grad_accum`, `num_gpus`, `gpus_per_node`; `precision` a position in PRECISIONS, `software` in STACKS, `stored` in
     STORED; `channels_last` 1 or 0; `recompute` 0-1; `adapter_rank` > 0 where only adapters learn (LoRA), `trainable` parameters that learn
     where a number is known (textual inversion, a frozen backbone; 0 = all); `cached` 1 where latents and text embeddings are computed beforehand;
     `beside_on_card` 1 where frozen encoders stay on the device; `offload` 0-1 share of weights kept in host memory; `optimizer_bytes` of states per trained
@@ -104,7 +104,7 @@ class TrainSetup(Columns):
     num_gpus: Array = column(1)
     gpus_per_node: Array = column(8)
     precision: Array = column(2)
-    stack: Array = column(0)
+    software: Array = column(0)
     stored: Array = column(0)
     channels_last: Array = column(0)
     recompute: Array = column(0)
@@ -214,22 +214,24 @@ def pass_rates(work: WorkColumns, setup: TrainSetup, device: TrainDevices, value
     """Rates of one forward pass of every row."""
     half = setup.precision >= 2
     convolution = work.kind < KINDS.index("window")
-    peak_table = np.choose(setup.precision.astype(np.intp), np.broadcast_arrays(device.fp32, device.tf32, device.half, device.half, device.bf16))
+    peak_table = np.choose(
+        setup.precision.astype(np.intp), np.broadcast_arrays(device.fp32, device.tf32, device.half, device.half, device.bf16)
+    )
     silicon = device.silicon
     per_watt = _look(values, "flops_per_watt", SILICON, silicon) * _look(values, "watt_dtype", PRECISIONS, setup.precision)
     peak = sustained_flops(peak_table, device.tdp_w, per_watt)
     fraction = (
         _look(values, "fraction_silicon", SILICON, silicon)
-        * _look(values, "fraction_stack", STACKS, setup.stack)
+        * _look(values, "fraction_stack", STACKS, setup.software)
         * _look(values, "fraction_kind", KINDS, work.kind)
         * _look(values, "fraction_dtype", PRECISIONS, setup.precision)
     )
     most = _look(values, "fraction_most", PRECISIONS, setup.precision)
     flops = peak * fraction / (1.0 + (fraction / most) ** 4) ** 0.25
     stored = _look(values, "stored_rate", STORED, setup.stored)
-    unfused = _look(values, "unfused_stack", STACKS, setup.stack)
+    unfused = _look(values, "unfused_stack", STACKS, setup.software)
     passes = _look(values, "passes_kind", KINDS, work.kind) + unfused * _look(values, "pointwise_kind", KINDS, work.kind)
-    transposes = half & convolution & (setup.channels_last == 0) & np.isin(setup.stack, [STACKS.index("eager"), STACKS.index("library")])
+    transposes = half & convolution & (setup.channels_last == 0) & np.isin(setup.software, [STACKS.index("eager"), STACKS.index("library")])
     passes = passes + np.where(transposes, values["passes_transpose"], 0.0)
     moved = _pick(_MOVED_BYTES, setup.precision) * np.where(setup.precision == PRECISIONS.index("amp"), values["amp_traffic"], 1.0)
     scale = _look(values, "layers_kind", KINDS, work.kind)
@@ -243,19 +245,24 @@ def pass_rates(work: WorkColumns, setup: TrainSetup, device: TrainDevices, value
         passes=passes,
         fill_elements=_look(values, "fill_elements", SILICON, silicon) * device.units,
         cache_bytes=device.l2_bytes * values["cache_fraction"],
-        layer_s=scale * _look(values, "layer_s", STACKS, setup.stack),
-        launch_s=scale * np.where(setup.adapter_rank > 0, values["adapter_launch"], 1.0) * autocast * _look(values, "launch_s", STACKS, setup.stack) * _look(values, "launch_silicon", SILICON, silicon),
+        layer_s=scale * _look(values, "layer_s", STACKS, setup.software),
+        launch_s=scale
+        * np.where(setup.adapter_rank > 0, values["adapter_launch"], 1.0)
+        * autocast
+        * _look(values, "launch_s", STACKS, setup.software)
+        * _look(values, "launch_silicon", SILICON, silicon),
         call_s=np.zeros(1),
         mixing=np.array([values["mixing"]]),
     )
 
 
 def _step_rates(work: WorkColumns, setup: TrainSetup, values: Coefficients) -> StepRates:
-    stack = setup.stack
+    stack = setup.software
     pooled = work.tables > 0
     return StepRates(
-        backward_traffic=np.array([values["backward_traffic"]]),
+        backward_traffic=_look(values, "backward_traffic", KINDS, work.kind),
         gradient_bytes=_pick(_GRADIENT_BYTES, setup.precision),
+        exchange_bytes=_pick(_MOVED_BYTES, setup.precision),
         update_bytes=8.0 + 2.0 * setup.optimizer_bytes + 4.0,
         gather_bytes=np.where(pooled, values["gather_bytes"], 4.0),
         overlap=np.array([values["overlap"]]),
@@ -294,7 +301,7 @@ def _step_work(work: WorkColumns, setup: TrainSetup, values: Coefficients) -> St
         trained=_trained(work, setup),
         gathered=work.gathered,
         exchanged=np.where(split > 1, work.gathered * values["exchanged_share"], 0.0),
-        host_s=work.host_s * _look(values, "host_stack", STACKS, setup.stack),
+        host_s=work.host_s * _look(values, "host_stack", STACKS, setup.software),
     )
 
 

@@ -61,7 +61,7 @@ class StepLayout(Columns):
 class StepRates(Columns):
     """What devices and software make of it beyond the rates of one pass (`ForwardRates`).
 
-    `backward_traffic` memory traffic of the backward pass over that of the forward pass; `gradient_bytes` of one gradient on the wire;
+    `backward_traffic` memory traffic of the backward pass over that of the forward pass; `gradient_bytes` of one gradient and `exchange_bytes` of one element of a table row on the wire;
     `update_bytes` memory traffic of the optimizer per trained parameter; `gather_bytes` memory traffic per gathered element, forward, backward
     and update; `overlap` share of the backward pass that hides communication; `local_straggler`, `straggler` slow-down per doubling
     of devices in a server and of servers; `loader_s` seconds per sample and device that the input pipeline needs at least; `step_s` fixed seconds a step.
@@ -69,6 +69,7 @@ class StepRates(Columns):
 
     backward_traffic: Array = column(2)
     gradient_bytes: Array = column(4)
+    exchange_bytes: Array = column(4)
     update_bytes: Array = column(20)
     gather_bytes: Array = column(12)
     overlap: Array = column(0.7)
@@ -140,7 +141,7 @@ def communication_s(work: StepWork, layout: StepLayout, links: LinkColumns, bus:
     """Seconds of the all-reduce of gradients and of the all-to-all of split tables in one step [s]."""
     ranks = collectives.group(layout.num_gpus, stride=np.ones(1), gpus_per_node=layout.gpus_per_node)
     reduce = collectives.all_reduce_s(work.trained * step.gradient_bytes, ranks, links, bus)
-    exchanged = layout.grad_accum * layout.batch * work.exchanged * step.gradient_bytes
+    exchanged = layout.grad_accum * layout.batch * work.exchanged * step.exchange_bytes
     exchange = np.where(work.exchanged > 0, 2.0 * collectives.all_to_all_s(exchanged, ranks, links, bus), 0.0)
     return reduce, exchange
 
