@@ -5,7 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rightfit.physics.classical import ClassicalRates, ClassicalWork, CpuColumns, GpuColumns, GpuRates, classical_s, classical_terms, gpu_terms, speedup
+from rightfit.physics.classical import (
+    ClassicalRates,
+    ClassicalWork,
+    CpuColumns,
+    GpuColumns,
+    GpuRates,
+    classical_s,
+    classical_terms,
+    gpu_terms,
+    speedup,
+)
 from rightfit.physics.classical_memory import MemoryRates, gpu_peak_bytes, host_peak_bytes, input_bytes, memory_terms
 from rightfit.physics.classical_work import Algorithm, JobColumns, classical_work, grown_leaves, grown_levels
 
@@ -58,15 +68,25 @@ def test_boosting_counts_half_of_the_rows_below_the_root() -> None:
     job = JobColumns.of(algorithm=Algorithm.BOOST_HIST, rows=1e6, cols=10, nonzeros=10, total_bins=2550, trees=100, depth=5, leaves=32)
     work = classical_work(job)
     # cells 100 x 1e6 x 10 x (1 + 4 / 2) = 3e9; moves 100 x 1e6 x 9 = 9e8.
-    assert work.operations[0] == pytest.approx(3.9e9)
+    assert work.operations[0] == pytest.approx(3e9)
+    assert work.row_operations[0] == pytest.approx(9e8)
     # 100 trees x 64 nodes x 2550 bins.
     assert work.split_operations[0] == pytest.approx(100 * 64 * 2550)
     assert work.regions[0] == pytest.approx(500)
 
 
+def test_one_tree_for_all_classes_meets_once() -> None:
+    job = JobColumns.of(algorithm=Algorithm.BOOST_HIST, rows=1e5, cols=10, nonzeros=10, total_bins=2550, trees=10, outputs=5, depth=6, joint_outputs=[0, 1])
+    work = classical_work(job)
+    assert work.regions.tolist() == [300.0, 60.0]
+    assert work.operations[0] == work.operations[1]
+
+
 def test_leaf_wise_trees_meet_at_every_leaf() -> None:
     level = JobColumns.of(algorithm=Algorithm.BOOST_HIST, rows=1e6, cols=10, nonzeros=10, total_bins=2550, trees=10, depth=10, leaves=1024)
-    leaf = JobColumns.of(algorithm=Algorithm.BOOST_HIST, rows=1e6, cols=10, nonzeros=10, total_bins=2550, trees=10, leaves=1024, leaf_wise=1)
+    leaf = JobColumns.of(
+        algorithm=Algorithm.BOOST_HIST, rows=1e6, cols=10, nonzeros=10, total_bins=2550, trees=10, leaves=1024, leaf_wise=1
+    )
     assert classical_work(level).regions[0] == pytest.approx(100)
     assert classical_work(leaf).regions[0] == pytest.approx(10240)
 
@@ -85,7 +105,9 @@ def test_forest_of_unlimited_depth_sorts_every_level() -> None:
 
 
 def test_two_valued_columns_need_no_sorting() -> None:
-    job = JobColumns.of(algorithm=Algorithm.FOREST_EXACT, rows=1e5, cols=100, nonzeros=100, trees=10, tried=10, depth=8, binary_share=[0, 1])
+    job = JobColumns.of(
+        algorithm=Algorithm.FOREST_EXACT, rows=1e5, cols=100, nonzeros=100, trees=10, tried=10, depth=8, binary_share=[0, 1]
+    )
     plain, binary = classical_work(job).operations
     assert binary == pytest.approx(10 * 0.63 * 1e5 * 10 * 8)
     assert plain > 5 * binary
@@ -110,7 +132,19 @@ def test_each_row_takes_the_formula_of_its_algorithm() -> None:
 def test_every_algorithm_has_finite_positive_work() -> None:
     codes = [float(one) for one in Algorithm]
     job = JobColumns.of(
-        algorithm=codes, rows=1e4, cols=20, nonzeros=20, total_bins=5000, trees=10, depth=6, leaves=31, tried=4, iterations=10, k=8, weights=1e4, queries=1e4
+        algorithm=codes,
+        rows=1e4,
+        cols=20,
+        nonzeros=20,
+        total_bins=5000,
+        trees=10,
+        depth=6,
+        leaves=31,
+        tried=4,
+        iterations=10,
+        k=8,
+        weights=1e4,
+        queries=1e4,
     )
     work = classical_work(job)
     total = work.operations + work.flops
@@ -129,7 +163,9 @@ def test_gpu_time_is_updates_latency_and_transfer() -> None:
 
 def test_two_gpus_halve_the_updates() -> None:
     work = ClassicalWork.of(operations=1e11)
-    terms = gpu_terms(work, GpuColumns.of(lanes=1e11, count=[1, 2]), GpuRates.of(operations_per_lane=0.5), input_bytes=np.zeros(2), host_s=np.zeros(2))
+    terms = gpu_terms(
+        work, GpuColumns.of(lanes=1e11, count=[1, 2]), GpuRates.of(operations_per_lane=0.5), input_bytes=np.zeros(2), host_s=np.zeros(2)
+    )
     assert terms["operations"].tolist() == [2.0, 1.0]
 
 
@@ -140,7 +176,9 @@ def test_dense_and_sparse_input() -> None:
 
 
 def test_peak_is_the_sum_of_its_parts() -> None:
-    job = JobColumns.of(algorithm=Algorithm.BOOST_HIST, rows=1e6, cols=10, nonzeros=10, element_bytes=4, trees=10, depth=3, leaves=8, total_bins=2550)
+    job = JobColumns.of(
+        algorithm=Algorithm.BOOST_HIST, rows=1e6, cols=10, nonzeros=10, element_bytes=4, trees=10, depth=3, leaves=8, total_bins=2550
+    )
     rates = MemoryRates.of(base_bytes=2e8, input_copies=1.5, index_bytes=1, row_bytes=16, node_bytes=50, bin_bytes=16, thread_bytes=1e6)
     parts = memory_terms(job, rates, threads=np.array([4.0]))
     assert float(parts["data"][0]) == 4e7

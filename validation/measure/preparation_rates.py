@@ -28,7 +28,12 @@ _NAMES = {
 }
 _LIBRARIES = {"hashlib": "python", "numpy": "datasketch"}
 #: Steps that a pipeline of images chains, by the operation that it makes.
-_CHAINS = {"decode-images": ("decode",), "augment-images": ("decode", "augment"), "resize-images": ("decode", "resize", "encode"), "encode-images": ("encode",)}
+_CHAINS = {
+    "decode-images": ("decode",),
+    "augment-images": ("decode", "augment"),
+    "resize-images": ("decode", "resize", "encode"),
+    "encode-images": ("encode",),
+}
 _THREADS = {"pandas": 1, "python": 0, "pillow": 0, "opencv": 0}
 
 
@@ -42,7 +47,11 @@ def image_rows(rows: list[dict[str, str]]) -> list[dict[str, str]]:
     """Chains of image steps: JPEG bytes a second through decode, crop, resize, encode of a 400 x 500 picture."""
     found = []
     for library in ("pillow", "opencv"):
-        small = {row["algorithm"].split()[0]: row for row in rows if row["library"] == library and row["cols"] == "400" and row["algorithm"].endswith("image")}
+        small = {
+            row["algorithm"].split()[0]: row
+            for row in rows
+            if row["library"] == library and row["cols"] == "400" and row["algorithm"].endswith("image")
+        }
         for operation, steps in _CHAINS.items():
             if not all(step in small for step in steps):
                 continue
@@ -61,7 +70,12 @@ def measured_lines(rows: list[dict[str, str]]) -> list[dict[str, str]]:
     """One line an operation and library from its largest case of one thread."""
     best: dict[tuple[str, str], dict[str, str]] = {}
     for row in rows:
-        if row["task"] != "prepare" or row["threads"] != "1" or row["algorithm"].endswith("image") or row["algorithm"] == "tokenize wordpiece":
+        if (
+            row["task"] != "prepare"
+            or row["threads"] != "1"
+            or row["algorithm"].endswith("image")
+            or row["algorithm"] == "tokenize wordpiece"
+        ):
             continue
         key = (_NAMES.get(row["algorithm"], row["algorithm"]), _LIBRARIES.get(row["library"], row["library"]))
         if key not in best or float(row["bytes_in"]) > float(best[key]["bytes_in"]):
@@ -72,7 +86,9 @@ def measured_lines(rows: list[dict[str, str]]) -> list[dict[str, str]]:
         rate = size / float(row["cpu_s"]) / speed_of(row["hardware"]) / 1e6
         ram = max((float(row["peak_mib"]) - _IMPORTED_MIB.get(library, float(row["imported_mib"]))) * 2**20 / size, 0.1)
         spills = int(library in ("duckdb",))
-        lines.append(_line(operation, library, rate, ram, spills, f"measured: {row['library']} {row['version']}, {size / 1e6:.0f} MB, one thread"))
+        lines.append(
+            _line(operation, library, rate, ram, spills, f"measured: {row['library']} {row['version']}, {size / 1e6:.0f} MB, one thread")
+        )
     return lines
 
 

@@ -111,6 +111,7 @@ class ClassicalTask:
     sparse: float
     categorical: float
     binary_share: float
+    joint_outputs: float
     assumptions: tuple[str, ...] = ()
 
     @property
@@ -247,6 +248,7 @@ def _filled(kind: Algorithm, library: str, rows: float, cols: float, words: Sett
         element_bytes=element_bytes,
         sparse=sparse,
         categorical=categorical,
+        joint_outputs=float(library == "catboost"),
         binary_share=min(max(coded / wide, 0.0), 1.0),
         assumptions=tuple(noted),
     )
@@ -309,7 +311,10 @@ def time_terms(
 ) -> dict[str, Array]:
     """Seconds of every part, shape (N,) each; rows of `on_gpu` take the GPU's time. `gpu` must have N rows then (any figures where unused)."""
     work = classical_work(visited(job, kinds, values))
-    terms = classical_terms(work, cpu, classical_rates(kinds, values))
+    rates = classical_rates(kinds, values)
+    # Statistics of categories are made anew for every tree, by one thread for each column mostly.
+    categories = rate_column("category_round_ms", kinds, values) * 1e-3 * job.categorical
+    terms = classical_terms(work, cpu, dataclasses.replace(rates, round_s=rates.round_s + categories))
     if gpu is None or on_gpu is None:
         return terms
     host = terms["setup"] * rate_column("gpu_host_share", kinds, values)

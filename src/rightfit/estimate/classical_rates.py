@@ -97,6 +97,7 @@ def classical_rates(kinds: Kinds, values: Coefficients) -> ClassicalRates:
 
     return ClassicalRates(
         operation_s=one("operation_ns") * 1e-9,
+        row_s=one("row_ns") * 1e-9,
         setup_s=one("setup_ns") * 1e-9,
         split_s=one("split_ns") * 1e-9,
         flop_fraction=one("flop_fraction"),
@@ -118,6 +119,7 @@ def gpu_rates(kinds: Kinds, values: Coefficients) -> GpuRates:
 
     return GpuRates(
         operations_per_lane=one("gpu_operations_per_lane"),
+        row_cells=one("gpu_row_cells"),
         flop_fraction=one("gpu_flop_fraction"),
         region_s=one("gpu_region_us") * 1e-6,
         base_s=one("gpu_base_s"),

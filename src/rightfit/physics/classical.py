@@ -19,11 +19,13 @@ class ClassicalWork(Columns):
     """Elementary operations of one job.
 
     `operations` random-access operations (histogram updates, tree steps, distance tests) and `flops` dense arithmetic [FLOP] divide over threads;
+    `row_operations` move a row between nodes, with its gradient and position;
     `setup_operations` (binning, sorting once, copies) too; `split_operations` look through histograms; `regions` are parallel sections with a
     barrier at their end; `stream_bytes` [bytes] cross the memory bus in all; `rounds` steps that come one after the other.
     """
 
     operations: Array = column(0)
+    row_operations: Array = column(0)
     flops: Array = column(0)
     setup_operations: Array = column(0)
     split_operations: Array = column(0)
@@ -50,13 +52,14 @@ class CpuColumns(Columns):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ClassicalRates(Columns):
-    """What a library makes of a core. `operation_s` per random-access operation on a core of speed 1 [s]; `setup_s`, `split_s` likewise;
+    """What a library makes of a core. `operation_s` per random-access operation on a core of speed 1 [s]; `row_s`, `setup_s`, `split_s` likewise;
     `flop_fraction` of a core's fp32 peak; `base_s` fixed time of a call [s]; `round_s` host time per round [s]; `serial` fraction of the work that one
     thread does; `barrier_s` per region and thread [s]; `max_threads` that the library uses (0 = all); `socket_loss` how much dearer a barrier
     is across sockets; `smt_gain` what a second thread adds to a core.
     """
 
     operation_s: Array = column(1e-9)
+    row_s: Array = column(1e-9)
     setup_s: Array = column(1e-9)
     split_s: Array = column(1e-9)
     flop_fraction: Array = column(0.3)
@@ -105,7 +108,7 @@ def classical_terms(work: ClassicalWork, cpu: CpuColumns, rates: ClassicalRates)
     that it moves over the bus (roofline, Williams 2009).
     """
     gain = speedup(cpu, rates)
-    scans = work.operations * rates.operation_s / cpu.speed / gain
+    scans = (work.operations * rates.operation_s + work.row_operations * rates.row_s) / cpu.speed / gain
     arithmetic = work.flops / (cpu.flops * rates.flop_fraction) / gain
     bus = work.stream_bytes / cpu.bandwidth
     busy = scans + arithmetic
@@ -138,12 +141,13 @@ class GpuColumns(Columns):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class GpuRates(Columns):
-    """What a library makes of a GPU. `operations_per_lane` random-access operations per multiprocessor and cycle; `flop_fraction` of the peak;
+    """What a library makes of a GPU. `operations_per_lane` random-access operations per multiprocessor and cycle; `row_cells` how many of them a row's move takes; `flop_fraction` of the peak;
     `region_s` latency of a level of a tree or an iteration [s]; `base_s` context and transfers' fixed part [s]; `host_share` part of the job's setup
     that a processor core does; `transfer_bandwidth` [bytes/s].
     """
 
     operations_per_lane: Array = column(0.1)
+    row_cells: Array = column(1)
     flop_fraction: Array = column(0.3)
     region_s: Array = column(1e-4)
     base_s: Array = column(0.5)
@@ -156,7 +160,7 @@ def gpu_terms(work: ClassicalWork, gpu: GpuColumns, rates: GpuRates, *, input_by
 
     `input_bytes` (N,) cross the host link once; `host_s` (N,) is what the processor does alone (binning, categories). Known error: a factor 1.5.
     """
-    operations = (work.operations + work.split_operations) / (rates.operations_per_lane * gpu.lanes * gpu.count)
+    operations = (work.operations + work.row_operations * rates.row_cells + work.split_operations) / (rates.operations_per_lane * gpu.lanes * gpu.count)
     arithmetic = work.flops / (rates.flop_fraction * gpu.flops * gpu.count)
     bus = work.stream_bytes / (gpu.bandwidth * gpu.count)
     busy = operations + arithmetic

@@ -48,7 +48,8 @@ class JobColumns(Columns):
     """One job. `rows` and `cols` as the algorithm sees them (one-hot columns counted), `nonzeros` cells of a row that are stored and visited,
     `total_bins` histogram bins of all columns, `binary_share` of columns that are one-hot; `trees` boosting rounds or trees, `outputs` trees a round (classes), `depth`, `leaves` limits (0 = none),
     `tried` columns tried at a split, `leaf_wise` 1 = the best leaf is split next, `iterations` passes or epochs, `k` clusters, components or neighbours,
-    `weights` of a network, `queries` rows looked up, `element_bytes` of the stored input, `sparse` 1 = stored as (value, column) pairs.
+    `weights` of a network, `queries` rows looked up, `element_bytes` of the stored input, `sparse` 1 = stored as (value, column) pairs,
+    `joint_outputs` 1 = one tree serves all classes.
     """
 
     algorithm: Array = column(0)
@@ -70,6 +71,7 @@ class JobColumns(Columns):
     sparse: Array = column(0)
     categorical: Array = column(0)
     binary_share: Array = column(0)
+    joint_outputs: Array = column(0)
 
 
 def _log2(values: Array) -> Array:
@@ -109,14 +111,16 @@ def boosting_work(job: JobColumns) -> ClassicalWork:
     trees, leaves, levels = job.trees * job.outputs, grown_leaves(job), grown_levels(job)
     cells = trees * job.rows * job.nonzeros * (1.0 + 0.5 * (levels - 1.0))
     moves = trees * job.rows * (levels + 4.0)
+    grown = np.where(job.joint_outputs > 0, job.trees, trees)  # one tree for all classes, its leaves hold a vector
     bins_of_column = job.total_bins / np.maximum(job.cols, 1.0)
     return ClassicalWork(
-        operations=cells + moves,
+        operations=cells,
+        row_operations=moves,
         setup_operations=job.rows * job.nonzeros * _log2(bins_of_column),
         split_operations=trees * 2.0 * leaves * job.total_bins,
-        regions=trees * np.where(job.leaf_wise > 0, leaves, levels),
+        regions=grown * np.where(job.leaf_wise > 0, leaves, levels),
         stream_bytes=trees * job.rows * levels * (job.nonzeros + 16.0),
-        rounds=trees,
+        rounds=grown,
     )
 
 
