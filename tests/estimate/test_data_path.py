@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from rightfit import facts
+from rightfit.catalog import open_catalog
+from rightfit.catalog.names import names_data
 from rightfit.estimate.data_path import DataLoad, Staging, data_path
 from rightfit.estimate.hosts import HostColumns, core_named, host_columns, network_volumes, volume_names, volume_steps, volumes
 
@@ -136,3 +138,32 @@ def test_clouds_without_described_volumes_get_the_least() -> None:
 )
 def test_processors_by_their_names(words: str, name: str) -> None:
     assert core_named(words).name == name
+
+
+@pytest.mark.parametrize(
+    "volume", [(p, v) for p, kinds in volumes().items() for v in kinds if v.price_key], ids=lambda pair: f"{pair[0]}-{pair[1].name}"
+)
+def test_prices_of_volumes_are_those_of_the_catalog(volume: tuple[str, Any]) -> None:
+    """The table's prices compare volumes with each other; the catalog's price of the default one in the region is what is billed."""
+    provider, kind = volume
+    home = names_data()["home_regions"].get(provider, "global")
+    prices = [open_catalog().storage_price(provider, home, kind=word, product=kind.price_key) for word in ("block", "file")]
+    known = [price.price_usd_per_gb_month for price in prices if price and price.product == kind.price_key]
+    assert known
+    assert kind.usd_per_gb_month == pytest.approx(known[0], rel=0.2)
+
+
+def test_the_first_volume_of_a_cloud_is_the_one_billed_by_default() -> None:
+    for provider, product in names_data()["storage"]["block"].items():
+        assert network_volumes(provider)[0].price_key == product
+
+
+def test_every_figure_has_a_source() -> None:
+    for name in ("volumes", "cpus", "loaders", "storage_benchmarks", "loading_intervals"):
+        assert all(row["source"] for row in facts.table(name))
+
+
+def test_a_volume_asked_for_is_rented_beside_local_disks() -> None:
+    found = path(dataclasses.replace(IMAGENET, storage="gp3"), local_nvme_bytes=4e12)
+    assert found["staging"] == Staging.VOLUME
+    assert found["stored_bytes"] == pytest.approx(140e9)

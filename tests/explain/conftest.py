@@ -95,6 +95,7 @@ DATA_PATH = {
     "volume": "gp3",
     "volume_bytes": 1.62e10,
     "disk_bytes_per_s": 1.25e8,
+    "read_bytes_per_s": 1.25e8,
     "needed_bytes_per_s": 2.5e6,
     "cached_share": 0.5,
     "samples_per_s": 6.25e5,

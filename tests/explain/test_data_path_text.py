@@ -19,7 +19,7 @@ def part(option_of: Callable[..., Option]) -> Mapping[str, Any]:
 
 def test_lines_of_a_volume(part: Mapping[str, Any]) -> None:
     lines = data_path_lines(part, "en")
-    assert lines[0] == "Copy the 200 MB of data to a gp3 volume first (1.6 s); it reads 125 MB/s, and the job reads 2.5 MB/s."
+    assert lines[0] == "Copy the 200 MB of data to a volume (gp3) first (1.6 s); it reads 125 MB/s, and the job reads 2.5 MB/s."
     assert (
         lines[1] == "Waiting for data: 0% of the time (the rule allows 20%); loading takes 2% of an epoch's computing and runs beside it."
     )

@@ -112,3 +112,14 @@ def test_bad_wishes_have_one_clear_line(wish: dict[str, Any], says: str) -> None
     with pytest.raises(RightfitError, match=says) as raised:
         plan(Workload(**(WISH | wish)), top=1)
     assert "\n" not in str(raised.value)
+
+
+def test_a_disk_that_a_cloud_does_not_have_is_said() -> None:
+    wish = {key: value for key, value in WISH.items() if key not in ("cloud", "gpu")} | {"data": "300GB"}
+    other = plan(Workload(**wish, cloud="gcp", storage="gp3"), top=1).best
+    own = plan(Workload(**wish, cloud="aws", storage="gp3"), top=1).best
+    assert other is not None
+    assert own is not None
+    assert "storage_not_there" in {reason.key for reason in other.warnings}
+    assert "storage_not_there" not in {reason.key for reason in own.warnings}
+    assert (own.data_path["why"], own.data_path["volume"]) == ("asked", "gp3")

@@ -22,6 +22,7 @@ Index = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
 NEVER = -1
+ANYWHERE = ("", "local", "stream", "memory")
 
 
 class Staging(enum.IntEnum):
@@ -140,7 +141,8 @@ def data_path(load: DataLoad, hosts: HostColumns, *, run_s: Array, nodes: Array,
     allowed_s = np.maximum(compute / load.epochs, prepare) / (1.0 - usual["least_stall_share"])
     step, rate, requests, factor = choose_volumes(load, hosts, uncached / np.maximum(allowed_s, 1e-9))
     local_rate = common_volume("local")
-    has_local = (hosts.local_nvme_bytes >= load.node_bytes)[:, None] & (load.storage in ("", "local", "stream", "memory"))
+    nvme = np.where(load.storage in ANYWHERE, hosts.local_nvme_bytes, 0.0)[:, None]  # a volume asked for by name is rented beside the disks
+    has_local = nvme >= max(load.node_bytes, 1.0)
     disk = np.where(has_local, _local_rate(hosts)[:, None], rate)
     served = np.where(has_local, local_rate.most_requests_per_s, requests)
     reads = load.reads_per_sample * load.samples / nodes[None, :] * (1.0 - cached)
@@ -160,7 +162,7 @@ def data_path(load: DataLoad, hosts: HostColumns, *, run_s: Array, nodes: Array,
     staging = np.select([stream, in_memory, has_local & ~stream], [Staging.STREAM, Staging.MEMORY, Staging.LOCAL], Staging.VOLUME)
     keeps = np.where(in_memory | (stream & ((nodes[None, :] > 1) | (load.epochs <= 1.0))), 0.0, load.dataset_bytes)
     node_bytes = load.weights_bytes + keeps
-    on_volume = np.where(hosts.local_nvme_bytes[:, None] >= node_bytes, 0.0, node_bytes) * nodes[None, :]
+    on_volume = np.where(nvme >= node_bytes, 0.0, node_bytes) * nodes[None, :]
     return DataPath(
         run_s=np.where(runs, np.where(stream, streamed_s, copied_s), np.inf),
         staging_s=np.where(stream, 0.0, copy_s),

@@ -32,7 +32,7 @@ def _texts(part: Mapping[str, Any], lang: Lang) -> dict[str, str]:
         "volume": part["volume"],
         "place": part["volume"] or part["staging"],
         "time": q.duration_text(part["staging_s"], lang),
-        "rate": f"{q.data_text(part['disk_bytes_per_s'])}/s",
+        "rate": f"{q.data_text(part['read_bytes_per_s'])}/s",
         "needed": f"{q.data_text(part['needed_bytes_per_s'])}/s",
         "samples": q.count_text(part["samples_per_s"], lang),
         "decode": say_or(f"data_path.decode_{part['decode']}", lang, part["decode"]),

@@ -37,11 +37,12 @@ def data_part(found: Exploration, offer: int, node: int) -> dict[str, Any]:
         "dataset_bytes": load.dataset_bytes,
         "decode": load.decode,
         "staging": Staging(int(path.staging[at])).name.lower(),
-        "why": why_staged(load, Staging(int(path.staging[at])), cached=float(path.cached[at])),
+        "why": why_staged(load, Staging(int(path.staging[at])), volume=step.volume.name if step else "", cached=float(path.cached[at])),
         "staging_s": float(path.staging_s[at]),
         "volume": step.volume.name if step else "",
         "volume_bytes": float(path.stored_bytes[at]),
         "disk_bytes_per_s": float(path.disk_bytes_per_s[at]),
+        "read_bytes_per_s": float(object_rate(hosts)[server] if path.staging[at] == Staging.STREAM else path.disk_bytes_per_s[at]),
         "needed_bytes_per_s": load.dataset_bytes / nodes / epoch_s if epoch_s else 0.0,
         "cached_share": float(path.cached[at]),
         "samples_per_s": load.samples / epoch_s if epoch_s else 0.0,
@@ -77,9 +78,10 @@ def _step(position: Any, provider: str, load: DataLoad) -> Step | None:
     return None if int(position) == NEVER else volume_steps(provider, load.node_bytes, load.storage)[int(position)]
 
 
-def why_staged(load: DataLoad, staging: Staging, *, cached: float) -> str:
-    """Why the data lie there, as a code: asked, local, memory, stream, cached (a volume whose content the page cache holds) or volume."""
-    if load.storage:
+def why_staged(load: DataLoad, staging: Staging, *, volume: str, cached: float) -> str:
+    """Why the data lie there, as a code: asked, local, memory, stream, cached (a volume whose content the page cache holds) or volume. What was asked
+    for and this server does not have is not called so."""
+    if load.storage and load.storage in (volume, staging.name.lower()):
         return "asked"
     if staging == Staging.VOLUME:
         return "cached" if cached >= 1.0 else "volume"
