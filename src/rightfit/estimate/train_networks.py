@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Mapping
 
@@ -53,7 +54,7 @@ def denoiser_work(wish: TrainWish) -> ModelWork | None:
     params, width, blocks = number(row, "mparams", 1e6), number(row, "hidden"), number(row, "blocks")
     side = 512.0 if not isinstance(record, DiffusionModel) else _record_side(record)
     pixels = wish.height * (wish.width or wish.height) if wish.height else side**2
-    frames = max(wish.frames or 1.0, 1.0)
+    frames = max(wish.frames or _record_frames(record), 1.0)
     latents = (frames - 1.0) / number(row, "frames_per_token") + 1.0 if frames > 1 else 1.0
     picture = latents * pixels / number(row, "pixels_per_token") ** 2
     tokens = picture + number(row, "text_tokens")
@@ -69,6 +70,14 @@ def denoiser_work(wish: TrainWish) -> ModelWork | None:
         side_elements=_ENCODER_LIVE * pixels * min(frames, _ENCODED_FRAMES),
         adapter_params_per_rank=8.0 * blocks * width, assumptions=() if wish.height else (f"{side:.0f} pixels a side taken",),
     )  # fmt: skip
+
+
+def _record_frames(record: object) -> float:
+    """Frames of a video model's usual output."""
+    if not isinstance(record, DiffusionModel) or record.modality != "video":
+        return 1.0
+    sizes = [float(part) for part in re.findall(r"\d+", record.default_output)]
+    return sizes[0] if len(sizes) >= 3 else 1.0
 
 
 def _record_side(record: DiffusionModel) -> float:
@@ -103,6 +112,7 @@ def recorded_denoiser(wish: TrainWish, record: DiffusionModel) -> ModelWork | No
     )  # fmt: skip
 
 
+_LIGHT_HEAD = 20.0
 _DETECTION_TASKS = ("detection", "instance_segmentation", "panoptic", "keypoint")
 
 
@@ -121,10 +131,13 @@ def composed_work(wish: TrainWish) -> ModelWork | None:
     if wish.task == "" and record_of(wish.model) is not None:
         return None
     part = backbone(words, detector=not segmenter, library=wish.library)
+    taken: tuple[str, ...] = ()
+    if part is None and number(head, "kept_per_pixel") > _LIGHT_HEAD and not re.search(r"\d", words.replace("mask2former", "")):
+        part, taken = backbone("r50-d8" if segmenter else "r50", detector=not segmenter), ("a ResNet-50 backbone taken",)
     if part is None:
         return None
     mean, peak = mean_and_peak_pixels(wish, 512.0 if segmenter else 924.0)
-    return _assemble(wish, words, part, head, mean, peak)
+    return dataclasses.replace(_assemble(wish, words, part, head, mean, peak), assumptions=taken)
 
 
 def _assemble(wish: TrainWish, words: str, part: Part, head: Mapping[str, str], mean: float, peak: float) -> ModelWork:

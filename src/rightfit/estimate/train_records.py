@@ -47,6 +47,8 @@ def _looser_record(name: str) -> VisionModel | TransformerArchitecture | OtherMo
         bare.replace(" ", "-"),
         vit_sizes,
         _vit_name(bare),
+        _vit_name(bare).replace("_224", "_clip_224"),
+        "timm/vit_base_patch14_dinov2" if "dinov2" in name.lower() else "",
         f"timm/{bare}",
         f"timm/{bare.replace('-', '_')}",
         f"torchvision/{bare.replace('-', '_')}",

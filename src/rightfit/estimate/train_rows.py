@@ -92,6 +92,7 @@ def train_cases(rows: Sequence[Mapping[str, str]]) -> TrainCases:
 
 
 _PARENTHESES = re.compile(r"\s*\(.*?\)")
+_HABITS = "gradient_checkpointing"  # kohya-ss/sd-scripts: every recipe of its documentation passes it
 _MESH_CHIPS = 256.0
 _SOCKETS = 2.0  # processors of a server whose row counts none
 _FRAMES_OF_SAMPLE = 500.0  # 10 s of audio in frames of 20 ms
@@ -178,7 +179,7 @@ def _setup(row: Mapping[str, str], work: ModelWork, device: ForwardDevice, stack
     flags, framework, text = word(row, "extra_flags"), word(row, "framework"), word(row, "precision")
     model, notes = word(row, "model"), word(row, "notes")
     numbers = _flag_numbers(flags)
-    method = train_words.method_fields(model, flags, word(row, "task"))
+    method = train_words.method_fields(model, f"{flags};{_HABITS if re.search(r'sd-scripts|kohya', framework.lower()) else ''}", word(row, "task"))
     adapters = "adapter_rank" in method or "trainable" in method
     convolutions = work.kind not in ("transformer", "dit", "recurrent", "recommender")
     precision, assumed = train_words.precision_of(
