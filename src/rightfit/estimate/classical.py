@@ -314,10 +314,12 @@ def time_terms(
     rates = classical_rates(kinds, values)
     # Statistics of categories are made anew for every tree, by one thread for each column mostly.
     categories = rate_column("category_round_ms", kinds, values) * 1e-3 * job.categorical
+    hashed = job.rows * job.categorical * rate_column("category_setup_cells", kinds, values)
+    work = dataclasses.replace(work, setup_operations=work.setup_operations + hashed)
     terms = classical_terms(work, cpu, dataclasses.replace(rates, round_s=rates.round_s + categories))
     if gpu is None or on_gpu is None:
         return terms
-    host = terms["setup"] * rate_column("gpu_host_share", kinds, values)
+    host = terms["setup"] * np.minimum(rate_column("gpu_host_share", kinds, values), 1.0)
     found = gpu_terms(work, gpu, gpu_rates(kinds, values), input_bytes=input_bytes(job), host_s=host)
     shape = np.broadcast_shapes(work.operations.shape, cpu.speed.shape)
     zero = np.zeros(shape)

@@ -95,11 +95,12 @@ def classical_rates(kinds: Kinds, values: Coefficients) -> ClassicalRates:
     def one(name: str) -> Array:
         return rate_column(name, kinds, values)
 
+    nanosecond = 1e-9 * values["core_scale"]
     return ClassicalRates(
-        operation_s=one("operation_ns") * 1e-9,
-        row_s=one("row_ns") * 1e-9,
-        setup_s=one("setup_ns") * 1e-9,
-        split_s=one("split_ns") * 1e-9,
+        operation_s=one("operation_ns") * nanosecond,
+        row_s=one("row_ns") * nanosecond,
+        setup_s=one("setup_ns") * nanosecond,
+        split_s=one("split_ns") * nanosecond,
         flop_fraction=one("flop_fraction"),
         base_s=one("base_s"),
         round_s=one("round_ms") * 1e-3,
