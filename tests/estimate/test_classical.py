@@ -95,7 +95,12 @@ def test_settings_in_both_styles() -> None:
     [
         ("AWS c3.8xlarge (32 vCPU, 60 GB)", 32, "", ("Intel Xeon Ivy Bridge", 16, 32)),
         ("AWS r4.8xlarge (16 physical cores)", 16, "", ("Intel Xeon Broadwell", 16, 16)),
-        ("AWS c5.metal (2x Xeon Platinum 8275CL, 24 cores each)", 48, "median of 3; cpuset 0-23,48-71 HT", ("Intel Xeon Cascade Lake", 24, 48)),
+        (
+            "AWS c5.metal (2x Xeon Platinum 8275CL, 24 cores each)",
+            48,
+            "median of 3; cpuset 0-23,48-71 HT",
+            ("Intel Xeon Cascade Lake", 24, 48),
+        ),
         ("AWS c7a.metal-48xl (2x EPYC 9R14, 96 cores each)", 192, "cpuset 0-191 ALL", ("AMD EPYC Genoa (Zen 4)", 192, 192)),
         ("Core i7-6800K (12 threads)", 12, "", ("Intel Core, 6th to 11th generation", 6, 12)),
     ],
@@ -106,7 +111,9 @@ def test_processors_of_rows(hardware: str, cores: float, notes: str, expected: t
 
 
 def test_rentable_servers_halve_hyperthreads_but_not_arm() -> None:
-    cpu = cpu_columns(["Intel Xeon 8488C", "AWS Graviton3", "AMD EPYC 9R14"], vcpus=np.array([32.0, 32.0, 32.0]), memory_bytes=np.full(3, 6.4e10))
+    cpu = cpu_columns(
+        ["Intel Xeon 8488C", "AWS Graviton3", "AMD EPYC 9R14"], vcpus=np.array([32.0, 32.0, 32.0]), memory_bytes=np.full(3, 6.4e10)
+    )
     assert cpu.cores.tolist() == [16.0, 32.0, 32.0]
 
 
@@ -166,7 +173,9 @@ def test_more_cores_are_faster_and_intervals_hold_the_middle() -> None:
 
 
 def test_what_does_not_fit_says_so_and_says_what_helps() -> None:
-    found = classical_columns(classical_task("random forest", library="scikit-learn", rows=1e7, cols=100, settings="100 trees, depth 12"), servers())  # type: ignore[arg-type]
+    found = classical_columns(
+        classical_task("random forest", library="scikit-learn", rows=1e7, cols=100, settings="100 trees, depth 12"), servers()
+    )  # type: ignore[arg-type]
     assert found.fits.tolist()[0] is False
     assert found.fits.tolist()[2] is True
     assert {"float32", "memory-optimised"} <= set(found.advice[0])
@@ -242,7 +251,12 @@ def test_a_source_of_whole_gigabytes_prints_one_for_less() -> None:
 
 
 def test_memory_on_top_of_the_data_leaves_the_data_out() -> None:
-    whole, growth = predict([ROW | {"metric": "peak_ram_gib", "rows": "1e8"}, ROW | {"metric": "peak_ram_gib", "rows": "1e8", "notes": "increase during training only"}])
+    whole, growth = predict(
+        [
+            ROW | {"metric": "peak_ram_gib", "rows": "1e8"},
+            ROW | {"metric": "peak_ram_gib", "rows": "1e8", "notes": "increase during training only"},
+        ]
+    )
     # 1e8 x 28 float32 cells = 10.4 GiB.
     assert whole["predicted"] - growth["predicted"] > 10.4
 

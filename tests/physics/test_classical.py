@@ -76,7 +76,9 @@ def test_boosting_counts_half_of_the_rows_below_the_root() -> None:
 
 
 def test_one_tree_for_all_classes_meets_once() -> None:
-    job = JobColumns.of(algorithm=Algorithm.BOOST_HIST, rows=1e5, cols=10, nonzeros=10, total_bins=2550, trees=10, outputs=5, depth=6, joint_outputs=[0, 1])
+    job = JobColumns.of(
+        algorithm=Algorithm.BOOST_HIST, rows=1e5, cols=10, nonzeros=10, total_bins=2550, trees=10, outputs=5, depth=6, joint_outputs=[0, 1]
+    )
     work = classical_work(job)
     assert work.regions.tolist() == [300.0, 60.0]
     assert work.operations[0] == work.operations[1]

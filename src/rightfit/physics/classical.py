@@ -160,7 +160,9 @@ def gpu_terms(work: ClassicalWork, gpu: GpuColumns, rates: GpuRates, *, input_by
 
     `input_bytes` (N,) cross the host link once; `host_s` (N,) is what the processor does alone (binning, categories). Known error: a factor 1.5.
     """
-    operations = (work.operations + work.row_operations * rates.row_cells + work.split_operations) / (rates.operations_per_lane * gpu.lanes * gpu.count)
+    operations = (work.operations + work.row_operations * rates.row_cells + work.split_operations) / (
+        rates.operations_per_lane * gpu.lanes * gpu.count
+    )
     arithmetic = work.flops / (rates.flop_fraction * gpu.flops * gpu.count)
     bus = work.stream_bytes / (gpu.bandwidth * gpu.count)
     busy = operations + arithmetic
