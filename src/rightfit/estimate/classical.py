@@ -366,8 +366,8 @@ def classical_columns(task: ClassicalTask, cpu: CpuColumns, *, gpu: GpuColumns |
     }
     ram = {name: np.broadcast_to(value, (count,)) for name, value in ram_terms(job, kinds, cpu.threads, values).items()}
     doubts = np.full(count, float(len(task.assumptions)))
-    time_figure = classical_interval("train_time_s", total(seconds), doubts=doubts, gpu=gpu is not None)
-    ram_figure = classical_interval("peak_ram_gib", total(ram), doubts=doubts, gpu=False)
+    time_figure = classical_interval("train_time_s", total(seconds), doubts=doubts, gpu=gpu is not None, library=task.library)
+    ram_figure = classical_interval("peak_ram_gib", total(ram), doubts=doubts, gpu=False, library=task.library)
     on_card = np.zeros(count) if gpu is None else np.broadcast_to(gpu_memory(job, kinds, values), (count,))
     fits_host = ram_figure.high80 <= cpu.memory_bytes
     fits_card = np.ones(count, dtype=bool) if gpu is None else on_card <= gpu.memory_bytes * gpu.count

@@ -64,7 +64,7 @@ def _fill(answer: dict[str, Any], metric: str, value: float, cases: ClassicalCas
         answer["error"] = "the estimate is not a finite positive number: the row's sizes make no sense together"
         return
     doubts = np.array([float(len(cases.assumptions[at]))])
-    found = classical_interval(metric, np.array([value]), doubts=doubts, gpu=bool(cases.on_gpu[at]))
+    found = classical_interval(metric, np.array([value]), doubts=doubts, gpu=bool(cases.on_gpu[at]), library=cases.kinds[at].library)
     bounds = (found.mid, found.low80, found.high80, found.low95, found.high95)
     answer.update(zip(("predicted", "low80", "high80", "low95", "high95"), (float(f"{bound[0]:.6g}") for bound in bounds), strict=True))
     answer["terms"] = dict(terms)
