@@ -29,7 +29,7 @@ from rightfit.physics.columns import Array, Columns, LinkColumns, MemoryCounter,
 from rightfit.physics.forward import ForwardRates, sustained_flops
 from rightfit.physics.rates import RateColumns
 from rightfit.physics.train_memory import MemoryRates, MemoryWork, memory_terms
-from rightfit.physics.train_step import StepLayout, StepRates, StepWork, step_terms
+from rightfit.physics.train_step import PassTimes, StepLayout, StepRates, StepWork, joined_terms, pass_times
 
 Coefficients = Mapping[str, float]
 
@@ -49,7 +49,7 @@ KINDS = (
     "recommender",
     "graph",
 )
-STACKS = ("eager", "ngc", "tuned", "tensorflow", "xla", "mxnet", "paddle", "compiled", "jax", "library")
+STACKS = ("eager", "ngc", "tuned", "tensorflow", "xla", "mxnet", "paddle", "compiled", "jax", "library", "tuner")
 PRECISIONS = ("fp32", "tf32", "amp", "fp16", "bf16")
 #: How the weights of a frozen network are stored.
 STORED = ("fp32", "half", "int8", "fp8", "fp8wo", "nf4", "int2")
@@ -231,7 +231,7 @@ def pass_rates(work: WorkColumns, setup: TrainSetup, device: TrainDevices, value
     stored = _look(values, "stored_rate", STORED, setup.stored)
     unfused = _look(values, "unfused_stack", STACKS, setup.software)
     passes = _look(values, "passes_kind", KINDS, work.kind) + unfused * _look(values, "pointwise_kind", KINDS, work.kind)
-    transposes = half & convolution & (setup.channels_last == 0) & np.isin(setup.software, [STACKS.index("eager"), STACKS.index("library")])
+    transposes = half & convolution & (setup.channels_last == 0) & np.isin(setup.software, [STACKS.index(name) for name in ("eager", "library", "tuner")])
     passes = passes + np.where(transposes, values["passes_transpose"], 0.0)
     moved = _pick(_MOVED_BYTES, setup.precision) * np.where(setup.precision == PRECISIONS.index("amp"), values["amp_traffic"], 1.0)
     scale = _look(values, "layers_kind", KINDS, work.kind)
@@ -305,15 +305,33 @@ def _step_work(work: WorkColumns, setup: TrainSetup, values: Coefficients) -> St
     )
 
 
-def training_time(
-    work: WorkColumns, setup: TrainSetup, device: TrainDevices, links: LinkColumns, *, values: Coefficients | None = None
-) -> dict[str, Array]:
-    """Seconds of one optimizer step by what takes them, shape (N,); they add up to the step."""
-    values = values or coefficients()
+def _layout(setup: TrainSetup) -> StepLayout:
     only_inputs = np.where((setup.adapter_rank > 0) | (setup.trainable > 0), 1.0, 0.0)
-    layout = StepLayout(setup.batch, setup.grad_accum, setup.num_gpus, setup.gpus_per_node, setup.recompute, only_inputs)
+    return StepLayout(setup.batch, setup.grad_accum, setup.num_gpus, setup.gpus_per_node, setup.recompute, only_inputs)
+
+
+def training_passes(work: WorkColumns, setup: TrainSetup, device: TrainDevices, *, values: Coefficients | None = None) -> PassTimes:
+    """Times of one pass and of the update, which do not depend on the number of devices, shape (N,)."""
+    values = values or coefficients()
     rates = pass_rates(work, setup, device, values)
-    return step_terms(_step_work(work, setup, values), layout, rates, _step_rates(work, setup, values), links=links, bus=_bus())
+    return pass_times(_step_work(work, setup, values), _layout(setup), rates, _step_rates(work, setup, values))
+
+
+def training_time(
+    work: WorkColumns,
+    setup: TrainSetup,
+    device: TrainDevices,
+    links: LinkColumns,
+    *,
+    values: Coefficients | None = None,
+    passes: PassTimes | None = None,
+) -> dict[str, Array]:
+    """Seconds of one optimizer step by what takes them, shape (N,); they add up to the step. `passes`: those of `training_passes`, if known."""
+    values = values or coefficients()
+    passes = passes or training_passes(work, setup, device, values=values)
+    return joined_terms(
+        passes, _step_work(work, setup, values), _layout(setup), _step_rates(work, setup, values), links=links, bus=_bus()
+    )
 
 
 def training_memory(
@@ -326,7 +344,7 @@ def training_memory(
     half = setup.precision >= PRECISIONS.index("amp")
     wide = np.where(setup.pure > 0, 2.0, 4.0)
     # Under autocast the half-precision copies of the weights live through the backward pass.
-    casts = np.where((setup.precision == PRECISIONS.index("amp")) & ~adapters, values["autocast_copy_bytes"], 0.0)
+    casts = np.where((setup.precision == PRECISIONS.index("amp")) & (setup.pure == 0) & ~adapters, values["autocast_copy_bytes"], 0.0)
     stored = np.where(adapters, _pick(_STORED_BYTES, setup.stored), wide + casts)
     state = wide + setup.optimizer_bytes + np.where(adapters, wide, 0.0)
     quantised = _look(values, "kept_stored", STORED, setup.stored)

@@ -153,29 +153,49 @@ def straggler_factor(layout: StepLayout, step: StepRates) -> Array:
     return 1.0 + step.local_straggler * np.log2(np.maximum(inside, 1.0)) + step.straggler * np.log2(nodes)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class PassTimes(Columns):
+    """Seconds that do not depend on how many devices there are: `compute` and `tables` of one pass, `update` of one step."""
+
+    compute: Array = column(0)
+    tables: Array = column(0)
+    update: Array = column(0)
+
+
+def pass_times(work: StepWork, layout: StepLayout, rates: ForwardRates, step: StepRates) -> PassTimes:
+    """The parts of a step that one device decides; a search evaluates them once for many numbers of devices."""
+    return PassTimes(compute_s(work, layout, rates, step), table_s(work, layout, rates, step), update_s(work, rates, step))
+
+
 def step_terms(
     work: StepWork, layout: StepLayout, rates: ForwardRates, step: StepRates, *, links: LinkColumns, bus: RateColumns
 ) -> dict[str, Array]:
-    """Seconds of one optimizer step by what takes them [s]; they add up to the step.
+    """Seconds of one optimizer step by what takes them [s]; they add up to the step. See `joined_terms`."""
+    return joined_terms(pass_times(work, layout, rates, step), work, layout, step, links=links, bus=bus)
+
+
+def joined_terms(
+    parts: PassTimes, work: StepWork, layout: StepLayout, step: StepRates, *, links: LinkColumns, bus: RateColumns
+) -> dict[str, Array]:
+    """Seconds of one optimizer step by what takes them [s], from the times of a pass; they add up to the step.
 
     `compute` includes waiting for the slowest device; `communication` is what the backward pass does not hide; `loading` what the input pipeline
     adds where it is slower than all the rest.
     """
-    passes = compute_s(work, layout, rates, step) * layout.grad_accum
-    tables = table_s(work, layout, rates, step) * layout.grad_accum
+    passes = parts.compute * layout.grad_accum
+    tables = parts.tables * layout.grad_accum
     reduce, exchange = communication_s(work, layout, links, bus, step)
-    backward = passes / layout.grad_accum * 2.0 / 3.0
+    backward = parts.compute * 2.0 / 3.0
     exposed = np.maximum(reduce - step.overlap * backward, 0.05 * reduce) + exchange
-    update = update_s(work, rates, step)
     compute = passes * straggler_factor(layout, step)
     host = layout.batch * layout.grad_accum * work.host_s
-    busy = compute + tables + exposed + update + step.step_s + host
+    busy = compute + tables + exposed + parts.update + step.step_s + host
     loading = np.maximum(layout.batch * layout.grad_accum * step.loader_s - busy, 0.0)
     terms = {
         "compute": compute,
         "tables": tables,
         "communication": exposed,
-        "update": update,
+        "update": parts.update,
         "host": host + step.step_s,
         "loading": loading,
     }
