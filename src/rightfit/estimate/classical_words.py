@@ -58,7 +58,10 @@ def algorithm_of(text: str, library: str, settings: str = "") -> Algorithm | Non
     words = f"{text} {settings}".lower()
     if re.search(r"shap\b|shapley", text.lower()):
         return Algorithm.SHAP
-    found = next((row["algorithm"] for pattern, row in _patterns("classical_algorithms") if pattern.search(text)), "")
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text)  # LinearRegression, KMeans
+    found = next(
+        (row["algorithm"] for pattern, row in _patterns("classical_algorithms") if pattern.search(text) or pattern.search(spaced)), ""
+    )
     if not found:
         found = {
             "xgboost": "BOOST_HIST",
