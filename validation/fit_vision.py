@@ -42,6 +42,7 @@ NOISE = 0.10
 MIN_ROWS, MIN_SOURCES = 40, 2
 DOUBT = 0.1
 MEMORY_NAMES = re.compile(r"autocast_copy|kept_|live_layers|workspace|table_bytes|slack|context_bytes")
+STARVED = re.compile(r"data-?loading bound|loader is the bottleneck|loader=|ffcv beton", re.IGNORECASE)
 RUN_NAMES = re.compile(r"run_")
 
 
@@ -58,6 +59,9 @@ class Table:
         self.group = np.array([interval_group(m, work.modality) for m, work in zip(self.metric, self.cases.works, strict=True)])
         counts = {name: float(np.sum(self.source == name)) for name in set(self.source)}
         self.weight = np.array([counts[name] ** -0.25 for name in self.source])
+        # Rows whose own flags say that the input pipeline set the pace tell nothing about computing: scored, not fitted.
+        starved = np.array([bool(STARVED.search(f"{row['extra_flags']} {row['notes']}")) for row in self.kept])
+        self.weight[starved] = 0.0
 
     def predict(self, values: dict[str, float]) -> Array:
         with np.errstate(all="ignore"):

@@ -161,7 +161,7 @@ def _assemble(wish: TrainWish, words: str, part: Part, head: Mapping[str, str], 
     macs = part.macs * mean + scale * number(head, "kmacs_per_pixel", 1e3) * mean + number(head, "gmacs_per_image", 1e9) + rois * 900.0
     scores = part.attention * (mean / 2.0**20) ** 2 * 20.0
     written = part.activations * mean + 0.7 * kept_head * mean + 0.6 * per_image + 0.6 * rois
-    kind = part.kind if part.kind in ("window", "transformer", "convnext") else "detection" if detector else "unet"
+    kind = "detection" if detector and part.kind not in ("window", "transformer", "convnext") else part.kind
     block = part.block * peak + kept_head * peak + per_image
     return ModelWork(
         wish.model, "detection" if detector else "segmentation", kind, macs=macs, score_macs=scores, activations=written,

@@ -92,7 +92,7 @@ def train_cases(rows: Sequence[Mapping[str, str]]) -> TrainCases:
 
 
 _PARENTHESES = re.compile(r"\s*\(.*?\)")
-_HABITS = "gradient_checkpointing"  # kohya-ss/sd-scripts: every recipe of its documentation passes it
+_HABITS = "gradient_checkpointing;cached latents"  # kohya-ss/sd-scripts: every recipe of its documentation passes them
 _MESH_CHIPS = 256.0
 _SOCKETS = 2.0  # processors of a server whose row counts none
 _FRAMES_OF_SAMPLE = 500.0  # 10 s of audio in frames of 20 ms
@@ -164,6 +164,8 @@ def _read(row: Mapping[str, str]) -> _Case:
     stack = train_words.stack_of(framework, word(row, "precision"), flags, word(row, "source"))
     if device.silicon == "other" and "TPU" in device.name:
         stack = "jax" if stack != "tuned" else stack
+    if stack == "eager" and work.modality == "diffusion" and work.kind != "graph" and "finetune" in word(row, "task"):
+        stack = "tuner"  # trainers around diffusers: much work of the host in each step
     setup, assumed = _setup(row, work, device, stack)
     assumptions = (*work.assumptions, *taken, *assumed)
     total = setup["batch"] * setup["num_gpus"] * setup["grad_accum"]
@@ -178,8 +180,10 @@ def _setup(row: Mapping[str, str], work: ModelWork, device: ForwardDevice, stack
     """Fields of TrainSetup."""
     flags, framework, text = word(row, "extra_flags"), word(row, "framework"), word(row, "precision")
     model, notes = word(row, "model"), word(row, "notes")
+    if re.search(r"sd-scripts|kohya", framework.lower()):
+        flags = f"{flags};{_HABITS}"
     numbers = _flag_numbers(flags)
-    method = train_words.method_fields(model, f"{flags};{_HABITS if re.search(r'sd-scripts|kohya', framework.lower()) else ''}", word(row, "task"))
+    method = train_words.method_fields(model, flags, word(row, "task"))
     adapters = "adapter_rank" in method or "trainable" in method
     convolutions = work.kind not in ("transformer", "dit", "recurrent", "recommender")
     precision, assumed = train_words.precision_of(
@@ -206,7 +210,7 @@ def _setup(row: Mapping[str, str], work: ModelWork, device: ForwardDevice, stack
         "gpus_per_node": per_node or min(num_gpus, 16.0 if "SXM3" in word(row, "gpu") else 8.0),
         "channels_last": float(bool(re.search(r"nhwc|channels.?last|ffcv", f"{flags} {framework}".lower())) or stack == "tuned"),
         "optimizer_bytes": train_words.optimizer_bytes(flags, work.modality, work.kind, model),
-        "pure": float(precision in ("fp16", "bf16")),
+        "pure": float(precision in ("fp16", "bf16") or bool(re.search(r"full_(fp16|bf16)|pure[ _-]?(fp16|bf16)", flags.lower()))),
         "counter": counter,
         "image": float(work.modality in _VISION_TASKS and "synthetic" not in flags.lower()),
         "tables_split": num_gpus if work.tables * 4.0 > 2e9 else 1.0,

@@ -154,7 +154,7 @@ _OPTIMIZERS = (
 def optimizer_bytes(flags: str, modality: str, kind: str, model: str) -> float:
     """Bytes of optimizer states per parameter; the usual optimizer of the task where none is named."""
     named = re.search(r"(?:opt|optimizer|optim)=([\w-]+)", flags.lower())
-    text = named[1] if named else flags.lower() if re.search(r"8.?bit adam|adafactor|\bsgd\b|lion", flags.lower()) else ""
+    text = named[1] if named else flags.lower() if re.search(r"8.?bit adam|adam\w*8.?bit|adafactor|\bsgd\b|lion", flags.lower()) else ""
     if text:
         for pattern, size in _OPTIMIZERS:
             if re.search(pattern, text):
@@ -170,6 +170,8 @@ _ADAPTERS = re.compile(r"\b(?:lora|lokr|loha|locon|lycoris|dora|adapter|qlora)\b
 _CHECKPOINTED = re.compile(
     r"checkpointing(?!=none|=no|=false|=off)|recompute(?!=none)|grad_?ckpt|\bckpt\b|with_cp|checkpoint=(?:layer|full|block)"
 )
+_OFFLOADED = 0.85  # share of the weights that offloading leaves in host memory
+_SWAPPABLE = 35.0  # blocks that sd-scripts can swap at most (docs/flux_train_network.md)
 _GRAPH_RECOMPUTE = 0.4  # CUDA graphs keep the pools that recomputation would free (two published pairs of one model)
 _USUAL_RANK = 16.0
 _INVERTED = 768.0 * 4
@@ -200,7 +202,9 @@ def method_fields(model: str, flags: str, task: str) -> dict[str, float]:
 def cache_fields(framework: str, flags: str, stack: str) -> dict[str, float]:
     """Whether latents and text embeddings are made beforehand, and whether encoders stay on the card."""
     words = f"{framework} {flags}".lower()
-    offload = 0.85 if re.search(r"ramtorch|block.?swap|cpu.?offload|offload(?!=none)|low.?vram", words) else 0.0
+    offload = _OFFLOADED if re.search(r"ramtorch|blocks?.{0,4}swap|cpu.?offload|offload(?!=none)|low.?vram", words) else 0.0
+    if swapped := re.search(r"blocks?.{0,4}swap=(\d+)", words):
+        offload = min(float(swapped[1]) / _SWAPPABLE, 0.95)
     cached = bool(re.search(r"simpletuner|precomput|cached|cache.?latent|finetrainers|kohya", words)) or stack == "tuned"
     return {
         "cached": float(cached),

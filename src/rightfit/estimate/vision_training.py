@@ -231,7 +231,12 @@ def pass_rates(work: WorkColumns, setup: TrainSetup, device: TrainDevices, value
     stored = _look(values, "stored_rate", STORED, setup.stored)
     unfused = _look(values, "unfused_stack", STACKS, setup.software)
     passes = _look(values, "passes_kind", KINDS, work.kind) + unfused * _look(values, "pointwise_kind", KINDS, work.kind)
-    transposes = half & convolution & (setup.channels_last == 0) & np.isin(setup.software, [STACKS.index(name) for name in ("eager", "library", "tuner")])
+    transposes = (
+        half
+        & convolution
+        & (setup.channels_last == 0)
+        & np.isin(setup.software, [STACKS.index(name) for name in ("eager", "library", "tuner")])
+    )
     passes = passes + np.where(transposes, values["passes_transpose"], 0.0)
     moved = _pick(_MOVED_BYTES, setup.precision) * np.where(setup.precision == PRECISIONS.index("amp"), values["amp_traffic"], 1.0)
     scale = _look(values, "layers_kind", KINDS, work.kind)
@@ -329,9 +334,7 @@ def training_time(
     """Seconds of one optimizer step by what takes them, shape (N,); they add up to the step. `passes`: those of `training_passes`, if known."""
     values = values or coefficients()
     passes = passes or training_passes(work, setup, device, values=values)
-    return joined_terms(
-        passes, _step_work(work, setup, values), _layout(setup), _step_rates(work, setup, values), links=links, bus=_bus()
-    )
+    return joined_terms(passes, _step_work(work, setup, values), _layout(setup), _step_rates(work, setup, values), links=links, bus=_bus())
 
 
 def training_memory(
