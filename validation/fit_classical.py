@@ -46,7 +46,7 @@ def grid_rows() -> list[dict[str, str]]:
     found: list[dict[str, str]] = []
     if not GRID.exists():
         return found
-    for row in csv.DictReader(GRID.open(encoding="utf-8")):
+    for row in csv.DictReader(GRID.read_text(encoding="utf-8").splitlines()):
         if row["task"] == "prepare":
             continue
         hist = row["library"] == "scikit-learn" and row["algorithm"] == "gradient boosting"

@@ -97,10 +97,10 @@ def main() -> None:
     parser.add_argument("measured", type=Path)
     parser.add_argument("rates", type=Path)
     arguments = parser.parse_args()
-    rows = list(csv.DictReader(arguments.measured.open(encoding="utf-8")))
+    rows = list(csv.DictReader(arguments.measured.read_text(encoding="utf-8").splitlines()))
     kept = []
     if arguments.rates.exists():
-        kept = [row for row in csv.DictReader(arguments.rates.open(encoding="utf-8")) if row["source"].startswith(("memory", "published"))]
+        kept = [row for row in csv.DictReader(arguments.rates.read_text(encoding="utf-8").splitlines()) if row["source"].startswith(("memory", "published"))]
     with arguments.rates.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
         writer.writeheader()
