@@ -100,7 +100,11 @@ def main() -> None:
     rows = list(csv.DictReader(arguments.measured.read_text(encoding="utf-8").splitlines()))
     kept = []
     if arguments.rates.exists():
-        kept = [row for row in csv.DictReader(arguments.rates.read_text(encoding="utf-8").splitlines()) if row["source"].startswith(("memory", "published"))]
+        kept = [
+            row
+            for row in csv.DictReader(arguments.rates.read_text(encoding="utf-8").splitlines())
+            if row["source"].startswith(("memory", "published"))
+        ]
     with arguments.rates.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
         writer.writeheader()

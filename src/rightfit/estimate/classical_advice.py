@@ -5,7 +5,7 @@ from __future__ import annotations
 from rightfit.estimate.classical import ClassicalTask, gpu_support
 from rightfit.physics.classical_work import Algorithm
 
-#: code -> why it is said. The words for users are in explain/data; these are the reasons for whoever composes them.
+#: code -> why it is said; data for whoever composes the words for users.
 ADVICE = {
     "external-memory": "XGBoost and LightGBM read batches from disk (QuantileDMatrix with an iterator, two_round): RAM then holds the binned cells of one batch",
     "quantised-once": "a histogram library keeps a byte a cell; load in pieces into its own data set and drop the frame: the peak falls to about a quarter",
