@@ -93,7 +93,9 @@ def test_more_devices_are_faster_but_not_in_proportion() -> None:
 
 
 def test_a_faster_card_is_faster() -> None:
-    rates = [columns("resnet50", "classification", card=card, batch=128).samples_per_s[0] for card in ("T4", "A100-SXM-80GB", "H100-SXM-80GB")]
+    rates = [
+        columns("resnet50", "classification", card=card, batch=128).samples_per_s[0] for card in ("T4", "A100-SXM-80GB", "H100-SXM-80GB")
+    ]
     assert rates == sorted(rates)
 
 
