@@ -45,7 +45,7 @@ def predict(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     one dictionary a row, in order, with PREDICTION_COLUMNS first and the columns of the row that the contract does not know carried through.
     Numbers are None where there is none.
     """
-    cleaned = [clean_row(row) for row in rows]
+    cleaned = [clean_row(_countless(row)) for row in rows]
     answers = [_blank(cells) for cells, _ in cleaned]
     pending: list[int] = []
     loaders: list[int] = []
@@ -72,6 +72,12 @@ def predict(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     _in_pieces(classical, lambda part: _predict_classical([cleaned[i][0] for i in part], [answers[i] for i in part]), answers)
     _in_pieces(loaders, lambda part: _predict_loading([cleaned[i][0] for i in part], [answers[i] for i in part]), answers)
     return [_finish(answer, cells) for answer, (cells, _) in zip(answers, cleaned, strict=True)]
+
+
+def _countless(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A row of the table of other training with its count of GPUs unknown where it says none: those ran on processors."""
+    zero = isinstance(row, Mapping) and "image_size" in row and str(row.get("n_gpus", "")).strip() in ("0", "0.0")
+    return {**row, "n_gpus": ""} if zero else row
 
 
 def _blank(cells: Mapping[str, str]) -> dict[str, Any]:
