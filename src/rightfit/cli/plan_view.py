@@ -130,6 +130,7 @@ def _option_parts(text: OptionText, view: View, *, currency: str) -> Iterable[st
     for name, terms, show in breakdowns:
         if terms:
             yield terms_table(name, terms, view.lang, show=show, most=most)
+    yield from _sections(view, data_path=text.data)
 
 
 def _sections(view: View, **groups: Sequence[str]) -> Iterable[str]:

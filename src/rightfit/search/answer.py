@@ -121,7 +121,8 @@ class Option:
     """One way to run the job: what to rent, how to lay it out, what to expect, what it costs, and why.
 
     `estimate` maps the contract's names (peak_memory_bytes, step_s, tokens_per_s, total_time_s ...) to figures. `facts` holds what
-    explanations need beside: fit probability, steps, interruption rates, bottleneck.
+    explanations need beside: fit probability, steps, interruption rates, bottleneck. `data_path`: where the data lie, what loading needs and gets,
+    checkpoints (see data_part.py); empty for services.
     """
 
     rank: int
@@ -146,6 +147,7 @@ class Option:
     alternatives: tuple[Alternative, ...] = ()
     num_alternatives: int = 0
     facts: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    data_path: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
     def num_accelerators(self) -> int:
@@ -180,6 +182,7 @@ class Option:
             "warnings": render_all(self.warnings, render),
             "alternatives": [dataclasses.asdict(alternative) for alternative in self.alternatives],
             "facts": dict(self.facts),
+            "data_path": dict(self.data_path),
         }
 
 

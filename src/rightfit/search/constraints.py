@@ -13,6 +13,7 @@ from rightfit import facts
 from rightfit.errors import UnknownNameError
 from rightfit.physics import money
 from rightfit.physics.columns import Array
+from rightfit.search.loads import DataSource, read_source
 from rightfit.search.market import Bill
 from rightfit.search.reasons import CRITERIA
 from rightfit.search.software import stack_of
@@ -43,6 +44,7 @@ class Wanted:
     budget_usd: float | None
     budget_per_month: bool
     any_software: bool = False  # a server that was given by name runs whatever it runs
+    source: DataSource | None = None  # where the data lie, if not in the region of the server
 
     def value_of(self, criterion: str) -> str:
         """What the user asked for, in words of the catalog."""
@@ -69,6 +71,7 @@ def read_wanted(workload: Workload, catalog: Catalog) -> Wanted:
         workload.deadline_s,
         workload.budget_usd,
         workload.budget_per_month,
+        source=read_source(workload, catalog),
     )
 
 

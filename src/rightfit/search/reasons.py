@@ -33,6 +33,8 @@ WARNINGS (Option.warnings):
     host_memory_unknown {}, host_memory_low {needed_bytes, had_bytes}, network_unknown {}, uncalibrated {accelerator}
     not_nvidia {accelerator}, hidden_chip {accelerator, equivalent}
 
+    storage_not_there {storage, taken}             the disk asked for is not to be had with this server
+    data_starved_read {share}, data_starved_prepare {share, needed, had, vcpus}     accelerators wait for data more than the rule allows
     pcie_only {share}, plain_network {bandwidth, share}, few_vcpus {vcpus, gpus, accelerator}, no_bf16 {accelerator},
     no_half_precision {accelerator}, no_flash_attention {accelerator}, price_one_region {region, source}
 
