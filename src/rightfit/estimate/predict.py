@@ -108,7 +108,13 @@ def _is_loading(cells: Mapping[str, str]) -> bool:
 
 def _is_vision(cells: Mapping[str, str]) -> bool:
     """Whether a row is of the table of training that is not of language models."""
-    return "image_size" in cells and not _is_loading(cells) and not _is_inference(cells) and "micro_batch" not in cells and "method" not in cells
+    return (
+        "image_size" in cells
+        and not _is_loading(cells)
+        and not _is_inference(cells)
+        and "micro_batch" not in cells
+        and "method" not in cells
+    )
 
 
 def _is_classical(cells: Mapping[str, str]) -> bool:
