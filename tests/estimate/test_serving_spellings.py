@@ -13,7 +13,8 @@ ROW = {"metric": "output_tok_per_s_total", "model": "Llama 3.1 8B", "weights_dty
 ENGINES = {
     "generic": ("an engine that nobody knows",),
     "eager": ("hf-pt", "Optimum", "LitGPT", "lit-gpt", "torchao", "unsloth", "GLM transformers", "ONNX Runtime GenAI", "NeMo"),
-    "fused": ("DeepSpeed-FastGen", "FasterTransformer", "AutoAWQ 0.2", "CTranslate2"),
+    "ungraphed": ("DeepSpeed-FastGen", "DeepSpeed-MII"),
+    "fused": ("DeepSpeed-Inference", "FasterTransformer", "AutoAWQ 0.2", "CTranslate2"),
     "graph": ("vllm 0.6.3.post1", "sglang v0.3.2", "TGI v3", "LMDeploy (PyTorch engine)", "LoRAX", "OpenLLM", "Anyscale", "llm-d"),
     "async": ("vllm-openai", "vLLM V1", "NVIDIA Dynamo (vLLM)", "Ray Serve (vLLM)", "Triton Inference Server (vLLM backend)"),
     "sglang": ("sgl-project/sglang", "AITER sglang", "SGL 0.5"),

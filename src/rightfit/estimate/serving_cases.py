@@ -158,7 +158,7 @@ def _read_row(row: Mapping[str, str]) -> _Case:
     serve = engine_values(row, rules, family)
     serve |= format_values(row, rules, arch, taken)
     serve |= _load(row, rules, taken)
-    serve |= _layout(row, rules, serve, arch)
+    serve |= _layout(row, rules, serve, arch, dies=_dies(accelerator.name, _number(row, "device_mem_gib")))
     serve |= _memory(row, rules, serve, arch)
     serve["gpus_per_node"] = next((size for words, size in _NODE_SIZES if words.search(accelerator.name)), 8.0)
     return _Case(arch, accelerator, serve, taken)
@@ -285,8 +285,20 @@ _MANY_USERS = 64.0
 _DEGREE = re.compile(r"(attn_dp|attention_dp|moe_tp|moe_ep|dp|ep)[= ](\d+)")
 
 
+#: Cards whose dies software sees as devices of their own: name of one die, dies of a card.
+_DIES = {"MI250-1GCD": 2.0}
+
+
+def _dies(device: str, memory_gib: float) -> float:
+    """Devices that software sees in one that a row counts: two where the stated memory is that of a card of two dies."""
+    dies = _DIES.get(device, 1.0)
+    whole = facts.table("serving_devices")
+    one = next((float(row["memory_gib"]) for row in whole if row["name"] == device), 0.0)
+    return dies if dies > 1 and memory_gib > 1.5 * one else 1.0
+
+
 def _layout(
-    row: Mapping[str, str], rules: Mapping[str, str], serve: Mapping[str, float], arch: TransformerArchitecture
+    row: Mapping[str, str], rules: Mapping[str, str], serve: Mapping[str, float], arch: TransformerArchitecture, *, dies: float
 ) -> dict[str, float]:
     """Degrees of parallelism of one replica and the number of replicas."""
     notes = _word(row, "notes").lower()
@@ -297,6 +309,10 @@ def _layout(
     split = "layer split" in notes or "layer_split" in notes or "device_map" in notes or kind in ("native", "eager")
     if not devices:
         devices = max(max(tensor, 1.0) * max(pipeline, 1.0), device_count(_word(row, "device")))
+    if dies > 1:
+        devices = devices * dies
+        # Engines that split by layers give each die its own; others cut tensors twice as often.
+        tensor, pipeline = (tensor, pipeline * dies) if split else (tensor * dies, pipeline)
     if kind == "xla" and tensor > devices:
         # Degrees that count the cores of a chip: the rates and memory are those of whole chips.
         tensor = devices

@@ -47,8 +47,9 @@ def engine_parents() -> Mapping[str, str]:
 _STRONG = ("xla", "cpu", "offload", "exllama")
 
 
-#: Engines that began to capture decode steps as graphs: words, version, date.
+#: Engines that began to capture decode steps as graphs: words, version, date; and one of continuous batching that never did.
 _GRAPHS_SINCE = ((re.compile(r"tgi|text-generation-inference"), 1.04, "2024-02"), (re.compile(r"vllm"), 0.0206, "2024-01"))
+_NEVER_GRAPHS = re.compile(r"\bmii\b|fastgen")
 
 
 @functools.lru_cache(maxsize=4096)
@@ -68,9 +69,11 @@ def engine_rules(text: str, version: float = 0.0, date: str = "") -> dict[str, s
 
 def _variant(row: dict[str, str], lowered: str, version: float, date: str) -> dict[str, str]:
     """The later or earlier generation of an engine, by its version or else the date; a recent one where neither is known."""
-    for words, since, day in _GRAPHS_SINCE if row["class"] == "graph" else ():
-        if words.search(lowered) and (version < since if version else bool(date) and date < day):
-            return next(other for other, _ in _rules("engines") if other["class"] == "ungraphed")
+    early = any(
+        words.search(lowered) and (version < since if version else bool(date) and date < day) for words, since, day in _GRAPHS_SINCE
+    )
+    if row["class"] == "graph" and (early or _NEVER_GRAPHS.search(lowered)):
+        return next(other for other, _ in _rules("engines") if other["class"] == "ungraphed")
     for other, pattern in _rules("engines"):
         if other["from_version"] and row["class"] in _lineage(other["class"]) and pattern and pattern.search(lowered):
             recent = version >= float(other["from_version"]) if version else date >= other["from_date"] or not date

@@ -214,7 +214,7 @@ def _attention_s(
     """Reading the cache, and for MLA the arithmetic of all heads on the shared latent."""
     cache = serving_memory.attended_tokens(model, context) * serving_memory.kv_bytes_per_token_layer(model, serve.kv_bytes)
     share = serving_memory.kv_replication(model, serve) / (serve.tensor * serve.attention_data)
-    repeats = rates.repeat_passes * model.num_heads / np.maximum(model.num_kv_heads, 1.0)
+    repeats = rates.repeat_passes * np.maximum(model.num_heads / np.maximum(model.num_kv_heads, 1.0) - 1.0, 0.0)
     traffic = (
         rows
         * cache
