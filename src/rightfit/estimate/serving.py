@@ -196,7 +196,9 @@ def serving_columns(
     decoding = np.maximum(serve.output_tokens - 1.0, 0.0) * tpot
     # A fixed batch that does not fit is treated in rounds.
     rounds = np.where(static, np.maximum(serve.batch / serve.data, 1.0) / batch, 1.0)
-    latency = (ttft + decoding) * np.where(static, rounds, 1.0)
+    one_round = ttft + decoding
+    ttft = ttft + (rounds - 1.0) / 2.0 * one_round
+    latency = one_round * rounds
     rate = _requests_per_s(physics, batch, saturated, latency=latency, decoding=decoding) * serve.data
     names = [field.name for field in dataclasses.fields(terms)]
     shares = {name: np.broadcast_to(getattr(terms, name), shape) for name in names}
@@ -275,7 +277,7 @@ def _waiting(physics: _Physics, batch: Array, latency: Array) -> Array:
     """Mean wait before a prompt starts.
 
     Closed load: the step under way and the part of the other users' prompts that arrive together (`burst`). All at once: half of all prompts, and the rounds of
-    requests that found no room. Open load: the prompt server as M/D/1 queue (Pollaczek-Khinchine).
+    requests that found no room. Open load: the step under way and the prompts that join the request's own (`_mixed_wait_s`).
     """
     serve, rates = physics.serve, physics.rates
     prompt, step = physics.shared_prompt_s(batch), physics.step_s(batch)
@@ -285,9 +287,23 @@ def _waiting(physics: _Physics, batch: Array, latency: Array) -> Array:
     requests = np.where(serve.requests > 0, serve.requests / serve.data, batch)
     rounds = np.maximum(requests / np.maximum(batch, 1.0) - 1.0, 0.0) / 2.0
     at_once = np.minimum(requests, batch) * prompt / 2.0 + rounds * latency
-    load = np.clip(serve.rate / serve.data * prompt, 0.0, 0.98)
-    opened = step / 2.0 + load * prompt / (2.0 * (1.0 - load))
+    opened = _mixed_wait_s(physics, batch, prompt=prompt, step=step)
     return np.select([serve.load == Load.CLOSED, serve.load == Load.OFFLINE, serve.load == Load.OPEN], [closed, at_once, opened], 0.0)
+
+
+def _mixed_wait_s(physics: _Physics, batch: Array, *, prompt: Array, step: Array) -> Array:
+    """Mean wait of a request that comes at a random moment where steps decode and treat prompts together.
+
+    A step lasts T = step / (1 - load) on average, load = rate x prompt. A request waits for the rest of the step under way, E[T^2] / 2 E[T] (renewal theory),
+    and its own step carries the prompts that came meanwhile, load x T, and reads the cache of those that decode.
+    """
+    rate = physics.serve.rate / physics.serve.data
+    load = np.clip(rate * prompt, 0.0, 0.98)
+    mean = step / (1.0 - load)
+    with_prompt = np.clip(rate * mean, 0.0, 1.0)
+    square = (1.0 - with_prompt) * step**2 + with_prompt * (step + prompt) ** 2
+    busy = 1.0 - np.exp(-batch)
+    return np.asarray(busy * (square / (2.0 * np.maximum(mean, 1e-12)) + physics.decode_terms(batch).attention) + load * mean)
 
 
 def overhead_bytes(serve: ServeColumns, values: Mapping[str, float] | None = None) -> Array:

@@ -306,6 +306,10 @@ def _layout(
     devices, tensor, pipeline = (_number(row, name) for name in ("n_devices", "tp", "pp"))
     kind = rules["class"]
     attention_data = words.get("attn_dp", words.get("attention_dp", 1.0))
+    # `--tp 8 --ep 8` names the same eight cards twice: a count of 64 multiplied the two.
+    same = words.get("moe_tp", 1.0) if words.get("moe_tp") == words.get("moe_ep") else 1.0
+    if same > 1 and devices == same**2:
+        devices, tensor, attention_data = same, min(tensor, same), min(attention_data, same)
     split = "layer split" in notes or "layer_split" in notes or "device_map" in notes or kind in ("native", "eager")
     if not devices:
         devices = max(max(tensor, 1.0) * max(pipeline, 1.0), device_count(_word(row, "device")))

@@ -53,6 +53,11 @@ def attention_flops(model: ModelColumns, *, prompt: Array) -> Array:
     return np.asarray(2.0 * pairs * model.num_heads * (key + value))
 
 
+def prompt_ranks(serve: ServeColumns, *, sequences: Array) -> Array:
+    """Devices that share the attention of `sequences` prompts: where ranks attend to sequences of their own, a prompt keeps to one tensor group."""
+    return serve.tensor * np.minimum(serve.attention_data, np.maximum(sequences, 1.0))
+
+
 def prefill_times(
     model: ModelColumns,
     serve: ServeColumns,
@@ -76,7 +81,7 @@ def prefill_times(
         1.0,
     )
     overlap = np.minimum(overlap, 1.0)
-    width = serve.tensor * serve.attention_data
+    width = prompt_ranks(serve, sequences=sequences)
     scale = pieces * overlap
     traffic = rows * model.num_layers * model.hidden_size * rates.pass_bytes / width
     return PrefillTimes(
@@ -105,7 +110,7 @@ def _weights_s(
     model: ModelColumns, serve: ServeColumns, device: DeviceColumns, rates: ServeRates, *, rows: Array, sequences: Array
 ) -> Array:
     """All matrix products of one piece; the head sees the last token of each prompt only."""
-    width = serve.tensor * serve.attention_data
+    width = prompt_ranks(serve, sequences=sequences)
     product = functools.partial(product_s, serve=serve, device=device, rates=rates)
     dense = (serving_memory.attention_layer_parameters(model) + serving_memory.dense_layer_parameters(model)) / width
     bytes_each = np.where(
@@ -117,7 +122,7 @@ def _weights_s(
         / np.maximum(dense * width, 1.0),
         serve.linear_bytes,
     )
-    experts = serving_memory.expert_layer_parameters(model) / width
+    experts = serving_memory.expert_layer_parameters(model) / (serve.tensor * serve.attention_data)
     used = experts * np.where(model.num_experts > 0, model.experts_per_token / np.maximum(model.num_experts, 1.0), 0.0)
     reached = np.where(model.num_experts > 0, 1.0 - (1.0 - np.minimum(used / np.maximum(experts, 1.0), 1.0)) ** np.maximum(rows, 1.0), 0.0)
     head = model.vocab_size * model.hidden_size / serve.tensor
@@ -142,7 +147,7 @@ def _attention_s(
     model: ModelColumns, serve: ServeColumns, device: DeviceColumns, rates: ServeRates, *, prompt: Array, sequences: Array
 ) -> Array:
     """Fused attention at its fraction of the 16-bit peak; the unfused kind also writes and reads its score matrix."""
-    width = serve.tensor * serve.attention_data
+    width = prompt_ranks(serve, sequences=sequences)
     math = np.where(serve.math <= float(Math.TF32), serve.math, float(Dtype.BF16))
     fused = sequences * attention_flops(model, prompt=prompt) / width / (peak_ops(device, math) * rates.flash_fraction)
     scores = serve.eager_attention * sequences * prompt**2 * model.num_heads * model.num_layers * 12.0 / width
