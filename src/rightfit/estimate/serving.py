@@ -153,8 +153,10 @@ class _Physics:
     def shared_prompt_s(self, batch: Array) -> Array:
         """Device time of one prompt where as many are treated together as arrive in a step, up to the piece that the engine takes."""
         prompt = np.maximum(self.serve.input_tokens, 1.0)
-        room = np.where(self.serve.chunk_tokens > 0, np.maximum(self.serve.chunk_tokens / prompt, 1.0), 1.0)
-        arriving = np.where(self.serve.load == Load.OFFLINE, batch, batch / np.maximum(self.serve.output_tokens, 1.0))
+        room = np.where(self.serve.chunk_tokens > 0, np.maximum(self.serve.chunk_tokens / prompt, 1.0), 1.0) * self.serve.attention_data
+        # Prompts that come while another is treated go together in the next step.
+        passes = np.maximum(self.prompt_s(np.ones(1)) / self.step_s(batch), 1.0)
+        arriving = np.where(self.serve.load == Load.OFFLINE, batch, batch / np.maximum(self.serve.output_tokens, 1.0) * passes)
         together = np.clip(arriving, 1.0, room)
         return np.asarray(self.prompt_s(together) / together)
 
@@ -333,9 +335,10 @@ def peak_memory_bytes(
     prompt = np.minimum(serve.batch * np.maximum(serve.input_tokens, 1.0), np.where(serve.chunk_tokens > 0, serve.chunk_tokens, np.inf))
     block = _table(source, "workspace_factor", engine_classes())[engine]
     workspace = serving_memory.prompt_workspace_bytes(model, serve, tokens=prompt, sequences=serve.batch, block_share=block)
+    heads = serve.head_copies * model.vocab_size * model.hidden_size * serve.other_bytes
     fixed = np.where(driver, overhead_bytes(serve, values), _table(source, "workspace_bytes", engine_classes())[engine])
     return {
-        "weights": serving_memory.weights_bytes(model, serve) * serve.weight_copies / share,
+        "weights": (serving_memory.weights_bytes(model, serve) * serve.weight_copies + heads) / share,
         "kv_cache": cache * np.where(reserved, 1.0, growth),
         "workspace": workspace,
         "context": fixed * np.where(together, devices, 1.0),

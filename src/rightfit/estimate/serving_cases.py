@@ -234,6 +234,10 @@ def format_values(row: Mapping[str, str], rules: Mapping[str, str], arch: Transf
     if rules["class"] == "eager" and row_of.get("name") in ("int8", "int4"):
         # Transformers quantises with bitsandbytes unless the format names another way.
         row_of = weight_format({"int8": "int8-bnb", "int4": "nf4"}[row_of["name"]])
+    if rules["class"] == "exllama" and row_of.get("name") in ("int8", "int4"):
+        # ExLlama knows bits a weight only.
+        text = {"int8": "exl2 8.0 bpw", "int4": "exl2 4.0 bpw"}[row_of["name"]]
+        row_of = weight_format("exl2")
     if row_of.get("name") == "int4-awq" and "gemv" in f"{_word(row, 'notes')} {_word(row, 'engine')}".lower():
         row_of = weight_format("int4-awq-gemv")
     if not row_of:
@@ -410,6 +414,11 @@ def _lengths(row: Mapping[str, str], metric: str, taken: list[str]) -> tuple[flo
     return prompt, output
 
 
+def _unties(weight_format: str, version: float) -> bool:
+    """Whether Transformers loads a head of its own from a quantised checkpoint of a model with tied embeddings: AWQ always, GPTQ before 4.45."""
+    return weight_format == "int4-awq" or (weight_format in ("int4-gptq", "int8-gptq") and 0 < version < 4.45)
+
+
 def _memory(
     row: Mapping[str, str], rules: Mapping[str, str], serve: Mapping[str, float], arch: TransformerArchitecture
 ) -> dict[str, float]:
@@ -430,12 +439,15 @@ def _memory(
     engine = _word(row, "engine").lower()
     keeps = (eager and 0 < serve["version"] < 4.45 and "transformers" in engine) or "awq" in engine
     cache = re.search(r"cache seq (\d+)", notes)
+    # ExLlama reserves the cache for the model's longest context unless told otherwise.
+    reserved = float(cache[1]) if cache else float(arch.max_position) if rules["class"] == "exllama" else 0.0
     offload = {"gpu": 0.0, "cpu": 12e9, "disk": 1.5e9}
     device = re.search(r"offload device: (\w+)", notes)
     return {
         "counter": float(counter),
         "weight_copies": 2.0 if on_processor and serve["linear_bytes"] < 1.0 and rules["class"] in ("eager", "fused") else 1.0,
         "full_logits": 6.0 if keeps else 0.0,
-        "cache_tokens": float(cache[1]) if cache else 0.0,
+        "cache_tokens": reserved,
+        "head_copies": float(arch.tied_embeddings and eager and _unties(format_names()[int(serve["weight_format"])], serve["version"])),
         "offload_bandwidth": offload.get(device[1], 0.0) if device else 0.0,
     }

@@ -73,7 +73,9 @@ def prefill_times(
     Each piece reads the weights again. Where stages overlap on pieces, the time is that of the pieces plus the filling of the pipeline.
     """
     tokens = np.maximum(prompt * sequences, 1.0)
-    pieces = np.where(serve.chunk_tokens > 0, np.maximum(np.ceil(tokens / np.maximum(serve.chunk_tokens, 1.0)), 1.0), 1.0)
+    # Each rank that attends to prompts of its own takes a piece at a time.
+    piece = np.maximum(serve.chunk_tokens, 1.0) * prompt_ranks(serve, sequences=sequences) / serve.tensor
+    pieces = np.where(serve.chunk_tokens > 0, np.maximum(np.ceil(tokens / piece), 1.0), 1.0)
     rows = tokens / pieces
     overlap = np.where(
         serve.pipelined_prefill > 0,

@@ -52,7 +52,7 @@ class ServeColumns(Columns):
     there are in all (0 = endless), `rate` [1/s] of an open load. `tensor` x `pipeline` x `attention_data` = devices of one replica, of which
     `data` run beside each other; `expert` devices share the experts whole. `layer_split` 1 = the stages of `pipeline` work one after
     the other (device_map, llama.cpp), `pipelined_prefill` 1 = they overlap on the pieces of a prompt. `chunk_tokens` of a prompt that are treated at a time
-    (0 = all). `cache_tokens` slots of the cache that are reserved in advance (0 = grows). `full_logits` bytes per logit kept for each prompt
+    (0 = all). `cache_tokens` slots of the cache that are reserved in advance (0 = grows). `head_copies` how often the output head is stored beside the embedding. `full_logits` bytes per logit kept for each prompt
     token. `memory_fraction` of the device that the engine takes; `kv_reserve` share of the output length for which it keeps room
     when it admits a request. `family` and `engine` are rows of the coefficient tables; `version` of the engine as major + minor / 100.
     """
@@ -83,6 +83,7 @@ class ServeColumns(Columns):
     max_batch: Array = column(256)
     chunk_tokens: Array = column(0)
     cache_tokens: Array = column(0)
+    head_copies: Array = column(0)
     full_logits: Array = column(0)
     memory_fraction: Array = column(0.9)
     kv_reserve: Array = column(1)
