@@ -98,8 +98,10 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
 
 
 def _with_digits(text: str) -> str:
-    """English number words as digits, so that one grammar reads both."""
-    return grammar.NUMBER_WORDS.sub(lambda match: grammar.ENGLISH_NUMBERS[match[0].casefold()], text)
+    """English number words as digits, and "2w条" as 2 万, so that one grammar reads all."""
+    text = re.sub(r"(?<=\d)\s?[wW](?=\s*(?:条|张|个|元|块|行|份|篇|样本|数据|多条|tokens?))", "万", text)
+    digits = grammar.NUMBER_WORDS.sub(lambda match: grammar.ENGLISH_NUMBERS[match[0].casefold()], text)
+    return re.sub(r"(?<![\w.])(\d{1,2}) hundred(?![a-z])", r"\g<1>00", digits, flags=re.IGNORECASE)
 
 
 def _apply(sentence: _Sentence, rule: grammar.Rule) -> None:
@@ -137,6 +139,10 @@ _MEMORY = re.compile(
     r"(?:\d+(?:\.\d+)?\s?(?:gb?|gib)\s*(?:of\s)?(?:的)?(?:显存|vram|gpu memory|video memory|memory|内存|ram)|(?:显存|内存|vram|ram)\s*(?:至少|大于|不少于|>=|>)?\s*\d+(?:\.\d+)?\s?(?:gb?|gib))(?![a-z])",
     re.IGNORECASE,
 )
+_TOKEN_RATE = re.compile(
+    r"\d[\d,.]*\s?[kmb]?\s*tokens?\s*(?:/|per|a)\s*(?:seconds?|sec|s|minutes?|min|hours?|hr|h|days?|d)(?![a-z])(?!\s*(?:per|/|each|for)\s*(?:user|stream|request|each|every))",
+    re.IGNORECASE,
+)
 _CARD_COUNT = re.compile(
     r"(?P<count>\d+|[一二两三四五六七八九十单双]|single|dual)\s?(?:x|×|\*|-)?\s?(?:张|块|卡|颗|gpus?|cards?)?\s?(?:的)?$", re.IGNORECASE
 )
@@ -147,10 +153,9 @@ _NEGATION = re.compile(
 
 def _memory_sizes(sentence: _Sentence) -> list[str]:
     """Sizes of memory: the plan finds out what is needed."""
-    found = []
-    for match in list(_MEMORY.finditer(sentence.text)):
-        found.append(sentence.blank(match.start(), match.end()))
-    return found
+    return [
+        sentence.blank(match.start(), match.end()) for pattern in (_MEMORY, _TOKEN_RATE) for match in list(pattern.finditer(sentence.text))
+    ]
 
 
 def _read_gpus(sentence: _Sentence, unused: list[str]) -> None:
@@ -162,10 +167,7 @@ def _read_gpus(sentence: _Sentence, unused: list[str]) -> None:
             continue
         sentence.take(start, end, "gpu", name)
         if counted := _CARD_COUNT.search(before):
-            if counted["count"] and (
-                counted[0].strip() != counted["count"] or not counted["count"].isdigit() or counted.end() - counted.start() > 0
-            ):
-                unused.append(sentence.blank(counted.start(), counted.end()) + f" ({name})")
+            unused.append(sentence.blank(counted.start(), counted.end()) + f" ({name})")
     gpus = [reading for reading in sentence.readings if reading.option == "gpu"]
     others = [reading for reading in sentence.readings if reading.option != "gpu"]
     sentence.readings = [*others, *reversed(gpus)]
@@ -175,7 +177,7 @@ def _read_table_names(sentence: _Sentence) -> None:
     """Data sets by name, before amounts are read: "CIFAR-10" holds a number."""
     if found := names.dataset_match(sentence.text):
         start, end, name = found
-        if _is_taken("data", name) and not names.is_model(name):
+        if _is_taken("data", name):
             sentence.take(start, end, "data", name)
 
 

@@ -10,7 +10,7 @@ import dataclasses
 import re
 from collections.abc import Callable
 
-_DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)"
+_DIGITS = r"(?:(?<![\w.-])\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)"
 _HAN = r"(?:[一二三四五六七八九两]?十[一二三四五六七八九]?|[一二三四五六七八九两半])"
 NUMBER = rf"(?:{_DIGITS}|{_HAN})"
 MULTIPLIER = r"(?:\s?(?:万亿|千亿|百亿|十亿|亿|千万|百万|十万|万|千|百)|\s?(?:thousand|million|billion|trillion)(?![a-z])|[kmbgt](?![a-z]))"
@@ -21,9 +21,7 @@ _IS = (
     r"小于|低于|少于|不超过|不高于|控制在|要求|需要|限制|最多|上限|达到)\s*)*\s*"
 )
 SHORT_TIME = rf"(?:{NUMBER}\s?(?:ms|msec|milliseconds?|毫秒|us|微秒|seconds?|secs?|s|秒钟?)(?![a-z]))"
-_LONG_UNIT = (
-    r"(?:个?小时|个?钟头|分钟|天|日|周|个?星期|个?月|年|hours?|hrs?|h|minutes?|mins?|min|days?|d|weeks?|w|months?|mo|years?)(?![a-z])"
-)
+_LONG_UNIT = r"(?:个?小时|个?钟头|分钟|天|日|周|个?星期|个?月|hours?|hrs?|h|minutes?|mins?|min|days?|d|weeks?|w|months?|mo)(?![a-z])"
 LONG_TIME = rf"(?:{NUMBER}\s?{_LONG_UNIT}(?:\s?(?:and\s)?{NUMBER}\s?{_LONG_UNIT})?)"
 _UNIT_OF_MONEY = r"(?:usd|us dollars?|dollars?|bucks|美元|美金|刀|cny|rmb|yuan|元人民币|人民币|元|块钱|块(?!\s*(?:显卡|卡|gpu|[a-z]|\d))|eur|euros?|欧元)(?![a-z])"
 _SIGN_OF_MONEY = r"(?:us\$|\$|¥|€|usd\s|rmb\s?|cny\s?)"
@@ -40,6 +38,7 @@ DATA_UNIT = (
     r"conversations?|dialog(?:ue)?s?|轮对话|条对话|images?|imgs?|pictures?|photos?|x-rays?|scans?|张图片|张图像|张照片|张图|张|幅|图片|"
     r"documents?|docs?|pdfs?|pages?|篇文章|篇文档|篇论文|篇|份文档|份|个文档|rows?|行数据|行|pairs?|对|条数据|条样本|条指令|条记录|条文本|条评论|条|个样本|样本|samples)(?![a-z])"
 )
+_END = r"(?![\w%.]|,\d)(?!\s*(?:百|千|万|亿|张|条|篇|个|images?|pictures?|videos?|clips?|documents?|samples?|million|thousand|billion))"
 SIZE = rf"(?:{NUMBER}\s?(?:[kmgtp]i?b|[gtm](?=\s*(?:的)?(?:数据|data|图片|images|语料|text)))(?![a-z]))"
 
 
@@ -83,9 +82,10 @@ def _audio(match: re.Match[str]) -> str:
 
 _SAMPLES = re.compile(
     r"\s*(?:training (?:samples?|examples?)|instructions?|records?|reviews?|sentences?|tickets?|prompts?|questions?|emails?|tweets?|messages?|abstracts?|articles?|"
-    r"pdfs?|pages?|条(?:数据|样本|指令|记录|文本|评论)?|个?样本|份文档|份|篇文章|篇论文)$",
+    r"pdfs?|pages?|条(?:数据|样本|指令|记录|文本|评论)?|个?样本|份|篇文章|篇论文)$",
     re.IGNORECASE,
 )
+_DOCUMENTS = re.compile(r"\s*(?:篇|份|个)文档$")
 _IMAGES = re.compile(r"\s*(?:photos?|x-rays?|scans?|张(?:图片|图像|照片|图)?|幅|图片)$", re.IGNORECASE)
 
 
@@ -93,7 +93,7 @@ def _data(match: re.Match[str]) -> str:
     """An amount with a unit that `--data` knows."""
     text = _audio(match)
     text = re.sub(r"\s*(?:short |long )?(?:video )?clips?$", "clips", text, flags=re.IGNORECASE)
-    return _IMAGES.sub("images", _SAMPLES.sub("samples", text))
+    return _DOCUMENTS.sub("documents", _IMAGES.sub("images", _SAMPLES.sub("samples", text)))
 
 
 def _table(match: re.Match[str]) -> str:
@@ -168,20 +168,20 @@ QUANTITIES: tuple[Rule, ...] = (
         rf"(?P<rows>{AMOUNT})\s*(?:rows?|records?|samples?|行)\s*(?:x|×|\*|by|with|and|,|，|、)?\s*(?P<cols>{AMOUNT})\s*(?:cols?|columns?|features?|列|个?特征|维特征|维)",
         read=_table,
     ),
-    *_rule("epochs", rf"(?P<value>{NUMBER})\s*(?:epochs?|passes|个?epoch|轮(?!对话)|遍)", rf"epochs?\s*(?:=|:|of)\s*(?P<value>{_DIGITS})"),
+    *_rule("epochs", rf"(?P<value>{NUMBER})\s*(?:个?\s*epochs?|passes|轮(?!对话)|遍)", rf"epochs?\s*(?:=|:|of)\s*(?P<value>{_DIGITS})"),
     *_rule(
         "input_tokens",
-        rf"(?:inputs?|prompts?|输入|提示词?|问题)\s*(?:lengths?|size|tokens?|长度|token数|平均)?{_IS}(?P<value>{_DIGITS}k?)\s*(?:tokens?|tok|个?token|字)?(?![\w%])",
-        rf"(?P<value>{_DIGITS}k?)[- ](?:tokens? )?(?:token )?(?:inputs?|prompts?)(?: tokens?| length)?",
+        rf"(?:inputs?|prompts?|输入|提示词?|问题)\s*(?:lengths?|size|tokens?|长度|token数|平均)?{_IS}(?P<value>{_DIGITS}k?)\s*(?:tokens?|tok|个?token|字)?{_END}",
+        rf"(?P<value>{_DIGITS}k?)[- ](?:tokens? )?(?:token )?(?:input|prompt)(?: tokens?| length)?(?![a-z])",
         rf"(?P<value>{_DIGITS}k?)\s*(?:tokens?|个?token|字)\s*(?:的)?(?:in(?:put)?s?|prompts?|输入|提示词)(?![a-z])",
         rf"(?P<value>{_DIGITS}k?)\s(?:in)(?=[,/ ]+\s?{_DIGITS}k?\s(?:out))",
     ),
     *_rule(
         "output_tokens",
-        rf"(?:outputs?|answers?|responses?|completions?|replies|generat(?:e|es|ing|ions?)|输出|回答|回复|生成|答案)\s*(?:lengths?|size|tokens?|长度|token数|平均)?{_IS}(?P<value>{_DIGITS}k?)\s*(?:tokens?|tok|个?token|字)?(?![\w%])(?!\s*(?:张|images|条|篇|个))",
-        rf"(?P<value>{_DIGITS}k?)[- ](?:tokens? )?(?:token )?(?:outputs?|answers?|responses?|completions?|replies)(?: tokens?| length)?",
+        rf"(?:outputs?|answers?|responses?|completions?|replies|generat(?:e|es|ing|ions?)|输出|回答|回复|生成|答案)\s*(?:lengths?|size|tokens?|长度|token数|平均)?{_IS}(?P<value>{_DIGITS}k?)\s*(?:tokens?|tok|个?token|字)?{_END}",
+        rf"(?P<value>{_DIGITS}k?)[- ](?:tokens? )?(?:token )?(?:outputs?|answers?|responses?|completions?|replies)(?: tokens?| length)?(?![a-z])",
         rf"(?P<value>{_DIGITS}k?)\s*(?:tokens?|个?token|字)\s*(?:的)?(?:out(?:put)?s?|answers?|responses?|输出|回答|回复)(?![a-z])",
-        rf"(?P<value>{_DIGITS}k?)\s(?:out)(?![a-z])",
+        rf"(?P<value>{_DIGITS}k?)\s(?:out|generated)(?![a-z])",
     ),
     *_rule(
         "seq_len",
@@ -194,7 +194,7 @@ QUANTITIES: tuple[Rule, ...] = (
         rf"(?:批大小|批次大小|批量大小|批次){_IS}(?P<value>{_DIGITS}k?)(?![\w%])",
         rf"(?P<value>{_DIGITS}) sequences per step",
     ),
-    *_rule("lora_rank", r"(?:lora\s)?(?:rank|秩)\s?[=:]?\s?(?P<value>\d+)", r"\br\s?=\s?(?P<value>\d+)"),
+    *_rule("lora_rank", r"(?:rank|秩)\s?[=:]?\s?(?P<value>\d+)", r"\br\s?=\s?(?P<value>\d+)"),
     *_rule(
         "data",
         rf"(?P<value>{AMOUNT}\s*{DATA_UNIT})",
@@ -272,7 +272,6 @@ ENGLISH_NUMBERS = {
     "forty": "40",
     "fifty": "50",
     "sixty": "60",
-    "hundred": "100",
     "a couple of": "2",
     "a few": "3",
     "a hundred": "100",

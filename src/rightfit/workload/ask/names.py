@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Mapping
 
 from rightfit import facts
 from rightfit.errors import AmbiguousNameError, RightfitError
@@ -12,7 +13,7 @@ from rightfit.facts import architectures, fuzzy, resolve
 HUB_ID = re.compile(r"(?<![\w./-])[A-Za-z0-9][\w.-]{1,60}/[A-Za-z0-9][\w.-]{1,90}(?<![.,])")
 PATH = re.compile(r"(?<![\w])(?:\.{0,2}/|~/)[\w./-]+")
 BARE_SIZE = re.compile(
-    r"(?<![\w.])(?P<latin>\d+(?:\.\d+)?\s?[BM])(?:[- ]?(?:parameters?|params?|models?|llm|级别|的?(?:大)?模型|参数(?:的)?(?:大?模型)?))?(?![A-Za-z0-9])|(?P<han>\d+(?:\.\d+)?|[一二三四五六七八九十百]+)\s?(?P<unit>亿|百亿|千亿)\s?(?:参数(?:量)?(?:的)?(?:大?模型)?|的?大?模型)",
+    r"(?<![A-Za-z0-9.])(?P<latin>\d+(?:\.\d+)?\s?[BM])(?:[- ]?(?:parameters?|params?|models?|llm|级别|的?(?:大)?模型|参数(?:的)?(?:大?模型)?))?(?![A-Za-z0-9])|(?P<han>\d+(?:\.\d+)?|[一二三四五六七八九十百]+)\s?(?P<unit>亿|百亿|千亿)\s?(?:参数(?:量)?(?:的)?(?:大?模型)?|的?大?模型)",
     re.IGNORECASE,
 )
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]*(?:\s+[A-Za-z0-9][A-Za-z0-9.+_-]*)*")
@@ -166,7 +167,17 @@ _COMMON = frozenset(
         "graph",
     ]
 )
-_ALONE = frozenset(["falcon", "phi", "granite", "jamba", "aya", "bert", "t5", "vit", "clip", "sam", "bart", "gpt2"])
+_ALONE = frozenset(["falcon", "phi", "granite", "jamba", "aya", "bert", "t5", "e5", "vit", "clip", "sam", "bart", "gpt2", "flux"])
+# Words of models' names that are words of sentences: they do not make a model of what stands around them.
+_PLAIN_WORDS = frozenset(
+    """air alpha anchor anything adaptive arctic beta char chinese cluster complex conditional control dot dots edit electricity fine finetuned former full generative giant
+    gigantic glimmer grounding hybrid imagenet inference informer inputs inst instance image captioning cascade cased collaborative dev discriminator distill duts embeddings
+    exp ext faster filtering gap huge lightning led mask meta micro mixer multilingual multimodal muse neo neural nvidia opus original orion outbrain papers paraphrase patch
+    pose products python pytorch random reasoning recommender reg rel res sage same scout seamless seed seg sentence shallow sign spark spectrogram table thinking tower
+    traffic training transformer tts turing twins uncased virtual window allegro coco criteo kaggle ffhq igbh audioset citation collab wikikg megatron diffusers lambda
+    deduped atari awd based bit depth dla ese flores img keypoint khz kits longcat marco mono mult nest nlg obb oss padding pit pos ptb raft rnn snowflake sora srf tnt
+    vaswani vec vid volo wmt wwm xbase labse maverick moonlight electra alphago alphazero minigo wan pico femto atto duke ade adm adv ast""".split()  # noqa: SIM905
+)
 _GPU = re.compile(
     r"(?<![A-Za-z0-9])(?:nvidia\s+|geforce\s+|tesla\s+|amd\s+|intel\s+|instinct\s+)*(?:(?:rtx|gtx|quadro|titan)\s?(?:pro\s|a)?\d{3,4}(?:\s?(?:ti|super|ada|d))?|[ahvltbp]\d{2,4}[a-z]{0,2}|gh200|gb[23]00|gb\s?200|l4|l40s?|t4g?|mi\d{3}[ax]?|tpu\s?v\d+[ep]?|"
     r"[1-5]0[5-9]0(?:\s?(?:ti|super|d))?|trainium\s?\d?|inferentia\s?\d?|gaudi\s?\d?|昇腾\s?\d{3}[a-z]?\d?|ascend\s?\d{3}[a-z]?\d?|max\s?1550)(?:[- ]?(?:\d{2,3}\s?gb?|sxm\d?|pcie|nvl))*(?:s)?(?![A-Za-z0-9])",
@@ -193,7 +204,7 @@ def _family_words() -> frozenset[str]:
     for entry in architectures.index():
         for name in (entry.name, *entry.aliases):
             words.update(token for token in fuzzy.tokens(fuzzy.base_name(name)) if len(token) > 2 and not token[0].isdigit())
-    return frozenset((words - _COMMON) | _ALONE)
+    return frozenset((words - _COMMON - _PLAIN_WORDS) | _ALONE)
 
 
 def model_match(text: str) -> tuple[int, int, str] | None:
@@ -214,19 +225,34 @@ def model_match(text: str) -> tuple[int, int, str] | None:
 def is_model(name: str) -> bool:
     """Whether the facts know a model by these words, all of which matter."""
     tokens = fuzzy.tokens(fuzzy.base_name(name))
-    if not any(token in _family_words() for token in tokens):
-        return False
-    if name.casefold() in architectures.exact_names():
-        return True
     known = resolve._spellings()
-    if tokens in known or "".join(tokens) in resolve._glued_spellings():
+    if len(tokens) > 1 and (name.casefold() in architectures.exact_names() or tokens in known):
+        return not set(tokens) <= _COMMON | _PLAIN_WORDS or len(tokens) > 2 or name.casefold() in _PHRASES
+    glued = set(re.findall(r"[a-z]+\d+", name.casefold()))
+    if not any(token in _family_words() for token in (*tokens, *glued)):
+        return any(phrase in name.casefold().replace("-", " ") for phrase in _PHRASES) and _fits(tokens, known)
+    if name.casefold() in architectures.exact_names() or tokens in known or "".join(tokens) in resolve._glued_spellings():
         return True
+    return _fits(tokens, known)
+
+
+def _fits(tokens: tuple[str, ...], known: Mapping[tuple[str, ...], object]) -> bool:
+    """Whether some model's name holds all of these words that matter, and none of them is an everyday one."""
     wanted = set(fuzzy.without_noise(tokens))
     if not wanted or set(tokens) & _EVERYDAY:
         return False
     return any(wanted <= set(key) for key in known)
 
 
+_PHRASES = (
+    "stable diffusion",
+    "random forest",
+    "linear regression",
+    "logistic regression",
+    "k means",
+    "gradient boosting",
+    "decision tree",
+)
 _EVERYDAY = frozenset(
     [
         "the",

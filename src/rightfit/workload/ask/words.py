@@ -100,7 +100,7 @@ OBJECTIVES = _spelled(
 )
 MAX_NODES = _spelled(
     {
-        "1": "single node;one node;single server;one server;one machine;single machine;1 node;1 server;1 machine;单机;一台机器;一台服务器;一台;1台;单台",
+        "1": "single node;one node;single server;one server;one machine;single machine;1 node;1 server;1 machine;单机;一台机器;单台",
         "2": "2 nodes;2 servers;2 machines;两台;2台;两机;双机",
         "4": "4 nodes;4 servers;4 machines;四台;4台;四机",
         "8": "8 nodes;8 servers;8 machines;八台;8台;八机",
@@ -377,43 +377,16 @@ TASKS: tuple[tuple[str, re.Pattern[str]], ...] = (
 )
 STRONG = {
     "finetune": pattern(
-        [
-            "fine-tune",
-            "fine-tuning",
-            "finetune",
-            "finetuning",
-            "fine tune",
-            "fine tuning",
-            "sft",
-            "instruction-tune",
-            "dreambooth",
-            "微调",
-            "精调",
-            "qlora",
-            "lora",
-            "dora",
-        ]
-    ),
+        "fine-tune;fine-tuning;finetune;finetuning;fine tune;fine tuning;tune;sft;instruction-tune;dreambooth;微调;精调;qlora;lora;dora".split(
+            ";"
+        )
+    ),  # noqa: SIM905
     "train": pattern(
-        [
-            "pre-train",
-            "pretrain",
-            "pretraining",
-            "pre-training",
-            "from scratch",
-            "预训练",
-            "从头训练",
-            "从零训练",
-            "train",
-            "retrain",
-            "训练",
-        ]
-    ),
-    "batch": pattern(["batch inference", "offline inference", "批量推理", "离线推理", "批量", "transcribe", "转写"]),
-    "serve": pattern(["deploy", "serve", "serving", "host", "部署", "上线", "推理服务", "在线推理"]),
-    "prepare": pattern(
-        ["tokenize", "tokenise", "preprocess", "deduplicate", "feature engineering", "预处理", "分词", "清洗", "去重", "特征工程"]
-    ),
+        "pre-train;pretrain;pretrained;pretraining;pre-training;from scratch;预训练;从头训练;从零训练;train;retrain;训练".split(";")
+    ),  # noqa: SIM905
+    "batch": pattern("batch inference;offline inference;批量推理;离线推理;批量;transcribe;转写".split(";")),  # noqa: SIM905
+    "serve": pattern("deploy;serve;serving;host;部署;上线;推理服务;在线推理".split(";")),  # noqa: SIM905
+    "prepare": pattern("tokenize;tokenise;preprocess;deduplicate;feature engineering;预处理;分词;清洗;去重;特征工程".split(";")),  # noqa: SIM905
 }
 FILLERS = frozenset(
     [
