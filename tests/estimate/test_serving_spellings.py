@@ -150,3 +150,10 @@ def test_engines_of_chips_that_compile() -> None:
     assert codes[str(int(cases.serve.engine[0]))] == "xla"
     assert cases.serve.load[0] == Load.CLOSED
     assert codes[str(int(serve(device="EPYC 9654").serve.engine[0]))] == "cpu"
+
+
+def test_lengths_of_data_sets() -> None:
+    assert serve(notes="ShareGPT prompts").serve.input_tokens[0] == 220
+    mlperf = serve(model="llama2-70b-99.9", engine="TensorRT-LLM", batch_or_concurrency="offline max", notes="MLPerf closed offline").serve
+    assert (mlperf.input_tokens[0], mlperf.output_tokens[0]) == (290, 294)
+    assert serve(notes="random lengths").serve.input_tokens[0] == 128

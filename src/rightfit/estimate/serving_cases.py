@@ -18,6 +18,7 @@ from rightfit.estimate.convert import device_columns, model_columns
 from rightfit.estimate.hardware import IntraKind, default_links
 from rightfit.estimate.serving_words import (
     architecture,
+    data_lengths,
     device_count,
     engine_classes,
     engine_parents,
@@ -58,14 +59,19 @@ _WIRED_VENDORS = ("AWS", "Google", "Intel", "Huawei", "AMD")
 _NODE_SIZES = ((re.compile("Inferentia|Trainium"), 16.0), (re.compile("TPU"), 256.0), (re.compile("GB[23]00"), 72.0))
 
 
-_MATH = {"fp32": Math.FP32, "tf32": Math.TF32, "fp16": Math.FP16, "bf16": Math.BF16, "fp8": Math.FP8, "int8": Math.INT8, "fp4": Math.FP4}
+_MATH = {
+    "fp32": Math.FP32,
+    "tf32": Math.TF32,
+    "fp16": Math.FP16,
+    "bf16": Math.BF16,
+    "fp8": Math.FP8,
+    "int8": Math.INT8,
+    "fp4": Math.FP4,
+    "mx": Math.MX,
+}
 
 
 _KV_BYTES = (("fp8", 1.0), ("int8", 1.0), ("int4", 0.53), ("fp4", 0.5625), ("turbo", 0.55), ("q8", 1.06), ("q4", 0.56), ("fp32", 4.0))
-
-
-#: Mean lengths of ShareGPT conversations as the benchmarks filter them, where a row names no lengths.
-_USUAL_INPUT, _USUAL_OUTPUT = 220.0, 200.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -247,8 +253,8 @@ def format_values(row: Mapping[str, str], rules: Mapping[str, str], arch: Transf
     kv = next((size for word, size in _KV_BYTES if word in kv_text), 2.0)
     if not kv_text and name in ("fp32", "tf32"):
         kv = 4.0
-    if not kv_text and rules["class"].startswith("vendor") and name.startswith(("fp8", "nvfp4")):
-        kv = 1.0  # TensorRT-LLM's fp8 and fp4 checkpoints carry scales for an fp8 cache
+    if not kv_text and (name.startswith("nvfp4") or (rules["class"].startswith("vendor") and name == "fp8")):
+        kv = 1.0  # NVIDIA's fp4 checkpoints carry scales for an fp8 cache, and TensorRT-LLM's fp8 engines do
     return {
         "linear_bytes": linear,
         "expert_bytes": expert,
@@ -366,7 +372,6 @@ def _load(row: Mapping[str, str], rules: Mapping[str, str], taken: list[str]) ->
 
 
 _LENGTH_PAIR = re.compile(r"(\d[\d.,]*\s*k?)\s*(?:/|\+|in\b.*?)\s*(\d[\d.,]*\s*k?)", re.IGNORECASE)
-_CHAT = re.compile(r"share.?gpt|\bchat (?:data|trace|log)|lmsys|openorca|open-orca|conversation", re.IGNORECASE)
 
 
 def _lengths(row: Mapping[str, str], metric: str, taken: list[str]) -> tuple[float, float]:
@@ -374,12 +379,12 @@ def _lengths(row: Mapping[str, str], metric: str, taken: list[str]) -> tuple[flo
     pair = _LENGTH_PAIR.search(_word(row, "input_tokens"))
     if pair and not output:
         prompt, output = number_in(pair[1]), number_in(pair[2])
-    chat = bool(_CHAT.search(f"{_word(row, 'notes')} {_word(row, 'input_tokens')}"))
+    usual = data_lengths(" ".join(_word(row, name) for name in ("notes", "engine", "engine_version", "input_tokens")), _word(row, "model"))
     if not prompt and _word(row, "input_tokens") not in ("0", "0.0"):
-        prompt = _USUAL_INPUT if chat else 32.0 if output else 128.0
+        prompt = usual[0] or (32.0 if output else 128.0)
         taken.append(f"input length not stated: {prompt:.0f} taken")
     if not output:
-        output = 1.0 if metric in ("ttft_ms", "prefill_tok_per_s") else _USUAL_OUTPUT if chat else 128.0
+        output = 1.0 if metric in ("ttft_ms", "prefill_tok_per_s") else usual[1] or 128.0
         if metric not in ("ttft_ms", "prefill_tok_per_s"):
             taken.append(f"output length not stated: {output:.0f} taken")
     return prompt, output

@@ -113,7 +113,7 @@ def architecture(name: str, params_b: float) -> tuple[object, str]:
         name,
         *re.findall(r"\(([^()]+)\)", name),
         re.sub(r"\s*\([^()]*\)", "", name),
-        re.sub(r"[-_ ](chat|instruct|base|hf|it)$", "", name, flags=re.IGNORECASE),
+        re.sub(r"[-_ ](chat|instruct|base|hf|it|99(\.9)?)$", "", name, flags=re.IGNORECASE),
     ]
     last: RightfitError = UnknownNameError("model", name)
     for text in dict.fromkeys(part for part in tries if part):
@@ -221,6 +221,14 @@ def _listed(name: str) -> tuple[Accelerator, str, str]:
 def linked_name(name: str) -> str:
     """The accelerator of the fact base whose links a device has."""
     return next((row["like"] for row, _ in _rules("serving_devices") if row["name"] == name), name)
+
+
+def data_lengths(text: str, model: str) -> tuple[float, float]:
+    """Mean tokens of prompt and answer of the data set that a text names (facts/data/serving_datasets.csv); zeros where it names none."""
+    for row, pattern in _rules("serving_datasets"):
+        if pattern and pattern.search(text.lower()) and (not row["models"] or re.search(row["models"], model.lower())):
+            return float(row["input_tokens"]), float(row["output_tokens"])
+    return 0.0, 0.0
 
 
 _AMOUNT = re.compile(r"(\d[\d,_]*(?:\.\d+)?|\.\d+)\s*(k|m)?(?![a-z]*\d)", re.IGNORECASE)

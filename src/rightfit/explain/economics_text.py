@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rightfit.explain import quantities as q
-from rightfit.explain.messages import Lang, say
+from rightfit.explain.load_text import LOAD_SECTIONS
+from rightfit.explain.messages import Lang, join, say
+from rightfit.explain.reasons import where_text
 from rightfit.search.answer import Plan, Reason
 
 #: Sections that a short answer leaves to --verbose.
@@ -29,6 +31,8 @@ def economics_fields(params: Mapping[str, Any], lang: Lang, *, currency: str) ->
         out["price_of"] = say(
             f"serving.api_price_{params['match']}", lang, **plain, input_usd=out["input_usd"], output_usd=out["output_usd"]
         )
+    if "parts" in params:
+        out["fleet"] = join([f"{where_text(part, lang)} ({part['region']})" for part in params["parts"]], lang)
     if "cold_start_s" in params:
         out |= _serverless_fields(params, lang)
     return out
@@ -46,5 +50,6 @@ def _serverless_fields(params: Mapping[str, Any], lang: Lang) -> dict[str, Any]:
 
 def section_lines(plan: Plan, render: Callable[[Reason], str], *, everything: bool) -> tuple[str, ...]:
     """Every section's statements, in order; those of details only where everything is asked for."""
-    shown = [section for section in plan.sections if everything or section.name not in _DETAILS]
+    elsewhere = LOAD_SECTIONS if everything else (*LOAD_SECTIONS, *_DETAILS)
+    shown = [section for section in plan.sections if section.name not in elsewhere]
     return tuple(render(reason) for section in shown for reason in section.reasons)

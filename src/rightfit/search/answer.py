@@ -121,7 +121,8 @@ class Option:
     """One way to run the job: what to rent, how to lay it out, what to expect, what it costs, and why.
 
     `estimate` maps the contract's names (peak_memory_bytes, step_s, tokens_per_s, total_time_s ...) to figures. `facts` holds what
-    explanations need beside: fit probability, steps, interruption rates, bottleneck.
+    explanations need beside: fit probability, steps, interruption rates, bottleneck. `data_path`: where the data lie, what loading needs and gets,
+    checkpoints (see data_part.py); empty for services.
     """
 
     rank: int
@@ -146,6 +147,7 @@ class Option:
     alternatives: tuple[Alternative, ...] = ()
     num_alternatives: int = 0
     facts: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    data_path: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
     def num_accelerators(self) -> int:
@@ -180,6 +182,7 @@ class Option:
             "warnings": render_all(self.warnings, render),
             "alternatives": [dataclasses.asdict(alternative) for alternative in self.alternatives],
             "facts": dict(self.facts),
+            "data_path": dict(self.data_path),
         }
 
 
@@ -309,14 +312,18 @@ def render_all(reasons: tuple[Reason, ...], render: Render | None) -> list[Any]:
 
 
 def summary(option: Option) -> dict[str, Any]:
-    """A point of the Pareto front: what to rent, its cost and its time."""
+    """A point of the Pareto front: what to rent, its cost and its time; of a service the month's cost and the latency of a request, with its parts and the replicas."""
     names = ("provider", "region", "instance_type", "nodes", "purchase")
+    times = {name: option.estimate[name].mid for name in ("latency_s", "ttft_s", "tpot_s") if name in option.estimate}
+    replicas = getattr(option.layout, "replicas", None)
     return {
         **{name: getattr(option, name) for name in names},
         "accelerator": dataclasses.asdict(option.accelerator),
         "total_usd": option.cost.total_usd,
         "hourly_usd": option.cost.hourly_usd,
-        "total_time_s": option.estimate["total_time_s"].mid,
+        "total_time_s": option.estimate["total_time_s" if "total_time_s" in option.estimate else "latency_s"].mid,
+        **times,
+        **({} if replicas is None else {"replicas": replicas}),
     }
 
 

@@ -18,6 +18,8 @@ from rightfit.physics import scaling
 from rightfit.search.answer import Option, Reason, Section
 from rightfit.search.serving_answer import ServingCost, ServingLayout
 from rightfit.search.serving_api_prices import ApiPrice, api_prices
+from rightfit.search.serving_autoscale import cold_start_of, server_start_s
+from rightfit.search.serving_fleet import fleet_section
 from rightfit.search.serving_search import ServingExploration, num_parameters
 from rightfit.search.serving_stacks import format_rows
 from rightfit.search.serving_wish import usual
@@ -29,9 +31,11 @@ def economics(found: ServingExploration, options: tuple[Option, ...], freed: Ser
     """All sections that say something about the first option. `freed`: the search with any weight format, where the user left that open."""
     if not options:
         return ()
-    made = [api_section(found, options[0])]
+    made = [extras_section(found, options[0]), api_section(found, options[0])]
     if not found.wish.is_batch:
-        made += [serverless_section(found, options[0]), spot_section(found, options[0])]
+        made += [serverless_section(found, options[0]), spot_section(found, options[0]), disaggregated(found, options[0])]
+        if found.wish.workload.fleet == "mixed":
+            made.append(fleet_section(found, options[0]))
     made.append(formats_section(freed) if freed is not None else None)
     return tuple(section for section in made if section is not None)
 
@@ -54,6 +58,21 @@ def unit_of(found: ServingExploration, option: Option) -> Unit:
     each = layout.replicas_per_node if span == 1 else 1
     usd_per_h = option.cost.total_usd / usual()["hours_per_month"] / count
     return Unit(usd_per_h, float(option.facts["replica_rate_per_s"]) * max(each, 1), count)
+
+
+def disaggregated(found: ServingExploration, option: Option) -> Section | None:
+    """Prompts and answers on servers of their own, of the option's kind."""
+    from rightfit.search.serving_disaggregate import disaggregated_section
+
+    machine = int(found.fleet.machine_index[server_of(found, option)])
+    return disaggregated_section(found, option, machine=machine)
+
+
+def server_of(found: ServingExploration, option: Option) -> int:
+    """Row of an option's server type in the market's table."""
+    servers = found.market.offers.servers
+    names = zip(servers.provider, servers.instance_type, strict=True)
+    return next(row for row, name in enumerate(names) if name == (option.provider, option.instance_type))
 
 
 # --- token APIs
@@ -163,7 +182,7 @@ def _serverless_offer(found: ServingExploration, row: dict[str, str], *, rate: f
         "request_usd": np.array([float(row["request_usd"] or 0.0)]),
         "concurrency": np.array([max(most * busy, 1.0) if idles else 1.0]),
     }
-    cold = cold_start_s(found, at, start_s=float(row["start_s"]) if row["start_s"] else usual()["boot_s"])
+    cold = cold_start_s(found, at, start_s=float(row["start_s"]) if row["start_s"] else server_start_s())
     idle = {"idle_before_sleep_s": np.array([float(row["idle_before_sleep_s"] or 0.0)]), "cold_start_s": np.array([cold if idles else 0.0])}
     month = scaling.serverless_usd_per_month(np.array([rate]), **known, **idle)
     own_per_h = np.array([own_usd / usual()["hours_per_month"]])
@@ -197,10 +216,9 @@ def fastest_on(found: ServingExploration, accelerator: str) -> int:
 
 
 def cold_start_s(found: ServingExploration, at: int, *, start_s: float) -> float:
-    """Seconds until a sleeping replica answers: the instance, the image, the weights and the engine's warm-up."""
-    known = usual()
-    weights = num_parameters(found.wish) * weight_bits(found, at) / 8.0
-    return float(start_s + known["image_pull_s"] + weights / known["weights_bytes_per_s"] + known["warm_up_s"])
+    """Seconds until a sleeping replica answers: the instance, then image, weights and warm-up as for any new replica."""
+    cold = cold_start_of(num_parameters(found.wish) * weight_bits(found, at) / 8.0)
+    return float(start_s + cold.image_s[0] + cold.weights_s[0] + cold.warm_up_s[0])
 
 
 def weight_bits(found: ServingExploration, at: int) -> float:
@@ -222,7 +240,7 @@ def spot_section(found: ServingExploration, option: Option) -> Section | None:
     if spot is None or steady is None or spot >= steady:
         return None
     share = monthly_interruptions(found, option)
-    restore_s = cold_start_s(found, _candidate_of(found, option), start_s=usual()["boot_s"])
+    restore_s = cold_start_s(found, _candidate_of(found, option), start_s=server_start_s())
     mix = scaling.spot_mix(
         np.array([float(unit.count)]),
         on_demand_usd_per_h=np.array([steady / hours / unit.count]),
@@ -253,8 +271,7 @@ def spot_section(found: ServingExploration, option: Option) -> Section | None:
 def monthly_interruptions(found: ServingExploration, option: Option) -> float:
     """Share of the spot servers of the option's kind that are taken back within a month: the upper figure that is known."""
     offers = found.market.offers
-    names = zip(offers.servers.provider, offers.servers.instance_type, strict=True)
-    server = next(row for row, name in enumerate(names) if name == (option.provider, option.instance_type))
+    server = server_of(found, option)
     spot = (offers.server_index == server) & (offers.purchase_index == PURCHASES.index("spot"))
     here = np.array([offers.regions[int(region)] == option.region for region in offers.region_index[spot]], dtype=bool)
     high = found.market.charges.spot_high[spot]
@@ -263,11 +280,49 @@ def monthly_interruptions(found: ServingExploration, option: Option) -> float:
 
 
 def _candidate_of(found: ServingExploration, option: Option) -> int:
-    """A row of the space whose engine and format are the option's; its weights are what matters here."""
+    """A row of the space with the engine, format, accelerators and layout of an option."""
     layout = option.layout
     assert isinstance(layout, ServingLayout)
     names = ((stack.name, stack.format) == (layout.engine, layout.weight_format) for stack in found.space.stack)
-    return next((row for row, same in enumerate(names) if same), 0)
+    rows = [row for row, same in enumerate(names) if same]
+    cards = option.layout.tensor * option.layout.pipeline * layout.attention_data
+    fitting = [row for row in rows if _is_of(found, row, option, cards=cards)]
+    return (fitting or rows or [0])[0]
+
+
+def _is_of(found: ServingExploration, row: int, option: Option, *, cards: int) -> bool:
+    """Whether a row of the space has the option's accelerators, and as many of them in a replica."""
+    space = found.space
+    card = found.fleet.accelerators[int(space.machine[row])]
+    named = option.accelerator.name in (card.name, "") or card.memory_bytes == option.accelerator.memory_bytes
+    return named and int(space.tensor[row] * space.nodes[row]) == cards
+
+
+# --- shared prefix, adapters, drafts
+
+
+def extras_section(found: ServingExploration, option: Option) -> Section | None:
+    """What a shared prefix, adapters and drafts do to the first option: memory, and the time per token at its load with and without them."""
+    extras = found.wish.extras
+    if not extras:
+        return None
+    from rightfit.estimate.serving_extras import effect_of
+
+    space = found.space.take(np.array([_candidate_of(found, option)], dtype=np.intp))
+    batch = np.array([max(float(option.facts["batch"]), 1.0)])
+    content = effect_of(extras, space.model, space.serve, space.device, space.links, batch=batch)
+    content |= {"input_tokens": float(found.wish.input_tokens), "batch": float(batch[0])}
+    reasons = []
+    if extras.shared_tokens:
+        reasons.append(Reason("serve_prefix", content))
+    if extras.adapters:
+        reasons.append(Reason("serve_adapters", content))
+    if extras.draft_tokens:
+        name = extras.draft.name if extras.draft is not None else "n-gram"
+        reasons.append(
+            Reason("serve_drafts" if content["token_s"] < content["plain_token_s"] else "serve_drafts_lose", {**content, "draft": name})
+        )
+    return Section("extras", content, tuple(reasons))
 
 
 # --- weight formats

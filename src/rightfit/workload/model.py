@@ -85,6 +85,10 @@ class Workload(BaseModel):
     sharding: str | None = None
     offload: str | None = None
     framework: str | None = None
+    storage: str | None = Field(default=None, description="disk that holds the data: a volume's name, local, memory or stream")
+    data_location: str | None = Field(default=None, description="where the data lie: a region, or home; null: the region that is rented")
+    decode: str | None = None
+    workers: int | None = Field(default=None, description="loader processes for each accelerator")
     assumed: tuple[str, ...] = Field(default=(), description="attributes that were not given and have a default")
 
     def __init__(self, **wishes: Any) -> None:

@@ -153,6 +153,10 @@ OPTIONS: Mapping[str, Option] = {
         ),
         _option("offload", "word", vocabulary=vocabulary.OFFLOADS, help="what moves to host memory", example="optimizer"),
         _option("framework", "text", help="training framework", example="transformers"),
+        _option("storage", "text", help="disk that holds the data: a volume's name, local, memory or stream", example="gp3"),
+        _option("data_location", "text", help="where the data lie: a region, or home", example="aws/us-east-1"),
+        _option("decode", "word", vocabulary=vocabulary.DECODES, help="how loaders prepare the data", example="text"),
+        _option("workers", "count", low=1, high=256, help="loader processes per GPU", example="8"),
     )
 }
 _OPTION_OF_ATTRIBUTE = {attribute: option for option in OPTIONS.values() for attribute in option.attributes}

@@ -40,6 +40,10 @@ _TRAINING_ATTRIBUTES = (
     "recompute",
     "micro_batch",
     "sharding",
+    "storage",
+    "data_location",
+    "decode",
+    "workers",
 )
 _ADAPTERS = ("lora", "qlora", "dora")
 _PARTIAL = (*_ADAPTERS, "ptuning", "prefix", "freeze")

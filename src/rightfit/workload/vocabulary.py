@@ -140,6 +140,17 @@ OPTIMIZERS = Vocabulary(
         sgd="momentum sgd-momentum",
     ),
 )
+DECODES = Vocabulary(
+    ("tokenized", "text", "pillow", "opencv", "ffcv", "dali", "raw"),
+    _aliases(
+        tokenized="tokens tokenised pretokenized packed memmap 已分词",
+        text="tokenize on-the-fly raw-text jsonl 文本",
+        pillow="pil torchvision jpeg webdataset",
+        opencv="cv2 albumentations turbojpeg",
+        dali="nvjpeg gpu",
+        raw="decoded npy uint8",
+    ),
+)
 RECOMPUTES = Vocabulary(
     ("none", "selective", "full"),
     _aliases(none="off no false 0", full="on yes true 1 checkpoint gradient-checkpointing activation-checkpointing"),
