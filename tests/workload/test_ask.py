@@ -29,7 +29,7 @@ def attributes(option: str, value: str) -> dict[str, object]:
     if option == "model":
         return {"model": "".join(character for character in value.casefold() if character.isalnum() or character in "./")}
     found = read_wish(option, value.casefold() if option == "gpu" else value)
-    return {name: setting for name, setting in found.items() if name not in ("data", "budget") or option == "data" and len(found) == 1}
+    return {name: setting for name, setting in found.items() if name not in ("data", "budget") or (option == "data" and len(found) == 1)}
 
 
 @pytest.mark.parametrize("line", LINES)

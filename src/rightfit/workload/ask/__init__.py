@@ -301,7 +301,7 @@ def _task(sentence: _Sentence, text: str) -> str:
         return "serve"
     if first:
         return min(first, key=lambda task: (_PREFERENCE.index(task) if task == "finetune" else 1, first[task]))
-    for task, pattern in words.TASKS:
+    for task, pattern in words.TASKS.items():
         if pattern.search(f"{text} {read}"):
             return task
     if any(sentence.has(option) for option in ("epochs", "global_batch", "optimizer", "sharding")):
@@ -314,7 +314,7 @@ _PREFERENCE = ("finetune", "train", "batch", "serve", "prepare")
 
 def _task_words(text: str, task: str) -> Iterable[tuple[int, int]]:
     """Places of words that name tasks: they have been used."""
-    for _, pattern in words.TASKS:
+    for pattern in words.TASKS.values():
         for match in pattern.finditer(text):
             yield match.start(), match.end()
 

@@ -93,7 +93,9 @@ def _data(match: re.Match[str]) -> str:
     """An amount with a unit that `--data` knows."""
     text = _audio(match)
     text = re.sub(r"\s*(?:short |long )?(?:video )?clips?$", "clips", text, flags=re.IGNORECASE)
-    return _DOCUMENTS.sub("documents", _IMAGES.sub("images", _SAMPLES.sub("samples", text)))
+    if text.isascii():
+        return _IMAGES.sub("images", _SAMPLES.sub("samples", text))
+    return _DOCUMENTS.sub("篇", _IMAGES.sub("张", _SAMPLES.sub("条", text)))
 
 
 def _table(match: re.Match[str]) -> str:
