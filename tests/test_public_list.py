@@ -38,7 +38,7 @@ def test_every_public_name_can_be_had_and_is_documented() -> None:
 
 
 def test_public_functions_are_typed() -> None:
-    for name in ("plan", "estimate", "why", "predict", "check", "models", "accelerators", "datasets", "servers", "prices"):
+    for name in ("plan", "estimate", "why", "predict", "check", "models", "accelerators", "datasets", "servers", "prices", "understand"):
         signature = inspect.signature(getattr(api, name))
         assert signature.return_annotation is not inspect.Signature.empty
         assert all(parameter.annotation is not inspect.Parameter.empty for parameter in signature.parameters.values())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from rightfit.api import accelerators, check, datasets, estimate, models, plan, predict, prices, servers, why
+    from rightfit.api import accelerators, check, datasets, estimate, models, plan, predict, prices, servers, understand, why
     from rightfit.errors import (
         AmbiguousNameError,
         CatalogError,
@@ -48,6 +48,7 @@ __all__ = [
     "predict",
     "prices",
     "servers",
+    "understand",
     "why",
 ]
 

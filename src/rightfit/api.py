@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rightfit.facts import Accelerator, Dataset, Model
     from rightfit.search.answer import Plan
     from rightfit.search.single import Verdict
+    from rightfit.workload.ask import Understood
     from rightfit.workload.model import Workload
 
 Names = str | Sequence[str]
@@ -66,6 +67,13 @@ def read_workload(workload: Workload | str | Path | None, wishes: Mapping[str, A
     if isinstance(workload, Path) or (isinstance(workload, str) and workload.casefold().endswith(_FILE_ENDINGS)):
         return Workload.from_file(workload, **wishes)
     return Workload(**wishes) if workload is None else Workload(**{"model": workload, **wishes})
+
+
+def understand(sentence: str) -> Understood:
+    """A wish from plain words, English or Chinese: `plan(**understand("...").wishes)`. Also says what was read from which words, and what could not be used."""
+    from rightfit.workload.ask import understand as read_sentence
+
+    return read_sentence(sentence)
 
 
 def predict(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

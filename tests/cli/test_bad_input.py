@@ -98,6 +98,8 @@ def test_commands_of_later_versions_say_so(run: Any, name: str) -> None:
     assert "not in this version" in result.err
 
 
-def test_plain_words_are_for_later(run: Any) -> None:
-    result = run("plan", "--ask", "微调 7B")
-    assert (result.code, len(result.err.splitlines())) == (3, 1)
+def test_plain_words_that_say_nothing(run: Any) -> None:
+    for sentence, said in (("", "say what you want to run"), ("来杯茶", "names no model"), ("x" * 3000, "2000 is the most")):
+        result = run("plan", "--ask", sentence)
+        assert (result.code, result.out) == (2, "")
+        assert said in result.err.splitlines()[-1]

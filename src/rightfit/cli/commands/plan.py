@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +11,7 @@ import typer
 from rightfit.cli.labels import label
 from rightfit.cli.market import open_market
 from rightfit.cli.output import View, emit, note
-from rightfit.errors import InputError, UnavailableError
+from rightfit.errors import ContradictionError, InputError
 
 if TYPE_CHECKING:
     from rightfit.workload.model import Workload
@@ -27,7 +28,9 @@ File = Annotated[
     ),
 ]
 Save = Annotated[Path | None, typer.Option("--save", help="Write the workload to this YAML, TOML or JSON file as well.", metavar="FILE")]
-Ask = Annotated[str | None, typer.Option("--ask", help="The wish in plain words.", metavar="TEXT", hidden=True)]
+Ask = Annotated[
+    str | None, typer.Option("--ask", help="The wish in plain words, English or Chinese; options given beside it win.", metavar="TEXT")
+]
 On = Annotated[str | None, typer.Option("--on", help="The server, e.g. aws/p4d.24xlarge.", metavar="PROVIDER/INSTANCE", show_default=False)]
 Nodes = Annotated[int, typer.Option("--nodes", help="How many of them.", metavar="N")]
 Engine = Annotated[str, typer.Option("--engine", help="analytic, or traced (memory only; needs the extra trace).", metavar="WORD")]
@@ -59,10 +62,10 @@ def plan(
     rightfit plan 7B --method lora --data 10万条 --deadline 24h --budget 500元 --cloud 阿里云
 
     rightfit plan --file workload.yaml --format json
+
+    rightfit plan --ask "fine-tune Llama-3-8B with LoRA on 50k samples within 2 days, under $200"
     """
-    if ask is not None:
-        raise UnavailableError("--ask (a wish in plain words) is not in this version; give the options instead, see rightfit plan --help")
-    workload = _workload(model, file, wishes)
+    workload = _workload(*_said(model, file, wishes, ask=ask, view=view))
     if save is not None:
         note(label("status", "saved", view.lang, path=workload.save(save)), view)
     from rightfit import api
@@ -119,6 +122,24 @@ def why(server: Server, model: Model = None, file: File = None, *, view: View, w
 
     emit(verdict_answer(api.why(server, workload, catalog=open_market(view)), view), view)
     return 0
+
+
+def _said(
+    model: str | None, file: Path | None, wishes: dict[str, Any], *, ask: str | None, view: View
+) -> tuple[str | None, Path | None, dict[str, Any]]:
+    """What was asked for: by options, in plain words, or in answer to questions when nothing was said at a terminal."""
+    nothing = model is None and file is None and not any(value is not None for value in wishes.values())
+    if ask is None and not (nothing and sys.stdin.isatty() and sys.stderr.isatty()):
+        return model, file, wishes
+    if ask is not None and file is not None:
+        raise ContradictionError("ask: give a sentence or a file, not both", field="ask")
+    from rightfit.cli import asking
+
+    if ask is not None:
+        found = asking.wishes_of(ask, {"model": model, **wishes}, view)
+    else:
+        found = asking.interview(view, ask=lambda question: str(typer.prompt(question, default="", show_default=False, err=True)))
+    return found.pop("model", None), None, found
 
 
 def _num_options(view: View) -> int:

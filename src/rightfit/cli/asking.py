@@ -1,0 +1,84 @@
+"""Wishes in plain words, and the few questions that matter when nothing was said at all."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rightfit.cli.labels import Lang, label
+from rightfit.cli.output import View, note
+from rightfit.errors import InputError
+from rightfit.workload.options import read_wish
+
+_FIRST = ("model", "task")
+_QUESTIONS: Mapping[str, tuple[str, ...]] = {
+    "train": ("method", "data", "deadline", "budget"),
+    "finetune": ("method", "data", "deadline", "budget"),
+    "serve": ("rate", "latency", "budget"),
+    "batch": ("data", "deadline", "budget"),
+    "prepare": ("data", "deadline"),
+}
+
+
+def wishes_of(sentence: str, given: Mapping[str, Any], view: View) -> dict[str, Any]:
+    """The wishes of a sentence, overruled by options that were given beside it. Says on standard error what was understood and what was not used."""
+    from rightfit.workload.ask import understand
+
+    found = understand(sentence)
+    chosen = {name: value for name, value in given.items() if value is not None}
+    wishes = {**found.wishes, **chosen}
+    quoted = {reading.option: reading.words for reading in found.readings}
+    parts = [
+        f"{name} = {value}" + (f" ({quoted[name]!r})" if name in quoted and name not in chosen else "") for name, value in wishes.items()
+    ]
+    note(label("status", "understood", view.lang, wishes="; ".join(parts) or "-"), view)
+    if found.unused:
+        note(label("status", "not_used", view.lang, words="; ".join(found.unused)), view)
+    if "model" not in wishes and wishes.get("task") != "prepare":
+        raise InputError(
+            "the sentence names no model that is known; name one, for example Llama-3-8B, bert-base-uncased, resnet50 or 7B", field="ask"
+        )
+    note(label("status", "same_as", view.lang, command=command_line(wishes)), view)
+    return wishes
+
+
+def command_line(wishes: Mapping[str, Any]) -> str:
+    """The command that asks the same by options."""
+    words = ["rightfit", "plan"] + ([str(wishes["model"])] if "model" in wishes else [])
+    for name, value in wishes.items():
+        if name != "model":
+            words += ["--" + name.replace("_", "-"), ",".join(value) if isinstance(value, list | tuple) else str(value)]
+    return shlex.join(words)
+
+
+def interview(view: View, *, ask: Callable[[str], str]) -> dict[str, Any]:
+    """The wishes of somebody who said nothing yet: a sentence, or one answer a question; an empty answer leaves the option open."""
+    sentence = ask(label("question", "sentence", view.lang)).strip()
+    if sentence:
+        return wishes_of(sentence, {}, view)
+    wishes: dict[str, Any] = {}
+    for name in _FIRST:
+        _answer(wishes, name, view.lang, ask=ask, needed=name == "model")
+    for name in _QUESTIONS.get(str(read_wish("task", wishes.get("task", "finetune"))["task"]), ()):
+        _answer(wishes, name, view.lang, ask=ask)
+    note(label("status", "same_as", view.lang, command=command_line(wishes)), view)
+    return wishes
+
+
+def _answer(wishes: dict[str, Any], name: str, lang: Lang, *, ask: Callable[[str], str], needed: bool = False) -> None:
+    """One question, again until the answer can be read."""
+    problem = ""
+    while True:
+        text = ask((problem + "\n" if problem else "") + label("question", name, lang)).strip()
+        if not text and not needed:
+            return
+        try:
+            if not text:
+                raise InputError(label("question", "needed", lang))
+            read_wish(name, text)
+        except InputError as error:
+            problem = str(error)
+            continue
+        wishes[name] = text
+        return

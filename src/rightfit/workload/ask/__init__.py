@@ -1,0 +1,336 @@
+"""A workload from plain words, by rules alone: what was understood, what was assumed, what could not be used.
+
+A sentence is read once, rule by rule; what one rule has read no later rule sees (its place is blanked out). What is left at the end, beyond
+words that carry nothing, is reported as not used. Nothing is guessed without saying so.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rightfit.errors import InputError
+from rightfit.units import normalize
+from rightfit.workload.ask import grammar, names, words
+from rightfit.workload.options import OPTIONS, read_wish
+
+LONGEST_SENTENCE = 2000
+BLANK = "\u241f"
+_LISTS = ("cloud", "region", "country", "purchase", "gpu")
+_SERVICE_OPTIONS = ("rate", "users", "ttft", "tpot", "latency", "input_tokens", "output_tokens")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Reading:
+    """One thing understood: the option, its value in friendly form, and the words it was read from (empty: it follows from the rest)."""
+
+    option: str
+    value: str
+    words: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Understood:
+    """What a sentence says. `wishes` are options as Workload takes them; `inferred` those that follow from others; `unused` words that no option holds."""
+
+    sentence: str
+    readings: tuple[Reading, ...]
+    inferred: tuple[Reading, ...]
+    unused: tuple[str, ...]
+
+    @property
+    def wishes(self) -> dict[str, Any]:
+        """Options by name."""
+        found: dict[str, Any] = {}
+        for reading in (*self.readings, *self.inferred):
+            if reading.option in _LISTS:
+                found[reading.option] = ",".join(filter(None, (found.get(reading.option, ""), reading.value)))
+            else:
+                found.setdefault(reading.option, reading.value)
+        return found
+
+
+class _Sentence:
+    """The text, with what has been read blanked out."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.readings: list[Reading] = []
+
+    def take(self, start: int, end: int, option: str, value: str) -> None:
+        self.readings.append(Reading(option, value, self.text[start:end].strip(" ,;.，。；、")))
+        self.text = self.text[:start] + BLANK * (end - start) + self.text[end:]
+
+    def blank(self, start: int, end: int) -> str:
+        gone = self.text[start:end]
+        self.text = self.text[:start] + BLANK * (end - start) + self.text[end:]
+        return gone.strip()
+
+    def has(self, option: str) -> bool:
+        return any(reading.option == option for reading in self.readings)
+
+
+def understand(text: str, *, today: datetime.date | None = None) -> Understood:
+    """Read a wish from plain words. `today` settles "by Monday". InputError when there is nothing to read."""
+    plain = normalize(text)
+    if not plain:
+        raise InputError('say what you want to run, for example "fine-tune Llama-3-8B with LoRA on 50k samples within 2 days"', field="ask")
+    if len(plain) > LONGEST_SENTENCE:
+        raise InputError(f"the sentence has {len(plain)} characters; {LONGEST_SENTENCE} is the most", field="ask")
+    sentence = _Sentence(_with_digits(plain))
+    unused: list[str] = []
+    _read_hub_id(sentence)
+    unused += _memory_sizes(sentence)
+    _read_gpus(sentence, unused)
+    _read_table_names(sentence)
+    for rule in grammar.QUANTITIES:
+        _apply(sentence, rule)
+    _read_deadline(sentence, today or datetime.date.today())
+    _read_words(sentence)
+    _read_places(sentence)
+    task_text = sentence.text
+    _read_model(sentence)
+    inferred = _infer(sentence, task_text)
+    return Understood(plain, tuple(sentence.readings), tuple(inferred), (*unused, *_left_over(sentence.text)))
+
+
+def _with_digits(text: str) -> str:
+    """English number words as digits, and "2w条" as 2 万, so that one grammar reads all."""
+    text = re.sub(r"(?<=\d)\s?[wW](?=\s*(?:条|张|个|元|块|行|份|篇|样本|数据|多条|tokens?))", "万", text)
+    digits = grammar.NUMBER_WORDS.sub(lambda match: grammar.ENGLISH_NUMBERS[match[0].casefold()], text)
+    return re.sub(r"(?<![\w.])(\d{1,2}) hundred(?![a-z])", r"\g<1>00", digits, flags=re.IGNORECASE)
+
+
+def _apply(sentence: _Sentence, rule: grammar.Rule) -> None:
+    """The first place where a rule holds and its option takes the value."""
+    if sentence.has(rule.option):
+        return
+    for match in rule.pattern.finditer(sentence.text):
+        value = rule.read(match)
+        if match.end() > match.start() and _is_taken(rule.option, value):
+            sentence.take(match.start(), match.end(), rule.option, value)
+            return
+
+
+def _is_taken(option: str, value: str) -> bool:
+    try:
+        read_wish(option, value)
+    except InputError:
+        return False
+    return True
+
+
+def _read_hub_id(sentence: _Sentence) -> None:
+    for found in (*names.HUB_ID.finditer(sentence.text), *names.PATH.finditer(sentence.text)):
+        is_unit = re.fullmatch(
+            r"(?:\d[\w.]*|req\w*|tokens?|images?|qps|usd|cny|次|images)/(?:s|sec|second|min|minute|h|hour|day|month|mo|d|user|token)s?",
+            found[0],
+            re.IGNORECASE,
+        )
+        if is_unit or sentence.has("model"):
+            continue
+        sentence.take(found.start(), found.end(), "model", found[0])
+
+
+_MEMORY = re.compile(
+    r"(?:\d+(?:\.\d+)?\s?(?:gb?|gib)\s*(?:of\s)?(?:的)?(?:显存|vram|gpu memory|video memory|memory|内存|ram)|(?:显存|内存|vram|ram)\s*(?:至少|大于|不少于|>=|>)?\s*\d+(?:\.\d+)?\s?(?:gb?|gib))(?![a-z])",
+    re.IGNORECASE,
+)
+_TOKEN_RATE = re.compile(
+    r"\d[\d,.]*\s?[kmb]?\s*tokens?\s*(?:/|per|a)\s*(?:seconds?|sec|s|minutes?|min|hours?|hr|h|days?|d)(?![a-z])(?!\s*(?:per|/|each|for)\s*(?:user|stream|request|each|every))",
+    re.IGNORECASE,
+)
+_CARD_COUNT = re.compile(
+    r"(?P<count>\d+|[一二两三四五六七八九十单双]|single|dual)\s?(?:x|×|\*|-)?\s?(?:张|块|卡|颗|gpus?|cards?)?\s?(?:的)?$", re.IGNORECASE
+)
+_NEGATION = re.compile(
+    r"(?:\bno|\bnot|without|except|don't (?:want|use)|avoid|不要|不用|除了|别用|不想用|没有)\s*(?:an?|any|the)?\s*$", re.IGNORECASE
+)
+
+
+def _memory_sizes(sentence: _Sentence) -> list[str]:
+    """Sizes of memory: the plan finds out what is needed."""
+    return [
+        sentence.blank(match.start(), match.end()) for pattern in (_MEMORY, _TOKEN_RATE) for match in list(pattern.finditer(sentence.text))
+    ]
+
+
+def _read_gpus(sentence: _Sentence, unused: list[str]) -> None:
+    """Accelerators by name. How many is for the plan to say, so a count is reported as not used; a name after "no" is too."""
+    for start, end, name in reversed(names.gpu_matches(sentence.text)):
+        before = sentence.text[:start]
+        if negated := _NEGATION.search(before):
+            unused.append(sentence.blank(negated.start(), end))
+            continue
+        sentence.take(start, end, "gpu", name)
+        if counted := _CARD_COUNT.search(before):
+            unused.append(sentence.blank(counted.start(), counted.end()) + f" ({name})")
+    gpus = [reading for reading in sentence.readings if reading.option == "gpu"]
+    others = [reading for reading in sentence.readings if reading.option != "gpu"]
+    sentence.readings = [*others, *reversed(gpus)]
+
+
+def _read_table_names(sentence: _Sentence) -> None:
+    """Data sets by name, before amounts are read: "CIFAR-10" holds a number."""
+    if found := names.dataset_match(sentence.text):
+        start, end, name = found
+        if _is_taken("data", name):
+            sentence.take(start, end, "data", name)
+
+
+def _read_deadline(sentence: _Sentence, today: datetime.date) -> None:
+    for rule in grammar.DEADLINES:
+        _apply(sentence, rule)
+    if sentence.has("deadline"):
+        return
+    if match := grammar.BY_WEEKDAY.search(sentence.text):
+        day = grammar.WEEKDAYS[(match["en"] or match["zh"]).casefold()]
+        ahead = (day - today.weekday()) % 7 or 7
+        sentence.take(match.start(), match.end(), "deadline", f"{ahead * 24}h")
+        return
+    for pattern, value in grammar.DEADLINE_WORDS:
+        if match := re.search(rf"(?<![A-Za-z])(?:{pattern})(?![A-Za-z])", sentence.text, re.IGNORECASE):
+            sentence.take(match.start(), match.end(), "deadline", value)
+            return
+
+
+def _read_words(sentence: _Sentence) -> None:
+    """Words for a choice. Purchase modes may be several; of the others the first that fits is taken, the most particular being listed first."""
+    for option, choices, several in (
+        ("purchase", words.PURCHASES, True),
+        ("method", words.METHODS, False),
+        ("optimizer", words.OPTIMIZERS, False),
+        ("sharding", words.SHARDINGS, False),
+        ("framework", words.FRAMEWORKS, False),
+        ("quantization", words.QUANTIZATIONS, False),
+        ("precision", words.PRECISIONS, False),
+        ("objective", words.OBJECTIVES, False),
+        ("max_nodes", words.MAX_NODES, False),
+    ):
+        _read_choice(sentence, option, choices, several=several)
+
+
+def _read_choice(sentence: _Sentence, option: str, choices: Mapping[str, re.Pattern[str]], *, several: bool) -> None:
+    for value, pattern in choices.items():
+        match = pattern.search(sentence.text)
+        if match and not _NEGATION.search(sentence.text[: match.start()]):
+            sentence.take(match.start(), match.end(), option, value)
+            if not several:
+                return
+
+
+def _read_places(sentence: _Sentence) -> None:
+    """Clouds, regions, countries, cities."""
+    for match in words.REGION.finditer(sentence.text):
+        sentence.take(match.start(), match.end(), "region", match[0])
+    for match in list(words.CLOUD.finditer(sentence.text)):
+        key = re.sub(r"[\s-]+", " ", match[0].casefold())
+        sentence.take(match.start(), match.end(), "cloud", words.CLOUD_NAMES.get(key) or words.CLOUD_NAMES[key.replace(" ", "")])
+    for match in list(words.CITY.finditer(sentence.text)):
+        sentence.take(match.start(), match.end(), "region", match[0])
+    for match in list(words.COUNTRY.finditer(sentence.text)):
+        key = re.sub(r"[\s-]+", " ", match[0].casefold())
+        sentence.take(match.start(), match.end(), "country", words.COUNTRY_NAMES.get(key) or words.COUNTRY_NAMES[match[0]])
+    for match in list(words.COUNTRY_CODE.finditer(sentence.text)):
+        sentence.take(match.start(), match.end(), "country", {"UK": "GB", "EU": "Europe"}.get(match["code"], match["code"]))
+
+
+def _read_model(sentence: _Sentence) -> None:
+    """The model: by name, by its Chinese name, or by a bare size."""
+    if sentence.has("model"):
+        return
+    found = names.chinese_model(sentence.text) or names.model_match(sentence.text)
+    if found:
+        start, end, name = found
+        sentence.take(start, end, "model", name)
+        return
+    if match := names.BARE_SIZE.search(sentence.text):
+        sentence.take(match.start(), match.end(), "model", _size_of(match))
+
+
+def _size_of(match: re.Match[str]) -> str:
+    """ "70亿参数" -> "7B"."""
+    if match["latin"]:
+        return match["latin"].replace(" ", "").upper()
+    from rightfit.units import parse_count
+
+    return f"{parse_count(match['han'] + match['unit']) / 1e9:g}B"
+
+
+def _infer(sentence: _Sentence, text: str) -> list[Reading]:
+    """What follows from the rest: the task, and options that mean something else in it."""
+    task = _task(sentence, text)
+    inferred = [Reading("task", task, "")] if task else []
+    for found in _task_words(sentence.text, task):
+        sentence.blank(*found)
+    if task in ("serve", "batch"):
+        sentence.readings = [_as_prompt(reading) for reading in sentence.readings]
+    if task == "finetune" and sentence.has("quantization") and sentence.has("method"):
+        sentence.readings = [
+            _as_qlora(reading)
+            for reading in sentence.readings
+            if not (reading.option == "quantization" and reading.value in ("nf4", "int4"))
+        ]
+    if task in ("train", "finetune") and sentence.has("framework"):
+        sentence.readings = [
+            reading for reading in sentence.readings if reading.option != "framework" or reading.value not in ("onnxruntime",)
+        ]
+    return inferred
+
+
+def _as_prompt(reading: Reading) -> Reading:
+    """Where requests are answered, a context is the length of the prompt."""
+    return dataclasses.replace(reading, option="input_tokens") if reading.option == "seq_len" else reading
+
+
+def _as_qlora(reading: Reading) -> Reading:
+    return dataclasses.replace(reading, value="qlora") if reading.option == "method" and reading.value == "lora" else reading
+
+
+def _task(sentence: _Sentence, text: str) -> str:
+    """The task that the words and figures mean; "" when nothing tells."""
+    read = " ".join(reading.words for reading in sentence.readings if reading.option in ("method", "model"))
+    first = {task: match.start() for task, pattern in words.STRONG.items() if (match := pattern.search(text))}
+    if sentence.has("method"):
+        return "finetune"
+    serves = any(sentence.has(option) for option in ("rate", "users", "ttft", "tpot", "latency"))
+    if serves and not ({"train", "finetune"} & set(first)):
+        return "serve"
+    if first:
+        return min(first, key=lambda task: (_PREFERENCE.index(task) if task == "finetune" else 1, first[task]))
+    for task, pattern in words.TASKS.items():
+        if pattern.search(f"{text} {read}"):
+            return task
+    if any(sentence.has(option) for option in ("epochs", "global_batch", "optimizer", "sharding")):
+        return "train"
+    return ""
+
+
+_PREFERENCE = ("finetune", "train", "batch", "serve", "prepare")
+
+
+def _task_words(text: str, task: str) -> Iterable[tuple[int, int]]:
+    """Places of words that name tasks: they have been used."""
+    for pattern in words.TASKS.values():
+        for match in pattern.finditer(text):
+            yield match.start(), match.end()
+
+
+def _left_over(text: str) -> list[str]:
+    """Pieces that nothing has read and that are more than filler."""
+    pieces = []
+    for piece in re.split(rf"[{BLANK}\s,.;:!?()\"'，。；：！？（）、“”/]+", text):
+        if piece.isascii():
+            if len(piece) > 1 and piece.casefold() not in words.FILLERS and not piece.isdigit():
+                pieces.append(piece)
+        else:
+            rest = words.FILLERS_ZH.sub("", piece)
+            if len(rest) > 1:
+                pieces.append(rest)
+    return list(dict.fromkeys(pieces))
+
+
+__all__ = ["OPTIONS", "Reading", "Understood", "understand"]

@@ -1,0 +1,182 @@
+"""Names in a sentence: models, accelerators, data sets, by what the facts know."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping
+
+from rightfit import facts
+from rightfit.errors import AmbiguousNameError, RightfitError
+from rightfit.facts import architectures, fuzzy, resolve
+from rightfit.workload.ask.words import MODEL_WORDS
+
+HUB_ID = re.compile(r"(?<![\w./-])[A-Za-z0-9][\w.-]{1,60}/[A-Za-z0-9][\w.-]{1,90}(?<![.,])")
+PATH = re.compile(r"(?<![\w])(?:\.{0,2}/|~/)[\w./-]+")
+BARE_SIZE = re.compile(
+    r"(?<![A-Za-z0-9.])(?P<latin>\d+(?:\.\d+)?\s?[BM])(?:[- ]?(?:parameters?|params?|models?|llm|级别|的?(?:大)?模型|参数(?:的)?(?:大?模型)?))?(?![A-Za-z0-9])|(?P<han>\d+(?:\.\d+)?|[一二三四五六七八九十百]+)\s?(?P<unit>亿|百亿|千亿)\s?(?:参数(?:量)?(?:的)?(?:大?模型)?|的?大?模型)",
+    re.IGNORECASE,
+)
+_RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]*(?:\s+[A-Za-z0-9][A-Za-z0-9.+_-]*)*")
+_WORD = re.compile(r"\S+")
+_LONGEST_WINDOW = 6
+# Words that are part of some model's name and of most sentences too.
+_COMMON = frozenset(MODEL_WORDS["common"].split())
+_ALONE = frozenset(["falcon", "phi", "granite", "jamba", "aya", "bert", "t5", "e5", "vit", "clip", "sam", "bart", "gpt2", "flux"])
+# Words of models' names that are words of sentences: they do not make a model of what stands around them.
+_PLAIN_WORDS = frozenset(MODEL_WORDS["plain"].split())
+_GPU = re.compile(
+    r"(?<![A-Za-z0-9])(?:nvidia\s+|geforce\s+|tesla\s+|amd\s+|intel\s+|instinct\s+)*(?:(?:rtx|gtx|quadro|titan)\s?(?:pro\s|a)?\d{3,4}(?:\s?(?:ti|super|ada|d))?|[ahvltbp]\d{2,4}[a-z]{0,2}|gh200|gb[23]00|gb\s?200|l4|l40s?|t4g?|mi\d{3}[ax]?|tpu\s?v\d+[ep]?|"
+    r"[1-5]0[5-9]0(?:\s?(?:ti|super|d))?|trainium\s?\d?|inferentia\s?\d?|gaudi\s?\d?|昇腾\s?\d{3}[a-z]?\d?|ascend\s?\d{3}[a-z]?\d?|max\s?1550)(?:[- ]?(?:\d{2,3}\s?gb?|sxm\d?|pcie|nvl))*(?:s)?(?![A-Za-z0-9])",
+    re.IGNORECASE,
+)
+
+
+def gpu_matches(text: str) -> list[tuple[int, int, str]]:
+    """(start, end, name) of the accelerators in a sentence. A plural "s" is dropped where the name without it is the known one."""
+    found = []
+    for match in _GPU.finditer(text):
+        name = match[0].strip()
+        for candidate in (name, name.rstrip("sS"), "RTX " + name if name[0].isdigit() else name):
+            if facts.match_accelerators(candidate):
+                found.append((match.start(), match.end(), candidate))
+                break
+    return found
+
+
+@functools.cache
+def _family_words() -> frozenset[str]:
+    """Words that begin or carry the names of known models, without those of everyday language."""
+    words: set[str] = set()
+    for entry in architectures.index():
+        for name in (entry.name, *entry.aliases):
+            words.update(token for token in fuzzy.tokens(fuzzy.base_name(name)) if len(token) > 2 and not token[0].isdigit())
+    return frozenset((words - _COMMON - _PLAIN_WORDS) | _ALONE)
+
+
+def model_match(text: str) -> tuple[int, int, str] | None:
+    """(start, end, name) of the model in a sentence: the longest run of words that the facts know as one."""
+    best: tuple[int, int, str] | None = None
+    for run in _RUN.finditer(text):
+        words = [(run.start() + word.start(), run.start() + word.end()) for word in _WORD.finditer(run[0])]
+        for size in range(min(_LONGEST_WINDOW, len(words)), 0, -1):
+            for first in range(len(words) - size + 1):
+                start, end = words[first][0], words[first + size - 1][1]
+                name = text[start:end].strip(".,-")
+                if (best is None or len(name) > best[1] - best[0]) and is_model(name):
+                    best = (start, start + len(name), name)
+    return best
+
+
+@functools.lru_cache(maxsize=4096)
+def is_model(name: str) -> bool:
+    """Whether the facts know a model by these words, all of which matter."""
+    tokens = fuzzy.tokens(fuzzy.base_name(name))
+    known = resolve._spellings()
+    if len(tokens) > 1 and (name.casefold() in architectures.exact_names() or tokens in known):
+        return not set(tokens) <= _COMMON | _PLAIN_WORDS or len(tokens) > 2 or name.casefold() in _PHRASES
+    glued = set(re.findall(r"[a-z]+\d+", name.casefold()))
+    if not any(token in _family_words() for token in (*tokens, *glued)):
+        return any(phrase in name.casefold().replace("-", " ") for phrase in _PHRASES) and _fits(tokens, known)
+    if name.casefold() in architectures.exact_names() or tokens in known or "".join(tokens) in resolve._glued_spellings():
+        return True
+    return _fits(tokens, known)
+
+
+def _fits(tokens: tuple[str, ...], known: Mapping[tuple[str, ...], object]) -> bool:
+    """Whether some model's name holds all of these words that matter, and none of them is an everyday one."""
+    wanted = set(fuzzy.without_noise(tokens))
+    if not wanted or set(tokens) & _EVERYDAY:
+        return False
+    return any(wanted <= set(key) for key in known)
+
+
+_PHRASES = (
+    "stable diffusion",
+    "random forest",
+    "linear regression",
+    "logistic regression",
+    "k means",
+    "gradient boosting",
+    "decision tree",
+)
+_EVERYDAY = frozenset(
+    [
+        "the",
+        "a",
+        "an",
+        "to",
+        "on",
+        "of",
+        "for",
+        "in",
+        "with",
+        "and",
+        "or",
+        "model",
+        "models",
+        "my",
+        "our",
+        "data",
+        "using",
+        "use",
+        "from",
+        "by",
+        "at",
+    ]
+)
+
+
+def chinese_model(text: str) -> tuple[int, int, str] | None:
+    """A Chinese name of a model family, with the Latin words that follow it: "通义千问 7B"."""
+    for row in sorted(facts.table("chinese_names"), key=lambda row: -len(row["chinese"])):
+        match = re.search(re.escape(row["chinese"]) + r"(?:\s*[A-Za-z0-9][\w.-]*)*", text)
+        if match:
+            return match.start(), match.end(), match[0].replace(row["chinese"], row["name"] + " ").strip()
+    return None
+
+
+def is_ambiguous(name: str) -> bool:
+    """Whether the name covers models of different shapes."""
+    try:
+        facts.resolve_model(name, network=False)
+    except AmbiguousNameError:
+        return True
+    except RightfitError:
+        return False
+    return False
+
+
+@functools.cache
+def _dataset_pattern() -> re.Pattern[str]:
+    """Names of data sets that are long and odd enough to be meant."""
+    names = {row["name"] for row in map(_named, facts.datasets().values()) if _is_telling(row["name"])}
+    for row in facts.table("dataset_aliases"):
+        names |= {alias for alias in row["aliases"].split(";") if _is_telling(alias)} | {row["name"]}
+    parts = [re.escape(name).replace(r"\ ", r"[\s-]?").replace(r"\-", r"[\s-]?") for name in sorted(names, key=len, reverse=True)]
+    return re.compile(rf"(?<![\w/-])(?:{'|'.join(parts)})(?![\w/-])", re.IGNORECASE)
+
+
+def _named(record: object) -> dict[str, str]:
+    return {"name": str(getattr(record, "name", ""))}
+
+
+def _is_telling(name: str) -> bool:
+    return len(name) >= 4 and name.casefold() not in {
+        "letters",
+        "expo",
+        "flickr",
+        "yelp",
+        "zinc",
+        "cora",
+        "reddit",
+        "glue",
+        "audio",
+        "code",
+    }
+
+
+def dataset_match(text: str) -> tuple[int, int, str] | None:
+    """(start, end, name) of a data set that the facts know."""
+    match = _dataset_pattern().search(text)
+    return (match.start(), match.end(), match[0]) if match else None

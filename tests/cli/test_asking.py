@@ -1,0 +1,66 @@
+"""Plain words on the command line: what is shown, what wins, and the questions when nothing was said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from rightfit.cli.asking import command_line, interview, wishes_of
+from rightfit.cli.output import View
+from rightfit.errors import InputError
+from rightfit.workload import Workload
+
+
+def answers(*texts: str) -> tuple[Callable[[str], str], list[str]]:
+    """A person with prepared answers, and what was asked."""
+    asked: list[str] = []
+    waiting: Iterator[str] = iter(texts)
+
+    def ask(question: str) -> str:
+        asked.append(question)
+        return next(waiting)
+
+    return ask, asked
+
+
+def test_what_was_understood_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    wishes = wishes_of("fine-tune Llama-3-8B with LoRA on 50k samples within 2 days on 2 x A100", {}, View())
+    assert Workload(**wishes).deadline_s == 2 * 86_400
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "Understood:" in shown.err
+    assert "data = 50k samples" in shown.err
+    assert "Not used: 2 x (A100)" in shown.err
+    assert "rightfit plan Llama-3-8B" in shown.err
+
+
+def test_options_beside_the_sentence_win() -> None:
+    wishes = wishes_of("微调 Llama-3-8B,10 万条数据,三天内完成", {"deadline": "1h", "model": None}, View(lang="zh", quiet=True))
+    assert Workload(**wishes).deadline_s == 3_600
+    assert Workload(**wishes).data_samples == 100_000
+
+
+def test_a_sentence_without_a_model_is_one_line() -> None:
+    with pytest.raises(InputError, match="names no model that is known") as error:
+        wishes_of("please make me a cup of tea", {}, View(quiet=True))
+    assert "\n" not in str(error.value)
+
+
+def test_the_command_says_the_same() -> None:
+    wishes = {"model": "Llama-3-8B", "task": "serve", "rate": "10/s", "budget": "500 元"}
+    assert command_line(wishes) == "rightfit plan Llama-3-8B --task serve --rate 10/s --budget '500 元'"
+
+
+def test_questions_are_asked_until_they_can_be_answered() -> None:
+    ask, asked = answers("", "", "Llama-3-8B", "serv me", "serve", "fast", "10/s", "", "$500/month")
+    wishes = interview(View(quiet=True), ask=ask)
+    assert wishes == {"model": "Llama-3-8B", "task": "serve", "rate": "10/s", "budget": "$500/month"}
+    assert any("an answer is needed" in question for question in asked)
+    assert any("did you mean serve" in question for question in asked)
+
+
+def test_a_sentence_answers_everything() -> None:
+    ask, asked = answers("qlora of a 70B model on 10k examples")
+    assert interview(View(quiet=True), ask=ask)["method"] == "qlora"
+    assert len(asked) == 1

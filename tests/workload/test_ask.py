@@ -1,0 +1,83 @@
+"""Plain words: two hundred sentences, half of them Chinese, with what must be read from each; and what no sentence may do."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings, strategies
+
+from rightfit.errors import InputError
+from rightfit.workload.ask import understand
+from rightfit.workload.options import read_wish
+
+FRIDAY = datetime.date(2026, 11, 20)
+LINES = [
+    line for line in (Path(__file__).parents[1] / "data" / "sentences.txt").read_text(encoding="utf-8").splitlines() if "=>" in line
+]  # the rest are comments
+
+
+def wanted(text: str) -> tuple[dict[str, str], list[str]]:
+    parts = [part.strip() for part in text.split(";")]
+    pairs = [part.split("=", 1) for part in parts if not part.startswith("!")]
+    return {name: value for name, value in pairs}, [part[1:] for part in parts if part.startswith("!")]  # noqa: C416
+
+
+def attributes(option: str, value: str) -> dict[str, object]:
+    """What an option sets, without the words it was written in; a model counts without its spelling."""
+    if option == "model":
+        return {"model": "".join(character for character in value.casefold() if character.isalnum() or character in "./")}
+    found = read_wish(option, value.casefold() if option == "gpu" else value)
+    return {name: setting for name, setting in found.items() if name not in ("data", "budget") or (option == "data" and len(found) == 1)}
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_sentence(line: str) -> None:
+    sentence, _, expected = line.partition("=>")
+    wishes, unused = wanted(expected)
+    found = understand(sentence, today=FRIDAY)
+    for option, value in wishes.items():
+        assert option in found.wishes, f"{option} was not read; found {found.wishes}"
+        assert attributes(option, found.wishes[option]) == attributes(option, value), f"{option}: {found.wishes[option]!r}"
+    extra = set(found.wishes) - set(wishes)
+    assert not extra, f"read more than was said: { {name: found.wishes[name] for name in extra} }"
+    for words in unused:
+        assert words in found.unused
+
+
+def test_there_are_two_hundred_sentences_and_half_are_chinese() -> None:
+    chinese = sum(any("\u4e00" <= character <= "\u9fff" for character in line) for line in LINES)
+    assert len(LINES) >= 200
+    assert chinese >= 100
+    assert len(LINES) - chinese >= 90
+
+
+def test_every_reading_names_its_words() -> None:
+    found = understand("Fine-tune Llama-3-8B with QLoRA on 50k samples within 2 days", today=FRIDAY)
+    by_option = {reading.option: reading.words for reading in found.readings}
+    assert by_option == {"data": "50k samples", "deadline": "within 2 days", "method": "QLoRA", "model": "Llama-3-8B"}
+    assert [reading.option for reading in found.inferred] == ["task"]
+
+
+@pytest.mark.parametrize("text", ["", "   ", "\u3000"])
+def test_nothing_said(text: str) -> None:
+    with pytest.raises(InputError, match="say what you want to run"):
+        understand(text)
+
+
+def test_too_much_said() -> None:
+    with pytest.raises(InputError, match="2000 is the most"):
+        understand("a" * 2001)
+
+
+@settings(max_examples=60, deadline=None)
+@given(strategies.text(max_size=200))
+def test_no_text_breaks_it(text: str) -> None:
+    try:
+        found = understand(text, today=FRIDAY)
+    except InputError:
+        return
+    for option, value in found.wishes.items():
+        if option not in ("model",):
+            read_wish(option, value)
