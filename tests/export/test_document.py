@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.export.plans import WISHES, plan_values
+from typical_plans import WISHES, plan_values
 
 from rightfit.errors import FileInputError, InputError
 from rightfit.export import job_of, plan_document, read_plan

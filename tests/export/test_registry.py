@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.export.plans import WISHES, plan_values
+from typical_plans import WISHES, plan_values
 
 from rightfit.errors import FileInputError, InputError, UnknownNameError
 from rightfit.export import ExportSettings, all_targets, files_of, find_target, job_of, plan_document, write_files
