@@ -8,3 +8,4 @@ from pathlib import Path
 
 os.environ.setdefault("RIGHTFIT_CACHE_DIR", str(Path(tempfile.gettempdir()) / f"rightfit-tests-{os.getuid()}"))
 os.environ.setdefault("HF_HUB_OFFLINE", "0")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small arrays: threads of two test processes would only wait for each other

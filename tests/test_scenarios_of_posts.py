@@ -27,6 +27,7 @@ PLANNED = [scenario["id"] for scenario in SCENARIOS if scenario["expect"] == "pl
 SERVED = [scenario["id"] for scenario in SCENARIOS if scenario["expect"] == "serve"]
 COMING = [scenario["id"] for scenario in SCENARIOS if scenario["expect"] == "coming"]
 PICKS = [(name, pick) for name in PLANNED for pick in BY_ID[name].get("pick", ())]
+SERVICE_PICKS = [(name, *pick) for name in SERVED for pick in BY_ID[name].get("pick_verdict", {}).items()]
 CLAIMS = [(name, query, *verdict) for name in BY_ID for query, verdict in BY_ID[name].get("claims", {}).items()]
 VERDICTS = [(name, rule, verdict) for name in PLANNED for rule, verdict in BY_ID[name].get("rules", {}).items()]
 
@@ -117,6 +118,30 @@ def test_a_service_carries_its_load_within_its_limits(name: str) -> None:
     cost = answer["cost"]
     assert cost["total_usd" if wish["task"] == "batch" else "monthly_usd"] > 0
     assert answer["estimate"]["requests_per_s"]["mid"] >= float(str(wish.get("rate", "0/s")).removesuffix("/s"))
+
+
+@pytest.mark.parametrize(("name", "pick", "verdict"), SERVICE_PICKS)
+def test_our_verdict_on_the_post_s_server_for_a_service(name: str, pick: str, verdict: str) -> None:
+    ours = planned(name).best
+    theirs = estimate_one(Workload(**BY_ID[name]["want"]), on=pick, nodes=BY_ID[name].get("pick_nodes", 1))
+    assert ours is not None
+    if theirs.best is None:
+        assert verdict == "cannot"
+        assert theirs.rejected
+    else:
+        assert verdict == ("right" if price_of(theirs.best) <= 1.1 * price_of(ours) else "dearer")
+
+
+def price_of(option: Any) -> float:
+    cost = option.to_dict()["cost"]
+    return float(cost.get("monthly_usd") or cost["total_usd"])
+
+
+@pytest.mark.parametrize("name", [name for name in SERVED if BY_ID[name].get("processor")])
+def test_a_processor_serves_where_it_is_cheapest(name: str) -> None:
+    best = planned(name).best
+    assert best is not None
+    assert best.accelerator.count_per_node == 0
 
 
 @pytest.mark.parametrize("name", COMING)

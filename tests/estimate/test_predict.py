@@ -113,10 +113,9 @@ def test_refusals_have_a_reason(cells: dict[str, str], says: str) -> None:
     assert says in answer["error"]
 
 
-@pytest.mark.parametrize("table", ["vision_train", "classical_ml", "data_loading", "vision_oom"])
-def test_the_other_tables_are_refused_honestly(table: str) -> None:
-    rows = read_truth(TRUTH).select([table]).rows[:20]
-    assert all("not predicted yet" in answer["error"] and answer["predicted"] is None for answer in predict(rows))
+def test_the_other_training_tables_are_answered() -> None:
+    rows = [row for table in ("vision_train", "vision_oom") for row in read_truth(TRUTH).select([table]).rows[:20]]
+    assert sum(answer["predicted"] is not None for answer in predict(rows)) > 30
 
 
 def test_no_rows() -> None:

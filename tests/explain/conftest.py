@@ -64,7 +64,8 @@ def make_option(**changes: Any) -> Option:
         layout=layout,
         estimate=estimate,
         memory_terms={"weights": 5.5 * GIB, "activations": 4 * GIB, "logits": 2 * GIB, "context": 0.5 * GIB},
-        time_terms={"gemm_s": 9.0, "memory_bound_s": 0.8, "loading_s": 0.2},
+        time_terms={"gemm_s": 9.0, "memory_bound_s": 1.0},
+        data_path=DATA_PATH,
         cost=Cost(0.7068, 3.68, figure(3.68), {"servers_usd": 3.6, "storage_usd": 0.08}, 0.0736),
         why=(
             Reason(
@@ -83,6 +84,45 @@ def make_option(**changes: Any) -> Option:
         facts={"capacity_bytes": 22 * GIB, "seq_len": 2048, "dataset_bytes": 2e8},
     )
     return dataclasses.replace(option, **changes)
+
+
+DATA_PATH = {
+    "dataset_bytes": 2e8,
+    "decode": "tokenized",
+    "staging": "volume",
+    "why": "volume",
+    "staging_s": 1.6,
+    "volume": "gp3",
+    "volume_bytes": 1.62e10,
+    "disk_bytes_per_s": 1.25e8,
+    "read_bytes_per_s": 1.25e8,
+    "needed_bytes_per_s": 2.5e6,
+    "cached_share": 0.5,
+    "samples_per_s": 6.25e5,
+    "cores": 7.0,
+    "needed_cores": 0.1,
+    "workers": 2,
+    "first_epoch_s": 80.0,
+    "later_epoch_s": 80.0,
+    "loading_s": 1.6,
+    "loading_share": 0.02,
+    "stall_share": 0.0,
+    "first_stall_share": 0.0,
+    "rule_share": 0.2,
+    "limit": "read",
+    "upload_s": 0.0,
+    "moved_usd": 0.0,
+    "checkpoint": {
+        "bytes": 4e7,
+        "interval_s": 1200.0,
+        "count": 16.0,
+        "save_s": 0.08,
+        "write_s": 0.32,
+        "upload_s": 0.05,
+        "kept": 2.0,
+        "object_usd": 1e-5,
+    },
+}
 
 
 @pytest.fixture(scope="session")

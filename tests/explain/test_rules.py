@@ -132,7 +132,7 @@ def test_a_rule_in_one_line(measure: Measures) -> None:
     result = check("loading_below_20_percent", measure)
     assert (
         result.text("en")
-        == "data loading under 20 % of a training step (blog post 3): holds; reading the tokenised data takes 2% of a step, even from a basic cloud disk of 125 MB/s."
+        == "data loading under 20 % of a training step (blog post 3): holds; loading takes 2% of a step here and runs beside it, so the cards do not wait."
     )
     assert result.text("zh").startswith("“数据加载时间应小于训练步时间的 20%”（博文 3）：成立。")
 

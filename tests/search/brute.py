@@ -109,14 +109,73 @@ def setup_of(base: SetupColumns, one: dict[str, int], gpus: int) -> SetupColumns
     )
 
 
-def cost_and_time(market: Market, offer: int, nodes: int, run_s: float, volume: Any) -> tuple[float, float]:
+def cheapest_volume(provider: str, size: float, needed: float) -> tuple[float, float, float]:
+    """Bytes/s, requests/s and price over the default volume of the cheapest way to buy a volume that reads `needed` bytes/s, else the fastest."""
+    rows = [row for row in facts.table("volumes") if row["provider"] == provider and row["kind"] in ("block", "file")]
+    rows = rows or [row for row in facts.table("volumes") if row["provider"] == "*" and row["kind"] == "block"]
+    usual = size / 1e9 * float(rows[0]["usd_per_gb_month"])
+    ways = []
+    for row in rows:
+        number = {key: float(value) for key, value in row.items() if key not in ("provider", "volume", "kind", "price_key", "source")}
+        gb = max(size / 1e9, number["least_gb"])
+        included = min(number["base_mb_per_s"] + number["mb_per_s_per_gb"] * gb, number["max_mb_per_s"])
+        requests = min(number["base_iops"] + number["iops_per_gb"] * gb, number["max_iops"])
+        levels = [mb for mb in (250, 500, 750, 1000, 1200, 2000, 2400, 4000) if included < mb <= number["provisioned_mb_per_s"]]
+        for mb in ([included] if included else []) + levels:
+            usd = gb * number["usd_per_gb_month"] + max(mb - included, 0) * number["usd_per_mb_per_s_month"]
+            ways.append((usd, -mb, requests))
+    ways.sort()
+    enough = [way for way in ways if -way[1] * 1e6 >= needed * (1 - 1e-12)] or [min(ways, key=lambda way: (way[1], way[0]))]
+    usd, mb, requests = enough[0]
+    return -mb * 1e6, requests, usd / usual
+
+
+def data_of(wish: Wish, market: Market, offer: int, nodes: int, run_s: float, volume: Any, needed: float) -> dict[str, float]:
+    """Seconds of staging and of the run with its waits, bytes on volumes, and their price factor, for tokenised data that are read once."""
+    servers, server = market.offers.servers, int(market.offers.server_index[offer])
+    usual = facts.coefficients("loading")
+    data, weights = volume.dataset_bytes, volume.weights_bytes
+    ram = servers.memory_bytes[server]
+    if math.isnan(ram):
+        ram = servers.num_accelerators[server] * servers.accelerator_memory_bytes[server]
+        ram *= facts.coefficients("planning")["unknown_host_memory_ratio"]
+    free = max(ram - needed, 0) * usual["free_memory_share"]
+    cached = min(1.0, free / data)
+    spare = max(servers.vcpus[server] - 2 * servers.num_accelerators[server], min(1.0, servers.vcpus[server]))
+    cores = spare / 2 + usual["sibling_share"] * (spare - spare / 2)
+    prepare = wish.amount.tokens / nodes * usual["ready_s_per_token"] / (3.1 * 1.1 * cores)
+    uncached = (1 - cached) * data / nodes
+    rate, requests, factor = cheapest_volume(servers.provider[server], weights + data, uncached * 0.8 / max(run_s, prepare))
+    rate = min(rate, servers.network_bytes_per_s[server])
+    nvme = servers.local_nvme_bytes[server]
+    local = nvme >= weights + data
+    if local:
+        rate, requests = min(5e8 + nvme * 1e-3, 16e9), 1_600_000
+    reading = max(uncached / rate, uncached / 1e6 / requests)
+    loading = max(reading, prepare)
+    store = min(8.5e8, servers.network_bytes_per_s[server])
+    copy = data / (store if cached >= 1 else min(store, rate))
+    copied, streamed = max(run_s, loading), max(run_s, data / nodes / store, prepare)
+    stream = copy + copied > 1.01 * streamed
+    in_memory = not stream and data <= free / 4 and not local
+    kept = weights + (0 if in_memory or stream else data)
+    stored = 0 if nvme >= kept else kept * nodes
+    return {"staging": 0 if stream else copy, "run": streamed if stream else copied, "stored": stored, "factor": factor}
+
+
+def cost_and_time(wish: Wish, market: Market, offer: int, nodes: int, run_s: float, volume: Any, needed: float) -> tuple[float, float]:
     """Money and wall time of one offer, in scalar arithmetic."""
     offers, charges = market.offers, market.charges
     server = int(offers.server_index[offer])
     usual = facts.coefficients("planning")
     gpus = offers.servers.num_accelerators[server]
-    node_bytes = volume.weights_bytes + volume.dataset_bytes
-    startup = usual["startup_s"] + node_bytes / min(offers.servers.network_bytes_per_s[server], usual["download_bytes_per_s"])
+    data = data_of(wish, market, offer, nodes, run_s, volume, needed)
+    run_s = data["run"]
+    startup = (
+        usual["startup_s"]
+        + data["staging"]
+        + volume.weights_bytes / min(offers.servers.network_bytes_per_s[server], usual["download_bytes_per_s"])
+    )
     save = volume.checkpoint_bytes / (usual["checkpoint_bytes_per_s"] * nodes)
     monthly = (charges.spot_low[offer] + charges.spot_high[offer]) / 2
     rate = nodes * (usual["failures_per_accelerator_s"] * gpus - math.log(1 - monthly) / (730 * 3600))
@@ -128,9 +187,8 @@ def cost_and_time(market: Market, offer: int, nodes: int, run_s: float, volume: 
     total_s = startup + wall
     billed = max(charges.minimum_s[offer], math.ceil(total_s / charges.increment_s[offer] - 1e-9) * charges.increment_s[offer])
     rent = billed / 3600 * offers.price_usd_per_h[offer] * nodes
-    on_volume = 0.0 if offers.servers.local_nvme_bytes[server] >= node_bytes else node_bytes * nodes
-    stored = on_volume + usual["checkpoints_kept"] * volume.checkpoint_bytes
-    storage = stored / 1e9 * charges.storage_usd_per_gb_month[offer] * total_s / (730 * 3600)
+    kept = usual["checkpoints_kept"] * volume.checkpoint_bytes * charges.object_usd_per_gb_month[offer]
+    storage = (data["stored"] * data["factor"] * charges.storage_usd_per_gb_month[offer] + kept) / 1e9 * total_s / (730 * 3600)
     return rent + storage + volume.result_bytes / 1e9 * charges.egress_usd_per_gb[offer], total_s
 
 
@@ -158,6 +216,7 @@ def brute_force(wish: Wish, market: Market, wanted: Wanted, physics: Any, *, nod
     """Try everything."""
     servers = market.offers.servers
     fastest: dict[tuple[int, int], tuple[float, float]] = {}
+    least_host: dict[tuple[int, int], float] = {}
     tried = 0
     precision, attention = wish.workload.precision or "", wish.workload.attention or ""
     for server in range(len(servers)):
@@ -188,6 +247,9 @@ def brute_force(wish: Wish, market: Market, wanted: Wanted, physics: Any, *, nod
                 setup = setup_of(base, one, gpus)
                 if float(physics.memory(setup)[0] * physics.safety(setup, device)[0]) > float(physics.capacity(device)[0]):
                     continue
+                # what the leanest setup that fits the cards needs of the host, over all servers of the same kind, leaves the rest to the data
+                kind = (server, nodes)
+                least_host[kind] = min(least_host.get(kind, math.inf), float(physics.host(setup)[0]))
                 if float(physics.host(setup)[0]) > host:
                     continue
                 step_s = float(physics.step_s(setup, device, links, physics.compute(setup, device))[0])
@@ -196,10 +258,12 @@ def brute_force(wish: Wish, market: Market, wanted: Wanted, physics: Any, *, nod
                 weighed = run_s * (1 + 0.01 * moving_parts(one))
                 fastest[server, nodes] = min(fastest.get((server, nodes), (math.inf, math.inf)), (weighed, run_s))
     volume = physics.volume(wish, base_setup(wish, [Variant("bf16", True)]))
-    return judge(wish, market, wanted, fastest, volume, node_counts, tried)
+    return judge(wish, market, wanted, fastest, volume, node_counts, tried, least_host)
 
 
-def judge(wish: Wish, market: Market, wanted: Wanted, fastest: dict, volume: Any, node_counts: tuple[int, ...], tried: int) -> Found:
+def judge(
+    wish: Wish, market: Market, wanted: Wanted, fastest: dict, volume: Any, node_counts: tuple[int, ...], tried: int, least_host: dict
+) -> Found:
     """Price every offer and keep what meets the wish."""
     feasible = {}
     for offer in range(len(market.offers)):
@@ -207,7 +271,8 @@ def judge(wish: Wish, market: Market, wanted: Wanted, fastest: dict, volume: Any
             _, run_s = fastest.get((int(market.offers.server_index[offer]), nodes), (None, None))
             if run_s is None or not allowed(market, wanted, offer, nodes):
                 continue
-            usd, seconds = cost_and_time(market, offer, nodes, run_s, volume)
+            needed = least_host[int(market.offers.server_index[offer]), nodes]
+            usd, seconds = cost_and_time(wish, market, offer, nodes, run_s, volume, needed)
             hourly = market.offers.price_usd_per_h[offer] * nodes
             spent = min(usd, 730 * hourly) if wanted.budget_per_month else usd
             if wanted.deadline_s is not None and seconds > wanted.deadline_s:

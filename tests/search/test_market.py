@@ -16,6 +16,7 @@ GIB = 2.0**30
 def _market(**values: float) -> MarketFacts:
     usual = {
         "storage_usd_per_gb_month": 0.1,
+        "object_usd_per_gb_month": 0.02,
         "egress_usd_per_gb": 0.09,
         "spot_low": 0.0,
         "spot_high": 0.0,
@@ -49,7 +50,7 @@ def test_a_bill_by_hand() -> None:
     total_s = startup + 36_000 + found.save_and_restart_s[0, 0]
     assert found.total_s[0, 0] == pytest.approx(total_s)
     assert found.servers_usd[0, 0] == pytest.approx(np.ceil(total_s) / 3600 * 2.0)
-    assert found.storage_usd[0, 0] == pytest.approx(40 * 0.1 * total_s / (730 * 3600))
+    assert found.storage_usd[0, 0] == pytest.approx((20 * 0.1 + 20 * 0.02) * total_s / (730 * 3600))
     assert found.egress_usd[0, 0] == pytest.approx(0.09)
 
 

@@ -167,6 +167,7 @@ def random_charges(dice: random.Random, offers: OfferTable) -> MarketFacts:
     step = np.array([dice.choice((1.0, 60.0, 3600.0)) for _ in range(len(offers))])
     return MarketFacts(
         storage_usd_per_gb_month=np.array([dice.choice((0.0, 0.08, 0.2)) for _ in range(len(offers))]),
+        object_usd_per_gb_month=np.array([dice.choice((0.0, 0.023)) for _ in range(len(offers))]),
         storage_known=np.ones(len(offers), dtype=bool),
         egress_usd_per_gb=np.array([dice.choice((0.0, 0.09)) for _ in range(len(offers))]),
         egress_known=np.ones(len(offers), dtype=bool),
@@ -192,7 +193,7 @@ def random_wish(dice: random.Random) -> tuple[Wish, Wanted]:
     tokens = dice.choice((1e6, 2e7, 3e8))
     from rightfit.physics.columns import Method
 
-    wish = Wish(workload, model, Method[method.upper()], seq_len, batch, Amount(tokens, tokens * 4.0), ())
+    wish = Wish(workload, model, Method[method.upper()], seq_len, batch, Amount(tokens, tokens * dice.choice((4.0, 4.0, 400.0, 4e4))), ())
 
     def sometimes(value: object, *, often: float, otherwise: object) -> object:
         return value if dice.random() < often else otherwise

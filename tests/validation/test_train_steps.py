@@ -87,7 +87,7 @@ def test_what_it_writes_can_be_scored(tmp_path) -> None:
             ("OM00003", "nvidia-smi", "6.0"),
             ("OM00004", "unknown", ""),
         ]
-    result = validate(tmp_path)
-    assert result.page.answered == (5, 5)
-    assert result.page.families[0].rows == 3
-    assert result.page.fits[0].out_of_memory == 1
+    (training,) = validate(tmp_path).families
+    assert training.answered == (5, 5)
+    assert {found.part.name: found.group.rows for found in training.parts}["memory"] == 3
+    assert training.fits[0].out_of_memory == 1

@@ -28,9 +28,9 @@ TRAINING_METRICS = (MEMORY_METRIC, *RATE_METRICS, DURATION_METRIC)
 
 #: Columns that only the other tables have, and what to say about them.
 OTHER_TABLES = {
-    "library": "classical machine-learning rows are not predicted yet",
-    "image_size": "vision, speech, diffusion and recommender rows are not predicted yet",
-    "loader": "data-loading rows are not predicted yet",
+    "library": "this metric of a row on classical machine learning is not predicted",
+    "image_size": "this metric of a row on training of vision, speech, diffusion or recommender models is not predicted",
+    "loader": "this metric of a data-loading row is not predicted",
 }
 
 _GIB = 2.0**30
@@ -45,13 +45,22 @@ def predict(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     one dictionary a row, in order, with PREDICTION_COLUMNS first and the columns of the row that the contract does not know carried through.
     Numbers are None where there is none.
     """
-    cleaned = [clean_row(row) for row in rows]
+    cleaned = [clean_row(_countless(row)) for row in rows]
     answers = [_blank(cells) for cells, _ in cleaned]
     pending: list[int] = []
+    loaders: list[int] = []
+    vision: list[int] = []
+    classical: list[int] = []
     for index, (cells, problem) in enumerate(cleaned):
         problem = problem or _out_of_scope(cells)
         if problem:
             answers[index]["error"] = problem
+        elif _is_classical(cells):
+            classical.append(index)
+        elif _is_loading(cells):
+            loaders.append(index)
+        elif _is_vision(cells):
+            vision.append(index)
         else:
             pending.append(index)
     from rightfit.estimate.serving_predict import predict_inference
@@ -59,7 +68,16 @@ def predict(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     for work, serving in ((_predict_training, False), (predict_inference, True)):
         part_of = [i for i in pending if _is_inference(cleaned[i][0]) is serving]
         _in_pieces(part_of, lambda part, work=work: work([cleaned[i][0] for i in part], [answers[i] for i in part]), answers)  # type: ignore[misc]
+    _in_pieces(vision, lambda part: _predict_vision([cleaned[i][0] for i in part], [answers[i] for i in part]), answers)
+    _in_pieces(classical, lambda part: _predict_classical([cleaned[i][0] for i in part], [answers[i] for i in part]), answers)
+    _in_pieces(loaders, lambda part: _predict_loading([cleaned[i][0] for i in part], [answers[i] for i in part]), answers)
     return [_finish(answer, cells) for answer, (cells, _) in zip(answers, cleaned, strict=True)]
+
+
+def _countless(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A row of the table of other training with its count of GPUs unknown where it says none: those ran on processors."""
+    zero = isinstance(row, Mapping) and "image_size" in row and str(row.get("n_gpus", "")).strip() in ("0", "0.0")
+    return {**row, "n_gpus": ""} if zero else row
 
 
 def _blank(cells: Mapping[str, str]) -> dict[str, Any]:
@@ -83,6 +101,45 @@ def _is_inference(cells: Mapping[str, str]) -> bool:
     return "micro_batch" not in cells and "method" not in cells and ("engine" in cells or "input_tokens" in cells)
 
 
+def _is_loading(cells: Mapping[str, str]) -> bool:
+    """Whether a row is of the table of measured loaders."""
+    return "loader" in cells and "micro_batch" not in cells and "method" not in cells and "engine" not in cells
+
+
+def _is_vision(cells: Mapping[str, str]) -> bool:
+    """Whether a row is of the table of training that is not of language models."""
+    return (
+        "image_size" in cells
+        and not _is_loading(cells)
+        and not _is_inference(cells)
+        and "micro_batch" not in cells
+        and "method" not in cells
+    )
+
+
+def _is_classical(cells: Mapping[str, str]) -> bool:
+    """Whether a row is of the table of classical machine learning."""
+    return "library" in cells and "algorithm" in cells and "micro_batch" not in cells and "method" not in cells and "engine" not in cells
+
+
+def _predict_classical(rows: list[dict[str, str]], answers: list[dict[str, Any]]) -> None:
+    from rightfit.estimate.classical_predict import predict_classical
+
+    predict_classical(rows, answers)
+
+
+def _predict_vision(rows: list[dict[str, str]], answers: list[dict[str, Any]]) -> None:
+    from rightfit.estimate.vision_predict import predict_vision
+
+    predict_vision(rows, answers)
+
+
+def _predict_loading(rows: list[dict[str, str]], answers: list[dict[str, Any]]) -> None:
+    from rightfit.estimate.loading_predict import predict_loading
+
+    predict_loading(rows, answers)
+
+
 def _other_table(cells: Mapping[str, str]) -> str:
     if "micro_batch" in cells or "method" in cells:
         return ""
@@ -92,6 +149,12 @@ def _other_table(cells: Mapping[str, str]) -> str:
 def _out_of_scope(cells: Mapping[str, str]) -> str:
     """Why a row is not one of training; empty when it is."""
     metric = cells.get("metric", "")
+    if _is_classical(cells):
+        return "" if metric else "a row on classical machine learning must name its metric"
+    if _is_loading(cells):
+        return "" if metric else "a data-loading row must name its metric"
+    if _is_vision(cells):
+        return "" if metric else "a row on training of vision, speech, diffusion or recommender models must name its metric"
     if not _is_inference(cells) and (reason := _other_table(cells)):
         return reason
     if _is_inference(cells):

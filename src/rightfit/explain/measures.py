@@ -10,7 +10,6 @@ from typing import Any
 from rightfit.search.answer import Option
 
 _BYTES_PER_16_BIT_WEIGHT = 2
-_BASIC_DISK_BYTES_PER_S = 125e6  # the baseline of AWS EBS gp3, the slowest of the common SSD volumes
 _COMMUNICATION = frozenset({"tensor", "expert", "context", "shard", "data", "offload", "communication"})
 
 
@@ -40,6 +39,7 @@ class Measures:
     read_bytes_per_s: float
     network_bytes_per_s: float
     loading_share: float
+    loader_cores: float
     communication_share: float
     busy_share: float
     mfu: float
@@ -76,7 +76,7 @@ def measures(
     time_s = _mid(option, "total_time_s")
     data = _data_bytes(option, workload)
     read = data * float(workload.epochs or 1) / time_s if time_s > 0 else math.nan
-    loading = _share(option, {"loading"}) if _has_term(option, "loading") else read / _BASIC_DISK_BYTES_PER_S
+    loading = float(option.data_path.get("loading_share", math.nan))
     communication = _share(option, _COMMUNICATION)
     return Measures(
         model=str(workload.model),
@@ -101,8 +101,9 @@ def measures(
         read_bytes_per_s=read,
         network_bytes_per_s=option.network_gbps * 1e9 / 8,
         loading_share=loading,
+        loader_cores=float(option.data_path.get("needed_cores", math.nan)) * nodes,
         communication_share=communication,
-        busy_share=1 - communication - (0.0 if math.isnan(loading) else loading),
+        busy_share=1 - communication - float(option.data_path.get("stall_share", 0.0)),
         mfu=_mid(option, "mfu"),
         total_time_s=time_s,
         total_usd=option.cost.total_usd,
@@ -121,10 +122,6 @@ def measures(
 def _mid(option: Option, name: str) -> float:
     figure = option.estimate.get(name)
     return figure.mid if figure is not None else math.nan
-
-
-def _has_term(option: Option, word: str) -> bool:
-    return any(name.removesuffix("_s") == word for name in option.time_terms)
 
 
 def _share(option: Option, words: Set[str]) -> float:

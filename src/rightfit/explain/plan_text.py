@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rightfit.explain import quantities as q
+from rightfit.explain.data_path_text import data_path_lines
 from rightfit.explain.messages import Lang, join, say, say_or, sentences
 from rightfit.explain.reasons import (
     UNSHARDED,
@@ -57,6 +58,7 @@ class OptionText:
     memory: tuple[Term, ...]
     time: tuple[Term, ...]
     cost: tuple[Term, ...]
+    data: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -131,6 +133,7 @@ def option_text(option: Option, workload: Any, lang: Lang) -> OptionText:
         memory=memory_terms(option, lang),
         time=time_terms(option, lang),
         cost=cost_terms(option, lang, currency=workload.currency),
+        data=data_path_lines(option.data_path, lang, currency=workload.currency),
     )
 
 
@@ -143,7 +146,7 @@ def headline(option: Option, lang: Lang, *, currency: str = "usd") -> str:
         nodes=nodes,
         instance=option.instance_type,
         provider=q.provider_text(option.provider, lang),
-        region=option.region,
+        region=q.region_text(option.region, lang),
         purchase=q.purchase_text(option.purchase, lang),
         cards=cards_text(option, lang),
         price=q.money_text(option.cost.hourly_usd, currency),

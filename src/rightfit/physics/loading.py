@@ -1,6 +1,8 @@
 """Time to feed the step: bytes read from storage and samples prepared by the host, both overlapped with the step.
 
-Exposed time is what remains when loading is slower than computing. Text costs next to nothing; images and audio must be decoded.
+Exposed time is what remains when loading is slower than computing. Text costs next to nothing; images and audio must be decoded. A path has
+four stages that work at the same time, so its rate is that of the slowest: storage, decoding on cores, handing over to the training process
+(a copy of every decoded byte), and a decoder on the accelerator where there is one.
 """
 
 from __future__ import annotations
@@ -21,3 +23,86 @@ def loading_s(*, samples: Array, bytes_per_sample: Array, storage_bytes_per_s: A
 def exposed_s(*, loading_s: Array, step_s: Array) -> Array:
     """Seconds that a step waits for data when loaders run ahead of it, shape (N,)."""
     return np.maximum(loading_s - step_s, 0.0)
+
+
+def stall_share(*, loading_s: Array, compute_s: Array) -> Array:
+    """Share of the wall time that accelerators wait for data: exposed / (compute + exposed), shape (N,); 0 where nothing runs.
+
+    loading_s, compute_s: (N,) [s] of the same work, loaders running ahead. A share under 0.2 is the usual rule.
+    """
+    wall = np.maximum(loading_s, compute_s)
+    return np.divide(wall - compute_s, wall, out=np.zeros(np.broadcast(loading_s, compute_s).shape), where=np.isfinite(wall) & (wall > 0))
+
+
+def jpeg_decode_s(pixels: Array, *, file_bytes: Array, s_per_pixel: float, s_per_byte: float, core_speed: Array) -> Array:
+    """Seconds to decode one JPEG file on one core, shape (N,).
+
+    pixels: (N,) [1] of the whole picture. file_bytes: (N,) [byte]. core_speed: (N,), speed of the core against the reference core.
+    s_per_pixel [s]: inverse transform, upsampling and colour, which go by pixels; s_per_byte [s]: entropy decoding, which goes by bytes.
+    t = (pixels a + bytes b) / speed. Reference: the stages of ITU-T T.81 (1992); coefficients measured (validation/measure/decode_rates.py).
+    Known error: progressive files take about twice as long; photographs of other content change b by about a tenth.
+    """
+    return np.asarray((pixels * s_per_pixel + file_bytes * s_per_byte) / core_speed, dtype=np.float64)
+
+
+def usable_cores(workers: Array, *, vcpus: Array, threads_per_core: Array, sibling_share: float) -> Array:
+    """Whole cores that `workers` busy processes or threads keep at work on a server of `vcpus` hardware threads, shape (N,).
+
+    Workers fill cores first; a second thread on a busy core adds `sibling_share` of a core. vcpus of 0: unknown, one core for each worker.
+    cores = min(w, v / t) + sibling_share x (min(w, v) - min(w, v / t)).
+    Known error: real schedulers place two threads on one core before all are taken; up to a fifth at half load.
+    """
+    known = np.where(vcpus > 0, vcpus, np.inf)
+    busy = np.minimum(workers, known)
+    whole = np.minimum(workers, known / threads_per_core)
+    return np.asarray(whole + sibling_share * (busy - whole), dtype=np.float64)
+
+
+def slowest(*rates: Array, sharpness: float) -> Array:
+    """Rate of stages that run at the same time, shape (N,): (sum r^-p)^(-1/p), a little under the least because stages wait for each other.
+
+    rates: (N,) [1/s], infinite where a stage sets no limit. sharpness p: 1 would be one stage after the other, infinite a perfect overlap.
+    """
+    stacked = np.stack(np.broadcast_arrays(*(np.asarray(rate, dtype=np.float64) for rate in rates)))
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.sum(stacked**-sharpness, axis=0) ** (-1.0 / sharpness), dtype=np.float64)
+
+
+def volume_bytes_per_s(size_bytes: Array, *, base: Array, per_byte: Array, most: Array, link: Array) -> Array:
+    """What a volume of a given size reads in a second, shape (N,) [byte/s]: min(base + per_byte x size, most), and no more than the server's `link`.
+
+    size_bytes: (N,) [byte]; base, most, link: (N,) [byte/s], link infinite for disks inside the server; per_byte: (N,) [1/s].
+    Reference: the performance pages of the providers (facts/data/volumes.csv). Known error: credits that let small volumes burst are left out.
+    """
+    return np.asarray(np.minimum(np.minimum(base + per_byte * size_bytes, most), link), dtype=np.float64)
+
+
+def cached_share(dataset_bytes: Array, *, free_memory_bytes: Array) -> Array:
+    """Share of a data set that the page cache still holds when an epoch begins, shape (N,): min(1, free / data).
+
+    dataset_bytes, free_memory_bytes: (N,) [byte]. Holds for reading in random order; files read in one fixed order through a cache that is too
+    small are evicted just before they are needed, and nothing is left of them.
+    """
+    share = np.divide(
+        free_memory_bytes, dataset_bytes, out=np.ones(np.broadcast(dataset_bytes, free_memory_bytes).shape), where=dataset_bytes > 0
+    )
+    return np.clip(share, 0.0, 1.0)
+
+
+def read_s(num_bytes: Array, *, requests: Array, bytes_per_s: Array, requests_per_s: Array) -> Array:
+    """Seconds to read `num_bytes` in `requests` reads, shape (N,): the slower of the byte rate and the request rate; rates of 0 mean no limit."""
+    shape = np.broadcast(num_bytes, requests, bytes_per_s, requests_per_s).shape
+    by_bytes = np.divide(num_bytes, bytes_per_s, out=np.zeros(shape), where=bytes_per_s > 0)
+    by_requests = np.divide(requests, requests_per_s, out=np.zeros(shape), where=requests_per_s > 0)
+    return np.asarray(np.maximum(by_bytes, by_requests), dtype=np.float64)
+
+
+def epochs_s(compute_s: Array, *, epochs: Array, first_loading_s: Array, later_loading_s: Array) -> Array:
+    """Wall time of all epochs, shape (N,): each takes the longer of computing and loading.
+
+    compute_s: (N,) [s] of all epochs. epochs: (N,) [1] > 0, a part of one counts as such. first_loading_s, later_loading_s: (N,) [s] to load one whole
+    epoch, the first time and with whatever the server keeps. max(c f, L1 f) + max(c r, L2 r) with c = compute / epochs, f = min(1, epochs), r = epochs - f.
+    It grows with `compute_s`.
+    """
+    each, first = compute_s / epochs, np.minimum(1.0, epochs)
+    return np.asarray(first * np.maximum(each, first_loading_s) + (epochs - first) * np.maximum(each, later_loading_s), dtype=np.float64)

@@ -17,6 +17,7 @@ def read_market_facts(catalog: Catalog, offers: OfferTable) -> MarketFacts:
     """Charges of every offer. Where nobody publishes how often spot servers are reclaimed, the usual range is taken and `spot_known` says so."""
     places = catalog.place_prices()
     storage = places.block_usd_per_gb_month[offers.region_index]
+    objects = places.object_usd_per_gb_month[offers.region_index]
     egress = places.egress_usd_per_gb[offers.region_index]
     minimum_s, increment_s = billing_of(offers)
     usual = facts.coefficients("planning")
@@ -26,6 +27,7 @@ def read_market_facts(catalog: Catalog, offers: OfferTable) -> MarketFacts:
     high = np.minimum(np.where(known, high, usual["spot_monthly_high"]), usual["spot_open_band_high"])
     return MarketFacts(
         storage_usd_per_gb_month=np.nan_to_num(storage),
+        object_usd_per_gb_month=np.nan_to_num(np.where(np.isfinite(objects), objects, storage)),
         storage_known=np.isfinite(storage),
         egress_usd_per_gb=np.nan_to_num(egress),
         egress_known=np.isfinite(egress),

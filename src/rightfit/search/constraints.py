@@ -13,6 +13,7 @@ from rightfit import facts
 from rightfit.errors import UnknownNameError
 from rightfit.physics import money
 from rightfit.physics.columns import Array
+from rightfit.search.loads import DataSource, read_source
 from rightfit.search.market import Bill
 from rightfit.search.reasons import CRITERIA
 from rightfit.search.software import stack_of
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 Mask = NDArray[np.bool_]
 Index = NDArray[np.intp]
 
+NO_ACCELERATOR = ("none", "no", "cpu", "无")
 DEFAULT_PURCHASES = ("on-demand", "spot")
 WISHES = frozenset({"cloud", "region", "country", "gpu", "software", "purchase", "max_nodes", "deadline", "budget"})
 
@@ -42,11 +44,12 @@ class Wanted:
     budget_usd: float | None
     budget_per_month: bool
     any_software: bool = False  # a server that was given by name runs whatever it runs
+    source: DataSource | None = None  # where the data lie, if not in the region of the server
 
     def value_of(self, criterion: str) -> str:
         """What the user asked for, in words of the catalog."""
         names = {"cloud": self.clouds, "region": self.regions, "country": self.countries, "gpu": self.gpus, "purchase": self.purchases}
-        return ", ".join(names.get(criterion, ()))
+        return ", ".join(name or "none" for name in names.get(criterion, ()))
 
 
 def read_wanted(workload: Workload, catalog: Catalog) -> Wanted:
@@ -68,11 +71,14 @@ def read_wanted(workload: Workload, catalog: Catalog) -> Wanted:
         workload.deadline_s,
         workload.budget_usd,
         workload.budget_per_month,
+        source=read_source(workload, catalog),
     )
 
 
 def accelerators_of(name: str) -> tuple[str, ...]:
-    """Accelerators that a loose name covers."""
+    """Accelerators that a loose name covers; "none" means servers without any, whose accelerator has the empty name."""
+    if name.strip().casefold() in NO_ACCELERATOR:
+        return ("",)
     found = facts.match_accelerators(name)
     if not found:
         raise UnknownNameError("GPU", name, nearest=facts.nearest_accelerators(name), field="gpu")

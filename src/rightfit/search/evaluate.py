@@ -9,6 +9,7 @@ evaluates them all). The result is, for each machine class, node count and host-
 One minimum is enough for every objective: with the server, the number of nodes, the region and the purchase mode given, the cost grows with the
 run time (rent is non-decreasing in billed time, storage is linear in it, the expected time under interruptions grows with the work), and
 so does the time itself; so the fastest setup that fits is also the cheapest, and also best for any objective that grows in both.
+Loading data sets a floor under the run time of each server and node count afterwards (estimate/data_path.py), which keeps the order of setups.
 
 "Fastest" gives way to plainness: each degree of elaborateness (space.SetupTable.elaborateness) counts as `plain_preference` more time, so that two
 cards run DDP and not ZeRO-3 where that gains a hundredth. Times in the answer are the real ones of the setup taken.

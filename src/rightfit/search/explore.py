@@ -13,13 +13,16 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.catalog.offers import OfferTable, ServerTable
+from rightfit.estimate.data_path import DataPath, data_path
+from rightfit.estimate.hosts import HostColumns, host_columns
 from rightfit.physics.columns import Array, Method, Recompute, SetupColumns
 from rightfit.search.charges import read_market_facts
 from rightfit.search.constraints import Failures, Feasibility, Wanted, judge
 from rightfit.search.engine import Engine
 from rightfit.search.evaluate import Best, search_setups
+from rightfit.search.loads import moved_usd, read_load
 from rightfit.search.machines import Fleet, base_setup, build_fleet
-from rightfit.search.market import Bill, MarketFacts, Volume, bill
+from rightfit.search.market import Bill, MarketFacts, Staged, Volume, bill
 from rightfit.search.software import splits_models
 from rightfit.search.space import NODE_COUNTS, Sharding, Space, SpaceLimits, build_space
 from rightfit.search.wish import Wish
@@ -59,6 +62,7 @@ class Exploration:
     feasible: Feasibility
     bits: NDArray[np.int32]
     volume: Volume
+    path: DataPath
 
     @property
     def node_counts(self) -> Array:
@@ -145,16 +149,43 @@ def explore(
     best = search_setups(space, machines, base, engine, tokens=wish.amount.tokens, host_memory=known_host_bytes(servers))
     run_s, feasible = by_server(best, fleet, known_host_bytes(servers))
     volume = engine.volume(wish, base)
-    prices = price(market, volume, run_s, node_counts=node_counts)
+    path = path_of(wish, market, volume, run_s, needed_memory_bytes=feasible.least_host_bytes, node_counts=node_counts)
+    prices = price(market, volume, path, moved=moved_usd(wanted.source, market.offers, volume), node_counts=node_counts)
     failures = judge(market.offers, wanted, feasible=feasible, bill=prices, node_counts=np.array(node_counts, dtype=np.float64))
-    return Exploration(wish, wanted, market, fleet, space, base, engine, best, prices, failures, feasible, failures.bits(), volume)
+    return Exploration(wish, wanted, market, fleet, space, base, engine, best, prices, failures, feasible, failures.bits(), volume, path)
 
 
-def price(market: Market, volume: Volume, run_s: Array, *, node_counts: tuple[int, ...]) -> Bill:
-    """Time and money of every (offer, node count) from the run time of every (server, node count)."""
+@functools.lru_cache(maxsize=8)
+def hosts_of(servers: ServerTable) -> HostColumns:
+    """What each server brings to the data path."""
+    return host_columns(
+        provider=servers.provider,
+        instance_type=servers.instance_type,
+        cpu_model=servers.cpu_model,
+        arch=servers.arch,
+        vcpus=servers.vcpus,
+        memory_bytes=known_host_bytes(servers),
+        local_nvme_bytes=servers.local_nvme_bytes,
+        network_bytes_per_s=servers.network_bytes_per_s,
+        accelerators=servers.num_accelerators,
+    )
+
+
+def path_of(
+    wish: Wish, market: Market, volume: Volume, run_s: Array, *, needed_memory_bytes: Array, node_counts: tuple[int, ...]
+) -> DataPath:
+    """The data path of every (server, node count) from its compute time."""
+    nodes = np.array(node_counts, dtype=np.float64)
+    hosts = hosts_of(market.offers.servers)
+    return data_path(read_load(wish, volume), hosts, run_s=run_s, nodes=nodes, needed_memory_bytes=needed_memory_bytes)
+
+
+def price(market: Market, volume: Volume, path: DataPath, *, moved: Array, node_counts: tuple[int, ...]) -> Bill:
+    """Time and money of every (offer, node count) from the data path of every (server, node count)."""
     offers, servers = market.offers, market.offers.servers
+    rows = offers.server_index
     return bill(
-        run_s[offers.server_index],
+        path.run_s[rows],
         price_usd_per_h=offers.price_usd_per_h,
         accelerators=servers.num_accelerators[offers.server_index],
         network_bytes_per_s=np.nan_to_num(servers.network_bytes_per_s)[offers.server_index],
@@ -162,6 +193,7 @@ def price(market: Market, volume: Volume, run_s: Array, *, node_counts: tuple[in
         nodes=np.array(node_counts, dtype=np.float64),
         volume=volume,
         market=market.charges,
+        staged=Staged(path.staging_s[rows], path.stored_bytes[rows], path.price_factor[rows], moved),
     )
 
 

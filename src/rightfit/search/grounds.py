@@ -157,7 +157,13 @@ def _machine_warnings(found: Exploration, option: Option) -> list[Reason]:
         reasons.append(Reason("pcie_only", {"share": spent}))
     if option.nodes > 1 and option.facts["rdma"] == "none" and option.network_gbps > 0 and spent >= usual["communication_share_told"]:
         reasons.append(Reason("plain_network", {"bandwidth": option.network_gbps * 1e9 / 8, "share": spent}))
-    if option.vcpus < usual["few_vcpus_per_accelerator"] * gpus:
+    data = option.data_path
+    if data and workload.storage and data["why"] != "asked":
+        reasons.append(Reason("storage_not_there", {"storage": workload.storage, "taken": data["volume"] or data["staging"]}))
+    if data and data["stall_share"] > data["rule_share"]:
+        params = {"share": data["stall_share"], "needed": data["needed_cores"], "had": data["cores"] or 0.0, "vcpus": option.vcpus}
+        reasons.append(Reason(f"data_starved_{data['limit']}", params if data["limit"] == "prepare" else {"share": data["stall_share"]}))
+    elif option.vcpus < usual["few_vcpus_per_accelerator"] * gpus:
         reasons.append(Reason("few_vcpus", {"vcpus": option.vcpus, "gpus": gpus, "accelerator": name}))
     if not workload.precision and option.layout.precision in ("fp16", "fp32"):
         reasons.append(Reason("no_bf16" if option.layout.precision == "fp16" else "no_half_precision", {"accelerator": name}))

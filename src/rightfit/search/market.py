@@ -32,6 +32,7 @@ class MarketFacts:
     """
 
     storage_usd_per_gb_month: Array
+    object_usd_per_gb_month: Array
     storage_known: NDArray[np.bool_]
     egress_usd_per_gb: Array
     egress_known: NDArray[np.bool_]
@@ -59,6 +60,17 @@ class Volume:
     def node_bytes(self) -> float:
         """On each node: the model to start from and the data."""
         return self.weights_bytes + self.dataset_bytes
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Staged:
+    """How data come to the servers, by (offer, node count): seconds before the first step beside `startup`, bytes on the volumes of all nodes, their
+    price over that of the default volume; `moved_usd` (offer,): bringing the data to the offer's region."""
+
+    staging_s: Array
+    stored_bytes: Array
+    price_factor: Array
+    moved_usd: Array
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -113,15 +125,18 @@ def bill(
     nodes: Array,
     volume: Volume,
     market: MarketFacts,
+    staged: Staged | None = None,
 ) -> Bill:
     """Time and money of a run of `run_s` seconds of work (O, J); the other arrays are by offer (O,), `nodes` by node count (J,).
 
-    Every term is non-decreasing in `run_s`: checkpoints and restarts by physics.interruption, rent by physics.money. A volume is rented for
-    model and data on each node unless its local disks hold them, and for two checkpoints; the result is sent out once.
+    Every term is non-decreasing in `run_s`: checkpoints and restarts by physics.interruption, rent by physics.money. The model is fetched
+    first; data come as `staged` says, or with the model where it says nothing. Volumes are rented for what local disks do not hold; checkpoints
+    are kept in an object store; the result is sent out once.
     """
     usual = facts.coefficients("planning")
     rate = np.minimum(np.where(network_bytes_per_s > 0, network_bytes_per_s, np.inf), usual["download_bytes_per_s"])
-    startup_s = np.broadcast_to((usual["startup_s"] + volume.node_bytes / rate)[:, None], run_s.shape)
+    staged = staged or with_the_model(run_s, rate=rate, local_nvme_bytes=local_nvme_bytes, nodes=nodes, volume=volume)
+    startup_s = (usual["startup_s"] + volume.weights_bytes / rate)[:, None] + staged.staging_s
     save_s = (volume.checkpoint_bytes / (usual["checkpoint_bytes_per_s"] * nodes))[None, :]
     between = 1.0 / failure_rate_per_s(market, accelerators=accelerators, nodes=nodes)
     interval = interruption.optimal_interval_s(save_s, mean_time_between=between)
@@ -133,10 +148,13 @@ def bill(
     payable = np.where(np.isfinite(run_s), total_s, 0.0)
     billed = money.billed_s(payable, minimum_s=market.minimum_s[:, None], increment_s=market.increment_s[:, None])
     servers = money.server_usd(billed, price_usd_per_h=price_usd_per_h[:, None], nodes=nodes[None, :])
-    on_volume = np.where(local_nvme_bytes >= volume.node_bytes, 0.0, volume.node_bytes)[:, None] * nodes[None, :]
-    stored = on_volume + usual["checkpoints_kept"] * volume.checkpoint_bytes
-    storage = money.storage_usd(stored, kept_s=payable, price_usd_per_gb_month=market.storage_usd_per_gb_month[:, None])
-    egress = money.egress_usd(np.array([volume.result_bytes]), price_usd_per_gb=market.egress_usd_per_gb, free_bytes=np.zeros(1))[:, None]
+    storage = money.storage_usd(
+        staged.stored_bytes, kept_s=payable, price_usd_per_gb_month=market.storage_usd_per_gb_month[:, None] * staged.price_factor
+    )
+    kept_bytes = np.array([usual["checkpoints_kept"] * volume.checkpoint_bytes])
+    storage = storage + money.storage_usd(kept_bytes, kept_s=payable, price_usd_per_gb_month=market.object_usd_per_gb_month[:, None])
+    sent = money.egress_usd(np.array([volume.result_bytes]), price_usd_per_gb=market.egress_usd_per_gb, free_bytes=np.zeros(1))
+    egress = (sent + staged.moved_usd)[:, None]
     total = np.where(np.isfinite(run_s), servers + storage + egress, np.inf)
     return Bill(
         total_s=total_s,
@@ -149,3 +167,10 @@ def bill(
         egress_usd=np.broadcast_to(egress, run_s.shape),
         total_usd=total,
     )
+
+
+def with_the_model(run_s: Array, *, rate: Array, local_nvme_bytes: Array, nodes: Array, volume: Volume) -> Staged:
+    """Data that are few: they come with the model, onto local disks where they hold both, else onto the default volume of each node."""
+    on_volume = np.where(local_nvme_bytes >= volume.node_bytes, 0.0, volume.node_bytes)[:, None] * nodes[None, :]
+    staging_s = np.broadcast_to((volume.dataset_bytes / rate)[:, None], run_s.shape)
+    return Staged(staging_s, on_volume, np.ones((1, 1)), np.zeros(1))

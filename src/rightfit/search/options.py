@@ -18,6 +18,7 @@ from rightfit.physics import money
 from rightfit.physics.columns import Array, AttentionKernel, Recompute, SetupColumns
 from rightfit.physics.step import Bottleneck
 from rightfit.search.answer import Accelerator, Alternative, Cost, Layout, Option
+from rightfit.search.data_part import data_part
 from rightfit.search.machines import behind
 from rightfit.search.market import ON_DEMAND, SPOT
 from rightfit.search.rank import Row
@@ -31,7 +32,8 @@ GBPS = 1e9 / 8
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Details:
-    """Everything evaluated on a few rows, one array row each. `stored_bytes`: peak memory if no activation were recomputed."""
+    """Everything evaluated on a few rows, one array row each. `stored_bytes`: peak memory if no activation were recomputed;
+    `waiting_s`: of a step for data."""
 
     setups: SetupTable
     columns: SetupColumns
@@ -42,6 +44,7 @@ class Details:
     deadline_probability: Array
     uncalibrated: NDArray[np.bool_]
     stored_bytes: Array
+    waiting_s: Array
 
 
 def build_options(found: Exploration, rows: Sequence[Row]) -> tuple[Option, ...]:
@@ -70,13 +73,16 @@ def evaluate_rows(found: Exploration, rows: Sequence[Row]) -> Details:
     def figure(metric: str, mid: Array) -> FigureColumns:
         return interval_columns(metric, np.broadcast_to(mid, shape), regime)
 
-    tokens = columns.tokens_per_step / step.step_s
+    at = (servers, where[1])
+    waits = np.divide(found.path.run_s[at], found.path.compute_s[at])  # of computing and loading the longer counts
+    step_s = step.step_s * waits
+    tokens = columns.tokens_per_step / step_s
     figures = {
         "peak_memory_bytes": figure("peak_memory_bytes", memory.required_bytes),
-        "step_s": figure("step_s", step.step_s),
+        "step_s": figure("step_s", step_s),
         "tokens_per_s": figure("tokens_per_s", tokens),
         "samples_per_s": figure("samples_per_s", tokens / columns.seq_len),
-        "mfu": figure("mfu", step.mfu(columns, device)),
+        "mfu": figure("mfu", step.mfu(columns, device) / waits),
         "total_time_s": shifted(figure("total_time_s", total_s - fixed_s), fixed_s),
         "host_memory_bytes": figure("host_memory_bytes", memory.host_bytes),
         "disk_bytes": exact(np.broadcast_to(memory.disk_bytes + found.volume.dataset_bytes, shape)),
@@ -94,6 +100,7 @@ def evaluate_rows(found: Exploration, rows: Sequence[Row]) -> Details:
         deadline_probability=np.broadcast_to(1.0 - late, shape),
         uncalibrated=np.broadcast_to(found.engine.uncalibrated(device), shape),
         stored_bytes=np.broadcast_to(found.engine.memory(columns.replace(recompute=float(Recompute.NONE))), shape),
+        waiting_s=np.broadcast_to(step_s - step.step_s, shape),
     )
 
 
@@ -134,11 +141,12 @@ def _option(found: Exploration, details: Details, row: Row, position: int) -> Op
         layout=layout_of(found, details, position),
         estimate=estimate,
         memory_terms=memory_terms(details, position),
-        time_terms=_terms(details.step.terms, position),
+        time_terms=time_terms(details, position),
         cost=_cost(found, row, estimate["total_time_s"]),
         alternatives=tuple(_alternative(found, other) for other in row.folded),
         num_alternatives=row.num_folded,
         facts=_facts(found, details, row, position, offer),
+        data_path=data_part(found, row.offer, row.node),
     )
 
 
@@ -150,6 +158,12 @@ def _terms(terms: Any, position: int) -> dict[str, float]:
     """Terms of one row without those that are zero."""
     values = {name: float(column[position if column.shape[0] > 1 else 0]) for name, column in terms.items()}
     return {name: value for name, value in values.items() if value}
+
+
+def time_terms(details: Details, position: int) -> dict[str, float]:
+    """Terms that add up to the step, waiting for data among them where there is any worth a name."""
+    terms, waiting = _terms(details.step.terms, position), float(details.waiting_s[position])
+    return {**terms, "loading_s": waiting} if waiting > 1e-9 * sum(terms.values()) else terms
 
 
 def memory_terms(details: Details, position: int) -> dict[str, float]:

@@ -33,12 +33,15 @@ WARNINGS (Option.warnings):
     host_memory_unknown {}, host_memory_low {needed_bytes, had_bytes}, network_unknown {}, uncalibrated {accelerator}
     not_nvidia {accelerator}, hidden_chip {accelerator, equivalent}
 
+    storage_not_there {storage, taken}             the disk asked for is not to be had with this server
+    data_starved_read {share}, data_starved_prepare {share, needed, had, vcpus}     accelerators wait for data more than the rule allows
     pcie_only {share}, plain_network {bandwidth, share}, few_vcpus {vcpus, gpus, accelerator}, no_bf16 {accelerator},
     no_half_precision {accelerator}, no_flash_attention {accelerator}, price_one_region {region, source}
 
     price_unknown {}                               no sound price of the given server is known
 
-STANDING of one server (Verdict.standing): why_best {total_usd, total_time_s}, why_unpriced {},
+STANDING of one server (Verdict.standing): why_best {total_usd, total_time_s} (of a service {monthly_usd, latency_s}, likewise below), why_unpriced {},
+    why_unlisted {}: a CPU server that the search of services left out
     why_ranked {rank, total_usd, total_time_s, best, best_usd, best_time_s, price_factor}   price_factor: at this fraction of its price it would lead
     why_refused {criterion, needed, had, margin, nodes}, followed by the changes below
 

@@ -13,8 +13,9 @@ from rightfit.errors import AmbiguousNameError, InputError, UnavailableError, Un
 from rightfit.search.answer import Assumption, Option, Plan, Reason, Rejection, Render, finite, render_all
 from rightfit.search.constraints import read_wanted
 from rightfit.search.evaluate import memory_of, work_steps
-from rightfit.search.explore import Exploration, Market, by_server, explore, open_market, price
+from rightfit.search.explore import Exploration, Market, by_server, explore, open_market, path_of, price
 from rightfit.search.grounds import with_reasons
+from rightfit.search.loads import moved_usd
 from rightfit.search.options import build_options
 from rightfit.search.planner import assumptions, counts, default_catalog, search
 from rightfit.search.rank import Row, ordered, score_of
@@ -95,6 +96,10 @@ def estimate_one(workload: Workload, *, on: str, nodes: int = 1, catalog: Catalo
     if not 1 <= nodes <= LARGEST_NODES:
         raise InputError(f"nodes: {nodes} is not possible; give 1 to {LARGEST_NODES}", field="nodes")
     catalog = catalog or default_catalog()
+    if workload.task in ("serve", "batch"):
+        from rightfit.search.serving_single import estimate_serving
+
+        return estimate_serving(workload, on=on, nodes=nodes, catalog=catalog)
     row = find_server(catalog, on)
     market, priced = market_of_one(catalog, row)
     if not market.offers.servers.accelerator_name[0]:
@@ -167,7 +172,12 @@ def with_least_memory(found: Exploration) -> Exploration:
     )
     best = dataclasses.replace(best, run_s=best.run_s[:, :, :1], setup=best.setup[:, :, :1], tiers=np.zeros(1))
     times, _ = by_server(best, found.fleet, found.market.offers.servers.memory_bytes)
-    return dataclasses.replace(found, best=best, bill=price(found.market, found.volume, times, node_counts=space.limits.node_counts))
+    node_counts = space.limits.node_counts
+    path = path_of(found.wish, found.market, found.volume, times, needed_memory_bytes=np.full((1, 1), np.inf), node_counts=node_counts)
+    moved = moved_usd(found.wanted.source, found.market.offers, found.volume)
+    return dataclasses.replace(
+        found, best=best, path=path, bill=price(found.market, found.volume, path, moved=moved, node_counts=node_counts)
+    )
 
 
 def _cheapest(found: Exploration) -> Row | None:
@@ -209,6 +219,10 @@ def _refusal(rejection: Rejection) -> Reason:
 def why(workload: Workload, server: str, *, catalog: Catalog | None = None) -> Verdict:
     """Why a server was or was not chosen for a workload, and the least change that would alter it."""
     catalog = catalog or default_catalog()
+    if workload.task in ("serve", "batch"):
+        from rightfit.search.serving_single import why_serving
+
+        return why_serving(workload, server, catalog=catalog)
     row = find_server(catalog, server)
     found = search(workload, catalog=catalog)
     offers = np.flatnonzero(found.market.offers.server_index == row)

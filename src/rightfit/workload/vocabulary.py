@@ -111,6 +111,18 @@ QUANTIZATIONS = Vocabulary(
         "gguf": "gguf-q4-k-m",
     },
 )
+KV_CACHES = Vocabulary(
+    ("16bit", "fp8", "any"),
+    {
+        **_aliases(fp8="fp8-e4m3 fp8-e5m2 float8 8bit", any="free 任意"),
+        "16-bit": "16bit",
+        "fp16": "16bit",
+        "bf16": "16bit",
+        "none": "16bit",
+        "auto": "16bit",
+    },
+)
+FLEETS = Vocabulary(("single", "mixed"), _aliases(single="one uniform 单一", mixed="mix hybrid heterogeneous 混合"))
 OBJECTIVES = Vocabulary(
     ("cost", "time", "balanced"),
     _aliases(cost="cheap cheapest price money 便宜 成本 最便宜", time="fast fastest speed 最快 时间", balanced="balance both 均衡"),
@@ -126,6 +138,17 @@ OPTIMIZERS = Vocabulary(
         adamw_8bit="adam8bit adam-8bit adamw8bit adamw-bnb-8bit 8bit-adam 8-bit-adamw",
         paged_adamw="paged-adam paged-adamw-32bit",
         sgd="momentum sgd-momentum",
+    ),
+)
+DECODES = Vocabulary(
+    ("tokenized", "text", "pillow", "opencv", "ffcv", "dali", "raw"),
+    _aliases(
+        tokenized="tokens tokenised pretokenized packed memmap 已分词",
+        text="tokenize on-the-fly raw-text jsonl 文本",
+        pillow="pil torchvision jpeg webdataset",
+        opencv="cv2 albumentations turbojpeg",
+        dali="nvjpeg gpu",
+        raw="decoded npy uint8",
     ),
 )
 RECOMPUTES = Vocabulary(

@@ -1,0 +1,385 @@
+"""Classical machine learning as columns: one task on N servers, or N tasks on a server each, to time, memory, what fits, and advice.
+
+For a search over servers:
+
+    task = classical_task("xgboost", rows=11e6, cols=28, settings="500 trees, depth 8")
+    cpu = cpu_columns(cpu_models, vcpus=..., memory_bytes=...)            # N servers, by the names of their processors
+    gpu = gpu_columns(gpu_names)                                          # or None: on processors
+    found = classical_columns(task, cpu, gpu=gpu)
+    found.time_s.mid, found.peak_ram_bytes.mid, found.gpu_peak_bytes, found.fits, found.advice[i]
+
+`classical_task(algorithm, *, rows, cols, library="", settings="", ...)` reads names as people write them ("random forest", "sklearn KMeans", "lightgbm")
+and raises a one-line error for what it cannot use. `classical_columns(task, cpu, *, gpu=None, data_bytes=None)` gives `ClassicalFigures` with shape-(N,)
+columns: `time_s` and `peak_ram_bytes` are FigureColumns (mid and intervals), `gpu_peak_bytes` an array (0 on processors), `fits` a flag a server
+(upper 80 % end of RAM and mid of GPU memory within the machine), `time_terms`, `memory_terms` by name, `assumptions`, and `advice` codes
+(estimate/classical_advice.py lists them with their reasons).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rightfit.errors import InputError
+from rightfit.estimate.classical_hardware import cpu_columns, gpu_columns
+from rightfit.estimate.classical_rates import Coefficients, Kind, Kinds, classical_rates, coefficients, gpu_rates, memory_rates, rate_column
+from rightfit.estimate.classical_words import Settings, algorithm_of, library_of, settings_of
+from rightfit.estimate.figures import FigureColumns
+from rightfit.physics.classical import CpuColumns, GpuColumns, classical_terms, gpu_terms
+from rightfit.physics.classical_memory import gpu_peak_bytes, input_bytes, memory_terms
+from rightfit.physics.classical_work import Algorithm, JobColumns, classical_work
+from rightfit.physics.columns import Array
+
+__all__ = ["ClassicalFigures", "ClassicalTask", "classical_columns", "classical_task", "cpu_columns", "gpu_columns", "gpu_support"]
+
+GIB = 2.0**30
+#: Categories of a column that nobody counted. Flight records, the most used benchmark, have 112 on average; most tables fewer.
+USUAL_LEVELS = 100.0
+_USUAL_TREES = {"catboost": 1000.0, "h2o": 50.0, "spark": 20.0}
+_USUAL_DEPTH = {
+    "catboost": 6.0,
+    "xgboost": 6.0,
+    "xgboost_old": 6.0,
+    "h2o": 5.0,
+    "spark": 5.0,
+    "h2o_xgboost": 6.0,
+    "thundergbm": 6.0,
+    "h2o4gpu": 6.0,
+}
+_USUAL_BINS = {"h2o": 20.0, "spark": 32.0, "catboost": 254.0, "cuml": 128.0}
+_FOREST_TREES = 100.0
+_FOREST_DEPTH = {"h2o": 20.0, "spark": 5.0, "cuml": 16.0}
+_USUAL_ITERATIONS = {
+    Algorithm.LINEAR_ITERATIVE: 20.0,
+    Algorithm.LINEAR_COORDINATE: 50.0,
+    Algorithm.KMEANS: 50.0,
+    Algorithm.MINIBATCH_KMEANS: 100.0,
+    Algorithm.TSNE: 1000.0,
+    Algorithm.UMAP: 200.0,
+    Algorithm.MLP: 10.0,
+    Algorithm.RANDOM_SVD: 12.0,
+    Algorithm.ONE_PASS: 1.0,
+    Algorithm.KERNEL_SVM: 1.0,
+}
+_LASSO_ITERATIONS = 5.0
+_UMAP_SMALL_ROWS = 1e4  # umap-learn: 500 epochs up to ten thousand rows, then 200
+_UMAP_SMALL_EPOCHS = 500.0
+_USUAL_K = {Algorithm.KMEANS: 8.0, Algorithm.MINIBATCH_KMEANS: 8.0, Algorithm.RANDOM_SVD: 10.0, Algorithm.PCA: 10.0, Algorithm.UMAP: 15.0}
+_TREE_ALGORITHMS = (
+    Algorithm.BOOST_HIST,
+    Algorithm.BOOST_EXACT,
+    Algorithm.FOREST_EXACT,
+    Algorithm.FOREST_RANDOM,
+    Algorithm.FOREST_HIST,
+    Algorithm.ISOLATION,
+    Algorithm.PREDICT_TREES,
+    Algorithm.SHAP,
+)
+_BOOSTED = (Algorithm.BOOST_HIST, Algorithm.BOOST_EXACT, Algorithm.PREDICT_TREES, Algorithm.SHAP)
+_FORESTS = (Algorithm.FOREST_EXACT, Algorithm.FOREST_RANDOM, Algorithm.FOREST_HIST)
+#: Libraries that take categories as they are; the others see one column a category.
+_NATIVE = {"lightgbm", "catboost", "h2o", "r", "ranger"}
+_USUAL_LAYERS = (100.0,)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ClassicalTask:
+    """One job with every default filled in. `cols` as the algorithm sees them; see JobColumns for the meaning of the numbers."""
+
+    algorithm: Algorithm
+    library: str
+    rows: float
+    cols: float
+    nonzeros: float
+    total_bins: float
+    trees: float
+    outputs: float
+    depth: float
+    leaves: float
+    tried: float
+    leaf_wise: float
+    iterations: float
+    k: float
+    weights: float
+    queries: float
+    element_bytes: float
+    sparse: float
+    categorical: float
+    binary_share: float
+    joint_outputs: float
+    assumptions: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> Kind:
+        """What rates depend on."""
+        return Kind(self.library, self.algorithm)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ClassicalFigures:
+    """What a task takes on N servers."""
+
+    time_s: FigureColumns
+    peak_ram_bytes: FigureColumns
+    gpu_peak_bytes: Array
+    fits: NDArray[np.bool_]
+    time_terms: Mapping[str, Array]
+    memory_terms: Mapping[str, Array]
+    advice: tuple[tuple[str, ...], ...]
+    assumptions: tuple[str, ...]
+
+
+def classical_task(
+    algorithm: str, *, rows: float, cols: float, library: str = "", settings: str = "", notes: str = "", predicts: bool = False
+) -> ClassicalTask:
+    """The job that names and sizes describe; defaults of the library where nothing is said, each named in `assumptions`.
+
+    `algorithm` and `library` as people write them; `settings` like "500 trees, depth 8, 64 leaves" or "n_estimators=500 max_depth=8".
+    """
+    for name, value in (("rows", rows), ("columns", cols)):
+        if not (math.isfinite(value) and value >= 1):
+            raise InputError(f"{name} must be a number of at least 1, not {value:g}")
+    name = library_of(library if library else f"{library} {algorithm}".strip(), settings)
+    kind = algorithm_of(algorithm, name, settings)
+    if kind is None:
+        raise InputError(
+            f"algorithm {algorithm[:60]!r} is not known; known are boosting, forests, linear models, SVM, k-means, PCA, kNN, DBSCAN, t-SNE, UMAP, naive Bayes, small networks"
+        )
+    if predicts and kind in (*_BOOSTED, *_FORESTS) and kind != Algorithm.SHAP:
+        kind = Algorithm.PREDICT_TREES
+    return _filled(kind, name, rows, cols, settings_of(settings, notes, algorithm))
+
+
+def _width(kind: Algorithm, library: str, cols: float, words: Settings) -> tuple[float, float, float, float]:
+    """Columns as the algorithm sees them, stored cells a row, sparse flag, categorical columns left as they are."""
+    categorical = min(words.categorical, cols)
+    if words.one_hot and not categorical and not words.columns:
+        categorical = round(0.75 * cols)
+    if words.one_hot == "" or (library in _NATIVE and kind in (*_BOOSTED, *_FORESTS)):
+        return cols, cols, 0.0, categorical
+    wide = words.columns or (cols - categorical + categorical * USUAL_LEVELS)
+    if words.one_hot == "dense" and library not in ("spark", "r", "vw"):
+        return wide, wide, 0.0, 0.0
+    return wide, cols, 1.0, 0.0
+
+
+def _tree_numbers(kind: Algorithm, library: str, words: Settings, noted: list[str]) -> tuple[float, float, float]:
+    """Trees, depth, leaves with the library's defaults."""
+    if kind not in _TREE_ALGORITHMS:
+        return 0.0, 0.0, 0.0
+    trees = words.trees
+    if not trees:
+        trees = _FOREST_TREES if kind in _FORESTS or kind == Algorithm.ISOLATION else _USUAL_TREES.get(library, 100.0)
+        if kind == Algorithm.SHAP:
+            trees = 1000.0
+        noted.append(f"number of trees not stated: {trees:g} taken")
+    if kind in _FORESTS:
+        return trees, words.depth or _FOREST_DEPTH.get(library, 0.0), words.leaves
+    depth = words.depth
+    if not depth and not words.leaves:
+        depth = (
+            0.0
+            if library in ("lightgbm", "sklearn") and kind == Algorithm.BOOST_HIST
+            else _USUAL_DEPTH.get(library, 6.0 if kind != Algorithm.BOOST_EXACT else 3.0)
+        )
+        noted.append("depth of the trees not stated: the library's default taken")
+    leaves = words.leaves or (31.0 if not depth else 2.0 ** min(depth, 16.0))
+    if library == "r" and kind == Algorithm.BOOST_EXACT:
+        leaves = depth + 1.0  # gbm's interaction.depth counts splits, not levels
+    return trees, depth, leaves
+
+
+def _layer_weights(cols: float, outputs: float, layers: Sequence[float]) -> float:
+    sizes = [cols, *(layers or _USUAL_LAYERS), max(outputs, 1.0)]
+    return float(sum(a * b for a, b in itertools.pairwise(sizes)))
+
+
+def _iterations(kind: Algorithm, rows: float, words: Settings, noted: list[str]) -> float:
+    """Iterations as stated or as usual; naming the assumption where they are not fixed by the algorithm."""
+    if words.iterations or kind not in _USUAL_ITERATIONS:
+        return words.iterations
+    usual = _LASSO_ITERATIONS if words.is_lasso else _USUAL_ITERATIONS[kind]
+    if kind == Algorithm.UMAP and rows < _UMAP_SMALL_ROWS:
+        usual = _UMAP_SMALL_EPOCHS
+    if kind not in (Algorithm.ONE_PASS, Algorithm.KERNEL_SVM, Algorithm.RANDOM_SVD):
+        noted.append(f"iterations not stated: {usual:g} taken")
+    return usual
+
+
+def _filled(kind: Algorithm, library: str, rows: float, cols: float, words: Settings) -> ClassicalTask:
+    noted: list[str] = []
+    wide, nonzeros, sparse, categorical = _width(kind, library, cols, words)
+    trees, depth, leaves = _tree_numbers(kind, library, words, noted)
+    bins = words.bins or _USUAL_BINS.get(library, 255.0)
+    numeric = cols - (words.categorical if wide != cols else categorical)
+    coded = wide - numeric if wide != cols else 0.0
+    total_bins = max(numeric, 0.0) * min(bins, rows) + 2.0 * coded + categorical * min(USUAL_LEVELS, bins)
+    iterations = _iterations(kind, rows, words, noted)
+    outputs = words.outputs if words.outputs > 2 else 1.0
+    if kind not in (*_BOOSTED, *_FORESTS, Algorithm.LINEAR_ITERATIVE, Algorithm.LINEAR_COORDINATE, Algorithm.MLP):
+        outputs = 1.0
+    tried = (nonzeros if sparse else wide) if kind == Algorithm.BOOST_EXACT or words.max_features == "all" else max(math.sqrt(wide), 1.0)
+    k = words.k or _USUAL_K.get(kind, 5.0)
+    if kind in (Algorithm.KMEANS, Algorithm.MINIBATCH_KMEANS) and not words.k:
+        noted.append(f"clusters not stated: {k:g} taken")
+    element_bytes = words.element_bytes or (8.0 if library in ("r", "sklearn", "spark", "other", "dask") else 4.0)
+    return ClassicalTask(
+        algorithm=kind,
+        library=library,
+        rows=float(rows),
+        cols=wide,
+        nonzeros=nonzeros,
+        total_bins=total_bins,
+        trees=trees,
+        outputs=outputs,
+        depth=depth,
+        leaves=leaves,
+        tried=tried,
+        leaf_wise=float(library in ("lightgbm",) or (library == "sklearn" and kind == Algorithm.BOOST_HIST)),
+        iterations=iterations,
+        k=k,
+        weights=_layer_weights(wide, outputs, words.layers) if kind == Algorithm.MLP else 0.0,
+        queries=float(rows),
+        element_bytes=element_bytes,
+        sparse=sparse,
+        categorical=categorical,
+        joint_outputs=float(library == "catboost"),
+        binary_share=min(max(coded / wide, 0.0), 1.0),
+        assumptions=tuple(noted),
+    )
+
+
+_FIELDS = tuple(field.name for field in dataclasses.fields(JobColumns))
+
+
+def job_columns(tasks: Sequence[ClassicalTask]) -> JobColumns:
+    """Tasks under one another."""
+    return JobColumns(**{name: np.array([float(getattr(task, name)) for task in tasks]) for name in _FIELDS})
+
+
+def visited(job: JobColumns, kinds: Kinds, values: Coefficients) -> JobColumns:
+    """The job with categories counted as the work that they make: CatBoost tries several statistics of each, others one cell."""
+    extra = rate_column("category_cells", kinds, values) - 1.0
+    return dataclasses.replace(job, nonzeros=job.nonzeros + job.categorical * extra)
+
+
+_GPU_LIBRARIES = {"xgboost", "lightgbm", "catboost", "h2o_xgboost", "h2o4gpu", "cuml", "thundergbm", "thundersvm", "network", "faiss"}
+_CUML = {
+    Algorithm.LINEAR_ITERATIVE,
+    Algorithm.LINEAR_COORDINATE,
+    Algorithm.LINEAR_CLOSED,
+    Algorithm.PCA,
+    Algorithm.RANDOM_SVD,
+    Algorithm.KMEANS,
+    Algorithm.KERNEL_SVM,
+    Algorithm.KNN_BRUTE,
+    Algorithm.DBSCAN,
+    Algorithm.HDBSCAN,
+    Algorithm.TSNE,
+    Algorithm.UMAP,
+    Algorithm.FOREST_HIST,
+    Algorithm.ONE_PASS,
+}
+#: What cuML does in another way than scikit-learn.
+_CUML_WAY = {
+    Algorithm.FOREST_EXACT: Algorithm.FOREST_HIST,
+    Algorithm.FOREST_RANDOM: Algorithm.FOREST_HIST,
+    Algorithm.KNN_TREE: Algorithm.KNN_BRUTE,
+    Algorithm.MINIBATCH_KMEANS: Algorithm.KMEANS,
+}
+
+
+def gpu_support(task: ClassicalTask) -> ClassicalTask | None:
+    """The task as a GPU library would run it (cuML for what scikit-learn does), or None where no library does."""
+    if task.library in _GPU_LIBRARIES:
+        return task
+    kind = _CUML_WAY.get(task.algorithm, task.algorithm)
+    if kind in _CUML and task.library in ("sklearn", "sklearnex", "umap", "hdbscan", "libsvm", "tsne", "other"):
+        return dataclasses.replace(task, algorithm=kind, library="cuml", element_bytes=4.0)
+    if task.library == "h2o" and task.algorithm == Algorithm.BOOST_HIST:
+        return dataclasses.replace(task, library="h2o_xgboost")
+    return None
+
+
+def time_terms(
+    job: JobColumns, kinds: Kinds, cpu: CpuColumns, values: Coefficients, *, gpu: GpuColumns | None = None, on_gpu: Array | None = None
+) -> dict[str, Array]:
+    """Seconds of every part, shape (N,) each; rows of `on_gpu` take the GPU's time. `gpu` must have N rows then (any figures where unused)."""
+    work = classical_work(visited(job, kinds, values))
+    rates = classical_rates(kinds, values)
+    # Statistics of categories are made anew for every tree, by one thread for each column mostly.
+    categories = rate_column("category_round_ms", kinds, values) * 1e-3 * job.categorical
+    hashed = job.rows * job.categorical * rate_column("category_setup_cells", kinds, values)
+    work = dataclasses.replace(work, setup_operations=work.setup_operations + hashed)
+    terms = classical_terms(work, cpu, dataclasses.replace(rates, round_s=rates.round_s + categories))
+    if gpu is None or on_gpu is None:
+        return terms
+    host = terms["setup"] * np.minimum(rate_column("gpu_host_share", kinds, values), 1.0)
+    found = gpu_terms(work, gpu, gpu_rates(kinds, values), input_bytes=input_bytes(job), host_s=host)
+    shape = np.broadcast_shapes(work.operations.shape, cpu.speed.shape)
+    zero = np.zeros(shape)
+    names = list(dict.fromkeys([*terms, *found]))
+    return {name: np.where(on_gpu > 0, found.get(name, zero), terms.get(name, zero)) for name in names}
+
+
+def ram_terms(job: JobColumns, kinds: Kinds, threads: Array, values: Coefficients) -> dict[str, Array]:
+    """Bytes of every part of the host's peak, shape (N,) each."""
+    rates = memory_rates(kinds, values)
+    return memory_terms(job, rates, threads=threads)
+
+
+def gpu_memory(job: JobColumns, kinds: Kinds, values: Coefficients) -> Array:
+    """Peak memory of the GPU [bytes], shape (N,)."""
+    return gpu_peak_bytes(
+        job,
+        cell_bytes=rate_column("gpu_cell_bytes", kinds, values),
+        row_bytes=rate_column("gpu_row_bytes", kinds, values),
+        base_bytes=rate_column("gpu_base_mib", kinds, values) * 2.0**20,
+    )
+
+
+def total(terms: Mapping[str, Array]) -> Array:
+    """Sum of the parts."""
+    return np.asarray(sum(terms.values()), dtype=np.float64)
+
+
+def classical_columns(task: ClassicalTask, cpu: CpuColumns, *, gpu: GpuColumns | None = None) -> ClassicalFigures:
+    """Time, memory, what fits and advice of one task on N servers; with `gpu` on their GPUs (see `gpu_support` for which tasks can)."""
+    from rightfit.estimate.classical_advice import advice_codes
+    from rightfit.estimate.classical_intervals import classical_interval
+
+    if gpu is not None and (supported := gpu_support(task)) is None:
+        raise InputError(f"no GPU library runs {task.algorithm.name.lower().replace('_', ' ')} of {task.library}; plan it on processors")
+    if gpu is not None:
+        assert supported is not None
+        task = supported
+    values, count = coefficients(), cpu.num_rows
+    job, kinds = job_columns([task]), Kinds([task.kind])
+    on_gpu = None if gpu is None else np.ones(count)
+    seconds = {
+        name: np.broadcast_to(value, (count,)) for name, value in time_terms(job, kinds, cpu, values, gpu=gpu, on_gpu=on_gpu).items()
+    }
+    ram = {name: np.broadcast_to(value, (count,)) for name, value in ram_terms(job, kinds, cpu.threads, values).items()}
+    doubts = np.full(count, float(len(task.assumptions)))
+    time_figure = classical_interval("train_time_s", total(seconds), doubts=doubts, gpu=gpu is not None, library=task.library)
+    ram_figure = classical_interval("peak_ram_gib", total(ram), doubts=doubts, gpu=False, library=task.library)
+    on_card = np.zeros(count) if gpu is None else np.broadcast_to(gpu_memory(job, kinds, values), (count,))
+    fits_host = ram_figure.high80 <= cpu.memory_bytes
+    fits_card = np.ones(count, dtype=bool) if gpu is None else on_card <= gpu.memory_bytes * gpu.count
+    fits = np.asarray(fits_host & fits_card, dtype=np.bool_)
+    advice = tuple(
+        advice_codes(
+            task,
+            ram_bytes=float(ram_figure.high80[i]),
+            memory_bytes=float(np.broadcast_to(cpu.memory_bytes, count)[i]),
+            gpu_fits=bool(fits_card[i]),
+            time_s=float(time_figure.mid[i]),
+        )
+        for i in range(count)
+    )
+    return ClassicalFigures(time_figure, ram_figure, on_card, fits, seconds, ram, advice, task.assumptions)

@@ -1,0 +1,255 @@
+"""Data preparation as columns: one operation over so many bytes on N servers, to time, memory, disk, bottleneck and advice.
+
+For a search over servers:
+
+    task = preparation_task("tokenize", data_bytes=500e9)                  # also library="pandas", stored="csv"
+    cpu = cpu_columns(cpu_models, vcpus=..., memory_bytes=...)             # N servers (estimate/classical_hardware.py)
+    found = preparation_columns(task, cpu, read_rate=..., write_rate=..., disk_bytes=...)
+    found.time_s.mid, found.peak_ram_bytes.mid, found.disk_bytes, found.fits, found.bottleneck[i], found.advice[i]
+
+`preparation_task` reads the operation as people write it ("tokenize", "csv to parquet", "resize images", "dedup") and the library (polars, pandas, duckdb,
+pyarrow, spark, pillow, opencv; the usual one where none is named), and raises a one-line error for what it does not know. `data_bytes` are as stored.
+`fits` asks that RAM hold what the operation must hold (upper 80 % end), unless the library spills to disk and the disk has room; `bottleneck` is
+"cpu", "disk" or "memory": compute-optimised, storage-optimised or memory-optimised families follow from it (FAMILY).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import re
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rightfit import facts
+from rightfit.errors import InputError, UnknownNameError
+from rightfit.estimate.classical_intervals import group_interval
+from rightfit.estimate.figures import FigureColumns
+from rightfit.physics.classical import CpuColumns
+from rightfit.physics.columns import Array
+from rightfit.physics.preparation import (
+    HostColumns,
+    PreparationRates,
+    PreparationWork,
+    peak_ram_bytes,
+    preparation_s,
+    preparation_terms,
+    spilled_bytes,
+)
+
+__all__ = ["ADVICE", "FAMILY", "PreparationFigures", "PreparationTask", "operations", "preparation_columns", "preparation_task"]
+
+#: What the bottleneck says about the family of servers.
+FAMILY = {"cpu": "compute", "memory": "memory", "disk": "storage"}
+#: code -> why it is said.
+ADVICE = {
+    "prepare-once": "one pass on a cheap processor server before the GPU server starts: every later epoch and run reads the prepared data",
+    "use-more-cores": "the work divides by file and document: more cores cost the same for less time",
+    "single-thread-library": "this library works on one core: polars, duckdb or several processes use all of them",
+    "streaming-engine": "Polars (collect with engine='streaming') and DuckDB process what does not fit RAM in pieces",
+    "spark": "the data are beyond what one server holds or reads in a night: Spark, Dask or Ray Data over several",
+    "memory-optimised": "the operation holds all rows: 8 GiB or more a vCPU is cheaper than a cluster",
+    "faster-disk": "the disk is slower than the cores: local NVMe or a volume with more throughput",
+    "gpu-dataframes": "the table fits a GPU's memory: cuDF does joins and groups there",
+    "more-disk": "input, output and spilled data together are more than the disk",
+}
+_EXPANSION = {"csv": 1.2, "parquet": 3.0, "jsonl": 1.0, "raw": 1.0, "memory": 1.0}
+_FILE_OPERATIONS = {"read-csv", "convert", "read-parquet"}
+_HELD_BY_FILES = 1.2  # bytes in memory per byte of CSV: the factor of the measured rates counts bytes of the file already
+_THREAD_BYTES = {"text": 6e7, "image": 3e7, "table": 3e7}
+_MANY_BYTES = 2e12
+_LIBRARIES = ("polars", "pandas", "duckdb", "pyarrow", "spark", "tokenizers", "python", "datasketch", "pillow", "opencv")
+_ALIASES = {
+    "pil": "pillow",
+    "cv2": "opencv",
+    "opencv-python": "opencv",
+    "huggingface": "tokenizers",
+    "transformers": "tokenizers",
+    "arrow": "pyarrow",
+    "pyspark": "spark",
+    "dask": "pandas",
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PreparationTask:
+    """One operation with its rates. `worked_bytes` are what the rate counts, `held_bytes` what must be in memory together."""
+
+    operation: str
+    library: str
+    kind: str
+    input_bytes: float
+    worked_bytes: float
+    output_bytes: float
+    held_bytes: float
+    core_rate: float
+    ram_factor: float
+    max_threads: float
+    spills: float
+    source: str
+    assumptions: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PreparationFigures:
+    """What an operation takes on N servers; `bottleneck` cpu, disk or memory."""
+
+    time_s: FigureColumns
+    peak_ram_bytes: FigureColumns
+    disk_bytes: Array
+    fits: NDArray[np.bool_]
+    bottleneck: tuple[str, ...]
+    terms: Mapping[str, Array]
+    advice: tuple[tuple[str, ...], ...]
+    assumptions: tuple[str, ...]
+
+
+@functools.cache
+def _operation_rows() -> tuple[dict[str, str], ...]:
+    return tuple(facts.table("preparation_operations"))
+
+
+def operations() -> tuple[str, ...]:
+    """Names of all operations, in the order of the table."""
+    return tuple(dict.fromkeys(row["operation"] for row in _operation_rows()))
+
+
+def _operation(text: str) -> dict[str, str]:
+    wanted = text.strip().lower()
+    if re.search(r"\bembed", wanted):
+        raise InputError("embedding is inference of an encoder: plan it with --task serve of that model, not as data preparation")
+    exact = next((row for row in _operation_rows() if row["operation"] == wanted), None)
+    found = exact or next((row for row in _operation_rows() if re.search(row["pattern"], wanted)), None)
+    if found is None or not wanted:
+        raise UnknownNameError("operation", text, nearest=list(operations()))
+    return found
+
+
+def _rate(operation: str, library: str) -> dict[str, str] | None:
+    return next((row for row in facts.table("preparation_rates") if row["operation"] == operation and row["library"] == library), None)
+
+
+def preparation_task(operation: str, *, data_bytes: float, library: str = "", stored: str = "") -> PreparationTask:
+    """The operation over `data_bytes` of stored data. `stored`: csv, parquet, jsonl or memory for tables (parquet where nothing is said)."""
+    if not (math.isfinite(data_bytes) and data_bytes > 0):
+        raise InputError(f"the size of the data must be a positive number of bytes, not {data_bytes:g}")
+    row = _operation(operation)
+    name = _ALIASES.get(library.strip().lower(), library.strip().lower()) or row["library"]
+    if name not in _LIBRARIES:
+        raise UnknownNameError("library", library, nearest=list(_LIBRARIES))
+    rate = _rate(row["operation"], name)
+    if rate is None:
+        able = sorted({found["library"] for found in facts.table("preparation_rates") if found["operation"] == row["operation"]})
+        raise InputError(f"{name} has no measured rate for {row['operation']}; measured are {', '.join(able)}")
+    return _task(row, rate, name, float(data_bytes), stored.strip().lower())
+
+
+def _task(row: Mapping[str, str], rate: Mapping[str, str], library: str, data_bytes: float, stored: str) -> PreparationTask:
+    if stored and stored not in _EXPANSION:
+        raise UnknownNameError("storage format", stored, nearest=list(_EXPANSION))
+    assumptions: list[str] = []
+    worked = data_bytes
+    if row["kind"] == "table" and row["operation"] not in _FILE_OPERATIONS:
+        worked = data_bytes * _EXPANSION[stored or "parquet"]
+        if not stored:
+            assumptions.append("table taken as Parquet: three times as large in memory")
+    if not float(rate["ram_factor"]) and row["kind"] != "image":
+        assumptions.append("memory factor not measured")
+    return PreparationTask(
+        operation=row["operation"],
+        library=library,
+        kind=row["kind"],
+        input_bytes=data_bytes,
+        worked_bytes=worked,
+        output_bytes=data_bytes * float(row["output_ratio"]),
+        held_bytes=worked * float(row["holds"]),
+        core_rate=float(rate["mb_per_core_s"]) * 1e6,
+        ram_factor=float(rate["ram_factor"]),
+        max_threads=float(rate["max_threads"]),
+        spills=float(rate["spills"]),
+        source=rate["source"],
+        assumptions=tuple(assumptions),
+    )
+
+
+def _work(task: PreparationTask) -> PreparationWork:
+    return PreparationWork.of(
+        input_bytes=task.input_bytes, worked_bytes=task.worked_bytes, output_bytes=task.output_bytes, held_bytes=task.held_bytes
+    )
+
+
+def _rates(task: PreparationTask) -> PreparationRates:
+    return PreparationRates.of(
+        core_rate=task.core_rate,
+        max_threads=task.max_threads,
+        ram_factor=task.ram_factor,
+        spills=task.spills,
+        thread_bytes=_THREAD_BYTES[task.kind],
+    )
+
+
+def _host(cpu: CpuColumns, read_rate: Array | None, write_rate: Array | None) -> HostColumns:
+    zero = np.zeros(cpu.num_rows)
+    read = zero if read_rate is None else np.asarray(read_rate, dtype=np.float64)
+    return HostColumns(
+        cores=cpu.cores,
+        threads=cpu.threads,
+        speed=cpu.speed,
+        memory_bytes=cpu.memory_bytes,
+        read_rate=read,
+        write_rate=read if write_rate is None else np.asarray(write_rate, dtype=np.float64),
+    )
+
+
+def _advice(task: PreparationTask, *, bottleneck: str, in_ram: bool, on_disk: bool, hours: float) -> tuple[str, ...]:
+    found: list[str] = []
+    if task.kind in ("text", "image") and task.output_bytes > 0:
+        found.append("prepare-once")
+    if not in_ram:
+        found += ["memory-optimised"] if task.held_bytes < _MANY_BYTES else []
+        found.append("streaming-engine" if task.held_bytes < _MANY_BYTES else "spark")
+    if task.max_threads == 1:
+        found.append("single-thread-library")
+    elif bottleneck == "cpu" and hours > 1.0:
+        found.append("use-more-cores" if hours < _NIGHT_H else "spark")
+    if bottleneck == "disk":
+        found.append("faster-disk")
+    if not on_disk:
+        found.append("more-disk")
+    return tuple(dict.fromkeys(found))
+
+
+_NIGHT_H = 12.0
+
+
+def preparation_columns(
+    task: PreparationTask,
+    cpu: CpuColumns,
+    *,
+    read_rate: Array | None = None,
+    write_rate: Array | None = None,
+    disk_bytes: Array | None = None,
+) -> PreparationFigures:
+    """Time, memory, disk, what fits and advice of one operation on N servers. read_rate, write_rate [bytes/s] and disk_bytes: (N,), None = no limit."""
+    count = cpu.num_rows
+    work, rates, host = _work(task), _rates(task), _host(cpu, read_rate, write_rate)
+    doubts = np.full(count, float(len(task.assumptions)))
+    terms = {name: np.broadcast_to(value, (count,)) for name, value in preparation_terms(work, rates, host).items()}
+    time_s = group_interval("prepare", np.broadcast_to(preparation_s(work, rates, host), (count,)), doubts=doubts)
+    wanted = np.broadcast_to(peak_ram_bytes(work, rates, host), (count,))
+    spilled = np.broadcast_to(spilled_bytes(work, rates, host), (count,))
+    ram = group_interval("memory", wanted - spilled, doubts=doubts)
+    in_ram = wanted <= host.memory_bytes
+    needed = task.input_bytes + task.output_bytes + spilled
+    on_disk = np.ones(count, dtype=bool) if disk_bytes is None else needed <= disk_bytes
+    slow_disk = terms["read"] + terms["write"] > terms["compute"]
+    fits = np.asarray((in_ram | (task.spills > 0)) & on_disk, dtype=np.bool_)
+    names = tuple("memory" if not held else "disk" if slow else "cpu" for held, slow in zip(in_ram, slow_disk, strict=True))
+    hours = time_s.mid / 3600.0
+    advice = tuple(
+        _advice(task, bottleneck=names[i], in_ram=bool(in_ram[i]), on_disk=bool(on_disk[i]), hours=float(hours[i])) for i in range(count)
+    )
+    return PreparationFigures(time_s, ram, np.broadcast_to(needed, (count,)), fits, names, terms, advice, task.assumptions)

@@ -1,0 +1,171 @@
+"""Work of denoisers, and of detectors and segmenters put together from the parts that their names spell out."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+
+from rightfit.estimate.forward_models import Wish, first_match, forward_work, record_of
+from rightfit.estimate.model_work import KEPT, ModelWork, TrainWish, mean_and_peak_pixels, number
+from rightfit.estimate.vision_parts import Part, backbone
+from rightfit.facts.records import DiffusionModel
+
+#: Elements that one block of a diffusion transformer keeps per token, in units of its width: two normalised and modulated copies, queries, keys,
+#: values (normalised and rotated), attention output, gates, both halves of a fourfold feed-forward part with its activation.
+_DIT_KEPT = 30.0
+_DIT_WRITTEN = 11.0
+_COCO = 117266.0
+_CLASSES = {
+    "cityscapes": 19,
+    "ade": 150,
+    "voc": 21,
+    "context": 60,
+    "coco": 80,
+    "stuff": 171,
+    "lovedα": 7,
+    "potsdam": 6,
+    "drive": 2,
+    "chase": 2,
+    "stare": 2,
+    "hrf": 2,
+    "isaid": 16,
+}
+
+
+_ENCODER_LIVE = (
+    190.0  # an image encoder works on 128 channels at full size, in and out of a layer, without gradients; half of it per live layer
+)
+_ENCODED_FRAMES = 8.0  # video is encoded in slices
+_TEXT_SHARE = 0.85  # of a transformer's parameters multiply every token; the rest modulate or embed
+
+
+def _is_diffusion(wish: TrainWish) -> bool:
+    return "diffusion" in wish.task or "text_to" in wish.task or wish.task in ("", "finetune", "video_generation", "audio_generation")
+
+
+def denoiser_work(wish: TrainWish) -> ModelWork | None:
+    name = wish.model.rpartition("/")[2] if wish.model.startswith("hf.co/") else wish.model
+    if not _is_diffusion(wish) or (row := first_match("train_denoisers", name, whole=True)) is None:
+        return None
+    record = record_of(row["record"]) if row["record"] else None
+    if not row["blocks"]:
+        return recorded_denoiser(wish, record) if isinstance(record, DiffusionModel) else None
+    params, width, blocks = number(row, "mparams", 1e6), number(row, "hidden"), number(row, "blocks")
+    side = 512.0 if not isinstance(record, DiffusionModel) else _record_side(record)
+    pixels = wish.height * (wish.width or wish.height) if wish.height else side**2
+    frames = max(wish.frames or _record_frames(record), 1.0)
+    latents = (frames - 1.0) / number(row, "frames_per_token") + 1.0 if frames > 1 else 1.0
+    picture = latents * pixels / number(row, "pixels_per_token") ** 2
+    tokens = picture + number(row, "text_tokens")
+    passes = number(row, "passes")
+    written = blocks * tokens * width
+    linear = "sana" in name.lower()
+    encoders, decoder = _beside(record, params)
+    return ModelWork(
+        wish.model, "diffusion", "dit", macs=_TEXT_SHARE * params * tokens * passes,
+        score_macs=0.0 if linear else 2.0 * tokens**2 * width * blocks * passes, activations=_DIT_WRITTEN * written * passes, layers=13.0 * blocks * passes,
+        params=params, trained=params, beside=encoders + decoder, kept=_DIT_KEPT * written, block_inputs=written,
+        block=1.5 * _DIT_KEPT * tokens * width, widest=4.0 * tokens * width, side_macs=encoders * 256.0 + 600e3 * pixels * frames,
+        side_elements=_ENCODER_LIVE * pixels * min(frames, _ENCODED_FRAMES),
+        adapter_params_per_rank=8.0 * blocks * width, assumptions=() if wish.height else (f"{side:.0f} pixels a side taken",),
+    )  # fmt: skip
+
+
+def _record_frames(record: object) -> float:
+    """Frames of a video model's usual output."""
+    if not isinstance(record, DiffusionModel) or record.modality != "video":
+        return 1.0
+    sizes = [float(part) for part in re.findall(r"\d+", record.default_output)]
+    return sizes[0] if len(sizes) >= 3 else 1.0
+
+
+def _record_side(record: DiffusionModel) -> float:
+    sizes = [float(part) for part in re.findall(r"\d+", record.default_output)]
+    return (sizes[-1] * sizes[-2]) ** 0.5 if len(sizes) > 1 else 512.0
+
+
+def _beside(record: object, params: float) -> tuple[float, float]:
+    """Parameters of text encoders and image decoder; for unknown ones a share of the denoiser's."""
+    if isinstance(record, DiffusionModel):
+        return float(record.text_encoder_params or 0) + float(record.image_encoder_params or 0), float(record.vae_params or 0)
+    return min(4e9, params), 1e8
+
+
+def recorded_denoiser(wish: TrainWish, record: DiffusionModel) -> ModelWork | None:
+    """A convolutional denoiser of the records."""
+    side = _record_side(record)
+    height = wish.height or side
+    found = forward_work(Wish(record.name, height=height, width=wish.width or height, frames=wish.frames, steps=1.0, denoise_only=True))
+    if found is None:
+        return None
+    stage = found.stages[0]
+    per_call = 1.0 / max(stage.items, 1.0) * stage.items  # counts are per call already
+    encoders, decoder = _beside(record, float(record.denoiser_params))
+    written = stage.activations * per_call
+    return ModelWork(
+        wish.model, "diffusion", stage.kind, macs=stage.macs, score_macs=stage.score_macs, activations=written, layers=stage.layers,
+        params=stage.weights, trained=stage.weights, beside=encoders + decoder, kept=written * KEPT["denoiser"], block_inputs=0.12 * written,
+        block=0.12 * written, widest=0.02 * written, side_macs=encoders * 77.0 + 1.05e6 * height * (wish.width or height),
+        side_elements=_ENCODER_LIVE * height * (wish.width or height),
+        adapter_params_per_rank=stage.weights / 1024.0 / 4.0, assumptions=found.assumptions,
+    )  # fmt: skip
+
+
+_LIGHT_HEAD = 20.0
+_DETECTION_TASKS = ("detection", "instance_segmentation", "panoptic", "keypoint")
+
+
+def _classes(wish: TrainWish, words: str) -> float:
+    if wish.classes:
+        return wish.classes
+    return float(next((count for word, count in _CLASSES.items() if word in words), 150 if "512x512" in words else 19))
+
+
+def composed_work(wish: TrainWish) -> ModelWork | None:
+    words = wish.model.lower()
+    head = first_match("train_heads", words)
+    segmenter = wish.task in ("segmentation", "semantic_segmentation")
+    if head is None or not (segmenter or wish.task in _DETECTION_TASKS or wish.task == ""):
+        return None
+    if wish.task == "" and record_of(wish.model) is not None:
+        return None
+    part = backbone(words, detector=not segmenter, library=wish.library)
+    taken: tuple[str, ...] = ()
+    if part is None and number(head, "kept_per_pixel") > _LIGHT_HEAD and not re.search(r"\d", words.replace("mask2former", "")):
+        part, taken = backbone("r50-d8" if segmenter else "r50", detector=not segmenter), ("a ResNet-50 backbone taken",)
+    if part is None:
+        return None
+    mean, peak = mean_and_peak_pixels(wish, 512.0 if segmenter else 924.0)
+    return dataclasses.replace(_assemble(wish, words, part, head, mean, peak), assumptions=taken)
+
+
+def _assemble(wish: TrainWish, words: str, part: Part, head: Mapping[str, str], mean: float, peak: float) -> ModelWork:
+    """Backbone and head at the mean size for time and at the largest for memory."""
+    classes = _classes(wish, words)
+    segmenter = wish.task in ("segmentation", "semantic_segmentation")
+    scale = 1.0 if part.kind in ("window", "transformer", "convnext") else part.head_scale if segmenter else 1.0
+    if wish.library == "detectron2" and "retinanet" in words:
+        scale = 2.0  # its activations are not written in place
+    maps = number(head, "classes_maps") * (0.5 if part.head_scale == 0.5 else 1.0)  # those have no auxiliary head
+    kept_head = scale * number(head, "kept_per_pixel") + 2.0 * maps * classes
+    if re.search(r"gn[-_+]?(neck|head)|gn-head", words):
+        kept_head *= 1.3
+    positions = number(head, "attention_maps") * (peak / 64.0) ** 2 * (1.0 if part.kind != "transformer" else 0.0)
+    per_image = number(head, "kept_per_image_m", 1e6)
+    rois = 512.0 * 3072 * 49 * 3 if re.search(r"[-_ ]c4", words) and "rpn" not in words[:4] else 0.0
+    rois += 1e8 if "dc5" in words else 0.0  # regions are pooled from 2048 channels
+    kept = part.kept * peak + part.attention * (peak / 2.0**20) ** 2 + kept_head * peak + positions + per_image + 1.1 * rois
+    params = part.params + number(head, "mparams", 1e6)
+    detector = not segmenter
+    macs = part.macs * mean + scale * number(head, "kmacs_per_pixel", 1e3) * mean + number(head, "gmacs_per_image", 1e9) + rois * 900.0
+    scores = part.attention * (mean / 2.0**20) ** 2 * 20.0
+    written = part.activations * mean + 0.7 * kept_head * mean + 0.6 * per_image + 0.6 * rois
+    kind = "detection" if detector and part.kind not in ("window", "transformer", "convnext") else part.kind
+    block = part.block * peak + kept_head * peak + per_image
+    return ModelWork(
+        wish.model, "detection" if detector else "segmentation", kind, macs=macs, score_macs=scores, activations=written,
+        frozen_macs=part.frozen_macs * mean, frozen_activations=part.frozen_activations * mean, layers=part.layers + (60.0 if detector else 20.0),
+        params=params, trained=params - part.frozen_params, kept=kept, block_inputs=part.block_inputs * peak, block=block, widest=16.0 * peak + (0.5 * classes * peak if maps else 0.0),
+        host_s=number(head, "host_s"), epoch_samples=_COCO if detector else 0.0, epochs=12.0 if detector else 0.0,
+    )  # fmt: skip

@@ -1,0 +1,131 @@
+"""Predictions for rows of the table of training that is not of language models: rates, step times, durations, memory, fits or not."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rightfit import facts
+from rightfit.estimate.figures import FigureColumns
+from rightfit.estimate.train_rows import (
+    DURATION_METRIC,
+    FIT_METRICS,
+    MEMORY_METRIC,
+    RATE_METRICS,
+    STEP_METRIC,
+    TrainCases,
+    train_cases,
+)
+from rightfit.estimate.vision_training import Coefficients, TrainingColumns, coefficients, training_columns
+from rightfit.physics.columns import Array
+
+_GIB = 2.0**30
+PROBABILITIES = (0.025, 0.1, 0.9, 0.975)
+#: Groups of figures whose errors are alike, by metric and modality; those without a line in facts/data/vision_intervals.csv take the parent.
+TIME_PARENT, MEMORY_PARENT = "time", "memory"
+_FAMILIES = {
+    "classification": "vision",
+    "self-supervised": "vision",
+    "contrastive": "vision",
+    "video": "vision",
+    "detection": "detection",
+    "detection3d": "detection",
+    "segmentation": "segmentation",
+    "diffusion": "diffusion",
+    "gan": "diffusion",
+    "speech": "speech",
+    "recommendation": "recommendation",
+}
+
+
+def metric_values(cases: TrainCases, values: Coefficients | None = None) -> tuple[dict[str, Array], TrainingColumns]:
+    """Every metric of every case by name, in the unit of the table, and the columns that they come from."""
+    values = values or coefficients()
+    found = training_columns(cases.work, cases.setup, cases.device, cases.links, values=values)
+    minutes = (
+        cases.samples / found.samples_per_s * values["run_overhead"] + np.where(cases.benchmark > 0, values["run_start_s"], 0.0)
+    ) / 60.0
+    units = np.array([work.units for work in cases.works])
+    figures = dict.fromkeys(RATE_METRICS, found.samples_per_s * units) | {STEP_METRIC: found.step_s, DURATION_METRIC: minutes}
+    figures |= {MEMORY_METRIC: found.peak_bytes / _GIB} | dict.fromkeys(FIT_METRICS, found.required_bytes / _GIB)
+    return figures, found
+
+
+def fits_columns(cases: TrainCases, found: TrainingColumns) -> NDArray[np.bool_]:
+    """Whether each job fits the card that its row names, or one of the size that it states."""
+    capacity = np.where(cases.has_device, found.capacity_bytes, cases.stated_bytes)
+    return np.less_equal(np.broadcast_to(found.required_bytes, capacity.shape), capacity)
+
+
+def interval_group(metric: str, modality: str) -> str:
+    """The group whose errors a figure shares: memory, rate or duration of a family of models."""
+    family = _FAMILIES.get(modality, "other")
+    if metric == MEMORY_METRIC or metric in FIT_METRICS:
+        return f"{MEMORY_PARENT}-{family}"
+    return f"{'run' if metric == DURATION_METRIC else TIME_PARENT}-{family}"
+
+
+def parent_of(group: str) -> str:
+    """The group that stands in for one with too few measured rows."""
+    return MEMORY_PARENT if group.startswith(MEMORY_PARENT) else TIME_PARENT
+
+
+@functools.cache
+def _quantiles() -> Mapping[str, tuple[float, ...]]:
+    table: dict[str, dict[str, float]] = {}
+    for row in facts.table("vision_intervals"):
+        table.setdefault(row["group"], {})[row["name"]] = float(row["value"])
+    return {group: (*(found[f"{p:g}"] for p in PROBABILITIES), found["doubt"]) for group, found in table.items()}
+
+
+def vision_interval(metric: str, mid: Array, *, modality: Sequence[str] | str, doubts: Array) -> FigureColumns:
+    """Figures with their 80 % and 95 % intervals. mid, doubts: (N,); `doubts` counts the inputs that were assumed.
+
+    Conformal: quantiles of log(measured / predicted) on sources that the coefficients were not fitted on, by group (validation/fit_vision.py).
+    """
+    names = [modality] * len(mid) if isinstance(modality, str) else list(modality)
+    table = _quantiles()
+    rows = np.array([table.get(group, table[parent_of(group)]) for group in (interval_group(metric, name) for name in names)])
+    scale = 1.0 + rows[:, 4] * np.minimum(doubts, 3.0)
+    low95, low80, high80, high95 = (np.asarray(mid * np.exp(scale * rows[:, i])) for i in range(4))
+    return FigureColumns(np.asarray(mid, dtype=np.float64), low80, high80, low95, high95)
+
+
+def predict_vision(rows: Sequence[Mapping[str, str]], answers: list[dict[str, Any]]) -> None:
+    """Fill `answers` (one a row, in order) with figures and intervals, or with the reason why there is none."""
+    cases = train_cases(rows)
+    for position, reason in cases.refused.items():
+        answers[position]["error"] = reason
+    if not len(cases.index):
+        return
+    with np.errstate(all="ignore"):
+        figures, found = metric_values(cases)
+    metrics = np.array([rows[int(i)]["metric"] for i in cases.index])
+    for metric in np.unique(metrics):
+        _fill(answers, cases, found, np.flatnonzero(metrics == metric), str(metric), figures[str(metric)])
+
+
+def _fill(answers: list[dict[str, Any]], cases: TrainCases, found: TrainingColumns, here: Any, metric: str, values: Array) -> None:
+    """Figures of one metric."""
+    doubts = np.array([float(len(cases.assumptions[int(cases.index[i])])) for i in here])
+    mid = np.broadcast_to(values, len(cases.index))[here]
+    intervals = vision_interval(metric, mid, modality=[cases.works[i].modality for i in here], doubts=doubts)
+    bounds = np.stack([intervals.mid, intervals.low80, intervals.high80, intervals.low95, intervals.high95], axis=1)
+    memory = metric == MEMORY_METRIC or metric in FIT_METRICS
+    terms, whole = (found.memory_terms, found.peak_bytes) if memory else (found.time_terms, found.step_s)
+    fits = fits_columns(cases, found)
+    for at, i in enumerate(here):
+        answer = answers[int(cases.index[i])]
+        answer["assumptions"] += cases.assumptions[int(cases.index[i])]
+        if not np.isfinite(bounds[at]).all() or mid[at] <= 0:
+            answer["error"] = "the estimate is not a finite positive number: the row's sizes make no sense together"
+            continue
+        names = ("predicted", "low80", "high80", "low95", "high95")
+        answer.update(zip(names, (float(f"{value:.6g}") for value in bounds[at]), strict=True))
+        answer["terms"] = {name: float((np.broadcast_to(term, len(cases.index)) / whole)[i]) for name, term in terms.items()}
+        if memory and (cases.has_device[i] or cases.stated_bytes[i] > 0):
+            answer["fits"] = int(fits[i])

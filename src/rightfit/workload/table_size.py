@@ -1,0 +1,60 @@
+"""Size of a table as people write it: "11Mrows x 28cols", "11M x 28", "1100万行x28列", "5GB x 100cols"."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+from rightfit.errors import QuantityError, RightfitError
+from rightfit.units import normalize, parse_bytes, parse_count
+
+EXAMPLE = "11Mrows x 28cols"
+_ROWS = r"(?:rows?|samples?|lines?|records?|examples?|observations?|行|条)"
+_COLS = r"(?:col(?:umn)?s?|features?|fields?|variables?|dims?|列|特征)"
+_SIDES = re.compile(r"^(?P<first>.+?)\s*(?:[x×*,]|by|和)\s*(?P<second>[^x×*,]+)$", re.IGNORECASE)
+_UNIT = re.compile(rf"\s*(?P<rows>{_ROWS})$|\s*(?P<cols>{_COLS})$", re.IGNORECASE)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TableSize:
+    """Rows and columns of a table; `size_bytes` where its size was given in place of its rows (rows then follow from the width of a cell)."""
+
+    rows: float
+    cols: float
+    size_bytes: float = 0.0
+
+
+def _side(text: str) -> tuple[str, str]:
+    """The number of one side, and "rows", "cols" or "" by its unit."""
+    found = _UNIT.search(text)
+    if not found:
+        return text.strip(), ""
+    return text[: found.start()].strip(), "rows" if found["rows"] else "cols"
+
+
+def _bytes(text: str) -> float:
+    if not re.search(r"[kmgtp]?i?b(?:ytes?)?$|字节$", text, re.IGNORECASE) or re.search(r"\d\s*b$", text, re.IGNORECASE):
+        return 0.0
+    try:
+        return float(parse_bytes(text))
+    except RightfitError:
+        return 0.0
+
+
+def parse_table_size(text: str, *, cell_bytes: float = 8.0) -> TableSize:
+    """Rows and columns of `text`, in either order where their words stand beside them; a size in bytes becomes rows of `cell_bytes` a cell [bytes]."""
+    cleaned = normalize(text)
+    sides = _SIDES.match(cleaned)
+    if sides is None:
+        raise QuantityError(f"cannot read {text[:60]!r} as a table: give rows and columns like {EXAMPLE!r}")
+    (first, first_kind), (second, second_kind) = _side(sides["first"]), _side(sides["second"])
+    if first_kind == "cols" or second_kind == "rows":
+        first, first_kind, second, second_kind = second, second_kind, first, first_kind
+    if first_kind == "cols" or second_kind == "rows":
+        raise QuantityError(f"cannot read {text[:60]!r} as a table: one side are rows, the other columns, like {EXAMPLE!r}")
+    size_bytes = _bytes(first)
+    cols = parse_count(second)
+    rows = size_bytes / (cols * cell_bytes) if size_bytes and cols else parse_count(first)
+    if not (rows >= 1 and cols >= 1):
+        raise QuantityError(f"a table needs at least one row and one column, not {text[:60]!r}")
+    return TableSize(float(rows), float(cols), size_bytes)

@@ -1,0 +1,316 @@
+"""Score and fit training time and memory of models that are not language models against measured rows, leave-one-source-out.
+
+    python validation/fit_vision.py TRUTH_DIR                    error tables of the bundled coefficients
+    python validation/fit_vision.py TRUTH_DIR --fit [--write]    fit on all sources; --write puts them into coefficients/vision.toml
+    python validation/fit_vision.py TRUTH_DIR --loso --folds validation/folds/vision.json     each source left out; coefficients to the file
+    python validation/fit_vision.py TRUTH_DIR --intervals        facts/data/vision_intervals.csv from the errors under validation/folds/vision.json
+
+Every coefficient is positive and starts from a prior; the fit minimises robust squared log errors plus the squared log distance from the
+priors in units of `spread`. A source weighs the square root of its rows; the rounds of one benchmark are one publisher and are left out one
+by one as sources, and all together in the line "one publisher" (--publisher). Rows whose note says SUSPECT are not used.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import re
+import time
+from pathlib import Path
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from rightfit import facts
+from rightfit.estimate.train_rows import FIT_METRICS, MEMORY_METRIC, kind_names, train_cases
+from rightfit.estimate.vision_predict import (
+    MEMORY_PARENT,
+    PROBABILITIES,
+    TIME_PARENT,
+    fits_columns,
+    interval_group,
+    metric_values,
+    parent_of,
+)
+from rightfit.physics.columns import Array
+
+DATA = Path(__file__).parents[1] / "src/rightfit/facts/data"
+FILE = DATA / "coefficients/vision.toml"
+FOLDS = Path(__file__).parent / "folds/vision.json"
+NOISE = 0.10
+MIN_ROWS, MIN_SOURCES = 40, 2
+DOUBT = 0.1
+MEMORY_NAMES = re.compile(r"autocast_copy|kept_|live_layers|workspace|table_bytes|slack|context_bytes")
+STARVED = re.compile(r"data-?loading bound|loader is the bottleneck|loader=|ffcv beton", re.IGNORECASE)
+RUN_NAMES = re.compile(r"run_")
+
+
+class Table:
+    """Usable rows as cases."""
+
+    def __init__(self, rows: list[dict[str, str]]) -> None:
+        self.rows = [row for row in rows if "SUSPECT" not in row["notes"]]
+        self.cases = train_cases(self.rows)
+        self.kept = [self.rows[int(i)] for i in self.cases.index]
+        self.measured = np.array([float(row["measured"]) for row in self.kept])
+        self.source = np.array([row["source"] for row in self.kept])
+        self.metric = np.array([row["metric"] for row in self.kept])
+        self.group = np.array([interval_group(m, work.modality) for m, work in zip(self.metric, self.cases.works, strict=True)])
+        counts = {name: float(np.sum(self.source == name)) for name in set(self.source)}
+        self.weight = np.array([counts[name] ** -0.25 for name in self.source])
+        # Rows whose own flags say that the input pipeline set the pace tell nothing about computing: scored, not fitted.
+        starved = np.array([bool(STARVED.search(f"{row['extra_flags']} {row['notes']}")) for row in self.kept])
+        self.weight[starved] = 0.0
+
+    def predict(self, values: dict[str, float]) -> Array:
+        with np.errstate(all="ignore"):
+            figures, _ = metric_values(self.cases, values)
+        stacked = np.stack([np.broadcast_to(figures[name], len(self.kept)) for name in figures])
+        names = {name: i for i, name in enumerate(figures)}
+        return np.asarray(stacked[np.array([names[m] for m in self.metric]), np.arange(len(self.metric))], dtype=np.float64)
+
+
+def _fit_part(
+    table: Table,
+    keep: np.ndarray,
+    entries: dict[str, dict[str, object]],
+    fixed: dict[str, float],
+    names: list[str],
+    start: dict[str, float] | None,
+) -> dict[str, float]:
+    prior = np.log([float(str(entries[name]["prior"])) for name in names])
+    spread = np.array([float(str(entries[name]["spread"])) for name in names])
+    target = np.log(table.measured)
+
+    def residuals(offset: Array) -> Array:
+        values = fixed | dict(zip(names, np.exp(prior + offset * spread), strict=True))
+        errors = (np.log(table.predict(values)) - target)[keep] * table.weight[keep]
+        scaled = errors / NOISE
+        return np.concatenate([np.sign(scaled) * np.sqrt(2 * (np.sqrt(1 + scaled**2) - 1)), offset])
+
+    first = np.zeros(len(names)) if start is None else (np.log([start[name] for name in names]) - prior) / spread
+    found = least_squares(residuals, first, method="trf", max_nfev=10 if start is None else 4, diff_step=1e-3)
+    return fixed | {name: float(value) for name, value in zip(names, np.exp(prior + found.x * spread), strict=True)}
+
+
+def fit(table: Table, keep: np.ndarray, entries: dict[str, dict[str, object]], start: dict[str, float] | None = None) -> dict[str, float]:
+    """Coefficients fitted on the rows of `keep`: memory and time apart, then what a whole run adds.
+
+    `start`: coefficients fitted on all rows. The search begins there, and a part that loses no row keeps them.
+    """
+    values = {name: float(str(entry["prior"])) for name, entry in entries.items()}
+    free = [name for name, entry in entries.items() if float(str(entry["spread"])) > 0]
+    memory = table.metric == MEMORY_METRIC
+    run = table.metric == "time_to_train_min"
+    used = set(_moved(table, entries, values, free))
+    for rows, names in (
+        (memory, [n for n in free if MEMORY_NAMES.match(n)]),
+        (~memory & ~run, [n for n in free if not MEMORY_NAMES.match(n) and not RUN_NAMES.match(n)]),
+        (run, [n for n in free if RUN_NAMES.match(n)]),
+    ):
+        part = [name for name in names if name in used]
+        if start is not None and not np.any(rows & ~keep):
+            values |= {name: start[name] for name in part}
+        elif part and np.any(keep & rows):
+            values = _fit_part(table, keep & rows, entries, values, part, start)
+    return values
+
+
+def _moved(table: Table, entries: dict[str, dict[str, object]], values: dict[str, float], free: list[str]) -> list[str]:
+    """Coefficients that any prediction depends on."""
+    base = np.log(table.predict(values))
+    return [name for name in free if np.any(np.abs(np.log(table.predict(values | {name: values[name] * 1.2})) - base) > 1e-6)]
+
+
+def report(title: str, groups: np.ndarray, ratio: Array) -> None:
+    print(f"\n{title:44s} rows  median   P90  signed")
+    for name in [*sorted(set(groups)), "all"]:
+        here = ratio[groups == name] if name != "all" else ratio
+        if len(here):
+            ape = np.abs(here - 1)
+            print(f"{name[:44]:44s} {len(here):5d} {np.median(ape):6.1%} {np.percentile(ape, 90):6.1%} {np.median(here) - 1:+6.1%}")
+
+
+def report_all(title: str, table: Table, ratio: Array) -> None:
+    for part, here in (
+        ("rate", ~np.isin(table.metric, (MEMORY_METRIC, "time_to_train_min"))),
+        ("run", table.metric == "time_to_train_min"),
+        ("memory", table.metric == MEMORY_METRIC),
+    ):
+        report(f"{title}: {part} by source", table.source[here], ratio[here])
+        report(f"{title}: {part} by group", table.group[here], ratio[here])
+
+
+def write(values: dict[str, float], entries: dict[str, dict[str, object]]) -> None:
+    lines = [
+        "# Coefficients of training that is not of language models. `value` was fitted from `prior` by: python validation/fit_vision.py TRUTH_DIR --fit --write",
+        "",
+    ]
+    for name, entry in entries.items():
+        lines += [f'["{name}"]', f"value = {values[name]:.6g}"]
+        lines += [f"{key} = {entry[key]}" for key in ("prior", "spread")]
+        lines += [f'{key} = "{entry[key]}"' for key in ("unit", "source") if key in entry]
+        lines.append("")
+    FILE.write_text("\n".join(lines), encoding="utf-8")
+
+
+def source_weights(source: np.ndarray) -> Array:
+    _, inverse, counts = np.unique(source, return_inverse=True, return_counts=True)
+    return np.asarray(counts[inverse] ** -0.5, dtype=np.float64)
+
+
+def quantiles(z: Array, source: np.ndarray) -> Array:
+    """Weighted quantiles of errors at PROBABILITIES."""
+    order = np.argsort(z, kind="stable")
+    cumulative = np.cumsum(source_weights(source)[order])
+    return np.asarray(z[order][np.searchsorted(cumulative / cumulative[-1], PROBABILITIES)])
+
+
+def calibrate(group: np.ndarray, z: Array, source: np.ndarray) -> dict[str, Array]:
+    parents = np.array([parent_of(name) for name in group])
+    found = {
+        name: quantiles(z[parents == name], source[parents == name]) for name in (TIME_PARENT, MEMORY_PARENT) if np.any(parents == name)
+    }
+    for name in sorted(set(group)):
+        here = group == name
+        if np.sum(here) >= MIN_ROWS and len(set(source[here])) >= MIN_SOURCES:
+            found[name] = quantiles(z[here], source[here])
+    return found
+
+
+def intervals(table: Table) -> dict[str, Array]:
+    folds = json.loads(FOLDS.read_text(encoding="utf-8"))
+    z = np.zeros(len(table.measured))
+    for source in sorted(set(table.source)):
+        here = table.source == source
+        z[here] = np.log(table.measured / table.predict(folds[source]["vision"]))[here]
+    scale = 1.0 + DOUBT * np.minimum([len(table.cases.assumptions[int(i)]) for i in table.cases.index], 3.0)
+    z = z / scale
+    found = calibrate(table.group, z, table.source)
+    bounds = np.array([found.get(name, found[parent_of(name)]) for name in table.group])
+    nested = np.zeros_like(bounds)
+    for source in sorted(set(table.source)):
+        here = table.source == source
+        without = calibrate(table.group[~here], z[~here], table.source[~here])
+        nested[here] = [without.get(name, without.get(parent_of(name), found[parent_of(name)])) for name in table.group[here]]
+    print(f"{'group':22s} rows sources  80 %: coverage nested width   95 %: the same")
+    for name in [*sorted(set(table.group)), "all"]:
+        here = table.group == name if name != "all" else np.ones(len(z), dtype=bool)
+        line = f"{name:22s} {np.sum(here):4d} {len(set(table.source[here])):7d}"
+        for low, high in ((1, 2), (0, 3)):
+            inside, apart = (((q[:, low] <= z) & (z <= q[:, high]))[here] for q in (bounds, nested))
+            line += f"  {np.mean(inside):6.1%} {np.mean(apart):6.1%} {np.exp(np.median(((bounds[:, high] - bounds[:, low]) * scale)[here])):6.2f}"
+        print(line + ("" if name in found or name == "all" else "   takes the parent"))
+    return found
+
+
+def write_intervals(found: dict[str, Array]) -> None:
+    source = "validation/fit_vision.py --intervals: conformal quantiles of errors on left-out sources"
+    with (DATA / "vision_intervals.csv").open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(("group", "name", "value", "source"))
+        for group, values in found.items():
+            writer.writerows((group, f"{p:g}", f"{value:.4f}", source) for p, value in zip(PROBABILITIES, values, strict=True))
+            writer.writerow((group, "doubt", DOUBT, "engineering judgement; the quantiles above were taken with it"))
+
+
+def feasibility(path: Path, values: dict[str, float]) -> None:
+    """Share of published fits / does-not-fit statements that the estimate agrees with."""
+    with path.open(encoding="utf-8") as stream:
+        rows = [row for row in csv.DictReader(stream) if row["metric"] in FIT_METRICS]
+    cases = train_cases(rows)
+    _, found = metric_values(cases, values)
+    said = np.array([rows[int(i)]["metric"] == "fits" for i in cases.index]) == np.array(
+        [float(rows[int(i)]["measured"]) > 0 for i in cases.index]
+    )
+    agree = fits_columns(cases, found) == said
+    print(
+        f"\nfits / does not fit: {len(rows)} statements, {len(said)} answered, {np.sum(agree)} agreed ({np.mean(agree):.1%}); fits {np.sum(said)}, does not {np.sum(~said)}"
+    )
+    for i in np.flatnonzero(~agree)[:40]:
+        row = rows[int(cases.index[i])]
+        print(
+            "   ",
+            row["model"],
+            row["precision"],
+            row["gpu"],
+            row["image_size"],
+            row["extra_flags"][:90],
+            f"required {found.required_bytes[i] / 2**30:.1f} GiB",
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("truth", type=Path)
+    parser.add_argument("--fit", action="store_true")
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--loso", action="store_true")
+    parser.add_argument("--publisher", action="store_true", help="leave all rounds of the benchmark out together")
+    parser.add_argument("--folds", type=Path)
+    parser.add_argument("--intervals", action="store_true")
+    parser.add_argument("--oom", action="store_true")
+    parser.add_argument("--dump", type=Path)
+    arguments = parser.parse_args()
+    with (arguments.truth / "vision_train.csv").open(encoding="utf-8") as stream:
+        table = Table(list(csv.DictReader(stream)))
+    entries = {name: dict(entry) for name, entry in facts.coefficient_entries("vision").items()}
+    values = {name: float(str(entry["value"])) for name, entry in entries.items()}
+    if arguments.intervals:
+        write_intervals(intervals(table))
+        return
+    print(f"{len(table.rows)} rows, {len(table.kept)} answered")
+    started = time.time()
+    everything = np.ones(len(table.measured), dtype=bool)
+    if arguments.fit:
+        values = fit(table, everything, entries)
+        if arguments.write:
+            write(values, entries)
+        print(f"fitted in {time.time() - started:.0f} s")
+    ratio = table.predict(values) / table.measured
+    out = np.ones(len(ratio))
+    if arguments.loso:
+        folds = {}
+        for source in sorted(set(table.source)):
+            here = table.source == source
+            part = fit(table, ~here, entries, values if arguments.fit else None)
+            print(f"{source}: {time.time() - started:.0f} s", flush=True)
+            folds[source] = {"vision": {name: float(f"{value:.6g}") for name, value in part.items()}}
+            out[here] = (table.predict(part) / table.measured)[here]
+        if arguments.folds:
+            arguments.folds.write_text(json.dumps(folds, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        report_all("left out", table, out)
+    else:
+        report_all("bundled" if not arguments.fit else "fitted on all", table, ratio)
+    if arguments.publisher:
+        here = np.array(["training_results" in name for name in table.source])
+        part = fit(table, ~here, entries)
+        report_all("one publisher left out", table, np.where(here, table.predict(part) / table.measured, 1.0))
+    if arguments.oom:
+        feasibility(arguments.truth / "vision_oom.csv", values)
+    if arguments.dump:
+        with arguments.dump.open("w", encoding="utf-8", newline="") as stream:
+            writer = csv.writer(stream)
+            columns = (
+                "source",
+                "metric",
+                "measured",
+                "task",
+                "model",
+                "framework",
+                "precision",
+                "gpu",
+                "n_gpus",
+                "batch_per_gpu",
+                "image_size",
+                "extra_flags",
+                "notes",
+            )
+            writer.writerow(["ratio", "kind", *columns])
+            for row, value, kind in zip(table.kept, out if arguments.loso else ratio, kind_names(table.cases), strict=True):
+                writer.writerow([f"{value:.3f}", kind, *(row[c] for c in columns)])
+
+
+if __name__ == "__main__":
+    main()
