@@ -6,7 +6,10 @@ import dataclasses
 import importlib
 from collections.abc import Mapping
 
+from rightfit.errors import InputError
 from rightfit.export.job import SERVING_TASKS, Job
+
+TRAINED_BY_TRL = ("full", "lora", "qlora", "dora")
 
 SERVING_STACKS = {
     "vllm": "vllm",
@@ -14,6 +17,10 @@ SERVING_STACKS = {
     "tensorrt-llm": "tensorrt_llm",
     "tgi": "tgi",
     "llama.cpp": "llama_cpp",
+    "tensorrt": "onnx_service",
+    "onnx runtime": "onnx_service",
+    "openvino": "onnx_service",
+    "pytorch": "onnx_service",
 }
 """Engine of a plan (case-folded) -> module of rightfit.export.targets that has a `stack`."""
 
@@ -35,14 +42,30 @@ class Stack:
 
 
 def stack_name(job: Job) -> str:
-    """Module of the stack that starts the job best."""
+    """Module of the stack that starts the job; "" where there is none yet."""
     if job.task in SERVING_TASKS:
-        return SERVING_STACKS.get(job.option.layout.engine.casefold(), "onnx_service")
-    return "trl"
+        return SERVING_STACKS.get(job.option.layout.engine.casefold(), "")
+    layout = job.option.layout
+    splits_model = layout.tensor * layout.pipeline * layout.context > 1
+    return "trl" if job.seq_len and not splits_model and layout.method in TRAINED_BY_TRL else ""
+
+
+def stack_problem(job: Job) -> str:
+    """Why no stack starts the job ("" if one does)."""
+    if stack_name(job):
+        return ""
+    what = (
+        f"serving with {job.option.layout.engine}"
+        if job.task in SERVING_TASKS
+        else f"this kind of job ({job.task} by {job.option.layout.method})"
+    )
+    return f"no launcher is written yet for {what}"
 
 
 def stack_of(job: Job) -> Stack:
-    """The stack of a job."""
+    """The stack of a job. InputError where there is none."""
+    if problem := stack_problem(job):
+        raise InputError(problem, field="to")
     found: Stack = importlib.import_module(f"rightfit.export.targets.{stack_name(job)}").stack(job)
     return found
 

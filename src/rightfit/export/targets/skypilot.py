@@ -8,7 +8,7 @@ from rightfit.export.document import OptionPart
 from rightfit.export.job import Job
 from rightfit.export.quoting import given, shell, to_yaml
 from rightfit.export.registry import Files, Target
-from rightfit.export.stack import launched, stack_of
+from rightfit.export.stack import launched, stack_of, stack_problem
 
 CLOUDS = {
     "aws": "aws",
@@ -113,7 +113,7 @@ def write(job: Job) -> Files:
 def _refuses(job: Job) -> str:
     if job.option.provider not in CLOUDS:
         return f"SkyPilot does not rent on {job.option.provider}"
-    return ""
+    return stack_problem(job)
 
 
 TARGET = Target(

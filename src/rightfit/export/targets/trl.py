@@ -8,11 +8,10 @@ from typing import Any
 from rightfit.export.job import SERVING_TASKS, Job
 from rightfit.export.quoting import comment, shell_lines, to_json
 from rightfit.export.registry import Files, Target
-from rightfit.export.stack import Stack, launched
+from rightfit.export.stack import TRAINED_BY_TRL, Stack, launched
 
 VERSIONS = ("torch==2.8.0", "transformers==4.57.1", "trl==0.24.0", "peft==0.17.1", "accelerate==1.11.0", "datasets==4.3.0")
 QUANTIZED = ("qlora",)
-METHODS = ("full", "lora", "qlora", "dora")
 ATTENTION = {"flash": "flash_attention_2", "sdpa": "sdpa", "eager": "eager"}
 PORT = 29500
 
@@ -95,8 +94,8 @@ def _refuses(job: Job) -> str:
     layout = job.option.layout
     if layout.tensor * layout.pipeline * layout.context > 1:
         return "the layout splits the model by tensor, pipeline or context; use megatron"
-    if layout.method not in METHODS:
-        return f"the method is {layout.method}; it knows {', '.join(METHODS)}"
+    if layout.method not in TRAINED_BY_TRL:
+        return f"the method is {layout.method}; it knows {', '.join(TRAINED_BY_TRL)}"
     if not job.seq_len:
         return "the model is not a language model"
     return ""
