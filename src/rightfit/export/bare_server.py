@@ -28,8 +28,17 @@ def first_boot(job: Job, *, secret: Callable[[str], str]) -> str:
     words = launched(stack.command, node_rank="0", num_nodes="1", head_address="127.0.0.1")
     inner = " && ".join([*(line for line in stack.setup if line.startswith("pip ")), f"exec {shell(words)}"])
     run = shell(
-        ["docker", "run", "--name", "rightfit", "--rm", *cards, "--ipc", "host", *ports, *settings]
-        + [
+        [
+            "docker",
+            "run",
+            "--name",
+            "rightfit",
+            "--rm",
+            *cards,
+            "--ipc",
+            "host",
+            *ports,
+            *settings,
             "--volume",
             f"{FOLDER}:/work",
             "--volume",

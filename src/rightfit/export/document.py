@@ -108,6 +108,7 @@ class PlanDocument(_Part):
     schema_version: int
     workload: Mapping[str, Any]
     options: tuple[OptionPart, ...]
+    sections: Mapping[str, Any] = {}
 
     def option(self, rank: int) -> OptionPart:
         """The option of a rank; InputError naming the ranks there are."""

@@ -31,6 +31,7 @@ class Job:
     option: OptionPart
     workload: Mapping[str, Any]
     alternatives: tuple[OptionPart, ...]
+    sections: Mapping[str, Any]
 
     @property
     def name(self) -> str:
@@ -92,6 +93,11 @@ class Job:
         """On everything that is made: who made it and from which plan."""
         return {"managed-by": "rightfit", "rightfit-plan": self.plan_id}
 
+    def section(self, name: str) -> Mapping[str, Any]:
+        """One of the plan's further sections (autoscaling, api ...), empty where it has none. They speak of the plan's first option."""
+        found = self.sections.get(name) if self.option.rank == 1 else None
+        return found if isinstance(found, Mapping) else {}
+
     def wish(self, name: str) -> Any:
         """One value of the workload, None where it was not given."""
         return self.workload.get(name)
@@ -114,4 +120,5 @@ def job_of(plan: PlanDocument, *, rank: int = 1, settings: ExportSettings | None
         option=option,
         workload=plan.workload,
         alternatives=tuple(other for other in plan.options if other.rank != rank),
+        sections=plan.sections,
     )
