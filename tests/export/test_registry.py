@@ -47,7 +47,7 @@ def test_a_bundle_orders_its_targets() -> None:
     assert "skypilot/task.yaml" in files
     readme = files["README.md"]
     assert readme.index("`trl/`") < readme.index("`skypilot/`")
-    assert "- vllm: it trains a model" in readme
+    assert "- vllm: the plan is to finetune" in readme
 
 
 @pytest.mark.parametrize(

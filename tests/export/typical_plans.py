@@ -1,4 +1,4 @@
-"""Ten typical plans, made by the search itself, as dictionaries: what every exporter is tested on."""
+"""Eleven typical plans, made by the search itself, as dictionaries: what every exporter is tested on."""
 
 from __future__ import annotations
 
@@ -36,6 +36,14 @@ WISHES: dict[str, dict[str, Any]] = {
         "output_tokens": 256,
         "ttft": "300ms",
         "tpot": "30ms",
+    },
+    "chat-8b-aws": {
+        "model": "meta-llama/Meta-Llama-3-8B",
+        "task": "serve",
+        "rate": "5/s",
+        "input_tokens": 512,
+        "output_tokens": 128,
+        "cloud": "aws",
     },
     "chat-70b-aws": {
         "model": "meta-llama/Meta-Llama-3-70B",

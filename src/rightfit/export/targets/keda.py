@@ -54,4 +54,4 @@ def _refuses(job: Job) -> str:
     return kubernetes.TARGET.refuses(job)
 
 
-TARGET = Target("keda", "kubernetes", "KEDA scaler at the plan's threshold", write, _refuses, checked_by="KEDA's own schema")
+TARGET = Target("keda", "kubernetes", "KEDA scaler at the plan's threshold", write, _refuses, checked_by="our own tests of its fields")

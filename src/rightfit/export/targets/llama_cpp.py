@@ -56,5 +56,5 @@ TARGET = Target(
     "llama.cpp server, on cards or the processor",
     write,
     lambda job: wrong_engine(job, "llama.cpp"),
-    checked_by="its list of options",
+    checked_by="shellcheck; options from its documentation",
 )

@@ -56,4 +56,4 @@ def write(job: Job) -> Files:
     return {"serve.sh": text.rstrip("\n") + f' \\\n  --api-key "${KEY[0]}"\n'}
 
 
-TARGET = Target("sglang", "serving", "SGLang server", write, lambda job: wrong_engine(job, "SGLang"), checked_by="its list of options")
+TARGET = Target("sglang", "serving", "SGLang server", write, lambda job: wrong_engine(job, "SGLang"), checked_by="shellcheck; options from its documentation")

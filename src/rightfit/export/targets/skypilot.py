@@ -117,5 +117,5 @@ def _refuses(job: Job) -> str:
 
 
 TARGET = Target(
-    "skypilot", "launch", "SkyPilot task, managed spot job or service", write, _refuses, checked_by="SkyPilot's task parser and dry run"
+    "skypilot", "launch", "SkyPilot task, managed spot job or service", write, _refuses, checked_by="the schemas of SkyPilot itself"
 )

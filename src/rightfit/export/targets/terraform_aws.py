@@ -311,5 +311,5 @@ TARGET = Target(
     "Terraform for AWS",
     write,
     _refuses,
-    checked_by="terraform validate; apply and destroy against a local moto server",
+    checked_by="terraform validate with the AWS provider",
 )

@@ -64,5 +64,5 @@ TARGET = Target(
     "vLLM server",
     write,
     lambda job: wrong_engine(job, "vLLM"),
-    checked_by="its list of options (vLLM needs a GPU build)",
+    checked_by="shellcheck; options from its documentation",
 )
