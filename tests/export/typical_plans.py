@@ -44,6 +44,7 @@ WISHES: dict[str, dict[str, Any]] = {
         "input_tokens": 512,
         "output_tokens": 128,
         "cloud": "aws",
+        "gpu": "L40S",
     },
     "chat-70b-aws": {
         "model": "meta-llama/Meta-Llama-3-70B",

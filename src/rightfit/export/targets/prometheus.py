@@ -80,4 +80,11 @@ def _refuses(job: Job) -> str:
     return "" if vendor == "NVIDIA" else f"the exporter of {vendor} cards has other names"
 
 
-TARGET = Target("prometheus", "operations", "Prometheus scrape and alerts at the plan's figures", write, _refuses, checked_by="our own tests of its form")
+TARGET = Target(
+    "prometheus",
+    "operations",
+    "Prometheus scrape and alerts at the plan's figures",
+    write,
+    _refuses,
+    checked_by="our own tests of its form",
+)

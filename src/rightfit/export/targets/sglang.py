@@ -56,4 +56,11 @@ def write(job: Job) -> Files:
     return {"serve.sh": text.rstrip("\n") + f' \\\n  --api-key "${KEY[0]}"\n'}
 
 
-TARGET = Target("sglang", "serving", "SGLang server", write, lambda job: wrong_engine(job, "SGLang"), checked_by="shellcheck; options from its documentation")
+TARGET = Target(
+    "sglang",
+    "serving",
+    "SGLang server",
+    write,
+    lambda job: wrong_engine(job, "SGLang"),
+    checked_by="shellcheck; options from its documentation",
+)

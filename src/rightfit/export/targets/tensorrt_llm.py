@@ -59,5 +59,10 @@ def write(job: Job) -> Files:
 
 
 TARGET = Target(
-    "tensorrt-llm", "serving", "TensorRT-LLM server", write, lambda job: wrong_engine(job, "TensorRT-LLM"), checked_by="shellcheck; options from its documentation"
+    "tensorrt-llm",
+    "serving",
+    "TensorRT-LLM server",
+    write,
+    lambda job: wrong_engine(job, "TensorRT-LLM"),
+    checked_by="shellcheck; options from its documentation",
 )

@@ -69,5 +69,10 @@ def write(job: Job) -> Files:
 
 
 TARGET = Target(
-    "tgi", "serving", "Text Generation Inference server", write, lambda job: wrong_engine(job, "TGI"), checked_by="shellcheck; options from its documentation"
+    "tgi",
+    "serving",
+    "Text Generation Inference server",
+    write,
+    lambda job: wrong_engine(job, "TGI"),
+    checked_by="shellcheck; options from its documentation",
 )
