@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rightfit.cli.commands import catalog, facts, later, plan, predict
+from rightfit.cli.commands import catalog, export, facts, later, plan, predict
 from rightfit.cli.labels import help_text
 from rightfit.cli.parameters import command, nearest_name
 
@@ -36,6 +36,7 @@ app = typer.Typer(
 catalog_app = typer.Typer(help=help_text("command", "catalog", "The catalog of servers and prices."), no_args_is_help=True)
 app.add_typer(catalog_app, name="catalog", rich_help_panel=_LOOK)
 
+_ACTING: dict[str, Callable[..., Any]] = {"export": export.export}
 _WITH_WORKLOAD: dict[str, Callable[..., Any]] = {"plan": plan.plan, "estimate": plan.estimate, "why": plan.why}
 _PREDICTION: dict[str, Callable[..., Any]] = {"predict": predict.predict, "validate": predict.validate}
 _LOOKING: dict[str, Callable[..., Any]] = {
@@ -46,7 +47,7 @@ _LOOKING: dict[str, Callable[..., Any]] = {
     "accelerators": facts.accelerators,
     "datasets": facts.datasets,
 }
-for _commands, _panel in ((_WITH_WORKLOAD, _MAIN), (_PREDICTION, _MAIN), (_LOOKING, _LOOK)):
+for _commands, _panel in ((_WITH_WORKLOAD, _MAIN), (_ACTING, _MAIN), (_PREDICTION, _MAIN), (_LOOKING, _LOOK)):
     for _name, _function in _commands.items():
         app.command(_name, rich_help_panel=_panel)(command(_function, workload=_commands is _WITH_WORKLOAD))
 catalog_app.command("status")(command(catalog.status))

@@ -7,9 +7,11 @@ listed in reasons.py. `to_dict(render=...)` takes the function that does so, so 
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
 import math
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from rightfit.estimate.figures import Figure
@@ -300,6 +302,18 @@ class Plan:
             }
         )
         return values
+
+    def export(
+        self, target: str, *, option: int = 1, out: str | Path | None = None, force: bool = False, **settings: Any
+    ) -> Mapping[str, str]:
+        """Files that start an option: {path: text}, also written below `out` when given. `target` and `settings` as in `rightfit export`."""
+        # By name, because exports read plans and lie above them; nothing here may depend on them.
+        exports = importlib.import_module("rightfit.export")
+        job = exports.job_of(exports.plan_document(self.to_dict()), rank=option, settings=exports.ExportSettings(**settings))
+        files: Mapping[str, str] = exports.files_of(job, target)
+        if out is not None:
+            exports.write_files(files, out, force=force)
+        return files
 
     def to_json(self, render: Render | None = None, *, indent: int | None = 2) -> str:
         """`to_dict` as JSON text."""

@@ -9,7 +9,6 @@ import typer
 from rightfit.errors import UnavailableError
 
 _LATER = {
-    "export": "writing launch files",
     "serve": "the web page and REST API",
     "probe": "measuring a real run",
     "watch": "following a real run",

@@ -1,0 +1,65 @@
+"""Write the files that start a plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rightfit.cli.labels import label
+from rightfit.cli.output import Answer, View, emit, note
+from rightfit.cli.tables import Column, Table
+from rightfit.errors import InputError
+
+_COLUMNS = (Column("target"), Column("group"), Column("summary", flexible=True), Column("checked_by", flexible=True, drop=1))
+_FILES = (Column("path"), Column("bytes", right=True))
+
+
+def export(
+    plan: Annotated[
+        Path | None, typer.Argument(help="A plan: rightfit plan ... --format json > plan.json", metavar="PLAN.json", show_default=False)
+    ] = None,
+    to: Annotated[str, typer.Option("--to", help="Target, or all; without it the targets are listed.", metavar="TARGET")] = "",
+    option: Annotated[int, typer.Option("--option", help="Rank of the option to start.", metavar="K")] = 1,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder to write to; without it the files are printed.", metavar="DIR")
+    ] = None,
+    *,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite files in a folder that is not empty.")] = False,
+    name: Annotated[str, typer.Option("--name", help="Name of the job's resources.", metavar="NAME")] = "rightfit-job",
+    ssh_cidr: Annotated[
+        str, typer.Option("--ssh-cidr", help="Address range that may reach the servers, e.g. 203.0.113.7/32.", metavar="CIDR")
+    ] = "",
+    bucket: Annotated[str, typer.Option("--bucket", help="Where checkpoints go, e.g. s3://my-bucket/runs.", metavar="ADDRESS")] = "",
+    data_path: Annotated[str, typer.Option("--data-path", help="The data set as the job sees it.", metavar="PATH")] = "data",
+    stop_after: Annotated[float, typer.Option("--stop-after", help="Hours after which servers stop themselves.", metavar="HOURS")] = 0.0,
+    view: View,
+) -> None:
+    """Write the files that start a plan: SkyPilot, Terraform, Kubernetes, training and serving commands, monitoring.
+
+    Example: rightfit export plan.json --to skypilot --out job
+    """
+    from rightfit import export as exports
+
+    if not to:
+        rows = [
+            {"target": found.name, "group": found.group, "summary": found.summary, "checked_by": found.checked_by}
+            for found in exports.all_targets().values()
+        ]
+        emit(Answer(rows, rows, [Table(_COLUMNS, rows)]), view)
+        return
+    if plan is None:
+        raise InputError(
+            "give the plan to export: rightfit export PLAN.json --to TARGET (write one with rightfit plan ... --format json)", field="plan"
+        )
+    settings = exports.ExportSettings(name=name, ssh_cidr=ssh_cidr, bucket=bucket, data_path=data_path, stop_after_h=stop_after)
+    files = exports.files_of(exports.job_of(exports.read_plan(plan), rank=option, settings=settings), to)
+    if out is None:
+        for path, text in files.items():
+            typer.echo(f"# ==> {path}\n{text}" if len(files) > 1 else text, nl=False)
+        return
+    written = exports.write_files(files, out, force=force)
+    listed = [{"path": str(path), "bytes": path.stat().st_size} for path in written]
+    note(label("status", "exported", view.lang, files=len(listed), path=out), view)
+    emit(Answer(listed, listed, [Table(_FILES, listed)]), view)

@@ -1,0 +1,24 @@
+"""Files that start a plan: pure functions from a plan to {path: text}, one module a target."""
+
+from __future__ import annotations
+
+from rightfit.export.document import PlanDocument, plan_document, read_plan
+from rightfit.export.job import Job, job_of
+from rightfit.export.registry import Files, Target, all_targets, files_of, find_target
+from rightfit.export.settings import ExportSettings
+from rightfit.export.writing import write_files
+
+__all__ = [
+    "ExportSettings",
+    "Files",
+    "Job",
+    "PlanDocument",
+    "Target",
+    "all_targets",
+    "files_of",
+    "find_target",
+    "job_of",
+    "plan_document",
+    "read_plan",
+    "write_files",
+]

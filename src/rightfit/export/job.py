@@ -1,0 +1,124 @@
+"""A plan's option as a job to start: every figure that exporters write, derived once, in base units and plain names."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from rightfit.export.document import OptionPart, PlanDocument
+from rightfit.export.settings import ExportSettings
+
+SPOT = "spot"
+GIB = 1024**3
+LEAST_DISK_GIB = 100
+ROOM_FOR_IMAGES_GIB = 60
+STOP_MARGIN = 1.25  # over the plan's 95 % time before a server stops itself
+SERVING_TASKS = ("serve", "batch")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Job:
+    """What to start. `plan_id` names the plan and option (12 hex digits); `option` and `workload` hold what is rarely needed."""
+
+    plan_id: str
+    settings: ExportSettings
+    task: str
+    model: str
+    option: OptionPart
+    workload: Mapping[str, Any]
+    alternatives: tuple[OptionPart, ...]
+    sections: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """Name of the job's resources."""
+        return self.settings.name
+
+    @property
+    def is_service(self) -> bool:
+        """Serves requests until stopped."""
+        return self.task == "serve"
+
+    @property
+    def is_spot(self) -> bool:
+        """Can be taken away."""
+        return self.option.purchase == SPOT
+
+    @property
+    def num_nodes(self) -> int:
+        """Servers."""
+        return self.option.nodes
+
+    @property
+    def gpus_per_node(self) -> int:
+        """Accelerators of one server, 0 without any."""
+        return self.option.accelerator.count_per_node
+
+    @property
+    def num_gpus(self) -> int:
+        """Accelerators in all."""
+        return self.num_nodes * self.gpus_per_node
+
+    @property
+    def accelerator(self) -> str:
+        """Name of the accelerator as in the plan, empty without one."""
+        return self.option.accelerator.name if self.gpus_per_node else ""
+
+    @property
+    def disk_gib(self) -> int:
+        """Volume to rent on each server: what the plan keeps on disk, with room for images, in steps of 10 GiB."""
+        kept = self.option.estimate.get("disk_bytes")
+        weights = kept.mid if kept else float(self.option.facts.get("weights_bytes") or 0.0)
+        return max(LEAST_DISK_GIB, math.ceil((1.2 * weights / GIB + ROOM_FOR_IMAGES_GIB) / 10) * 10)
+
+    @property
+    def stop_after_h(self) -> float:
+        """Hours after which a run's server stops itself; 0 for a service."""
+        if self.settings.stop_after_h:
+            return self.settings.stop_after_h
+        total = self.option.estimate.get("total_time_s")
+        return 0.0 if self.is_service or total is None else math.ceil(total.high95 * STOP_MARGIN / 360.0) / 10.0
+
+    @property
+    def seq_len(self) -> int:
+        """Tokens of a sample, 0 where the model has none."""
+        return int(self.workload.get("seq_len") or self.option.facts.get("seq_len") or 0)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """On everything that is made: who made it and from which plan."""
+        return {"managed-by": "rightfit", "rightfit-plan": self.plan_id}
+
+    def section(self, name: str) -> Mapping[str, Any]:
+        """One of the plan's further sections (autoscaling, api ...), empty where it has none. They speak of the plan's first option."""
+        found = self.sections.get(name) if self.option.rank == 1 else None
+        return found if isinstance(found, Mapping) else {}
+
+    def wish(self, name: str) -> Any:
+        """One value of the workload, None where it was not given."""
+        return self.workload.get(name)
+
+
+def plan_id(plan: PlanDocument, option: OptionPart) -> str:
+    """12 hex digits that are the same for the same workload and option."""
+    identity = [dict(plan.workload), option.model_dump(mode="json", exclude={"facts", "alternatives"})]
+    return hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()[:12]
+
+
+def job_of(plan: PlanDocument, *, rank: int = 1, settings: ExportSettings | None = None) -> Job:
+    """The job of a plan's option. The other options of the plan stand by as alternatives, in their order."""
+    option = plan.option(rank)
+    return Job(
+        plan_id=plan_id(plan, option),
+        settings=settings or ExportSettings(),
+        task=str(plan.workload.get("task") or "train"),
+        model=str(plan.workload.get("model") or ""),
+        option=option,
+        workload=plan.workload,
+        alternatives=tuple(other for other in plan.options if other.rank != rank),
+        sections=plan.sections,
+    )

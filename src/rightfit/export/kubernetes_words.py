@@ -1,0 +1,141 @@
+"""Pieces of Kubernetes objects that several targets share."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Any
+
+from rightfit.export.job import GIB, Job
+from rightfit.export.quoting import given, label
+from rightfit.export.stack import Stack, launched, stack_of
+
+RESOURCES = {
+    "AMD": "amd.com/gpu",
+    "Intel": "gpu.intel.com/i915",
+    "AWS": "aws.amazon.com/neuron",
+    "Google": "google.com/tpu",
+    "Huawei": "huawei.com/Ascend910",
+}
+NVIDIA = "nvidia.com/gpu"
+MOST_SHARED_GIB = 8
+SHARE_FOR_PODS = 0.9  # of a node's processors and memory; the rest is for the system and its daemons
+
+
+def labels(job: Job) -> dict[str, str]:
+    """On every object."""
+    return {"app.kubernetes.io/name": job.name, "app.kubernetes.io/managed-by": "rightfit", "rightfit.dev/plan": job.plan_id}
+
+
+def selector(job: Job) -> dict[str, str]:
+    """What finds the pods again."""
+    return {"app.kubernetes.io/name": job.name}
+
+
+def card_resource(job: Job) -> str:
+    """The name under which a node offers its accelerators."""
+    return RESOURCES.get(str(job.option.facts.get("vendor") or ""), NVIDIA)
+
+
+def gpus_of_replica(job: Job) -> int:
+    """Accelerators of one pod: those of a replica of a service, those of a server for a run."""
+    layout = job.option.layout
+    return layout.tensor * layout.pipeline if job.is_service and job.gpus_per_node else job.gpus_per_node
+
+
+def resources(job: Job) -> dict[str, Any]:
+    """Requests and limits of a pod: its share of the server that the plan rents."""
+    share = SHARE_FOR_PODS * (gpus_of_replica(job) / job.gpus_per_node if job.gpus_per_node else 1.0)
+    wanted: dict[str, Any] = {}
+    if job.option.vcpus:
+        wanted["cpu"] = str(max(1, int(job.option.vcpus * share)))
+    if job.option.memory_bytes:
+        wanted["memory"] = f"{max(1, int(job.option.memory_bytes * share / GIB))}Gi"
+    cards = {card_resource(job): str(gpus_of_replica(job))} if gpus_of_replica(job) else {}
+    return {"requests": {**wanted, **cards}, "limits": {**({"memory": wanted["memory"]} if "memory" in wanted else {}), **cards}}
+
+
+def placement(job: Job) -> dict[str, Any]:
+    """Onto nodes of the plan's server type, past the taint that keeps others off cards."""
+    name = label(job.option.instance_type)
+    if not re.fullmatch(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?", name):
+        return {}
+    tolerations = [{"key": card_resource(job), "operator": "Exists", "effect": "NoSchedule"}] if job.gpus_per_node else []
+    return given(nodeSelector={"node.kubernetes.io/instance-type": name}, tolerations=tolerations or None)
+
+
+def environment(job: Job, stack: Stack) -> list[dict[str, Any]]:
+    """Plain settings by value, secrets by reference to a Secret of the job's name."""
+    plain = [{"name": name, "value": value} for name, value in stack.environment.items()]
+    secret = [
+        {"name": name, "valueFrom": {"secretKeyRef": {"name": job.name, "key": name, "optional": name == "HF_TOKEN"}}}
+        for name in stack.secrets
+    ]
+    return [*plain, *secret]
+
+
+def one_replica(job: Job) -> Job:
+    """The job of one pod: a server's replicas are pods of their own here."""
+    layout = job.option.layout.model_copy(update={"replicas_per_node": 1})
+    return dataclasses.replace(job, option=job.option.model_copy(update={"layout": layout})) if job.is_service else job
+
+
+def container(job: Job) -> dict[str, Any]:
+    """The stack in a container."""
+    stack = stack_of(one_replica(job))
+    words = launched(
+        stack.command, node_rank="$(JOB_COMPLETION_INDEX)", num_nodes=str(job.num_nodes), head_address=f"{job.name}-0.{job.name}"
+    )
+    probes = {}
+    if stack.port:
+        check = {"httpGet": {"path": stack.health_path, "port": "http"}}
+        probes = {
+            "startupProbe": {**check, "periodSeconds": 10, "failureThreshold": 180},
+            "readinessProbe": {**check, "periodSeconds": 5},
+            "livenessProbe": {**check, "periodSeconds": 20, "failureThreshold": 3},
+        }
+    mounts = [{"name": "memory", "mountPath": "/dev/shm"}]  # noqa: S108  shared memory that loaders and collectives use
+    mounts += [{"name": "files", "mountPath": "/work"}] if stack.files else []
+    mounts += [] if job.is_service else [{"name": "checkpoints", "mountPath": "/checkpoints"}]
+    return given(
+        name="main",
+        image=stack.image,
+        command=list(words),
+        workingDir="/work" if stack.files else None,
+        env=environment(job, stack) or None,
+        ports=[{"name": "http", "containerPort": stack.port}] if stack.port else None,
+        resources=resources(job),
+        volumeMounts=mounts,
+        securityContext={"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+        **probes,
+    )
+
+
+def shared_gib(job: Job) -> int:
+    """Shared memory, which counts as the pod's own: a third of it at most."""
+    whole = (job.option.memory_bytes or 0.0) * SHARE_FOR_PODS / GIB
+    return max(1, min(MOST_SHARED_GIB, int(whole / 3)))
+
+
+def pod_spec(job: Job, **more: Any) -> dict[str, Any]:
+    """A pod with the container, its volumes and its place."""
+    stack = stack_of(job)
+    volumes: list[dict[str, Any]] = [{"name": "memory", "emptyDir": {"medium": "Memory", "sizeLimit": f"{shared_gib(job)}Gi"}}]
+    if stack.files:
+        volumes.append({"name": "files", "configMap": {"name": job.name}})
+    if not job.is_service:
+        volumes.append({"name": "checkpoints", "persistentVolumeClaim": {"claimName": job.name}})
+    return {"automountServiceAccountToken": False, "containers": [container(job)], "volumes": volumes, **placement(job), **more}
+
+
+def metadata(job: Job, name: str = "") -> dict[str, Any]:
+    """Name and labels."""
+    return {"name": name or job.name, "labels": labels(job)}
+
+
+def replicas_range(job: Job) -> tuple[int, int]:
+    """Fewest and most replicas: those of the plan's day where it has a daily profile, else the plan's count."""
+    day = job.section("autoscaling")
+    planned = max(1, job.option.layout.replicas)
+    least, most = (int(float(day.get(name) or planned)) for name in ("min_replicas", "max_replicas"))
+    return max(1, least), max(least, most, 1)

@@ -1,0 +1,50 @@
+"""What an export needs beside the plan: names and places of the user's own, each with a safe default."""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+import re
+
+from rightfit.errors import InputError
+
+_NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
+_BUCKET = re.compile(r"(s3|gs|oss|cos|https)://[A-Za-z0-9][A-Za-z0-9.\-_/]{1,200}")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ExportSettings:
+    """`name`: of the job, as cloud resources allow it (lower case, digits, hyphens). `ssh_cidr`: who may reach the servers; empty opens nothing.
+    `bucket`: where checkpoints go, empty leaves a reference to the environment variable RIGHTFIT_BUCKET. `data_path`: the data set as the job sees it.
+    `stop_after_h`: servers stop themselves after this many hours; 0 takes the plan's 95 % time and a quarter."""
+
+    name: str = "rightfit-job"
+    ssh_cidr: str = ""
+    bucket: str = ""
+    data_path: str = "data"
+    stop_after_h: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise InputError(
+                f"name {self.name[:60]!r} must be lower-case letters, digits and hyphens, at most 40, beginning with a letter", field="name"
+            )
+        if self.ssh_cidr:
+            _check_cidr(self.ssh_cidr)
+        if self.bucket and not _BUCKET.fullmatch(self.bucket):
+            raise InputError(
+                f"bucket {self.bucket[:60]!r} must be an address such as s3://my-bucket/path (s3, gs, oss, cos or https)", field="bucket"
+            )
+        if not 0 <= self.stop_after_h <= 24 * 366:
+            raise InputError("stop-after must be between 0 and 8784 hours", field="stop_after")
+
+
+def _check_cidr(text: str) -> None:
+    try:
+        network = ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        raise InputError(f"ssh-cidr {text[:60]!r} is not an address range such as 203.0.113.7/32", field="ssh_cidr") from None
+    if network.prefixlen == 0:
+        raise InputError(
+            "ssh-cidr 0.0.0.0/0 would open the server to everyone; give your own address, such as 203.0.113.7/32", field="ssh_cidr"
+        )

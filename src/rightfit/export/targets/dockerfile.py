@@ -1,0 +1,41 @@
+"""A container image with the stack's packages and files, pinned."""
+
+from __future__ import annotations
+
+from rightfit.export.job import Job
+from rightfit.export.quoting import comment, to_json
+from rightfit.export.registry import Files, Target
+from rightfit.export.stack import launched, stack_of, stack_problem
+
+
+def write(job: Job) -> Files:
+    """Dockerfile, the files that it copies, and what it leaves out."""
+    stack = stack_of(job)
+    words = launched(stack.command, node_rank="0", num_nodes="1", head_address="127.0.0.1")
+    installs = [line for line in stack.setup if line.startswith("pip ") and not stack.image.startswith(("vllm/", "lmsysorg/"))]
+    lines = [
+        f"# {comment(job.model)}, plan {job.plan_id}",
+        f"FROM {stack.image}",
+        f"LABEL managed-by=rightfit rightfit-plan={job.plan_id}",
+        *(f"ENV {name}={value}" for name, value in stack.environment.items()),
+        *(f"RUN {line.replace('pip install', 'pip install --no-cache-dir')}" for line in installs),
+        "WORKDIR /work",
+        *(["COPY . /work/"] if stack.files else []),
+        *([f"EXPOSE {stack.port}"] if stack.port else []),
+        "ENTRYPOINT []",
+        f"CMD {to_json(list(words)).replace(chr(10), '').replace('  ', ' ')}",
+    ]
+    return {"Dockerfile": "\n".join(lines) + "\n", ".dockerignore": "*\n" + "".join(f"!{path}\n" for path in stack.files), **stack.files}
+
+
+def _refuses(job: Job) -> str:
+    return (
+        "a run on several servers is started by its launcher; use skypilot or slurm"
+        if job.num_nodes > 1 and not job.is_service
+        else stack_problem(job)
+    )
+
+
+TARGET = Target(
+    "dockerfile", "environment", "container image with pinned packages", write, _refuses, checked_by="our own tests of its form"
+)

@@ -1,0 +1,57 @@
+"""KEDA: a scaler for the Deployment of target kubernetes, at the requests in flight that the plan computed."""
+
+from __future__ import annotations
+
+from rightfit.export.job import Job
+from rightfit.export.kubernetes_words import metadata, replicas_range
+from rightfit.export.quoting import to_yaml
+from rightfit.export.registry import Files, Target
+from rightfit.export.targets import kubernetes
+
+QUERIES = {
+    "vllm": 'sum(vllm:num_requests_running{{app="{name}"}} + vllm:num_requests_waiting{{app="{name}"}})',
+    "sglang": 'sum(sglang:num_running_reqs{{app="{name}"}} + sglang:num_queue_reqs{{app="{name}"}})',
+    "tgi": 'sum(tgi_batch_current_size{{app="{name}"}} + tgi_queue_size{{app="{name}"}})',
+}
+PROMETHEUS = "http://prometheus-server.monitoring.svc.cluster.local"
+
+
+def write(job: Job) -> Files:
+    """One ScaledObject."""
+    day = job.section("autoscaling")
+    least, most = replicas_range(job)
+    query = QUERIES[job.option.layout.engine.casefold()].format(name=job.name)
+    trigger = {
+        "type": "prometheus",
+        "metadata": {"serverAddress": PROMETHEUS, "query": query, "threshold": f"{threshold(job):g}"},
+    }
+    scaled = {
+        "apiVersion": "keda.sh/v1alpha1",
+        "kind": "ScaledObject",
+        "metadata": metadata(job),
+        "spec": {
+            "scaleTargetRef": {"name": job.name},
+            "minReplicaCount": least,
+            "maxReplicaCount": max(most, least + 1),
+            "pollingInterval": round(float(day.get("polling_s") or 30)),
+            "cooldownPeriod": round(float(day.get("cooldown_s") or 600)),
+            "triggers": [trigger],
+        },
+    }
+    return {"scaled-object.yaml": to_yaml(scaled)}
+
+
+def threshold(job: Job) -> float:
+    """Requests in flight for each replica: the plan's, which keep its limits."""
+    return float(job.section("autoscaling").get("target_in_flight") or max(1.0, float(job.option.facts.get("batch") or 1.0)))
+
+
+def _refuses(job: Job) -> str:
+    if not job.is_service:
+        return "only services are scaled"
+    if job.option.layout.engine.casefold() not in QUERIES:
+        return f"{job.option.layout.engine or 'the engine'} publishes no count of requests in flight that is known here"
+    return kubernetes.TARGET.refuses(job)
+
+
+TARGET = Target("keda", "kubernetes", "KEDA scaler at the plan's threshold", write, _refuses, checked_by="our own tests of its fields")

@@ -1,0 +1,94 @@
+"""ONNX Runtime behind FastAPI: a small service for encoders and vision models that gathers requests into batches as the plan counted on."""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import Any
+
+from rightfit.export.job import SERVING_TASKS, Job
+from rightfit.export.quoting import to_json
+from rightfit.export.registry import Files, Target
+from rightfit.export.script import script
+from rightfit.export.serving_words import KEY, PORT
+from rightfit.export.stack import Stack
+
+ENGINES = ("tensorrt", "onnx runtime", "openvino", "pytorch")
+PROVIDERS = {
+    "tensorrt": ["TensorrtExecutionProvider", "CUDAExecutionProvider", "CPUExecutionProvider"],
+    "openvino": ["OpenVINOExecutionProvider", "CPUExecutionProvider"],
+}
+PACKAGES = {"tensorrt": "onnxruntime-gpu==1.23.2", "openvino": "onnxruntime-openvino==1.23.0"}
+SERVICE = ("fastapi==0.121.0", "uvicorn==0.38.0", "numpy==2.3.4")
+SHARE_OF_LATENCY = 0.2  # of the allowed latency that a request may wait for others to join its batch
+LONGEST_WAIT_S = 0.02
+
+
+def settings(job: Job) -> dict[str, Any]:
+    """What service.json holds."""
+    engine = job.option.layout.engine.casefold()
+    on_card = ["CUDAExecutionProvider", "CPUExecutionProvider"] if job.gpus_per_node else ["CPUExecutionProvider"]
+    allowed = float(job.wish("latency_s") or 0.0)
+    return {
+        "plan": job.plan_id,
+        "model": "model.onnx",
+        "providers": PROVIDERS.get(engine, on_card),
+        "half": job.option.layout.precision == "fp16",
+        "max_batch": max(1, job.option.layout.max_batch),
+        "wait_s": min(SHARE_OF_LATENCY * allowed, LONGEST_WAIT_S) if allowed else LONGEST_WAIT_S,
+        "threads": threads(job),
+    }
+
+
+def threads(job: Job) -> int:
+    """Threads of a worker's session: the physical cores of a processor server, one where a card does the work."""
+    return 1 if job.gpus_per_node else max(1, int((job.option.vcpus or 2) // 2))
+
+
+def packages(job: Job) -> tuple[str, ...]:
+    """Pinned packages of the service."""
+    usual = "onnxruntime-gpu==1.23.2" if job.gpus_per_node else "onnxruntime==1.23.2"
+    return (*SERVICE, PACKAGES.get(job.option.layout.engine.casefold(), usual))
+
+
+def program() -> str:
+    """The service, the same for every plan."""
+    return resources.files("rightfit.export").joinpath("scripts/onnx_service.py").read_text(encoding="utf-8")
+
+
+def stack(job: Job) -> Stack:
+    """One worker a card, or one on a processor: a session uses all cores itself."""
+    return Stack(
+        name="onnx-service",
+        image="python:3.12-slim" if not job.gpus_per_node else "nvidia/cuda:12.8.1-cudnn-runtime-ubuntu24.04",
+        setup=("pip install " + " ".join(packages(job)),),
+        command=("uvicorn", "service:app", "--host", "0.0.0.0", "--port", str(PORT), "--workers", str(max(1, job.gpus_per_node))),  # noqa: S104  see vllm.py
+        files={"service.py": program(), "service.json": to_json(settings(job)), "requirements.txt": "\n".join(packages(job)) + "\n"},
+        environment={},
+        secrets=(KEY[0],),
+        port=PORT,
+    )
+
+
+def write(job: Job) -> Files:
+    """Program, settings, packages and the command."""
+    found = stack(job)
+    about = f"{job.model} on ONNX Runtime, plan {job.plan_id}; put the exported model at model.onnx"
+    return {"serve.sh": script(about, found.command, needs=[KEY]), **found.files}
+
+
+def _refuses(job: Job) -> str:
+    if job.task not in SERVING_TASKS:
+        return f"the plan is to {job.task}; this serves an encoder or a vision model"
+    if job.option.layout.engine.casefold() not in ENGINES:
+        return f"the plan is made for {job.option.layout.engine or 'no engine'}"
+    return ""
+
+
+TARGET = Target(
+    "onnx-service",
+    "serving",
+    "ONNX Runtime behind FastAPI, with batching",
+    write,
+    _refuses,
+    checked_by="a run on the processor with a small model",
+)

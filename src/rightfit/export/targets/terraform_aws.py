@@ -1,0 +1,315 @@
+"""Terraform for AWS: network, server (or spot request), volume, secrets by reference, balancer before a service, and a stop by itself."""
+
+from __future__ import annotations
+
+from rightfit.export.bare_server import first_boot
+from rightfit.export.job import Job
+from rightfit.export.quoting import hcl, shell
+from rightfit.export.registry import Files, Target
+from rightfit.export.stack import stack_of, stack_problem
+
+PROVIDER_VERSION = "~> 5.100"
+IMAGES = {
+    "x86_64": "Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 24.04) *",
+    "arm64": "Deep Learning ARM64 Base OSS Nvidia Driver GPU AMI (Ubuntu 24.04) *",
+}
+PLAIN_IMAGES = {"x86_64": "al2023-ami-ecs-hvm-*-x86_64", "arm64": "al2023-ami-ecs-hvm-*-arm64"}
+ARM_FAMILIES = ("g5g.", "c6g", "c7g", "c8g", "m6g", "m7g", "m8g", "r6g", "r7g", "r8g", "t4g")
+
+
+def write(job: Job) -> Files:
+    """main.tf, variables.tf, outputs.tf and the first boot's script."""
+    return {"main.tf": main(job), "variables.tf": variables(job), "outputs.tf": outputs(job), "first-boot.sh": boot(job)}
+
+
+def boot(job: Job) -> str:
+    """Secrets come from the parameter store, by the server's own role."""
+    return first_boot(
+        job,
+        secret=lambda name: (
+            shell(["aws", "ssm", "get-parameter", "--region", job.option.region, "--name", f"/rightfit/{name}", "--with-decryption"])
+            + " --query Parameter.Value --output text"
+        ),
+    )
+
+
+def variables(job: Job) -> str:
+    """What the user may change."""
+    return f"""variable "name" {{
+  type    = string
+  default = {hcl(job.name)}
+}}
+
+variable "ssh_cidr" {{
+  description = "Address range that may reach the server by SSH; empty opens nothing."
+  type        = string
+  default     = {hcl(job.settings.ssh_cidr)}
+  validation {{
+    condition     = var.ssh_cidr == "" || (can(cidrhost(var.ssh_cidr, 0)) && !endswith(var.ssh_cidr, "/0"))
+    error_message = "Give a range such as 203.0.113.7/32, not everything."
+  }}
+}}
+
+variable "client_cidr" {{
+  description = "Address range whose clients may reach the balancer of a service; empty opens nothing."
+  type        = string
+  default     = ""
+  validation {{
+    condition     = var.client_cidr == "" || (can(cidrhost(var.client_cidr, 0)) && !endswith(var.client_cidr, "/0"))
+    error_message = "Give a range such as 203.0.113.0/24, not everything."
+  }}
+}}
+
+variable "key_name" {{
+  description = "Name of an SSH key pair of yours; empty for none."
+  type        = string
+  default     = ""
+}}
+"""
+
+
+def outputs(job: Job) -> str:
+    """Where the server and the service are."""
+    balancer = '\noutput "service_address" {\n  value = aws_lb.service.dns_name\n}\n' if job.is_service else ""
+    return 'output "servers" {\n  value = aws_instance.server[*].private_ip\n}\n' + balancer
+
+
+def main(job: Job) -> str:
+    """The resources."""
+    option = job.option
+    arch = "arm64" if option.instance_type.startswith(ARM_FAMILIES) else "x86_64"
+    image = (IMAGES if job.gpus_per_node else PLAIN_IMAGES)[arch]
+    spot = """
+  instance_market_options {
+    market_type = "spot"
+    spot_options {
+      instance_interruption_behavior = "terminate"
+      spot_instance_type             = "one-time"
+    }
+  }
+"""
+    return f"""# {job.name}: plan {job.plan_id}
+terraform {{
+  required_version = ">= 1.5"
+  required_providers {{
+    aws = {{
+      source  = "hashicorp/aws"
+      version = {hcl(PROVIDER_VERSION)}
+    }}
+  }}
+}}
+
+provider "aws" {{
+  region = {hcl(option.region)}
+  default_tags {{
+    tags = {hcl(job.labels)}
+  }}
+}}
+
+data "aws_availability_zones" "available" {{
+  state = "available"
+}}
+
+data "aws_ami" "image" {{
+  most_recent = true
+  owners      = ["amazon"]
+  filter {{
+    name   = "name"
+    values = [{hcl(image)}]
+  }}
+}}
+
+resource "aws_vpc" "net" {{
+  cidr_block           = "10.60.0.0/16"
+  enable_dns_hostnames = true
+  tags                 = {{ Name = var.name }}
+}}
+
+resource "aws_internet_gateway" "out" {{
+  vpc_id = aws_vpc.net.id
+}}
+
+resource "aws_subnet" "part" {{
+  count                   = 2
+  vpc_id                  = aws_vpc.net.id
+  cidr_block              = cidrsubnet(aws_vpc.net.cidr_block, 8, count.index)
+  availability_zone       = data.aws_availability_zones.available.names[count.index]
+  map_public_ip_on_launch = true
+}}
+
+resource "aws_route_table" "out" {{
+  vpc_id = aws_vpc.net.id
+  route {{
+    cidr_block = "0.0.0.0/0" # outgoing: images and weights are fetched; nothing comes in by this
+    gateway_id = aws_internet_gateway.out.id
+  }}
+}}
+
+resource "aws_route_table_association" "part" {{
+  count          = 2
+  subnet_id      = aws_subnet.part[count.index].id
+  route_table_id = aws_route_table.out.id
+}}
+
+resource "aws_security_group" "server" {{
+  name        = "${{var.name}}-server"
+  description = "SSH from one range only"
+  vpc_id      = aws_vpc.net.id
+  dynamic "ingress" {{
+    for_each = var.ssh_cidr == "" ? [] : [var.ssh_cidr]
+    content {{
+      description = "SSH"
+      from_port   = 22
+      to_port     = 22
+      protocol    = "tcp"
+      cidr_blocks = [ingress.value]
+    }}
+  }}
+  egress {{
+    from_port   = 0
+    to_port     = 0
+    protocol    = "-1"
+    cidr_blocks = ["0.0.0.0/0"]
+  }}
+}}
+
+resource "aws_iam_role" "server" {{
+  name = "${{var.name}}-server"
+  assume_role_policy = jsonencode({{
+    Version   = "2012-10-17"
+    Statement = [{{ Effect = "Allow", Action = "sts:AssumeRole", Principal = {{ Service = "ec2.amazonaws.com" }} }}]
+  }})
+}}
+
+resource "aws_iam_role_policy" "secrets" {{
+  name = "read-secrets"
+  role = aws_iam_role.server.id
+  policy = jsonencode({{
+    Version   = "2012-10-17"
+    Statement = [{{ Effect = "Allow", Action = ["ssm:GetParameter"], Resource = "arn:aws:ssm:*:*:parameter/rightfit/*" }}]
+  }})
+}}
+
+resource "aws_iam_instance_profile" "server" {{
+  name = "${{var.name}}-server"
+  role = aws_iam_role.server.name
+}}
+
+resource "aws_instance" "server" {{
+  count                                = {option.nodes}
+  ami                                  = data.aws_ami.image.id
+  instance_type                        = {hcl(option.instance_type)}
+  subnet_id                            = aws_subnet.part[0].id
+  vpc_security_group_ids               = [aws_security_group.server.id]
+  iam_instance_profile                 = aws_iam_instance_profile.server.name
+  key_name                             = var.key_name == "" ? null : var.key_name
+  instance_initiated_shutdown_behavior = "terminate"
+  user_data_base64                     = filebase64("${{path.module}}/first-boot.sh")
+  tags                                 = {{ Name = "${{var.name}}-${{count.index}}" }}
+{spot if job.is_spot else ""}
+  metadata_options {{
+    http_tokens = "required"
+  }}
+
+  root_block_device {{
+    volume_type           = "gp3"
+    volume_size           = {job.disk_gib}
+    encrypted             = true
+    delete_on_termination = true
+  }}
+}}
+{balancer(job) if job.is_service else ""}"""
+
+
+def balancer(job: Job) -> str:
+    """The port of the service, open to the balancer alone, and the balancer to one range of clients."""
+    stack = stack_of(job)
+    return f"""
+resource "aws_security_group" "balancer" {{
+  name        = "${{var.name}}-balancer"
+  description = "Clients of one range only"
+  vpc_id      = aws_vpc.net.id
+  dynamic "ingress" {{
+    for_each = var.client_cidr == "" ? [] : [var.client_cidr]
+    content {{
+      description = "HTTP"
+      from_port   = 80
+      to_port     = 80
+      protocol    = "tcp"
+      cidr_blocks = [ingress.value]
+    }}
+  }}
+  egress {{
+    from_port   = {stack.port}
+    to_port     = {stack.port}
+    protocol    = "tcp"
+    cidr_blocks = [aws_vpc.net.cidr_block]
+  }}
+}}
+
+resource "aws_security_group_rule" "service" {{
+  type                     = "ingress"
+  from_port                = {stack.port}
+  to_port                  = {stack.port}
+  protocol                 = "tcp"
+  security_group_id        = aws_security_group.server.id
+  source_security_group_id = aws_security_group.balancer.id
+}}
+
+resource "aws_lb" "service" {{
+  name               = var.name
+  internal           = var.client_cidr == ""
+  load_balancer_type = "application"
+  security_groups    = [aws_security_group.balancer.id]
+  subnets            = aws_subnet.part[*].id
+}}
+
+resource "aws_lb_target_group" "service" {{
+  name     = var.name
+  port     = {stack.port}
+  protocol = "HTTP"
+  vpc_id   = aws_vpc.net.id
+  health_check {{
+    path = {hcl(stack.health_path)}
+  }}
+}}
+
+resource "aws_lb_target_group_attachment" "service" {{
+  count            = {job.num_nodes}
+  target_group_arn = aws_lb_target_group.service.arn
+  target_id        = aws_instance.server[count.index].id
+}}
+
+resource "aws_lb_listener" "service" {{
+  load_balancer_arn = aws_lb.service.arn
+  port              = 80
+  protocol          = "HTTP"
+  default_action {{
+    type             = "forward"
+    target_group_arn = aws_lb_target_group.service.arn
+  }}
+}}
+"""
+
+
+def _refuses(job: Job) -> str:
+    option = job.option
+    if option.provider != "aws":
+        return f"the server is rented from {option.provider}"
+    if option.purchase not in ("on-demand", "spot"):
+        return f"it buys on demand or spot, the plan is {option.purchase}"
+    if option.nodes > 1 and not job.is_service:
+        return "a run on several servers needs a launcher that knows them all; use skypilot or slurm"
+    if job.is_service and option.layout.replicas < option.nodes:
+        return "a replica spans several servers; use skypilot or kubernetes"
+    return stack_problem(job)
+
+
+TARGET = Target(
+    "terraform-aws",
+    "launch",
+    "Terraform for AWS",
+    write,
+    _refuses,
+    checked_by="terraform validate with the AWS provider",
+)

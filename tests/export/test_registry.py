@@ -1,0 +1,88 @@
+"""Targets: found by being there, refused by name, bundled in order; settings and folders that are safe."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typical_plans import WISHES, plan_values
+
+from rightfit.errors import FileInputError, InputError, UnknownNameError
+from rightfit.export import ExportSettings, all_targets, files_of, find_target, job_of, plan_document, write_files
+from rightfit.export.registry import GROUPS
+
+
+def job(name: str = "qlora-8b", **settings: str):  # type: ignore[no-untyped-def]
+    return job_of(plan_document(plan_values(name)), settings=ExportSettings(**settings))  # type: ignore[arg-type]
+
+
+def test_every_module_is_a_target_of_its_own_name() -> None:
+    folder = Path(__import__("rightfit.export.targets", fromlist=["x"]).__file__).parent
+    modules = {path.stem for path in folder.glob("*.py")} - {"__init__"}
+    assert {name.replace("-", "_").replace(".", "_") for name in all_targets()} == modules
+    assert all(target.group in GROUPS and target.summary and target.checked_by for target in all_targets().values())
+
+
+def test_unknown_targets_name_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean skypilot"):
+        find_target("skypilto")
+
+
+@pytest.mark.parametrize("name", sorted(WISHES))
+def test_every_target_writes_or_says_why_not(name: str) -> None:
+    for target in all_targets().values():
+        problem = target.refuses(job(name))
+        if problem:
+            assert "\n" not in problem
+            with pytest.raises(InputError, match="cannot express this plan"):
+                target.files(job(name))
+        else:
+            files = target.files(job(name))
+            assert files
+            assert all(text.endswith("\n") and path == path.strip("/") for path, text in files.items())
+
+
+def test_a_bundle_orders_its_targets() -> None:
+    files = files_of(job(), "all")
+    assert "skypilot/task.yaml" in files
+    readme = files["README.md"]
+    assert readme.index("`trl/`") < readme.index("`skypilot/`")
+    assert "- vllm: the plan is to finetune" in readme
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"name": "Bad Name"}, "lower-case"),
+        ({"name": "x" * 41}, "at most 40"),
+        ({"ssh_cidr": "0.0.0.0/0"}, "open the server to everyone"),
+        ({"ssh_cidr": "::/0"}, "open the server to everyone"),
+        ({"ssh_cidr": "home"}, "not an address range"),
+        ({"bucket": "s3://a;rm -rf /"}, "must be an address"),
+        ({"stop_after_h": -1.0}, "between 0 and"),
+    ],
+)
+def test_bad_settings_are_one_line(settings: dict[str, object], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        ExportSettings(**settings)  # type: ignore[arg-type]
+
+
+def test_files_are_written_once(tmp_path: Path) -> None:
+    files = {"a/run.sh": "#!/bin/sh\n", "b.yaml": "x: 1\n"}
+    first, _second = write_files(files, tmp_path / "out")
+    assert first.stat().st_mode & 0o111
+    with pytest.raises(FileInputError, match="not empty"):
+        write_files(files, tmp_path / "out")
+    (tmp_path / "out" / "mine.txt").write_text("keep")
+    write_files({"b.yaml": "x: 2\n"}, tmp_path / "out", force=True)
+    assert (tmp_path / "out" / "b.yaml").read_text() == "x: 2\n"
+    assert (tmp_path / "out" / "mine.txt").read_text() == "keep"
+
+
+def test_nothing_is_written_outside(tmp_path: Path) -> None:
+    for name in ("../x", "/etc/x", "a/../../x"):
+        with pytest.raises(FileInputError, match="outside"):
+            write_files({name: "x"}, tmp_path / "out")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FileInputError, match="is a file"):
+        write_files({"a": "b"}, tmp_path / "file")

