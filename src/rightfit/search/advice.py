@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from rightfit.errors import RightfitError
 from rightfit.search.answer import Option, Reason
-from rightfit.search.engine import Engine
 from rightfit.search.explore import Exploration, explore
 from rightfit.search.market import SPOT
 from rightfit.search.reasons import CRITERIA
@@ -72,7 +71,7 @@ def _other_methods(found: Exploration, best: Option | None) -> Iterable[Reason]:
             wish = read_wish(workload.with_changes(method=other))
         except RightfitError:
             continue  # an option of the user's (a quantisation, an optimizer) does not go with it
-        there = explore(wish, found.market, found.wanted, node_counts=ONE_NODE, engine=Engine.of(wish.model))
+        there = explore(wish, found.market, found.wanted, node_counts=ONE_NODE)
         at = _at(there, there.bits == 0)
         if at is None:
             continue

@@ -60,8 +60,13 @@ class Notes:
 def read_wish(workload: Workload) -> Wish:
     """The workload as numbers; raises what the user must know (contradictions, things that are not there yet)."""
     refuse_what_is_not_there(workload)
+    from rightfit.search.training_wish import read_sample_wish, trains_samples
+
+    if trains_samples(workload):
+        return read_sample_wish(workload)
     notes = Notes()
     model = transformer(workload)
+    refuse_sample_options(workload, model.name)
     for field in workload.assumed:
         if field != "currency":
             notes.take(field, str(getattr(workload, field)), f"default_{field}")
@@ -96,6 +101,19 @@ def refuse_what_is_not_there(workload: Workload) -> None:
         raise UnavailableError(
             "task prepare is not in this version: data preparation comes with version 0.3; train, finetune, serve and batch work"
         )
+
+
+SAMPLE_OPTIONS = {"image_size": "image_size", "frames": "frames", "audio_length_s": "audio_length", "latents": "latents"}
+SAMPLE_METHODS = ("dreambooth", "textual-inversion")
+
+
+def refuse_sample_options(workload: Workload, name: str) -> None:
+    """Options that mean nothing for a language model."""
+    if workload.method in SAMPLE_METHODS:
+        raise ContradictionError(f"method {workload.method} contradicts model {name}: it is for diffusion models; say method lora", field="method")
+    for attribute, option in SAMPLE_OPTIONS.items():
+        if getattr(workload, attribute) is not None:
+            raise ContradictionError(f"{option} contradicts model {name}: it is a language model; leave it out", field=option)
 
 
 def transformer(workload: Workload) -> TransformerArchitecture:
