@@ -82,4 +82,4 @@ def test_one_given_server_is_judged_for_training_only(task: str) -> None:
 
 def test_other_kinds_of_models_say_so() -> None:
     with pytest.raises(UnavailableError, match="transformers only"):
-        read_wish(Workload(model="resnet50"))
+        read_wish(Workload(model="xgboost"))

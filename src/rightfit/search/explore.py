@@ -23,9 +23,9 @@ from rightfit.search.evaluate import Best, search_setups
 from rightfit.search.loads import moved_usd, read_load
 from rightfit.search.machines import Fleet, Machines, base_setup, build_fleet
 from rightfit.search.market import Bill, MarketFacts, Staged, Volume, bill
+from rightfit.search.sample_wish import SampleWish
 from rightfit.search.software import splits_models
 from rightfit.search.space import NODE_COUNTS, Sharding, Space, SpaceLimits, build_space
-from rightfit.search.sample_wish import SampleWish
 from rightfit.search.wish import Wish
 
 if TYPE_CHECKING:

@@ -291,7 +291,11 @@ def _facts(found: Exploration, details: Details, row: Row, position: int, offer:
         "capacity_bytes": float(capacity[position]),
         "bottleneck": Bottleneck(int(bottleneck[position])).name.lower(),
         "steps": float(np.ceil(found.wish.amount.tokens / (batch * found.wish.seq_len) - 1e-9)),
-        **(sample_facts(found.wish) if isinstance(found.wish, SampleWish) else {"seq_len": found.wish.seq_len, "tokens": found.wish.amount.tokens}),
+        **(
+            sample_facts(found.wish)
+            if isinstance(found.wish, SampleWish)
+            else {"seq_len": found.wish.seq_len, "tokens": found.wish.amount.tokens}
+        ),
         "dataset_bytes": found.volume.dataset_bytes,
         "startup_s": float(found.bill.startup_s[at]),
         "run_s": float(found.bill.run_s[at]),

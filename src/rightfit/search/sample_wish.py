@@ -34,6 +34,7 @@ class SampleWish(Wish):
     """A wish counted in samples: `seq_len` is 1 and `amount.tokens` counts samples over all epochs. `sample` describes one: its unit ("images"), side
     [pixels], frames, seconds."""
 
+    model: Any  # the record, None where only a table of arithmetic knows the model
     work: ModelWork = dataclasses.field(kw_only=True)
     recipe: Recipe = dataclasses.field(kw_only=True)
     load: DataLoad = dataclasses.field(kw_only=True)

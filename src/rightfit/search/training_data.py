@@ -77,7 +77,10 @@ def _one_pass(workload: Workload, work: ModelWork, row: Mapping[str, str], sampl
     if workload.data_unit == "dataset" and workload.data:
         return _of_dataset(workload.data, work, row, each, notes)
     if workload.data_tokens is not None:
-        raise InputError(f"data in tokens does not fit {workload.model}; give {row['unit']}, samples or bytes, for example 10k{row['unit']}", field="data")
+        raise InputError(
+            f"data in tokens does not fit {workload.model}; give {row['unit']}, samples or bytes, for example 10k{row['unit']}",
+            field="data",
+        )
     if workload.data_samples is not None:
         return _counted(workload, row, sample, each, notes)
     if workload.data_bytes is not None:
@@ -104,7 +107,10 @@ def _counted(workload: Workload, row: Mapping[str, str], sample: Mapping[str, An
     unit, count = workload.data_unit or "samples", float(workload.data_samples or 0.0)
     allowed = (row["unit"], *UNITS[row["domain"]], "samples", "sample", "examples", "items")
     if unit not in allowed and unit.rstrip("s") not in allowed:
-        raise InputError(f"data in {unit} does not fit {workload.model}; give {row['unit']}, samples or bytes, for example 10k{row['unit']}", field="data")
+        raise InputError(
+            f"data in {unit} does not fit {workload.model}; give {row['unit']}, samples or bytes, for example 10k{row['unit']}",
+            field="data",
+        )
     if unit in ("hours", "hour", "h"):
         samples = max(1.0, count * 3600.0 / sample["seconds"])
         notes.take("data_samples", samples, "samples_from_hours", hours=count, each_s=sample["seconds"])
@@ -116,7 +122,10 @@ def _of_dataset(name: str, work: ModelWork, row: Mapping[str, str], each: float,
     """A named data set: what it counts, else its bytes by the usual size. Of a graph only the labelled nodes are samples."""
     record = facts.dataset(name)
     if record.domain not in _DOMAINS[row["domain"]]:
-        raise InputError(f"dataset {record.name} holds {record.domain}, and {work.name} learns from {row['unit']}; give an amount, for example 100k{row['unit']}", field="data")
+        raise InputError(
+            f"dataset {record.name} holds {record.domain}, and {work.name} learns from {row['unit']}; give an amount, for example 100k{row['unit']}",
+            field="data",
+        )
     size = float(record.size_bytes or 0.0)
     if row["domain"] == "graph":
         samples = work.epoch_samples or float(record.samples)
@@ -125,7 +134,10 @@ def _of_dataset(name: str, work: ModelWork, row: Mapping[str, str], each: float,
     if record.samples:
         return float(record.samples), size or record.samples * each
     if not size:
-        raise InputError(f"dataset {record.name}: neither its samples nor its size are known; give an amount, for example 100k{row['unit']}", field="data")
+        raise InputError(
+            f"dataset {record.name}: neither its samples nor its size are known; give an amount, for example 100k{row['unit']}",
+            field="data",
+        )
     samples = size / each
     notes.take("data_samples", samples, "samples_from_bytes", data_bytes=size, each_bytes=each)
     return samples, size

@@ -118,10 +118,14 @@ class SampleEngine:
         """A figure with its intervals."""
         return vision_interval(metric, mid, modality=self.wish.work.modality, doubts=np.full(mid.shape, self.doubts))
 
+    def memory_interval(self, peak_bytes: Array) -> FigureColumns:
+        """Peak memory with its intervals."""
+        return self.interval(MEMORY_METRIC, peak_bytes)
+
     def safety(self, setup: SetupColumns, device: DeviceColumns) -> Array:
         """The factor by which the true memory exceeds the predicted one with probability 10 %."""
         del setup, device
-        return np.maximum(self.interval(MEMORY_METRIC, np.ones(1)).high80, 1.0)
+        return np.maximum(self.memory_interval(np.ones(1)).high80, 1.0)
 
     def caution(self, device: DeviceColumns) -> NDArray[np.intp]:
         """One class: the error of memory does not depend on the accelerator."""
@@ -129,7 +133,7 @@ class SampleEngine:
 
     def uncalibrated(self, device: DeviceColumns) -> NDArray[np.bool_]:
         """Accelerators of families that no time was calibrated on: silicon of other makers."""
-        silicon = cast(TrainDevices, device).silicon
+        silicon = cast("TrainDevices", device).silicon
         return silicon >= len(facts_silicon()) - 1
 
     def capacity(self, device: DeviceColumns) -> Array:
@@ -144,12 +148,12 @@ class SampleEngine:
 
     def compute(self, setup: SetupColumns, device: DeviceColumns) -> PassTimes:
         """Times of one pass."""
-        return training_passes(self.work, self.setup_of(setup), cast(TrainDevices, device))
+        return training_passes(self.work, self.setup_of(setup), cast("TrainDevices", device))
 
     def time_terms(self, setup: SetupColumns, device: DeviceColumns, links: LinkColumns, compute: PassTimes) -> dict[str, Array]:
         """Seconds of one optimizer step by what takes them."""
         train = self.setup_of(setup)
-        found = training_time(self.work, train, cast(TrainDevices, device), links, passes=compute)
+        found = training_time(self.work, train, cast("TrainDevices", device), links, passes=compute)
         terms = {name: found[key] for key, name in _TIME_NAMES.items()}
         busy = terms["compute_s"]
         terms["shard_s"] = layouts.gathering_s(self.work, train, links, degree=self.degree(setup), compute=busy)
@@ -172,7 +176,9 @@ class SampleEngine:
         fetched = 0.0 if wish.workload.task == "train" else 2.0 * (work.params + work.beside) if learned else whole + 2.0 * work.beside
         if learned:
             return Volume(fetched, wish.amount.dataset_bytes, learned * (4.0 + recipe.optimizer_bytes), 4.0 * learned)
-        state = (4.0 + recipe.optimizer_bytes) * min(work.trained, work.params) + 4.0 * max(work.params - work.trained, 0.0) + 4.0 * work.tables
+        state = (
+            (4.0 + recipe.optimizer_bytes) * min(work.trained, work.params) + 4.0 * max(work.params - work.trained, 0.0) + 4.0 * work.tables
+        )
         return Volume(fetched, wish.amount.dataset_bytes, state, whole)
 
     def details(self, setup: SetupColumns, device: DeviceColumns, links: LinkColumns) -> tuple[MemoryColumns, StepColumns]:
@@ -185,7 +191,14 @@ class SampleEngine:
         volume = self.volume(self.wish, setup)
         stored = np.full(1, volume.weights_bytes + volume.checkpoint_bytes)
         return MemoryColumns(
-            terms, peak, peak, self.capacity(device), np.zeros(1, dtype=np.intp), self.host(setup), np.full(1, volume.checkpoint_bytes), stored
+            terms,
+            peak,
+            peak,
+            self.capacity(device),
+            np.zeros(1, dtype=np.intp),
+            self.host(setup),
+            np.full(1, volume.checkpoint_bytes),
+            stored,
         )
 
     def _step_columns(self, setup: SetupColumns, device: DeviceColumns, links: LinkColumns) -> StepColumns:
@@ -205,7 +218,7 @@ class SampleEngine:
 
     def peak_flops(self, setup: SetupColumns, device: DeviceColumns) -> Array:
         """Peak arithmetic of all accelerators in the precision used [FLOP/s]."""
-        train, known = self.setup_of(setup), cast(TrainDevices, device)
+        train, known = self.setup_of(setup), cast("TrainDevices", device)
         rates = (known.fp32, known.tf32, known.half, known.half, known.bf16)
         return np.choose(train.precision.astype(np.intp), np.broadcast_arrays(*rates)) * setup.data
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rightfit.estimate.figures import FigureColumns
-from rightfit.estimate.train_rows import MEMORY_METRIC
 from rightfit.physics.columns import Array, Recompute
 from rightfit.search.sample_wish import SampleWish
 from rightfit.search.space import Sharding
@@ -45,7 +44,7 @@ def evaluate_samples(found: Exploration, rows: Sequence[Row], engine: SampleEngi
     at = (servers, where[1])
     step_s = step.step_s * np.divide(found.path.run_s[at], found.path.compute_s[at])  # of computing and loading the longer counts
     figures = _figures(engine, columns, device, step_s, shape)
-    figures["peak_memory_bytes"] = engine.interval(MEMORY_METRIC, np.broadcast_to(memory.required_bytes, shape))
+    figures["peak_memory_bytes"] = engine.memory_interval(np.broadcast_to(memory.required_bytes, shape))
     figures["total_time_s"] = _like(figures["step_s"], total_s - fixed_s, fixed_s)
     figures["host_memory_bytes"] = _exact(np.broadcast_to(memory.host_bytes, shape))
     figures["disk_bytes"] = _exact(np.broadcast_to(memory.disk_bytes + found.volume.dataset_bytes, shape))
@@ -67,12 +66,16 @@ def evaluate_samples(found: Exploration, rows: Sequence[Row], engine: SampleEngi
 _ORDER = ("peak_memory_bytes", "step_s", "samples_per_s", "mfu", "total_time_s", "host_memory_bytes", "disk_bytes")
 
 
-def _figures(engine: SampleEngine, columns: SetupColumns, device: DeviceColumns, step_s: Array, shape: tuple[int, ...]) -> dict[str, FigureColumns]:
+def _figures(
+    engine: SampleEngine, columns: SetupColumns, device: DeviceColumns, step_s: Array, shape: tuple[int, ...]
+) -> dict[str, FigureColumns]:
     """Rate, step and utilisation: one doubt, seen as a rate and as a time."""
     samples = np.broadcast_to(columns.data * columns.micro_batch * columns.grad_accum / step_s, shape)
     rate = engine.rate_interval(samples)
     step = np.broadcast_to(step_s, shape)
-    slow = FigureColumns(step, step * samples / rate.high80, step * samples / rate.low80, step * samples / rate.high95, step * samples / rate.low95)
+    slow = FigureColumns(
+        step, step * samples / rate.high80, step * samples / rate.low80, step * samples / rate.high95, step * samples / rate.low95
+    )
     used = np.broadcast_to(engine.model_flops(columns) / (step_s * np.maximum(engine.peak_flops(columns, device), 1.0)), shape)
     return {"samples_per_s": rate, "step_s": slow, "mfu": _like(rate, used, np.zeros(shape))}
 
@@ -92,7 +95,7 @@ def probability_within(figures: FigureColumns, limit: Array) -> Array:
 
     ends = np.stack([figures.low95, figures.low80, figures.mid, figures.high80, figures.high95])
     out = np.ones(figures.mid.shape)
-    for row in range(out.shape[0]):
+    for row in range(len(out)):
         logs, target = np.log(np.maximum.accumulate(ends[:, row] * (1.0 + 1e-9 * np.arange(5)))), np.log(limit[row])
         score = float(np.interp(target, logs, _NORMAL))
         if target > logs[-1]:
@@ -113,7 +116,9 @@ def sample_layout(found: Exploration, details: Details, position: int, layout: L
         sharding = "ddp" if layout.data > 1 else "none"
     elif mode == Sharding.ZERO3 and wish.work.tables > 0:
         sharding = TABLES
-    return dataclasses.replace(layout, attention="none", sharding=sharding, offload="parameters" if mode == Sharding.OFFLOAD_ALL else "none")
+    return dataclasses.replace(
+        layout, attention="none", sharding=sharding, offload="parameters" if mode == Sharding.OFFLOAD_ALL else "none"
+    )
 
 
 def sample_facts(wish: SampleWish) -> dict[str, Any]:

@@ -18,6 +18,7 @@ ATTENTION_KINDS = ("transformer", "window", "dit", "denoiser")
 ADAPTERS = ("lora", "dora", "qlora")
 CONVOLUTIONS = ("conv", "grouped", "depthwise", "convnext", "detection", "unet", "conv3d", "denoiser")
 TUNED_STORED = {"nf4": "nf4", "fp4": "nf4", "int4": "nf4", "int8": "int8", "fp8": "fp8"}
+_OPTIMIZERS = {8.0: "adamw", 4.0: "sgd"}
 #: Options that mean something for language models only.
 LANGUAGE_ONLY = {
     "seq_len": "it reads no tokens; leave it out",
@@ -45,7 +46,9 @@ def settle_method(workload: Workload, work: ModelWork, notes: Notes) -> Workload
     method = workload.method or "full"
     if "method" not in workload.assumed and workload.method is not None:
         if method not in allowed:
-            raise ContradictionError(f"method {method} contradicts model {workload.model}: it is trained with {', '.join(allowed)}", field="method")
+            raise ContradictionError(
+                f"method {method} contradicts model {workload.model}: it is trained with {', '.join(allowed)}", field="method"
+            )
         return workload
     chosen = "full" if workload.task == "train" else allowed[0]
     notes.take("method", chosen, "sample_method")
@@ -59,17 +62,26 @@ def refuse_other_options(workload: Workload, work: ModelWork) -> None:
         if value and value != 1:  # a degree of 1 splits nothing
             raise ContradictionError(f"{option} contradicts model {workload.model}: {cure}", field=option)
     if workload.precision == "fp8":
-        raise ContradictionError(f"precision fp8 contradicts model {workload.model}: allowed are fp32, tf32, fp16 and bf16", field="precision")
+        raise ContradictionError(
+            f"precision fp8 contradicts model {workload.model}: allowed are fp32, tf32, fp16 and bf16", field="precision"
+        )
     if workload.recompute == "selective":
         raise ContradictionError(f"recompute selective contradicts model {workload.model}: allowed are none and full", field="recompute")
     if workload.latents and work.modality != "diffusion":
-        raise ContradictionError(f"latents contradicts model {workload.model}: only diffusion models have them; leave it out", field="latents")
-    if workload.offload not in (None, "none", "params", "all") or (workload.offload in ("params", "all") and work.kind not in ("dit", "denoiser")):
         raise ContradictionError(
-            f"offload {workload.offload} contradicts model {workload.model}: weights of diffusion models can be moved (offload params), nothing else", field="offload"
+            f"latents contradicts model {workload.model}: only diffusion models have them; leave it out", field="latents"
+        )
+    if workload.offload not in (None, "none", "params", "all") or (
+        workload.offload in ("params", "all") and work.kind not in ("dit", "denoiser")
+    ):
+        raise ContradictionError(
+            f"offload {workload.offload} contradicts model {workload.model}: weights of diffusion models can be moved (offload params), nothing else",
+            field="offload",
         )
     if workload.sharding in ("zero1", "zero2"):
-        raise ContradictionError(f"sharding {workload.sharding} contradicts model {workload.model}: allowed are none, zero3 and fsdp", field="sharding")
+        raise ContradictionError(
+            f"sharding {workload.sharding} contradicts model {workload.model}: allowed are none, zero3 and fsdp", field="sharding"
+        )
 
 
 def read_recipe(workload: Workload, work: ModelWork, sample: Mapping[str, Any], notes: Notes) -> Recipe:
@@ -85,7 +97,8 @@ def read_recipe(workload: Workload, work: ModelWork, sample: Mapping[str, Any], 
     named = f"optimizer={workload.optimizer}" if workload.optimizer else ""
     states = optimizer_bytes(named, work.modality, work.kind, workload.model)
     if not workload.optimizer:
-        notes.take("optimizer", {8.0: "adamw", 4.0: "sgd"}.get(states, "sgd"), "sample_optimizer")
+        usual_name = _OPTIMIZERS.get(states, "sgd")
+        notes.take("optimizer", usual_name, "sample_optimizer")
     latents = _latents(workload, work, method, notes)
     channels_last = work.kind in CONVOLUTIONS and workload.precision not in ("fp32", "tf32")
     if channels_last:
@@ -101,7 +114,9 @@ def _latents(workload: Workload, work: ModelWork, method: str, notes: Notes) -> 
         return ""
     if workload.latents:
         if workload.latents == "cached" and method in ("dreambooth", "textual-inversion"):
-            raise ContradictionError(f"latents cached contradicts method {method}: its text encoder works in every step; say latents live", field="latents")
+            raise ContradictionError(
+                f"latents cached contradicts method {method}: its text encoder works in every step; say latents live", field="latents"
+            )
         return workload.latents
     chosen = "live" if method in ("dreambooth", "textual-inversion") else "cached"
     notes.take("latents", chosen, f"latents_{chosen}")

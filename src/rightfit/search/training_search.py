@@ -48,7 +48,7 @@ def sample_fleet(servers: ServerTable, precision: str) -> Fleet:
         for now, before, lacks in zip(index.tolist(), fleet.machine_index.tolist(), fleet.missing, strict=True)
     )
     # The search only hands devices through to the engine, which knows that they are of another kind.
-    return Fleet(dataclasses.replace(machines, device=cast(DeviceColumns, columns)), index, missing)
+    return Fleet(dataclasses.replace(machines, device=cast("DeviceColumns", columns)), index, missing)
 
 
 def _chip(name: str) -> str:
@@ -114,7 +114,6 @@ def refuse_what_never_fits(wish: SampleWish, engine: SampleEngine, machines: Mac
     field = "image_size" if workload.image_size else "frames" if workload.frames else "audio_length"
     size = getattr(workload, field) if field != "audio_length" else f"{workload.audio_length_s:g}s"
     raise InputError(
-        f"{field}: one sample of {size} alone takes {needed / 2**30:,.0f} GiB on a card, and the largest card has {largest / 2**30:,.0f} GiB; use a smaller one", field=field
+        f"{field}: one sample of {size} alone takes {needed / 2**30:,.0f} GiB on a card, and the largest card has {largest / 2**30:,.0f} GiB; use a smaller one",
+        field=field,
     )
-
-

@@ -9,9 +9,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from rightfit import facts
-from rightfit.errors import ContradictionError, InputError, RightfitError, UnavailableError, UnknownNameError
+from rightfit.errors import ContradictionError, RightfitError, UnavailableError, UnknownNameError
 from rightfit.estimate.forward_models import first_match
-from rightfit.facts.records import DiffusionModel, OtherModel, TransformerArchitecture, VisionModel
+from rightfit.facts.records import DiffusionModel, TransformerArchitecture, VisionModel
 from rightfit.physics.columns import Method
 from rightfit.search.sample_wish import SampleWish
 from rightfit.search.training_data import amount_of_samples, load_of
@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from rightfit.search.training_data import Samples
     from rightfit.workload import Workload
 
-MODALITIES = ("audio", "vision")
 TREES = "trees"
-_FORWARD_KINDS = ("encoder-decoder", "vlm")
+_IMAGE_SHARE = 0.4
 _SIDE = re.compile(r"(\d+)(?:\D+(\d+))?$")
 
 
@@ -40,16 +39,29 @@ def sample_model(name: str) -> Any:
             return name
         raise
     if isinstance(record, TransformerArchitecture):
-        from rightfit.estimate.forward_models import Wish as ForwardWish
-        from rightfit.estimate.forward_models import forward_work
-
-        work = forward_work(ForwardWish(record.name)) if record.kind in _FORWARD_KINDS else None
-        return record if work is not None and work.modality in MODALITIES else None
+        return record if _is_encoder(record) else None
     return None if getattr(record, "kind", "") == TREES else record
 
 
+def _is_encoder(record: TransformerArchitecture) -> bool:
+    """Whether a transformer takes sound or images and writes no text of a language model: Whisper, and CLIP, whose image half is a large part of it."""
+    if record.kind == "vlm":
+        return record.params_vision >= _IMAGE_SHARE * record.params_total
+    if record.kind != "encoder-decoder":
+        return False
+    from rightfit.estimate.forward_models import Wish as ForwardWish
+    from rightfit.estimate.forward_models import forward_work
+
+    work = forward_work(ForwardWish(record.name))
+    return work is not None and work.modality == "audio"
+
+
 def _known_work(name: str) -> bool:
-    return bool(first_match("train_models", name, whole=True) or first_match("train_graphs", name, whole=True) or first_match("train_denoisers", name, whole=True))
+    return bool(
+        first_match("train_models", name, whole=True)
+        or first_match("train_graphs", name, whole=True)
+        or first_match("train_denoisers", name, whole=True)
+    )
 
 
 def trains_samples(workload: Workload) -> bool:
@@ -187,7 +199,7 @@ def _global_batch(workload: Workload, row: Any, amount: Samples, notes: Notes) -
     if workload.method in ("dreambooth", "textual-inversion"):
         usual = facts.coefficients("training")["prior_images"] if workload.method == "dreambooth" else 4.0
     most = max(1.0, facts.coefficients("training")["largest_batch_share"] * amount.samples)
-    chosen = max(2 ** math.floor(math.log2(max(min(usual, most), 1.0))), min(int(usual), 4), workload.micro_batch or 1)
+    chosen = max(int(2 ** math.floor(math.log2(max(min(usual, most), 1.0)))), min(int(usual), 4), workload.micro_batch or 1)
     notes.take("global_batch", chosen, "sample_batch")
     return chosen
 
@@ -199,5 +211,3 @@ def _host_bytes(name: str, work: ModelWork, amount: Samples) -> float:
     row = first_match("train_graphs", name, whole=True)
     known = float(row["features_gib"]) * 2.0**30 if row and row["features_gib"] else 0.0
     return max(known, amount.dataset_bytes) * facts.coefficients("training")["graph_memory_factor"]
-
-

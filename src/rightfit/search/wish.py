@@ -110,7 +110,9 @@ SAMPLE_METHODS = ("dreambooth", "textual-inversion")
 def refuse_sample_options(workload: Workload, name: str) -> None:
     """Options that mean nothing for a language model."""
     if workload.method in SAMPLE_METHODS:
-        raise ContradictionError(f"method {workload.method} contradicts model {name}: it is for diffusion models; say method lora", field="method")
+        raise ContradictionError(
+            f"method {workload.method} contradicts model {name}: it is for diffusion models; say method lora", field="method"
+        )
     for attribute, option in SAMPLE_OPTIONS.items():
         if getattr(workload, attribute) is not None:
             raise ContradictionError(f"{option} contradicts model {name}: it is a language model; leave it out", field=option)
