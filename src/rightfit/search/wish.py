@@ -97,10 +97,6 @@ def refuse_what_is_not_there(workload: Workload) -> None:
         raise UnavailableError(
             f"task {workload.task}: estimate and why judge one server for training jobs only in this version; use rightfit plan --task {workload.task}"
         )
-    if workload.task == "prepare":
-        raise UnavailableError(
-            "task prepare is not in this version: data preparation comes with version 0.3; train, finetune, serve and batch work"
-        )
 
 
 SAMPLE_OPTIONS = {"image_size": "image_size", "frames": "frames", "audio_length_s": "audio_length", "latents": "latents"}

@@ -16,7 +16,9 @@ _UNIT = re.compile(rf"\s*(?P<rows>{_ROWS})$|\s*(?P<cols>{_COLS})$", re.IGNORECAS
 
 
 _NUMBER_START = r"[\d半一二三四五六七八九十百千万两]"
-_IS_TABLE = re.compile(rf"[\s\d\w](?:[x×*]|\bby\b)\s*{_NUMBER_START}|{_ROWS}\b.*\d.*{_COLS}|{_COLS}\b.*\d.*{_ROWS}|行.*列|列.*行", re.IGNORECASE)
+_IS_TABLE = re.compile(
+    rf"[\s\d\w](?:[x×*]|\bby\b)\s*{_NUMBER_START}|{_ROWS}\b.*\d.*{_COLS}|{_COLS}\b.*\d.*{_ROWS}|行.*列|列.*行", re.IGNORECASE
+)
 
 
 def is_table(text: str) -> bool:
