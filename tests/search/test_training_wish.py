@@ -63,7 +63,7 @@ def test_bytes_become_images_of_the_usual_size() -> None:
 
 
 def test_of_a_graph_the_labelled_nodes_are_trained_on_and_the_features_lie_in_ram() -> None:
-    found = wish("graphsage-papers100m", task="train", data="ogbn-papers100M")
+    found = wish("graphsage", task="train", data="ogbn-papers100M")
     assert found.load.samples == 1_207_179
     assert found.recipe.host_bytes == pytest.approx(1.3 * max(53 * GIB, 66e9))
 

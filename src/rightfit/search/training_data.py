@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 #: What the data of each domain may be counted in, beside samples and bytes.
 UNITS = {
-    "vision": ("images", "image", "pictures", "frames", "records"),
-    "video": ("clips", "videos", "clip", "video"),
-    "speech": ("hours", "hour", "h", "utterances", "recordings", "clips"),
-    "recommender": ("rows", "interactions", "clicks", "records"),
-    "graph": ("nodes", "graphs", "rows"),
-    "tabular": ("rows", "records", "sequences"),
+    "vision": ("images", "frames", "pairs"),
+    "video": ("clips", "videos"),
+    "speech": ("hours", "utterances"),
+    "recommender": ("rows", "interactions"),
+    "graph": ("nodes", "rows"),
+    "tabular": ("rows", "documents", "pairs"),
 }
 _DOMAINS = {
     "vision": ("vision", "vision-language", "medical", "scientific"),
@@ -105,13 +105,12 @@ def _sample_bytes(row: Mapping[str, str], sample: Mapping[str, Any]) -> float:
 
 def _counted(workload: Workload, row: Mapping[str, str], sample: Mapping[str, Any], each: float, notes: Notes) -> tuple[float, float]:
     unit, count = workload.data_unit or "samples", float(workload.data_samples or 0.0)
-    allowed = (row["unit"], *UNITS[row["domain"]], "samples", "sample", "examples", "items")
-    if unit not in allowed and unit.rstrip("s") not in allowed:
+    if unit not in (row["unit"], *UNITS[row["domain"]], "samples"):
         raise InputError(
             f"data in {unit} does not fit {workload.model}; give {row['unit']}, samples or bytes, for example 10k{row['unit']}",
             field="data",
         )
-    if unit in ("hours", "hour", "h"):
+    if unit == "hours":
         samples = max(1.0, count * 3600.0 / sample["seconds"])
         notes.take("data_samples", samples, "samples_from_hours", hours=count, each_s=sample["seconds"])
         return samples, samples * each

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 TREES = "trees"
 _IMAGE_SHARE = 0.4
+_STAND_IN = "graphsage"  # whose neighbourhoods stand for those of other graph networks on the same graph
 _SIDE = re.compile(r"(\d+)(?:\D+(\d+))?$")
 
 
@@ -103,7 +104,7 @@ def read_sample_wish(workload: Workload) -> SampleWish:
         amount.whole,
         tuple(notes.taken),
         work=work,
-        recipe=dataclasses.replace(recipe, host_bytes=_host_bytes(workload.model, work, amount)),
+        recipe=dataclasses.replace(recipe, host_bytes=_host_bytes(work, amount)),
         load=load,
         sample={**sample, "unit": amount.unit},
     )
@@ -117,13 +118,21 @@ def _work(workload: Workload, record: Any) -> tuple[ModelWork, TrainWish]:
     height, width = image_sides(workload.image_size or "")
     frames = float(workload.frames or _usual_frames(record))
     wish = TrainWish(workload.model, height=height, width=width, frames=frames, audio_s=workload.audio_length_s or 0.0)
-    names = [workload.model] if isinstance(record, str) else [workload.model, record.name]
+    names = [*_with_data(workload), workload.model, *([] if isinstance(record, str) else [record.name])]
     for name in dict.fromkeys(names):
         try:
             return train_work(dataclasses.replace(wish, model=name)), wish
         except UnknownNameError:
             continue
     raise UnavailableError(f"{names[-1]}: what training it takes is not known in this version; models that are: see rightfit models list")
+
+
+def _with_data(workload: Workload) -> list[str]:
+    """What is trained on a graph depends on the graph: names of rows that know it."""
+    if workload.data_unit != "dataset" or not workload.data or facts.dataset(workload.data).domain != "graph":
+        return []
+    found = (f"{workload.model} {workload.data}", workload.data, f"{_STAND_IN} {workload.data}")
+    return [name for name in found if first_match("train_graphs", name, whole=True)]
 
 
 def image_sides(text: str) -> tuple[float, float]:
@@ -159,7 +168,7 @@ def _sample(workload: Workload, record: Any, asked: TrainWish, row: Any, notes: 
     if workload.audio_length_s and row["domain"] != "speech":
         raise ContradictionError(f"audio_length contradicts model {workload.model}: it takes no sound; leave it out", field="audio_length")
     if row["domain"] == "speech" and not workload.audio_length_s:
-        notes.take("audio_length", seconds, "audio_length")
+        notes.take("audio_length_s", seconds, "audio_length")
     if workload.frames and asked.frames > 1 and row["domain"] != "video":
         raise ContradictionError(f"frames contradicts model {workload.model}: it takes single images; leave it out", field="frames")
     return {"domain": row["domain"], "height": height, "width": width, "frames": asked.frames, "seconds": seconds}
@@ -204,10 +213,10 @@ def _global_batch(workload: Workload, row: Any, amount: Samples, notes: Notes) -
     return chosen
 
 
-def _host_bytes(name: str, work: ModelWork, amount: Samples) -> float:
+def _host_bytes(work: ModelWork, amount: Samples) -> float:
     """RAM that features and edges of a graph take while it is sampled."""
     if work.modality != "graph":
         return 0.0
-    row = first_match("train_graphs", name, whole=True)
+    row = first_match("train_graphs", work.name, whole=True)
     known = float(row["features_gib"]) * 2.0**30 if row and row["features_gib"] else 0.0
     return max(known, amount.dataset_bytes) * facts.coefficients("training")["graph_memory_factor"]

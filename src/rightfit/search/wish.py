@@ -165,7 +165,7 @@ def _one_pass(workload: Workload, model: TransformerArchitecture, seq_len: int, 
 
 
 def _from_samples(samples: float, unit: str, seq_len: int, notes: Notes, per_token: float) -> Amount:
-    if unit in ("images", "frames", "hours", "videos", "clips"):
+    if unit in ("images", "frames", "hours", "videos", "clips", "utterances", "interactions", "nodes"):
         raise InputError(f"data in {unit} does not fit a language model; give tokens, samples or bytes, for example 50Mtok", field="data")
     tokens = samples * seq_len
     notes.take("data_tokens", tokens, "tokens_from_samples", samples=samples, seq_len=seq_len)
