@@ -247,14 +247,16 @@ def _preparation_part(wish: HostWish, servers: HostServers, nodes: float) -> dic
     terms = preparation_terms(work, rates, host)
     wanted = np.broadcast_to(peak_ram_bytes(work, rates, host), shape) - spilled
     needed = upper(memory_group(wish), wanted, wish.doubts)
-    fits = (needed <= servers.ram_bytes) | (spilled > 0)
     threads = np.broadcast_to(peak_ram_bytes(work.replace(held_bytes=np.zeros(1)), rates, host) - rates.base_bytes, shape)
+    least = upper(memory_group(wish), threads + rates.base_bytes, wish.doubts)  # what cannot go through the disk
+    spills = (spilled > 0) & (least <= servers.ram_bytes)
+    fits = (needed <= servers.ram_bytes) | spills
     compute = np.broadcast_to(terms["compute"], shape)
     return {
         "work": compute,
         "disk": np.maximum(np.broadcast_to(terms["read"] + terms["write"], shape) - compute, 0.0),
         "ram": wanted,
-        "needed": np.where(spilled > 0, np.minimum(needed, servers.ram_bytes), needed),
+        "needed": np.where(spills, np.minimum(needed, servers.ram_bytes), np.where(spilled > 0, least, needed)),
         "spilled": spilled,
         "runtime": np.broadcast_to(np.minimum(rates.base_bytes, wanted), shape),
         "threads": np.minimum(threads, np.maximum(wanted - rates.base_bytes, 0.0)),

@@ -124,7 +124,7 @@ class Workload(BaseModel):
     def to_dict(self) -> dict[str, Any]:
         """All attributes that are set, in base units; Workload(**result) is equal."""
         values = self.model_dump(mode="json")
-        return {key: value for key, value in values.items() if value is not None and value != []}
+        return {key: value for key, value in values.items() if value not in (None, [], "")}
 
     def _given(self) -> dict[str, Any]:
         values = {name: getattr(self, name) for name in type(self).model_fields if name not in self.assumed and name != "assumed"}
