@@ -9,6 +9,7 @@ from rightfit import facts
 from rightfit.errors import ContradictionError, InputError
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.search.answer import Assumption
+from rightfit.search.own_model import note_own
 from rightfit.search.wish import Notes
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ def read_serving_wish(workload: Workload) -> ServingWish:
 
         return read_forward_wish(workload, model, notes)
     assert isinstance(model, TransformerArchitecture)
+    note_own(model, notes)
     if model.certainty == "typical":
         notes.take("model", model.name, "typical_shape", params=model.params_total)
     prompt, output = token_lengths(workload, model, notes)

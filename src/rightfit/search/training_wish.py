@@ -13,6 +13,7 @@ from rightfit.errors import ContradictionError, RightfitError, UnavailableError,
 from rightfit.estimate.forward_models import first_match
 from rightfit.facts.records import DiffusionModel, TransformerArchitecture, VisionModel
 from rightfit.physics.columns import Method
+from rightfit.search.own_model import note_own
 from rightfit.search.sample_wish import SampleWish
 from rightfit.search.training_data import amount_of_samples, load_of
 from rightfit.search.training_recipe import read_recipe, refuse_other_options, settle_method
@@ -85,6 +86,7 @@ def read_sample_wish(workload: Workload) -> SampleWish:
         if field not in ("currency", "method"):
             notes.take(field, str(getattr(workload, field)), f"default_{field}")
     workload = settle_method(workload, work, notes)
+    note_own(record, notes)
     for text in work.assumptions:
         notes.take("model", text, "sample_model")
     row = first_match("training_usual", f"{work.modality}:{'video ' if asked.frames > 1 else ''}{workload.model.lower()}", whole=True)

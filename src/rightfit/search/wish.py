@@ -11,6 +11,7 @@ from rightfit.errors import ContradictionError, InputError, UnavailableError
 from rightfit.facts.records import Dataset, TransformerArchitecture
 from rightfit.physics.columns import Method
 from rightfit.search.answer import Assumption, Reason
+from rightfit.search.own_model import note_own
 from rightfit.search.software import assumed_framework, refuse_impossible_splits
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ def read_wish(workload: Workload) -> Wish:
     for field in workload.assumed:
         if field != "currency":
             notes.take(field, str(getattr(workload, field)), f"default_{field}")
+    note_own(model, notes)
     if model.certainty == "typical":
         notes.take("model", model.name, "typical_shape", params=model.params_total)
     seq_len = sequence_length(workload, model, notes)

@@ -73,6 +73,7 @@ class Workload(BaseModel):
     storage: str | None = Field(default=None, description="disk that holds the data: a volume's name, local, memory or stream")
     data_location: str | None = Field(default=None, description="where the data lie: a region, or home; null: the region that is rented")
     decode: str | None = None
+    input_shape: str | None = Field(default=None, description="shape of one input of a model of the user's own, without the batch")
     image_size: str | None = Field(default=None, description="pixels of a training image: a side, or height x width")
     frames: int | None = Field(default=None, description="frames of a training clip")
     audio_length_s: float | None = Field(default=None, description="length of a training recording")

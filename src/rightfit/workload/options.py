@@ -110,6 +110,7 @@ OPTIONS: Mapping[str, Option] = {
         _option("framework", "text", help="training framework", example="transformers"),
         _option("storage", "text", help="disk that holds the data: a volume's name, local, memory or stream", example="gp3"),
         _option("data_location", "text", help="where the data lie: a region, or home", example="aws/us-east-1"),
+        _option("input_shape", "text", help="shape of one input of your own model, without the batch", example="3x224x224"),
         _option("image_size", "size", low=8, high=2**17, help="pixels of a training image: a side, or height x width", example="512"),
         _option("frames", "count", low=1, high=10_000, help="frames of a training clip", example="16"),
         _option("audio_length", "duration", "audio_length_s", low=0.1, high=3600.0, help="length of a training recording", example="10s"),
