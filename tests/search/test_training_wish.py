@@ -127,6 +127,7 @@ def test_models_of_every_field_are_known(name: str) -> None:
     ("options", "kind", "words"),
     [
         ({"model": "resnet50", "method": "qlora"}, ContradictionError, "method qlora contradicts model resnet50"),
+        ({"model": "resnet50", "quantization": "int8", "method": "freeze"}, ContradictionError, "under adapters only"),
         ({"model": "resnet50", "seq_len": 128}, ContradictionError, "seq_len contradicts model resnet50"),
         ({"model": "resnet50", "tensor_parallel": 2}, ContradictionError, "tensor_parallel contradicts"),
         ({"model": "resnet50", "latents": "live"}, ContradictionError, "only diffusion models have them"),

@@ -154,7 +154,8 @@ class SampleEngine:
         """Seconds of one optimizer step by what takes them."""
         train = self.setup_of(setup)
         found = training_time(self.work, train, cast("TrainDevices", device), links, passes=compute)
-        terms = {name: found[key] for key, name in _TIME_NAMES.items()}
+        names = _TIME_NAMES | ({"host": "host_s"} if self.wish.work.host_s else {})
+        terms = {name: found[key] for key, name in names.items()}
         busy = terms["compute_s"]
         terms["shard_s"] = layouts.gathering_s(self.work, train, links, degree=self.degree(setup), compute=busy)
         terms["offload_s"] = layouts.swapping_s(self.work, train, links, compute=busy)

@@ -50,9 +50,18 @@ def settle_method(workload: Workload, work: ModelWork, notes: Notes) -> Workload
                 f"method {method} contradicts model {workload.model}: it is trained with {', '.join(allowed)}", field="method"
             )
         return workload
-    chosen = "full" if workload.task == "train" else allowed[0]
+    chosen = "full" if workload.task == "train" else method if workload.quantization and method in allowed else allowed[0]
     notes.take("method", chosen, "sample_method")
     return workload if chosen == method else workload.model_copy(update={"method": chosen})
+
+
+def refuse_quantization(workload: Workload) -> None:
+    """Weights are quantised only where they do not learn; the method is settled before."""
+    if workload.quantization not in (None, "none") and workload.method not in ADAPTERS:
+        raise ContradictionError(
+            f"quantization {workload.quantization} contradicts model {workload.model}: weights are quantised under adapters only; leave it out",
+            field="quantization",
+        )
 
 
 def refuse_other_options(workload: Workload, work: ModelWork) -> None:

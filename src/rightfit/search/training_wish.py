@@ -16,7 +16,7 @@ from rightfit.physics.columns import Method
 from rightfit.search.own_model import note_own
 from rightfit.search.sample_wish import SampleWish
 from rightfit.search.training_data import amount_of_samples, load_of
-from rightfit.search.training_recipe import read_recipe, refuse_other_options, settle_method
+from rightfit.search.training_recipe import read_recipe, refuse_other_options, refuse_quantization, settle_method
 from rightfit.search.wish import Notes
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ def read_sample_wish(workload: Workload) -> SampleWish:
         if field not in ("currency", "method"):
             notes.take(field, str(getattr(workload, field)), f"default_{field}")
     workload = settle_method(workload, work, notes)
+    refuse_quantization(workload)
     note_own(record, notes)
     for text in work.assumptions:
         notes.take("model", text, "sample_model")
