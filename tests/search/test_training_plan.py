@@ -215,6 +215,27 @@ def test_a_server_with_few_vcpus_starves_its_cards_and_says_so() -> None:
     assert decoded.estimate["samples_per_s"].mid > 1.5 * starved.estimate["samples_per_s"].mid
 
 
+def test_servers_with_few_vcpus_lose_rank() -> None:
+    def first(decode: str) -> Option:
+        found = plan(
+            Workload(
+                model="resnet18", task="train", data="imagenet-1k", epochs=10, cloud="aws", gpu="A10G", purchase="on-demand", decode=decode
+            )
+        ).best
+        assert found is not None
+        return found
+
+    assert first("pillow").vcpus > first("dali").vcpus
+    assert first("pillow").cost.total_usd > first("dali").cost.total_usd
+
+
+def test_a_card_that_decodes_pays_for_it() -> None:
+    found = estimate_one(Workload(model="resnet50", task="train", data="imagenet-1k", decode="dali"), on="gcp/a2-ultragpu-1g").best
+    assert found is not None
+    assert found.time_terms["decoding_s"] == pytest.approx(256 / 4143.68)
+    assert found.data_path["stall_share"] < 0.01
+
+
 def test_a_graph_wants_the_ram_of_its_features() -> None:
     option = best("graph")
     assert option.estimate["host_memory_bytes"].mid * option.nodes > 66e9

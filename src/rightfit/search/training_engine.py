@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from rightfit import facts
 from rightfit.estimate import training_layouts as layouts
 from rightfit.estimate.figures import FigureColumns
+from rightfit.estimate.loading import FRAMES_PER_S
 from rightfit.estimate.memory import MemoryColumns
 from rightfit.estimate.speed import StepColumns
 from rightfit.estimate.train_rows import MEMORY_METRIC, RATE_METRICS
@@ -68,6 +69,16 @@ class SampleEngine:
     def doubts(self) -> float:
         """How many things were assumed about the model."""
         return float(len(self.wish.work.assumptions))
+
+    @property
+    def card_decoding_s(self) -> float:
+        """Seconds in which an accelerator decodes one sample instead of training, where it is asked to (nvJPEG, NVDEC); taken whole, as neither overlaps well."""
+        if self.wish.load.decode != "dali":
+            return 0.0
+        usual = facts.coefficients("loading")
+        if self.wish.sample["domain"] == "video":
+            return float(self.wish.sample["seconds"]) * FRAMES_PER_S / usual["gpu_video_frames_per_s"]
+        return 1.0 / usual["gpu_decode_images_per_s"]
 
     def setup_of(self, setup: SetupColumns) -> TrainSetup:
         """The setup as the physics of samples reads it."""
@@ -158,6 +169,7 @@ class SampleEngine:
         terms = {name: found[key] for key, name in names.items()}
         busy = terms["compute_s"]
         terms["shard_s"] = layouts.gathering_s(self.work, train, links, degree=self.degree(setup), compute=busy)
+        terms["decoding_s"] = train.batch * train.grad_accum * self.card_decoding_s
         terms["offload_s"] = layouts.swapping_s(self.work, train, links, compute=busy)
         return terms
 
