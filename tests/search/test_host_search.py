@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -85,7 +86,7 @@ def test_the_first_is_the_cheapest_of_all_that_pass(boosting: HostExploration) -
     costs = [boosting.bill.total_usd[row.offer, row.node] for row in ranking.top]
     assert costs == sorted(costs)
     front = [(boosting.bill.total_usd[row.offer, row.node], boosting.bill.total_s[row.offer, row.node]) for row in ranking.pareto]
-    assert all(a[0] < b[0] and a[1] > b[1] for a, b in zip(front, front[1:], strict=False))
+    assert all(a[0] < b[0] and a[1] > b[1] for a, b in itertools.pairwise(front))
 
 
 def test_gpus_compute_faster_and_are_found_when_time_counts(boosting: HostExploration) -> None:

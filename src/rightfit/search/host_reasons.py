@@ -24,6 +24,7 @@ from rightfit.search.grounds import HEADLINES, _price_warnings, _runner_up
 from rightfit.search.host_answer import GPU, HostLayout
 from rightfit.search.host_search import SAVES, HostExploration
 from rightfit.search.host_wish import PREPARE, usual
+from rightfit.search.host_work import is_divisible
 from rightfit.search.refusals import least_changes
 
 TIGHT = 0.975
@@ -31,6 +32,7 @@ MEMORY_SHARE = 0.5
 TOLD_SHARE = 0.5
 HOUR_S = 3600.0
 USUAL_RATIO_BYTES = 6.0 * 2**30
+MUCH_RAM_BYTES = 64.0 * 2**30
 
 
 def with_host_reasons(found: HostExploration, options: Sequence[Option]) -> tuple[Option, ...]:
@@ -228,4 +230,9 @@ def _preparation_codes(found: HostExploration, best: Option | None) -> tuple[str
     slow = best.time_terms.get("disk", 0.0) > best.time_terms.get("work", 0.0)
     spills = best.facts["spilled_bytes"] > 0
     hours = best.estimate["work_s"].mid / HOUR_S
-    return advice_of(task, bottleneck="disk" if slow else "cpu", in_ram=not spills, on_disk=True, hours=hours)
+    codes = advice_of(task, bottleneck="disk" if slow else "cpu", in_ram=not spills, on_disk=True, hours=hours)
+    if spills:  # it goes through the disk already
+        return tuple(code for code in codes if code not in ("streaming-engine", "memory-optimised"))
+    if is_divisible(found.wish):
+        return tuple("use-more-cores" if code == "spark" else code for code in codes)
+    return (*codes, "streaming-engine") if task.held_bytes and best.facts["ram_needed_bytes"] > MUCH_RAM_BYTES else codes

@@ -148,9 +148,9 @@ def on_one_server(work: HostWork, nodes: Array) -> HostWork:
 
 
 def volume_of(wish: HostWish, work: HostWork) -> Volume:
-    """Bytes that come in, and the trained model that is saved and sent home; prepared data stay in the object store of their region."""
+    """Bytes that come in, and the trained model that is saved; the model and prepared data stay in the object store of their region."""
     model = float(work.memory_terms["model"].max(initial=0.0)) if "model" in work.memory_terms else 0.0
-    return Volume(0.0, wish.data_bytes, model, model)
+    return Volume(0.0, wish.data_bytes, model, 0.0)
 
 
 def price(wish: HostWish, market: Market, wanted: Wanted, work: HostWork, volume: Volume, nodes: Array, *, as_if: bool = False) -> Bill:

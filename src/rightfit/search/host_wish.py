@@ -79,7 +79,9 @@ def read_host_wish(workload: Workload) -> HostWish:
     """The job as numbers; raises one line for what cannot be planned."""
     notes = Notes()
     for field in workload.assumed:
-        if field != "currency":
+        if field == "task":
+            notes.take(field, workload.task, "given_task")
+        elif field != "currency":
             notes.take(field, str(getattr(workload, field)), f"default_{field}")
     if workload.task == "prepare":
         return _read_preparation(workload, notes)

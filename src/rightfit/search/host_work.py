@@ -251,16 +251,17 @@ def _preparation_part(wish: HostWish, servers: HostServers, nodes: float) -> dic
     least = upper(memory_group(wish), threads + rates.base_bytes, wish.doubts)  # what cannot go through the disk
     spills = (spilled > 0) & (least <= servers.ram_bytes)
     fits = (needed <= servers.ram_bytes) | spills
+    peak = np.where(spills, np.minimum(wanted, servers.ram_bytes), wanted)  # a library that spills fills what it is given
     compute = np.broadcast_to(terms["compute"], shape)
     return {
         "work": compute,
         "disk": np.maximum(np.broadcast_to(terms["read"] + terms["write"], shape) - compute, 0.0),
-        "ram": wanted,
+        "ram": peak,
         "needed": np.where(spills, np.minimum(needed, servers.ram_bytes), np.where(spilled > 0, least, needed)),
         "spilled": spilled,
-        "runtime": np.broadcast_to(np.minimum(rates.base_bytes, wanted), shape),
-        "threads": np.minimum(threads, np.maximum(wanted - rates.base_bytes, 0.0)),
-        "data": np.maximum(wanted - rates.base_bytes - threads, 0.0),
+        "runtime": np.broadcast_to(np.minimum(rates.base_bytes, peak), shape),
+        "threads": np.minimum(threads, np.maximum(peak - rates.base_bytes, 0.0)),
+        "data": np.maximum(peak - rates.base_bytes - threads, 0.0),
         "stored": stored,
         "factor": factor,
         "staging": np.broadcast_to(kept / np.minimum(servers.store_rate, rate), shape),
