@@ -70,6 +70,7 @@ def definitions() -> dict[str, Any]:
             monthly_usd_=AMOUNT,
             terms=mapping(NUMBER, "USD by term"),
             per_million_tokens_usd_=MAYBE_NUMBER,
+            per_million_samples_usd_=MAYBE_NUMBER,
             per_thousand_requests_usd_=MAYBE_NUMBER,
         ),
         "option": structure(

@@ -59,7 +59,13 @@ def why(server: str, workload: Workload | str | Path | None = None, /, *, catalo
 
 
 def read_workload(workload: Workload | str | Path | None, wishes: Mapping[str, Any]) -> Workload:
-    """A Workload from any of the forms that `plan` takes."""
+    """A Workload from any of the forms that `plan` takes. A model of the user's own is counted here: module:function runs their code."""
+    from rightfit.search.own_model import settle_own_model
+
+    return settle_own_model(_as_workload(workload, wishes))
+
+
+def _as_workload(workload: Workload | str | Path | None, wishes: Mapping[str, Any]) -> Workload:
     from rightfit.workload.model import Workload
 
     if isinstance(workload, Workload):

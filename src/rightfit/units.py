@@ -73,6 +73,9 @@ _DATA_UNITS = {
     **dict.fromkeys(("conversation", "conversations", "dialog", "dialogs", "dialogue", "dialogues", "轮对话", "条对话"), "conversations"),
     **dict.fromkeys(("pair", "pairs", "对"), "pairs"),
     **dict.fromkeys(("clip", "clips", "video", "videos", "个视频", "段视频"), "videos"),
+    **dict.fromkeys(("utterance", "utterances", "recording", "recordings", "段录音", "条录音", "条语音"), "utterances"),
+    **dict.fromkeys(("interaction", "interactions", "click", "clicks", "条交互", "次点击"), "interactions"),
+    **dict.fromkeys(("node", "nodes", "vertices", "个节点", "节点"), "nodes"),
 }
 _PERIODS = {
     **dict.fromkeys(("s", "sec", "second", "秒", "每秒"), 1.0),

@@ -75,9 +75,10 @@ def test_a_rule_near_our_figure_holds(measure: Measures) -> None:
     [
         ("host_8_cores_64gb_per_gpu", {}, "misleading"),
         ("host_8_cores_64gb_per_gpu", {"vcpus_per_gpu": 12.0}, "holds"),
-        ("host_8_cores_64gb_per_gpu", {"vcpus_per_gpu": 12.0, "loading_share": 0.4}, "fails"),
+        ("host_8_cores_64gb_per_gpu", {"vcpus_per_gpu": 12.0, "loading_share": 1.67, "stall_share": 0.4}, "fails"),
         ("loading_below_20_percent", {}, "holds"),
-        ("loading_below_20_percent", {"loading_share": 0.5}, "fails"),
+        ("loading_below_20_percent", {"loading_share": 2.0, "stall_share": 0.5}, "fails"),
+        ("loading_below_20_percent", {"loading_share": 0.9, "stall_share": 0.0}, "holds"),
         ("utilisation_above_70_percent", {}, "misleading"),
         ("utilisation_above_70_percent", {"busy_share": 0.5}, "fails"),
         ("gpu_per_100gb_data", {"data_bytes": 5e11}, "misleading"),
@@ -132,7 +133,7 @@ def test_a_rule_in_one_line(measure: Measures) -> None:
     result = check("loading_below_20_percent", measure)
     assert (
         result.text("en")
-        == "data loading under 20 % of a training step (blog post 3): holds; loading takes 2% of a step here and runs beside it, so the cards do not wait."
+        == "data loading under 20 % of a training step (blog post 3): holds; loading takes 2% of a step here and runs beside it: the cards wait 0% of the time."
     )
     assert result.text("zh").startswith("“数据加载时间应小于训练步时间的 20%”（博文 3）：成立。")
 

@@ -69,11 +69,6 @@ def test_unknown_dataset_names_the_nearest() -> None:
         _wish(data="OpenWebTxt2")
 
 
-def test_later_tasks_say_so() -> None:
-    with pytest.raises(UnavailableError, match="task prepare is not in this version"):
-        _wish(task="prepare")
-
-
 @pytest.mark.parametrize("task", ["serve", "batch"])
 def test_one_given_server_is_judged_for_training_only(task: str) -> None:
     with pytest.raises(UnavailableError, match=f"task {task}: estimate and why judge one server for training jobs only"):
@@ -82,4 +77,4 @@ def test_one_given_server_is_judged_for_training_only(task: str) -> None:
 
 def test_other_kinds_of_models_say_so() -> None:
     with pytest.raises(UnavailableError, match="transformers only"):
-        read_wish(Workload(model="resnet50"))
+        read_wish(Workload(model="xgboost"))

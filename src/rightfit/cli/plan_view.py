@@ -31,6 +31,10 @@ _SMALLEST_SHARE = 1e-3
 
 def plan_answer(plan: Plan, view: View, *, catalog: Catalog | None = None) -> Answer:
     """A plan for people and programs."""
+    if is_host_plan(plan):
+        from rightfit.cli.host_view import host_answer
+
+        return host_answer(plan, view)
     if plan.workload.task in ("serve", "batch"):
         from rightfit.cli.serving_view import serving_answer
 
@@ -41,6 +45,13 @@ def plan_answer(plan: Plan, view: View, *, catalog: Catalog | None = None) -> An
     rules = [check.to_dict(view.lang, currency=currency) for check in check_rules(plan, catalog=catalog)]
     data = {**plan.to_dict(renderer(view.lang, currency=currency)), "rules": rules}
     return Answer(data, [flat_option(option) for option in plan.options], [])
+
+
+def is_host_plan(plan: Plan | Verdict) -> bool:
+    """Whether an answer is about classical machine learning or data preparation; embedding is answered as a batch of inference."""
+    from rightfit.search.host_names import is_host_work
+
+    return is_host_work(plan.workload) and "embed" not in (plan.workload.operation or "").casefold()
 
 
 def _plan_parts(plan: Plan, text: PlanText, view: View, *, catalog: Catalog | None) -> Iterable[str | Table]:
@@ -82,6 +93,10 @@ def verdict_answer(verdict: Verdict, view: View) -> Answer:
         from rightfit.cli.serving_single_view import serving_verdict_answer
 
         return serving_verdict_answer(verdict, view)
+    if is_host_plan(verdict):
+        from rightfit.cli.host_view import host_verdict_answer
+
+        return host_verdict_answer(verdict, view)
     currency = verdict.workload.currency
     render = renderer(view.lang, currency=currency)
     if view.is_machine:

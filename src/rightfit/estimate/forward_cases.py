@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from rightfit import facts
 from rightfit.estimate.forward_devices import SILICON, ForwardDevice, forward_device
-from rightfit.estimate.forward_models import ForwardWork, first_match, forward_work, record_of
+from rightfit.estimate.forward_models import ForwardWork, Wish, first_match, forward_work, record_of
 from rightfit.estimate.forward_words import DTYPES, ENGINES, SCENARIOS, Batch, batch_of, dtype_of, engine_of, number, wish_of
-from rightfit.facts.records import DiffusionModel, OtherModel, TransformerArchitecture, VisionModel
+from rightfit.facts.records import DiffusionModel, OtherModel, TracedModel, TransformerArchitecture, VisionModel
 from rightfit.physics.columns import Array
 
 STAGE_KINDS = (
@@ -68,7 +69,7 @@ def is_forward(row: Mapping[str, str]) -> bool:
     record = record_of(name)
     if isinstance(record, TransformerArchitecture):
         return record.kind in _TRANSFORMER_KINDS or bool(re.search(r"\bclip\b", name, re.IGNORECASE))
-    return isinstance(record, VisionModel | DiffusionModel | OtherModel)
+    return isinstance(record, VisionModel | DiffusionModel | OtherModel | TracedModel)
 
 
 def usual_batch(work: ForwardWork) -> float:
@@ -156,11 +157,13 @@ def _device_of(row: Mapping[str, str]) -> ForwardDevice | None:
 _WORKS: dict[object, ForwardWork | None] = {}
 
 
-def _cached_work(wish: object) -> ForwardWork | None:
+def _cached_work(wish: Wish) -> ForwardWork | None:
+    if facts.own_reference(wish.model):  # a file may change, and is kept by its content
+        return forward_work(wish)
     if wish not in _WORKS:
         if len(_WORKS) > 20_000:
             _WORKS.clear()
-        _WORKS[wish] = forward_work(wish)  # type: ignore[arg-type]
+        _WORKS[wish] = forward_work(wish)
     return _WORKS[wish]
 
 

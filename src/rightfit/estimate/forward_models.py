@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from rightfit import facts
 from rightfit.errors import RightfitError
-from rightfit.facts.records import DiffusionModel, OtherModel, TransformerArchitecture, VisionModel
+from rightfit.facts.records import DiffusionModel, OtherModel, TracedModel, TransformerArchitecture, VisionModel
 
 KINDS = (
     "conv",
@@ -109,9 +109,17 @@ def alias(name: str) -> str:
     return text
 
 
-@functools.cache
 def record_of(name: str) -> facts.Model | None:
-    """The bundled record that `name` means, or None."""
+    """The record that `name` means, bundled or of the user's own, or None."""
+    if facts.own_reference(name):
+        from rightfit.estimate.traced_work import own_record
+
+        return own_record(name)
+    return _bundled_record(name)
+
+
+@functools.cache
+def _bundled_record(name: str) -> facts.Model | None:
     for text in dict.fromkeys((name, alias(name))) if alias(name) == name else (alias(name), name):
         try:
             return facts.model(text, network=False)
@@ -126,6 +134,11 @@ def _number(row: Mapping[str, str], column: str, scale: float = 1.0) -> float:
 
 def forward_work(wish: Wish) -> ForwardWork | None:
     """Stages of the model of `wish`; None when nothing is known that work could be told from."""
+    if facts.own_reference(wish.model) and not isinstance(record_of(wish.model), TransformerArchitecture):
+        from rightfit.estimate.traced_work import traced_forward
+
+        own = record_of(wish.model)
+        return traced_forward(own) if isinstance(own, TracedModel) else None
     if row := first_match("forward_models", wish.model.strip(), whole=True):
         if row["kind"] == "transformer-xl":
             return _transformer_xl(wish, large="large" in wish.model.lower())

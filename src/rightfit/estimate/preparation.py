@@ -175,13 +175,15 @@ def _task(row: Mapping[str, str], rate: Mapping[str, str], library: str, data_by
     )
 
 
-def _work(task: PreparationTask) -> PreparationWork:
+def work_of(task: PreparationTask) -> PreparationWork:
+    """What the physics counts of an operation."""
     return PreparationWork.of(
         input_bytes=task.input_bytes, worked_bytes=task.worked_bytes, output_bytes=task.output_bytes, held_bytes=task.held_bytes
     )
 
 
-def _rates(task: PreparationTask) -> PreparationRates:
+def rates_of(task: PreparationTask) -> PreparationRates:
+    """What the operation's library makes of a core."""
     return PreparationRates.of(
         core_rate=task.core_rate,
         max_threads=task.max_threads,
@@ -204,7 +206,8 @@ def _host(cpu: CpuColumns, read_rate: Array | None, write_rate: Array | None) ->
     )
 
 
-def _advice(task: PreparationTask, *, bottleneck: str, in_ram: bool, on_disk: bool, hours: float) -> tuple[str, ...]:
+def advice_of(task: PreparationTask, *, bottleneck: str, in_ram: bool, on_disk: bool, hours: float) -> tuple[str, ...]:
+    """Codes of ADVICE for an operation on one server."""
     found: list[str] = []
     if task.kind in ("text", "image") and task.output_bytes > 0:
         found.append("prepare-once")
@@ -235,7 +238,7 @@ def preparation_columns(
 ) -> PreparationFigures:
     """Time, memory, disk, what fits and advice of one operation on N servers. read_rate, write_rate [bytes/s] and disk_bytes: (N,), None = no limit."""
     count = cpu.num_rows
-    work, rates, host = _work(task), _rates(task), _host(cpu, read_rate, write_rate)
+    work, rates, host = work_of(task), rates_of(task), _host(cpu, read_rate, write_rate)
     doubts = np.full(count, float(len(task.assumptions)))
     terms = {name: np.broadcast_to(value, (count,)) for name, value in preparation_terms(work, rates, host).items()}
     time_s = group_interval("prepare", np.broadcast_to(preparation_s(work, rates, host), (count,)), doubts=doubts)
@@ -250,6 +253,6 @@ def preparation_columns(
     names = tuple("memory" if not held else "disk" if slow else "cpu" for held, slow in zip(in_ram, slow_disk, strict=True))
     hours = time_s.mid / 3600.0
     advice = tuple(
-        _advice(task, bottleneck=names[i], in_ram=bool(in_ram[i]), on_disk=bool(on_disk[i]), hours=float(hours[i])) for i in range(count)
+        advice_of(task, bottleneck=names[i], in_ram=bool(in_ram[i]), on_disk=bool(on_disk[i]), hours=float(hours[i])) for i in range(count)
     )
     return PreparationFigures(time_s, ram, np.broadcast_to(needed, (count,)), fits, names, terms, advice, task.assumptions)

@@ -11,19 +11,29 @@ import dataclasses
 import functools
 import re
 
+from rightfit import facts
 from rightfit.errors import UnknownNameError
 from rightfit.estimate.forward_models import first_match
 from rightfit.estimate.model_work import KEPT, ModelWork, TrainWish, number
 from rightfit.estimate.train_networks import composed_work, denoiser_work
 from rightfit.estimate.train_records import neighbour_work, recorded_work, stated_work
+from rightfit.facts.records import TracedModel
 
 
 def train_work(wish: TrainWish) -> ModelWork:
     """Work of one sample of `wish`; UnknownNameError when nothing is known that it could be told from."""
-    work = _cached(wish)
+    work = _own(wish) if facts.own_reference(wish.model) else _cached(wish)
     if work is None:
         raise UnknownNameError("model", wish.model, allowed="give its parameters, or the name of a bundled model")
     return work
+
+
+def _own(wish: TrainWish) -> ModelWork | None:
+    """A model of the user's own, counted at the size of input that its name says."""
+    from rightfit.estimate.traced_work import own_record, traced_training
+
+    record = own_record(wish.model)
+    return traced_training(record) if isinstance(record, TracedModel) else recorded_work(wish)
 
 
 @functools.lru_cache(maxsize=8192)

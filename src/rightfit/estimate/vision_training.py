@@ -53,7 +53,7 @@ STACKS = ("eager", "ngc", "tuned", "tensorflow", "xla", "mxnet", "paddle", "comp
 PRECISIONS = ("fp32", "tf32", "amp", "fp16", "bf16")
 #: How the weights of a frozen network are stored.
 STORED = ("fp32", "half", "int8", "fp8", "fp8wo", "nf4", "int2")
-_STORED_BYTES = (4.0, 2.0, 1.07, 1.05, 1.05, 0.56, 0.31)
+STORED_BYTES = (4.0, 2.0, 1.07, 1.05, 1.05, 0.56, 0.31)
 #: Arithmetic: activations as the kernels move them, gradients on the wire, and how weights are held while they learn.
 _MOVED_BYTES = (4.0, 4.0, 2.0, 2.0, 2.0)
 _GRADIENT_BYTES = (4.0, 4.0, 4.0, 2.0, 2.0)
@@ -284,7 +284,8 @@ def _trained(work: WorkColumns, setup: TrainSetup) -> Array:
     return np.where(setup.trainable > 0, setup.trainable, adapters)
 
 
-def _bus() -> RateColumns:
+def communication_rates() -> RateColumns:
+    """Rates of collectives, those of language models."""
     from rightfit.facts import coefficients as read
 
     network = read("network")
@@ -334,7 +335,9 @@ def training_time(
     """Seconds of one optimizer step by what takes them, shape (N,); they add up to the step. `passes`: those of `training_passes`, if known."""
     values = values or coefficients()
     passes = passes or training_passes(work, setup, device, values=values)
-    return joined_terms(passes, _step_work(work, setup, values), _layout(setup), _step_rates(work, setup, values), links=links, bus=_bus())
+    return joined_terms(
+        passes, _step_work(work, setup, values), _layout(setup), _step_rates(work, setup, values), links=links, bus=communication_rates()
+    )
 
 
 def training_memory(
@@ -348,7 +351,7 @@ def training_memory(
     wide = np.where(setup.pure > 0, 2.0, 4.0)
     # Under autocast the half-precision copies of the weights live through the backward pass.
     casts = np.where((setup.precision == PRECISIONS.index("amp")) & (setup.pure == 0) & ~adapters, values["autocast_copy_bytes"], 0.0)
-    stored = np.where(adapters, _pick(_STORED_BYTES, setup.stored), wide + casts)
+    stored = np.where(adapters, _pick(STORED_BYTES, setup.stored), wide + casts)
     state = wide + setup.optimizer_bytes + np.where(adapters, wide, 0.0)
     quantised = _look(values, "kept_stored", STORED, setup.stored)
     kept_bytes = np.where(half, values["kept_amp_bytes"], 4.0)

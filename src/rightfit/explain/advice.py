@@ -124,9 +124,14 @@ def _tried(workload: Any, changes: Mapping[str, Any], server: str, catalog: Cata
 
 def _effect(action: str, tried: Option, base: Option, sizes: tuple[float, ...], fields: Mapping[str, Any]) -> Effect:
     cards = tried.num_accelerators
-    per_card = [option.estimate["tokens_per_s"].mid / option.num_accelerators for option in (base, tried)]
+    per_card = [_rate(option) / option.num_accelerators for option in (base, tried)]
     card = next((size for size in sizes if size * _USABLE >= _peak(tried)), 0.0)
     return Effect(action, _peak(tried), _peak(base), per_card[0] / per_card[1], card, cards, fields)
+
+
+def _rate(option: Option) -> float:
+    """Tokens a second, or samples where those are trained on."""
+    return option.estimate["tokens_per_s" if "tokens_per_s" in option.estimate else "samples_per_s"].mid
 
 
 def _peak(option: Option) -> float:

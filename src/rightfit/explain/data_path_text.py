@@ -9,6 +9,7 @@ from rightfit.explain import quantities as q
 from rightfit.explain.messages import Lang, say, say_or
 
 _FASTER_LATER = 0.99
+_LARGE = 1e5
 
 
 def data_path_lines(part: Mapping[str, Any], lang: Lang, *, currency: str = "usd") -> tuple[str, ...]:
@@ -34,7 +35,7 @@ def _texts(part: Mapping[str, Any], lang: Lang) -> dict[str, str]:
         "time": q.duration_text(part["staging_s"], lang),
         "rate": f"{q.data_text(part['read_bytes_per_s'])}/s",
         "needed": f"{q.data_text(part['needed_bytes_per_s'])}/s",
-        "samples": q.count_text(part["samples_per_s"], lang),
+        "samples": q.count_text(part["samples_per_s"], lang) if part["samples_per_s"] >= _LARGE else q.plain(part["samples_per_s"]),
         "decode": say_or(f"data_path.decode_{part['decode']}", lang, part["decode"]),
         "unit": say(f"data_path.unit_{'tokens' if part['decode'] in ('tokenized', 'text') else 'samples'}", lang),
         "needed_cores": q.plain(part["needed_cores"], 2),

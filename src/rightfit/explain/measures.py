@@ -39,6 +39,7 @@ class Measures:
     read_bytes_per_s: float
     network_bytes_per_s: float
     loading_share: float
+    stall_share: float
     loader_cores: float
     communication_share: float
     busy_share: float
@@ -75,7 +76,7 @@ def measures(
     need = peak.mid * num_gpus if math.isnan(need_bytes) else need_bytes
     time_s = _mid(option, "total_time_s")
     data = _data_bytes(option, workload)
-    read = data * float(workload.epochs or 1) / time_s if time_s > 0 else math.nan
+    read = data * float(workload.epochs or option.facts.get("epochs") or 1) / time_s if time_s > 0 else math.nan
     loading = float(option.data_path.get("loading_share", math.nan))
     communication = _share(option, _COMMUNICATION)
     return Measures(
@@ -101,6 +102,7 @@ def measures(
         read_bytes_per_s=read,
         network_bytes_per_s=option.network_gbps * 1e9 / 8,
         loading_share=loading,
+        stall_share=float(option.data_path.get("stall_share", math.nan)),
         loader_cores=float(option.data_path.get("needed_cores", math.nan)) * nodes,
         communication_share=communication,
         busy_share=1 - communication - float(option.data_path.get("stall_share", 0.0)),

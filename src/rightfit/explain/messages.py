@@ -16,7 +16,7 @@ from typing import Literal
 
 Lang = Literal["en", "zh"]
 LANGS: tuple[Lang, ...] = ("en", "zh")
-TOPICS = ("advice", "choice", "data_path", "quantities", "reasons", "rejections", "rule_words", "serving", "terms")
+TOPICS = ("advice", "choice", "data_path", "host", "quantities", "reasons", "rejections", "rule_words", "serving", "terms", "training")
 
 
 _HAN_LATIN = re.compile(r"([\u4e00-\u9fff])([A-Za-z0-9$¥<>])")

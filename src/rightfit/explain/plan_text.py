@@ -25,6 +25,7 @@ from rightfit.explain.reasons import (
     term_text,
     where_text,
 )
+from rightfit.explain.training_text import sample_setup_text, sample_speed_text, trains_samples
 from rightfit.search.answer import Assumption, Layout, NearMiss, Option, Plan, Rejection
 
 _NOT_THE_USERS = frozenset({"status", "capability", "layout", "gpu_memory", "host_memory"})
@@ -185,6 +186,8 @@ def job_text(method: str, task: str, lang: Lang) -> str:
 
 def setup_text(option: Option, workload: Any, lang: Lang) -> str:
     """How to lay the job out over the cards."""
+    if trains_samples(option):
+        return sample_setup_text(option, layout_text(option.layout, lang), lang)
     layout, seq_len = option.layout, workload.seq_len or option.facts.get("seq_len", "?")
     accumulated = say("choice.accumulated", lang, count=layout.grad_accum) if layout.grad_accum > 1 else say("choice.not_accumulated", lang)
     return say(
@@ -214,6 +217,8 @@ def layout_text(layout: Layout, lang: Lang) -> str:
 
 def speed_text(option: Option, lang: Lang) -> str:
     """Tokens per second, step time and the share of peak arithmetic."""
+    if trains_samples(option):
+        return sample_speed_text(option, lang)
     estimate = option.estimate
     rate = q.plain(estimate["tokens_per_s"].mid)
     return say("choice.speed", lang, rate=rate, step=q.duration_text(estimate["step_s"].mid, lang), mfu=q.percent_text(estimate["mfu"].mid))

@@ -184,9 +184,9 @@ def _enough(rule: Rule, claim: float, figure: float, measure: Measures) -> Verdi
 
 
 def _host(rule: Rule, claim: float, figure: float, measure: Measures) -> Verdict:
-    if not math.isfinite(figure) or not math.isfinite(measure.loading_share):
+    if not math.isfinite(figure) or not math.isfinite(measure.stall_share):
         return "unknown"
-    if measure.loading_share > _STALL_SHARE:
+    if measure.stall_share > _STALL_SHARE:
         return "fails" if figure >= claim else "holds"
     return "misleading" if figure < claim else "holds"
 

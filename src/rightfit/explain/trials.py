@@ -31,12 +31,12 @@ _LEAN: Mapping[str, Any] = {
 def outcome_of(wishes: Mapping[str, Any], server: str, *, nodes: int = 1, catalog: Catalog | None = None) -> Outcome:
     """A workload on one named server: does it fit by the cards alone, if not with help of the host's RAM, and at what peak."""
     from rightfit.search import estimate_one
+    from rightfit.search.host_names import is_host_work
     from rightfit.workload import Workload
 
+    bare_wish: Mapping[str, Any] = {} if is_host_work(Workload(**wishes)) else {"offload": "none"}  # nothing to offload without a network
     try:
-        plans = [
-            estimate_one(Workload(**{**wishes, **more}), on=server, nodes=nodes, catalog=catalog) for more in ({"offload": "none"}, {})
-        ]
+        plans = [estimate_one(Workload(**{**wishes, **more}), on=server, nodes=nodes, catalog=catalog) for more in (bare_wish, {})]
     except RightfitError as error:
         return Outcome(server, fits=None, why=str(error))
     plain, free = plans

@@ -8,8 +8,17 @@ from __future__ import annotations
 from rightfit.facts.architectures import models
 from rightfit.facts.corpora import dataset, datasets, nearest_datasets
 from rightfit.facts.devices import accelerator, accelerators, match_accelerators, nearest_accelerators
-from rightfit.facts.records import Accelerator, Dataset, DiffusionModel, Model, OtherModel, TransformerArchitecture, VisionModel
-from rightfit.facts.resolve import Resolution, model, nearest_models, resolve_model, search_models
+from rightfit.facts.records import (
+    Accelerator,
+    Dataset,
+    DiffusionModel,
+    Model,
+    OtherModel,
+    TracedModel,
+    TransformerArchitecture,
+    VisionModel,
+)
+from rightfit.facts.resolve import Resolution, model, nearest_models, own_reference, resolve_model, search_models
 from rightfit.facts.tables import coefficient_entries, coefficients, table
 
 __all__ = [
@@ -19,6 +28,7 @@ __all__ = [
     "Model",
     "OtherModel",
     "Resolution",
+    "TracedModel",
     "TransformerArchitecture",
     "VisionModel",
     "accelerator",
@@ -33,6 +43,7 @@ __all__ = [
     "nearest_accelerators",
     "nearest_datasets",
     "nearest_models",
+    "own_reference",
     "resolve_model",
     "search_models",
     "table",

@@ -220,6 +220,46 @@ class OtherModel:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class TracedModel:
+    """A model of the user's own, counted from its file or code for one input of `input_shape`. Counts are per sample.
+
+    `kind` of layers from their mix (as estimate.forward_models.KINDS; empty: the file does not say how the tensors are used), `modality` from the input
+    (vision, video, text, audio, time-series, tabular), `output` "map" where it is an image. `macs` multiply-adds of weighted operators in one
+    forward pass, `score_macs` of attention, `backward_macs` of the backward pass (0: not traced); `activations` elements that weighted operators
+    write, `score_elements` that attention's products write, `widest` output, `gathered` looked up in tables; `kept_bytes` what PyTorch keeps for the backward pass in fp32 (0: not traced), `fixed_bytes` of it whatever the batch.
+    """
+
+    name: str
+    kind: str
+    modality: str
+    params_total: int
+    macs: float
+    source: str
+    aliases: tuple[str, ...] = ()
+    family: str = "traced"
+    output: str = ""
+    params_trainable: int = 0
+    params_embedding: int = 0
+    score_macs: float = 0.0
+    backward_macs: float = 0.0
+    activations: float = 0.0
+    score_elements: float = 0.0
+    widest: float = 0.0
+    kept_bytes: float = 0.0
+    fixed_bytes: float = 0.0
+    layers: float = 1.0
+    input_shape: str = ""
+    image_size: float = 0.0
+    tokens: float = 0.0
+    gathered: float = 0.0
+    stored_bytes: float = 0.0
+    dtypes: str = ""
+    operators: str = ""
+    notes: str = ""
+    certainty: str = "traced"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Dataset:
     """A public dataset. `tokens` and `samples` are 0 where unknown."""
 
@@ -233,4 +273,4 @@ class Dataset:
     note: str = ""
 
 
-Model = TransformerArchitecture | VisionModel | DiffusionModel | OtherModel
+Model = TransformerArchitecture | VisionModel | DiffusionModel | OtherModel | TracedModel

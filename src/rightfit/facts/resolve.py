@@ -28,7 +28,8 @@ _SHAPE = (
     "num_experts",
     "params_total",
 )
-MODEL_FORMS = "give a name, a hub id, a config.json or its folder, a size such as 7B, or layers=..,hidden=.."
+MODEL_FORMS = "give a name, a hub id, a config.json or its folder, a size such as 7B, layers=..,hidden=.., or a file of your own (.onnx, .safetensors, module:function)"
+_OWN_MARKS = (".onnx", ".safetensors", ".safetensors.index.json", "]")
 
 
 class Resolution(NamedTuple):
@@ -47,7 +48,7 @@ def model(text: str, *, network: bool = True) -> Model:
 def resolve_model(text: str, *, network: bool = True) -> Resolution:
     """The model that `text` means, and how that was found.
 
-    In this order: bundled name or alias; path to a config.json or folder; dimensions ("layers=32,hidden=4096,..."); a bare parameter
+    In this order: bundled name or alias; a model of one's own (.onnx, .safetensors, module:function); path to a config.json or folder; dimensions ("layers=32,hidden=4096,..."); a bare parameter
     count ("7B"); a name spelt otherwise ("Llama 3 8B instruct"); a hub id that is not bundled, through the network when `network`.
     Raises UnknownNameError with the nearest names, AmbiguousNameError when several fit, FileInputError, NetworkError.
     """
@@ -56,6 +57,10 @@ def resolve_model(text: str, *, network: bool = True) -> Resolution:
         raise UnknownNameError("model", query[:80].replace("\x00", ""), allowed=MODEL_FORMS)
     if entry := architectures.exact_names().get(query.casefold()):
         return Resolution(architectures.load(entry), "name" if entry.name == query else "alias", query)
+    if own_reference(query):
+        from rightfit.facts.own.models import own_model
+
+        return Resolution(own_model(query), "file", query)
     if path := _existing_path(query):
         from rightfit.facts.config_json import read_config
 
@@ -74,6 +79,15 @@ def resolve_model(text: str, *, network: bool = True) -> Resolution:
 
         return Resolution(hub.fetch_architecture(query, nearest=close), "hub", query)
     raise UnknownNameError("model", query, nearest=close, allowed="" if close else MODEL_FORMS)
+
+
+def own_reference(query: str) -> bool:
+    """Whether `query` means a model of the user's own (rightfit.facts.own), told without importing that where it cannot be."""
+    if not (query.casefold().endswith(_OWN_MARKS) or ":" in query or query.startswith(_PATH_MARKS) or "/" not in query):
+        return False
+    from rightfit.facts.own.reference import is_own
+
+    return is_own(query)
 
 
 def _existing_path(query: str) -> Path | None:

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from rightfit.errors import RightfitError
 from rightfit.search.answer import Option, Reason
-from rightfit.search.engine import Engine
 from rightfit.search.explore import Exploration, explore
 from rightfit.search.market import SPOT
 from rightfit.search.reasons import CRITERIA
 from rightfit.search.refusals import least_changes
+from rightfit.search.training_advice import sample_advice
 from rightfit.search.wish import read_wish
 
 if TYPE_CHECKING:
@@ -34,7 +34,14 @@ def advise(found: Exploration, options: tuple[Option, ...]) -> tuple[Reason, ...
     """Advice for a plan: the least changes first where nothing is feasible."""
     best = options[0] if options else None
     changes = () if best else least_changes(found)
-    return (*changes, *_other_methods(found, best), *_relaxed(found, best), *_spot(found, best), *_fewest(found, best))
+    return (
+        *changes,
+        *_other_methods(found, best),
+        *sample_advice(found, best),
+        *_relaxed(found, best),
+        *_spot(found, best),
+        *_fewest(found, best),
+    )
 
 
 def _at(found: Exploration, mask: NDArray[np.bool_]) -> tuple[int, int] | None:
@@ -43,6 +50,20 @@ def _at(found: Exploration, mask: NDArray[np.bool_]) -> tuple[int, int] | None:
     flat = int(np.argmin(usd)) if usd.size else 0
     at = divmod(flat, usd.shape[1])
     return at if usd.size and np.isfinite(usd[at]) else None
+
+
+def cheapest(found: Exploration, mask: NDArray[np.bool_], objective: str = "cost") -> tuple[int, int] | None:
+    """The cheapest row of a mask; the fastest where time is asked for."""
+    if objective != "time":
+        return _at(found, mask)
+    seconds = np.where(mask, found.bill.total_s, np.inf)
+    at = divmod(int(np.argmin(seconds)), seconds.shape[1]) if seconds.size else (0, 0)
+    return at if seconds.size and np.isfinite(seconds[at]) else None
+
+
+def effect_of(found: Exploration, at: tuple[int, int], best: Option | None) -> dict[str, object]:
+    """What the offer of a row costs and takes, and what it saves against the best option."""
+    return _effect(found, at, best)
 
 
 def _effect(found: Exploration, at: tuple[int, int], best: Option | None) -> dict[str, object]:
@@ -72,7 +93,7 @@ def _other_methods(found: Exploration, best: Option | None) -> Iterable[Reason]:
             wish = read_wish(workload.with_changes(method=other))
         except RightfitError:
             continue  # an option of the user's (a quantisation, an optimizer) does not go with it
-        there = explore(wish, found.market, found.wanted, node_counts=ONE_NODE, engine=Engine.of(wish.model))
+        there = explore(wish, found.market, found.wanted, node_counts=ONE_NODE)
         at = _at(there, there.bits == 0)
         if at is None:
             continue

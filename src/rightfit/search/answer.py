@@ -94,15 +94,17 @@ class Cost:
     total: Figure
     terms: Mapping[str, float]
     per_million_tokens_usd: float
+    per_million_samples_usd: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As in the plan's JSON."""
+        rate = "per_million_tokens_usd" if self.per_million_samples_usd is None else "per_million_samples_usd"
         return {
             "hourly_usd": self.hourly_usd,
             "total_usd": self.total_usd,
             "total": self.total.to_dict(),
             "terms": dict(self.terms),
-            "per_million_tokens_usd": self.per_million_tokens_usd,
+            rate: getattr(self, rate),
         }
 
 

@@ -21,14 +21,16 @@ from rightfit.search.constraints import Failures, Feasibility, Wanted, judge
 from rightfit.search.engine import Engine
 from rightfit.search.evaluate import Best, search_setups
 from rightfit.search.loads import moved_usd, read_load
-from rightfit.search.machines import Fleet, base_setup, build_fleet
+from rightfit.search.machines import Fleet, Machines, base_setup, build_fleet
 from rightfit.search.market import Bill, MarketFacts, Staged, Volume, bill
+from rightfit.search.sample_wish import SampleWish
 from rightfit.search.software import splits_models
 from rightfit.search.space import NODE_COUNTS, Sharding, Space, SpaceLimits, build_space
 from rightfit.search.wish import Wish
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
+    from rightfit.search.training_engine import SampleEngine
 
 Index = NDArray[np.intp]
 
@@ -55,7 +57,7 @@ class Exploration:
     fleet: Fleet
     space: Space
     base: SetupColumns
-    engine: Engine
+    engine: Engine | SampleEngine
     best: Best
     bill: Bill
     failures: Failures
@@ -91,6 +93,10 @@ def open_market(catalog: Catalog) -> Market:
 
 def space_limits(wish: Wish, *, node_counts: tuple[int, ...] = NODE_COUNTS) -> SpaceLimits:
     """The bounds of the space that the model and the user's choices set."""
+    if isinstance(wish, SampleWish):
+        from rightfit.search.training_search import sample_limits
+
+        return sample_limits(wish, node_counts)
     workload, model = wish.workload, wish.model
     return SpaceLimits(
         num_heads=max(1, model.num_heads),
@@ -133,18 +139,21 @@ def _fleet(servers: ServerTable, method: Method, precision: str, attention: str)
 
 def fleet_of(market: Market, wish: Wish) -> Fleet:
     """Machine classes of the market's servers for this method and precision."""
+    if isinstance(wish, SampleWish):
+        from rightfit.search.training_search import sample_fleet
+
+        return sample_fleet(market.offers.servers, wish.workload.precision or "")
     return _fleet(market.offers.servers, wish.method, wish.workload.precision or "", wish.workload.attention or "")
 
 
 def explore(
-    wish: Wish, market: Market, wanted: Wanted, *, node_counts: tuple[int, ...] = NODE_COUNTS, engine: Engine | None = None
+    wish: Wish, market: Market, wanted: Wanted, *, node_counts: tuple[int, ...] = NODE_COUNTS, engine: Engine | SampleEngine | None = None
 ) -> Exploration:
     """Search every setup on every machine, then price and judge every offer."""
     fleet = fleet_of(market, wish)
     machines = fleet.machines
     space = build_space(space_limits(wish, node_counts=node_counts), blocks=machines.blocks)
-    base = base_setup(wish, machines.variants)
-    engine = engine or Engine.of(wish.model)
+    base, engine = prepared(wish, machines, engine)
     servers = market.offers.servers
     best = search_setups(space, machines, base, engine, tokens=wish.amount.tokens, host_memory=known_host_bytes(servers))
     run_s, feasible = by_server(best, fleet, known_host_bytes(servers))
@@ -153,6 +162,17 @@ def explore(
     prices = price(market, volume, path, moved=moved_usd(wanted.source, market.offers, volume), node_counts=node_counts)
     failures = judge(market.offers, wanted, feasible=feasible, bill=prices, node_counts=np.array(node_counts, dtype=np.float64))
     return Exploration(wish, wanted, market, fleet, space, base, engine, best, prices, failures, feasible, failures.bits(), volume, path)
+
+
+def prepared(wish: Wish, machines: Machines, engine: Engine | SampleEngine | None) -> tuple[SetupColumns, Engine | SampleEngine]:
+    """What every setup has in common, and the physics for this kind of model."""
+    if not isinstance(wish, SampleWish):
+        return base_setup(wish, machines.variants), engine or Engine.of(wish.model)
+    from rightfit.search import training_engine, training_search
+
+    physics = training_engine.SampleEngine.of(wish)
+    training_search.refuse_what_never_fits(wish, physics, machines)
+    return training_search.sample_base(machines), physics
 
 
 @functools.lru_cache(maxsize=8)

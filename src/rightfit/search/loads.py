@@ -14,6 +14,7 @@ from rightfit.estimate.hosts import volume_names
 from rightfit.facts import fuzzy
 from rightfit.physics import money
 from rightfit.physics.columns import Array
+from rightfit.search.sample_wish import SampleWish
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog, OfferTable
@@ -37,7 +38,9 @@ class DataSource:
 
 
 def read_load(wish: Wish, volume: Volume) -> DataLoad:
-    """The data of a language model's run: one sample is one token."""
+    """The data of a run. Of a language model one sample is one token; other models say themselves what they load."""
+    if isinstance(wish, SampleWish):
+        return dataclasses.replace(wish.load, weights_bytes=volume.weights_bytes)
     usual, workload = facts.coefficients("loading"), wish.workload
     epochs = workload.epochs or 1.0
     tokens = wish.amount.tokens / epochs

@@ -19,10 +19,13 @@ from rightfit.physics.columns import Array, AttentionKernel, Recompute, SetupCol
 from rightfit.physics.step import Bottleneck
 from rightfit.search.answer import Accelerator, Alternative, Cost, Layout, Option
 from rightfit.search.data_part import data_part
+from rightfit.search.engine import Engine
 from rightfit.search.machines import behind
 from rightfit.search.market import ON_DEMAND, SPOT
 from rightfit.search.rank import Row
+from rightfit.search.sample_wish import SampleWish
 from rightfit.search.space import OFFLOAD_NAMES, SHARDING_NAMES, SetupTable
+from rightfit.search.training_options import evaluate_samples, sample_facts, sample_layout
 
 if TYPE_CHECKING:
     from rightfit.search.explore import Exploration
@@ -57,14 +60,17 @@ def build_options(found: Exploration, rows: Sequence[Row]) -> tuple[Option, ...]
 
 def evaluate_rows(found: Exploration, rows: Sequence[Row]) -> Details:
     """Run the whole physics on the rows' setups."""
+    engine = found.engine
+    if not isinstance(engine, Engine):
+        return evaluate_samples(found, rows, engine)
     servers = found.market.offers.server_index[[row.offer for row in rows]]
     machine = found.fleet.machine_index[servers]
     setup = np.array([found.setup_of(row.offer, row.node) for row in rows], dtype=np.intp)
     setups = found.space.setups.take(setup)
     columns = setups.columns(found.base)
     device, links = found.fleet.machines.device.take(machine), found.fleet.machines.links.take(machine)
-    memory, step = found.engine.details(columns, device, links)
-    regime = found.engine.regime(columns, device)
+    memory, step = engine.details(columns, device, links)
+    regime = engine.regime(columns, device)
     where = tuple(np.array([getattr(row, name) for row in rows], dtype=np.intp) for name in ("offer", "node"))
     total_s = found.bill.total_s[where]
     fixed_s = found.bill.startup_s[where]
@@ -89,7 +95,7 @@ def evaluate_rows(found: Exploration, rows: Sequence[Row]) -> Details:
     }
     deadline = found.wanted.deadline_s
     late = probability_over("total_time_s", total_s - fixed_s, np.array([deadline]) - fixed_s, regime) if deadline else np.zeros(shape)
-    fits = found.engine.fit_probability_of(columns, device, memory.required_bytes)
+    fits = engine.fit_probability_of(columns, device, memory.required_bytes)
     return Details(
         setups=setups,
         columns=columns,
@@ -98,8 +104,8 @@ def evaluate_rows(found: Exploration, rows: Sequence[Row]) -> Details:
         figures=figures,
         fit_probability=np.broadcast_to(fits, shape),
         deadline_probability=np.broadcast_to(1.0 - late, shape),
-        uncalibrated=np.broadcast_to(found.engine.uncalibrated(device), shape),
-        stored_bytes=np.broadcast_to(found.engine.memory(columns.replace(recompute=float(Recompute.NONE))), shape),
+        uncalibrated=np.broadcast_to(engine.uncalibrated(device), shape),
+        stored_bytes=np.broadcast_to(engine.memory(columns.replace(recompute=float(Recompute.NONE))), shape),
         waiting_s=np.broadcast_to(step_s - step.step_s, shape),
     )
 
@@ -181,7 +187,7 @@ def layout_of(found: Exploration, details: Details, position: int) -> Layout:
     number = {name: int(getattr(setup, name)[position]) for name in ("data", "tensor", "pipeline", "expert", "context")}
     sharding = int(setup.sharding[position])
     attention = columns.attention[position if columns.attention.shape[0] > 1 else 0]
-    return Layout(
+    layout = Layout(
         **number,
         sharding=SHARDING_NAMES[sharding] if setup.data[position] > 1 else "none",
         shard_degree=int(setup.shard_degree[position]),
@@ -193,6 +199,7 @@ def layout_of(found: Exploration, details: Details, position: int) -> Layout:
         offload=OFFLOAD_NAMES[sharding],
         method=found.wish.workload.method or "full",
     )
+    return sample_layout(found, details, position, layout) if isinstance(found.wish, SampleWish) else layout
 
 
 def _cost(found: Exploration, row: Row, time: Figure) -> Cost:
@@ -216,7 +223,8 @@ def _cost(found: Exploration, row: Row, time: Figure) -> Cost:
         total_usd=total,
         total=Figure(total, **dict(zip(names, grown.tolist(), strict=True)), source=time.source),
         terms={"servers_usd": servers, "storage_usd": storage, "egress_usd": egress},
-        per_million_tokens_usd=total * 1e6 / found.wish.amount.tokens,
+        per_million_tokens_usd=np.nan if isinstance(found.wish, SampleWish) else total * 1e6 / found.wish.amount.tokens,
+        per_million_samples_usd=total * 1e6 / found.wish.amount.samples if isinstance(found.wish, SampleWish) else None,
     )
 
 
@@ -283,8 +291,11 @@ def _facts(found: Exploration, details: Details, row: Row, position: int, offer:
         "capacity_bytes": float(capacity[position]),
         "bottleneck": Bottleneck(int(bottleneck[position])).name.lower(),
         "steps": float(np.ceil(found.wish.amount.tokens / (batch * found.wish.seq_len) - 1e-9)),
-        "seq_len": found.wish.seq_len,
-        "tokens": found.wish.amount.tokens,
+        **(
+            sample_facts(found.wish)
+            if isinstance(found.wish, SampleWish)
+            else {"seq_len": found.wish.seq_len, "tokens": found.wish.amount.tokens}
+        ),
         "dataset_bytes": found.volume.dataset_bytes,
         "startup_s": float(found.bill.startup_s[at]),
         "run_s": float(found.bill.run_s[at]),

@@ -11,6 +11,7 @@ from rightfit.search.answer import Assumption, Counts, Option, Plan, Reason
 from rightfit.search.constraints import DEFAULT_PURCHASES, minimal_blame, read_wanted
 from rightfit.search.explore import Exploration, explore, open_market
 from rightfit.search.grounds import with_reasons
+from rightfit.search.host_names import is_host_work
 from rightfit.search.options import build_options
 from rightfit.search.rank import rank
 from rightfit.search.refusals import rejections
@@ -38,6 +39,10 @@ def plan(workload: Workload, *, catalog: Catalog | None = None, top: int = 10, s
     A wish that nothing can fulfil gives a Plan without options whose `rejected`, `blame` and `advice` say why and what would help. Raises
     InputError for what cannot be understood and UnavailableError for tasks of later versions.
     """
+    if is_host_work(workload):
+        from rightfit.search.host_planner import plan_host
+
+        return plan_host(workload, catalog=catalog or default_catalog(), top=top)
     if workload.task in ("serve", "batch"):
         from rightfit.search.serving_planner import plan_serving
 

@@ -50,6 +50,7 @@ ADVICE (Plan.advice), each with the predicted effect of following it:
     spot {saving_usd, total_usd, provider, instance_type}, relax_deadline {deadline_s, total_usd, saving_usd}
     more_nodes {nodes, total_time_s, total_usd}, smaller_card {accelerator, count, how, peak_bytes, total_usd}
     least_accelerators {accelerator, count}
+    compile {framework, ...}, decoder {decode, ...}   training on samples: compiled kernels, images decoded on the cards
 
 CHANGES that would make a refused offer pass (NearMiss.change), and the least changes when nothing passes (Plan.advice):
     change_deadline {deadline_s, factor}, change_budget {budget_usd, factor}, change_nodes {nodes}, change_method {method}

@@ -28,6 +28,7 @@ from rightfit.search.charges import read_market_facts
 from rightfit.search.constraints import Wanted, filter_failures
 from rightfit.search.explore import Market
 from rightfit.search.machines import chips
+from rightfit.search.own_model import note_own
 from rightfit.search.serving_grid import ReplicaGrid
 from rightfit.search.serving_space import ServingFleet, ServingSpace, family_of
 from rightfit.search.serving_stacks import Stack
@@ -54,6 +55,7 @@ def read_forward_wish(workload: Workload, model: Any, notes: Notes) -> ServingWi
             f"model: how fast {model.name} runs is not known; encoders, vision, diffusion, speech and language models are", field="model"
         )
     _refuse_token_options(workload, model.name)
+    note_own(model, notes)
     tokens = 0
     if work.modality == "text":
         tokens = workload.input_tokens or int(usual()["forward_tokens"])

@@ -10,6 +10,7 @@ from rightfit.errors import ContradictionError, InputError
 from rightfit.estimate.serving_extras import ServingExtras
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.search.answer import Assumption
+from rightfit.search.own_model import note_own
 from rightfit.search.wish import Notes
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ def read_serving_wish(workload: Workload) -> ServingWish:
         refuse_laws(workload)
         return read_forward_wish(workload, model, notes)
     assert isinstance(model, TransformerArchitecture)
+    note_own(model, notes)
     if model.certainty == "typical":
         notes.take("model", model.name, "typical_shape", params=model.params_total)
     from rightfit.search.serving_extras import read_extras

@@ -15,6 +15,7 @@ from rightfit.search.constraints import read_wanted
 from rightfit.search.evaluate import memory_of, work_steps
 from rightfit.search.explore import Exploration, Market, by_server, explore, open_market, path_of, price
 from rightfit.search.grounds import with_reasons
+from rightfit.search.host_names import is_host_work
 from rightfit.search.loads import moved_usd
 from rightfit.search.options import build_options
 from rightfit.search.planner import assumptions, counts, default_catalog, search
@@ -93,9 +94,13 @@ def estimate_one(workload: Workload, *, on: str, nodes: int = 1, catalog: Catalo
     The plan has one option, or none and `unfit` where no setup fits; a deadline, a budget or a filter that the server fails is in `rejected` but
     does not take the option away: the server was given.
     """
+    catalog = catalog or default_catalog()
+    if is_host_work(workload):
+        from rightfit.search.host_planner import estimate_host
+
+        return estimate_host(workload, on=on, nodes=nodes, catalog=catalog)
     if not 1 <= nodes <= LARGEST_NODES:
         raise InputError(f"nodes: {nodes} is not possible; give 1 to {LARGEST_NODES}", field="nodes")
-    catalog = catalog or default_catalog()
     if workload.task in ("serve", "batch"):
         from rightfit.search.serving_single import estimate_serving
 
@@ -223,6 +228,10 @@ def why(workload: Workload, server: str, *, catalog: Catalog | None = None) -> V
         from rightfit.search.serving_single import why_serving
 
         return why_serving(workload, server, catalog=catalog)
+    if is_host_work(workload):
+        from rightfit.search.host_planner import why_host
+
+        return why_host(workload, server, catalog=catalog)
     row = find_server(catalog, server)
     found = search(workload, catalog=catalog)
     offers = np.flatnonzero(found.market.offers.server_index == row)

@@ -11,6 +11,7 @@ from rightfit.errors import ContradictionError, InputError, UnavailableError
 from rightfit.facts.records import Dataset, TransformerArchitecture
 from rightfit.physics.columns import Method
 from rightfit.search.answer import Assumption, Reason
+from rightfit.search.own_model import note_own
 from rightfit.search.software import assumed_framework, refuse_impossible_splits
 
 if TYPE_CHECKING:
@@ -60,11 +61,17 @@ class Notes:
 def read_wish(workload: Workload) -> Wish:
     """The workload as numbers; raises what the user must know (contradictions, things that are not there yet)."""
     refuse_what_is_not_there(workload)
+    from rightfit.search.training_wish import read_sample_wish, trains_samples
+
+    if trains_samples(workload):
+        return read_sample_wish(workload)
     notes = Notes()
     model = transformer(workload)
+    refuse_sample_options(workload, model.name)
     for field in workload.assumed:
         if field != "currency":
             notes.take(field, str(getattr(workload, field)), f"default_{field}")
+    note_own(model, notes)
     if model.certainty == "typical":
         notes.take("model", model.name, "typical_shape", params=model.params_total)
     seq_len = sequence_length(workload, model, notes)
@@ -92,10 +99,21 @@ def refuse_what_is_not_there(workload: Workload) -> None:
         raise UnavailableError(
             f"task {workload.task}: estimate and why judge one server for training jobs only in this version; use rightfit plan --task {workload.task}"
         )
-    if workload.task == "prepare":
-        raise UnavailableError(
-            "task prepare is not in this version: data preparation comes with version 0.3; train, finetune, serve and batch work"
+
+
+SAMPLE_OPTIONS = {"image_size": "image_size", "frames": "frames", "audio_length_s": "audio_length", "latents": "latents"}
+SAMPLE_METHODS = ("dreambooth", "textual-inversion")
+
+
+def refuse_sample_options(workload: Workload, name: str) -> None:
+    """Options that mean nothing for a language model."""
+    if workload.method in SAMPLE_METHODS:
+        raise ContradictionError(
+            f"method {workload.method} contradicts model {name}: it is for diffusion models; say method lora", field="method"
         )
+    for attribute, option in SAMPLE_OPTIONS.items():
+        if getattr(workload, attribute) is not None:
+            raise ContradictionError(f"{option} contradicts model {name}: it is a language model; leave it out", field=option)
 
 
 def transformer(workload: Workload) -> TransformerArchitecture:
@@ -149,7 +167,7 @@ def _one_pass(workload: Workload, model: TransformerArchitecture, seq_len: int, 
 
 
 def _from_samples(samples: float, unit: str, seq_len: int, notes: Notes, per_token: float) -> Amount:
-    if unit in ("images", "frames", "hours", "videos", "clips"):
+    if unit in ("images", "frames", "hours", "videos", "clips", "utterances", "interactions", "nodes"):
         raise InputError(f"data in {unit} does not fit a language model; give tokens, samples or bytes, for example 50Mtok", field="data")
     tokens = samples * seq_len
     notes.take("data_tokens", tokens, "tokens_from_samples", samples=samples, seq_len=seq_len)

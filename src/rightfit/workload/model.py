@@ -13,7 +13,7 @@ from rightfit.workload import rules
 from rightfit.workload.options import OPTIONS, overrules, raise_problems, read_wishes
 
 Task = Literal["train", "finetune", "serve", "batch", "prepare"]
-Method = Literal["full", "lora", "qlora", "dora", "ptuning", "prefix", "freeze", "galore"]
+Method = Literal["full", "lora", "qlora", "dora", "ptuning", "prefix", "freeze", "galore", "dreambooth", "textual-inversion"]
 
 
 class Workload(BaseModel):
@@ -25,7 +25,9 @@ class Workload(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    model: str = Field(description="hub id, alias, size, dimensions or path of a configuration")
+    model: str = Field(
+        default="", description="hub id, alias, size, dimensions or path of a configuration; may be left out for task prepare"
+    )
     task: Task = "finetune"
     method: Method | None = Field(default=None, description="how the model is trained; null when it is not trained")
     data: str | None = Field(default=None, description="amount of data as typed, or a dataset's name")
@@ -33,6 +35,7 @@ class Workload(BaseModel):
     data_samples: float | None = None
     data_bytes: float | None = None
     data_unit: str | None = Field(default=None, description="tokens, samples, images, rows, bytes ... or dataset")
+    data_columns: int | None = Field(default=None, description="columns of a table that data give as rows x columns")
     epochs: float | None = None
     seq_len: int | None = None
     global_batch: int | None = None
@@ -88,7 +91,18 @@ class Workload(BaseModel):
     storage: str | None = Field(default=None, description="disk that holds the data: a volume's name, local, memory or stream")
     data_location: str | None = Field(default=None, description="where the data lie: a region, or home; null: the region that is rented")
     decode: str | None = None
+    input_shape: str | None = Field(default=None, description="shape of one input of a model of the user's own, without the batch")
+    image_size: str | None = Field(default=None, description="pixels of a training image: a side, or height x width")
+    frames: int | None = Field(default=None, description="frames of a training clip")
+    audio_length_s: float | None = Field(default=None, description="length of a training recording")
+    latents: str | None = Field(default=None, description="cached or live: latents of diffusion models made beforehand or in every step")
     workers: int | None = Field(default=None, description="loader processes for each accelerator")
+    columns: int | None = Field(default=None, description="columns of a table whose size is given in rows or bytes")
+    library: str | None = Field(default=None, description="library of classical machine learning or data preparation")
+    trees: int | None = Field(default=None, description="trees or boosting rounds")
+    depth: int | None = Field(default=None, description="depth of the trees")
+    settings: str | None = Field(default=None, description="other numbers of the algorithm in words")
+    operation: str | None = Field(default=None, description="what task prepare does with the data")
     assumed: tuple[str, ...] = Field(default=(), description="attributes that were not given and have a default")
 
     def __init__(self, **wishes: Any) -> None:
@@ -132,16 +146,16 @@ class Workload(BaseModel):
     def to_dict(self) -> dict[str, Any]:
         """All attributes that are set, in base units; Workload(**result) is equal."""
         values = self.model_dump(mode="json")
-        return {key: value for key, value in values.items() if value is not None and value != []}
+        return {key: value for key, value in values.items() if value not in (None, [], "")}
 
     def _given(self) -> dict[str, Any]:
         values = {name: getattr(self, name) for name in type(self).model_fields if name not in self.assumed and name != "assumed"}
-        return {name: value for name, value in values.items() if value is not None and value != ()}
+        return {name: value for name, value in values.items() if value is not None and value not in ((), "")}
 
     def _friendly(self, name: str) -> Any:
         option = OPTIONS[name]
         value = getattr(self, option.attributes[0])
-        if value is None or value == ():
+        if value is None or value in ((), ""):
             return None
         if option.kind == "lengths":
             return getattr(self, option.attributes[1]) or value

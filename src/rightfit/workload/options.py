@@ -15,6 +15,7 @@ from typing import Any
 from rightfit import units
 from rightfit.errors import InputError, QuantityError, UnknownNameError
 from rightfit.workload import money, vocabulary
+from rightfit.workload.table_size import is_table, parse_table_size
 from rightfit.workload.vocabulary import Vocabulary
 
 _YEAR_S = 365 * 86400.0
@@ -57,6 +58,7 @@ OPTIONS: Mapping[str, Option] = {
             "data_samples",
             "data_bytes",
             "data_unit",
+            "data_columns",
             help="amount of data, or a dataset's name",
             example="50Mtok",
         ),
@@ -155,8 +157,25 @@ OPTIONS: Mapping[str, Option] = {
         _option("framework", "text", help="training framework", example="transformers"),
         _option("storage", "text", help="disk that holds the data: a volume's name, local, memory or stream", example="gp3"),
         _option("data_location", "text", help="where the data lie: a region, or home", example="aws/us-east-1"),
+        _option("input_shape", "text", help="shape of one input of your own model, without the batch", example="3x224x224"),
+        _option("image_size", "size", low=8, high=2**17, help="pixels of a training image: a side, or height x width", example="512"),
+        _option("frames", "count", low=1, high=10_000, help="frames of a training clip", example="16"),
+        _option("audio_length", "duration", "audio_length_s", low=0.1, high=3600.0, help="length of a training recording", example="10s"),
+        _option(
+            "latents",
+            "word",
+            vocabulary=vocabulary.LATENTS,
+            help="latents of diffusion models: made beforehand or in every step",
+            example="cached",
+        ),
         _option("decode", "word", vocabulary=vocabulary.DECODES, help="how loaders prepare the data", example="text"),
         _option("workers", "count", low=1, high=256, help="loader processes per GPU", example="8"),
+        _option("columns", "count", low=1, high=1e7, help="columns of a table whose size is given in rows or bytes", example="28"),
+        _option("library", "text", help="library of classical machine learning or data preparation", example="sklearn"),
+        _option("trees", "count", low=1, high=1e6, help="trees or boosting rounds", example="500"),
+        _option("depth", "count", low=1, high=64, help="depth of the trees", example="8"),
+        _option("settings", "text", help="other numbers of the algorithm in words", example="100 clusters, 50 iterations"),
+        _option("operation", "text", help="what task prepare does with the data", example="tokenize"),
     )
 }
 _OPTION_OF_ATTRIBUTE = {attribute: option for option in OPTIONS.values() for attribute in option.attributes}
@@ -360,6 +379,18 @@ def _read_lengths(option: Option, value: Any) -> dict[str, Any]:
     return {option.name: max(round(law.mean), 1), option.attributes[1]: text}
 
 
+def _read_size(option: Option, value: Any) -> dict[str, Any]:
+    """A side ("512") or height x width ("512x768"), in pixels; kept as text in that form."""
+    text = _text(option, value)
+    sides = text.casefold().removesuffix("px").replace("\u00d7", "x").replace("*", "x").split("x")
+    if len(sides) > 2:
+        raise QuantityError(f"{text!r} is not a size; write for example {option.example} or 512x768")
+    numbers = [_within(option, units.parse_count(side.strip() or text, example=option.example), shown=repr(text)) for side in sides]
+    if any(number != int(number) for number in numbers):
+        raise QuantityError(f"{text!r} is not a whole number of pixels; say {max(8, round(numbers[0]))}?")
+    return {option.name: "x".join(str(int(number)) for number in dict.fromkeys(numbers) or numbers)}
+
+
 def _read_percent(option: Option, value: Any) -> dict[str, Any]:
     text = _text(option, value)
     number = units.parse_count(text.casefold().removeprefix("p").removesuffix("%").strip() or text, example=option.example)
@@ -422,6 +453,8 @@ def _read_data(option: Option, value: Any) -> dict[str, Any]:
     text = _text(option, value)
     if not (text[0].isdigit() or text[0] in "+-.半一二三四五六七八九十百千万两" or text.casefold() in ("nan", "inf")):
         return {"data": text, **_dataset_size(text)}
+    if is_table(text):
+        return {"data": text, **_table_size(text)}
     size = units.parse_data(text)
     limits = {"tokens": 1e16, "samples": 1e14, "bytes": 1e18}
     for attribute, high in limits.items():
@@ -431,6 +464,18 @@ def _read_data(option: Option, value: Any) -> dict[str, Any]:
             raise QuantityError(f"{text!r} {wrong}; allowed 1 to {high:g} {attribute}")
     sizes = {"data_tokens": size.tokens, "data_samples": size.samples, "data_bytes": size.bytes}
     return {"data": text, "data_unit": size.unit, **{name: amount for name, amount in sizes.items() if amount is not None}}
+
+
+def _table_size(text: str) -> dict[str, Any]:
+    """Rows and columns; a size in bytes stays one, because how wide its cells are is for the reader of the wish."""
+    size = parse_table_size(text)
+    for number, side, high in ((size.rows, "rows", 1e14), (size.cols, "columns", 1e7)):
+        if not number <= high:
+            raise QuantityError(f"{text!r} makes no sense here; allowed 1 to {high:g} {side}")
+    if size.cols != int(size.cols):
+        raise QuantityError(f"{text!r} has no whole number of columns; say {max(1, round(size.cols))}?")
+    amount = {"data_bytes": size.size_bytes} if size.size_bytes else {"data_samples": size.rows}
+    return {**amount, "data_unit": "bytes" if size.size_bytes else "rows", "data_columns": int(size.cols)}
 
 
 def _dataset_size(name: str) -> dict[str, Any]:
@@ -453,6 +498,7 @@ _READERS: Mapping[str, Callable[[Option, Any], dict[str, Any]]] = {
     "percent": _read_percent,
     "share": _read_share,
     "price_pair": _read_price_pair,
+    "size": _read_size,
     "duration": _read_duration,
     "rate": _read_rate,
     "money": _read_money,

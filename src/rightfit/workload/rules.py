@@ -44,9 +44,32 @@ _TRAINING_ATTRIBUTES = (
     "data_location",
     "decode",
     "workers",
+    "image_size",
+    "frames",
+    "audio_length_s",
+    "latents",
+)
+#: Options about the place of the data, which preparation has too.
+_OF_PREPARATION = ("storage", "data_location", "workers")
+_OF_NETWORKS = (
+    "method",
+    "seq_len",
+    "global_batch",
+    "optimizer",
+    "lora_rank",
+    "lora_targets",
+    "recompute",
+    "attention",
+    "micro_batch",
+    "tensor_parallel",
+    "pipeline_parallel",
+    "sharding",
+    "offload",
+    "quantization",
+    "decode",
 )
 _ADAPTERS = ("lora", "qlora", "dora")
-_PARTIAL = (*_ADAPTERS, "ptuning", "prefix", "freeze")
+_PARTIAL = (*_ADAPTERS, "ptuning", "prefix", "freeze", "dreambooth", "textual-inversion")
 
 Given = Mapping[str, Any]
 
@@ -54,7 +77,10 @@ Given = Mapping[str, Any]
 def contradictions(given: Given) -> list[InputError]:
     """Every pair of given options that cannot both hold, one error each."""
     task = given.get("task") or _implied_task(given)
-    checks = (_missing_model, _against_task, _against_method, _money_and_time, _batches, _percentile, _loads, _services)
+    checks = (
+        *(_missing_model, _against_task, _against_method, _against_model, _columns),
+        *(_money_and_time, _batches, _percentile, _loads, _services),
+    )
     return [ContradictionError(message, field=field) for check in checks for field, message in check(given, task)]
 
 
@@ -121,12 +147,25 @@ def as_typed(given: Given) -> dict[str, Any]:
 
 
 def _implied_task(given: Given) -> str:
-    """What the other options say: a rate or a latency means serving; otherwise fine-tuning is meant."""
+    """What the other options say: an operation means preparation, a rate or a latency serving, an algorithm training; otherwise fine-tuning is meant."""
+    if "operation" in given:
+        return "prepare"
+    if is_classical(given) and not any(name in given for name in _SERVING_ATTRIBUTES):
+        return "train"
     trains = any(name in given for name in _TRAINING_ATTRIBUTES)
     return "serve" if not trains and any(name in given for name in _SERVING_ATTRIBUTES) else "finetune"
 
 
+def is_classical(given: Given) -> bool:
+    """Whether the model's name is that of an algorithm of classical machine learning."""
+    from rightfit.facts.classical import classical_model
+
+    return bool(given.get("model")) and classical_model(str(given["model"])) is not None
+
+
 def _usual_method(task: str, given: Given) -> str | None:
+    if is_classical(given):
+        return None
     if task == "train":
         return "full"
     if task != "finetune":
@@ -149,9 +188,12 @@ def _missing_model(given: Given, task: str) -> list[tuple[str, str]]:
 def _against_task(given: Given, task: str) -> list[tuple[str, str]]:
     found = []
     if task not in _TRAINING:
-        name = "method" if "method" in given else next((name for name in _TRAINING_ATTRIBUTES if name in given), None)
+        excused = _OF_PREPARATION if task == "prepare" else ()
+        name = (
+            "method" if "method" in given else next((name for name in _TRAINING_ATTRIBUTES if name in given and name not in excused), None)
+        )
         if name:
-            shown = f"{name} {given[name]}" if name == "method" else name
+            shown = f"{name} {given[name]}" if name == "method" else name.removesuffix("_s") if name == "audio_length_s" else name
             found.append((name, f"{shown} contradicts task {task}: it is for training; leave it out, or say task finetune"))
     if task in (*_TRAINING, "prepare"):
         found += [
@@ -171,9 +213,52 @@ def _against_task(given: Given, task: str) -> list[tuple[str, str]]:
     return found
 
 
+def _against_model(given: Given, task: str) -> list[tuple[str, str]]:
+    """What an algorithm of classical machine learning cannot take, and what only such an algorithm takes."""
+    model, found = given.get("model", ""), []
+    if "operation" in given and task != "prepare":
+        found.append(("operation", f"operation contradicts task {task}: it is for task prepare"))
+    if not is_classical(given):
+        found += [
+            (name, f"{name} contradicts model {model}: it is for classical machine learning, such as xgboost or random-forest")
+            for name in ("trees", "depth")
+            if name in given and model
+        ]
+        return found
+    if task == "finetune":
+        found.append(("task", f"task finetune contradicts model {model}: it is trained from the start; say task train"))
+    found += [
+        (name, f"{name} contradicts model {model}: it is for neural networks; leave it out")
+        for name in _OF_NETWORKS
+        if name in given
+        and not (name == "method" and given[name] == "full")
+        and not (task not in _TRAINING and name in _TRAINING_ATTRIBUTES)
+    ]
+    found += [
+        (option, f"{option} contradicts model {model}: it does not produce text token by token; leave it out")
+        for option, attribute in (
+            ("ttft", "ttft_s"),
+            ("tpot", "tpot_s"),
+            ("input_tokens", "input_tokens"),
+            ("output_tokens", "output_tokens"),
+        )
+        if attribute in given and task == "serve"
+    ]
+    return found
+
+
+def _columns(given: Given, task: str) -> list[tuple[str, str]]:
+    told, asked = given.get("data_columns"), given.get("columns")
+    if told is None or asked is None or told == asked:
+        return []
+    return [("columns", f"columns {asked} contradicts data {given.get('data')}: it has {told} columns; give one of the two")]
+
+
 def _against_method(given: Given, task: str) -> list[tuple[str, str]]:
     method = given.get("method")
-    found = []
+    found: list[tuple[str, str]] = []
+    if is_classical(given):
+        return found
     if task == "train" and method in _PARTIAL:
         found.append(("method", f"method {method} contradicts task train (from scratch, all weights); say task finetune, or method full"))
     if method is not None and method not in _ADAPTERS:

@@ -15,6 +15,17 @@ _SIDES = re.compile(r"^(?P<first>.+?)\s*(?:[x×*,]|by|和)\s*(?P<second>[^x×*,]
 _UNIT = re.compile(rf"\s*(?P<rows>{_ROWS})$|\s*(?P<cols>{_COLS})$", re.IGNORECASE)
 
 
+_NUMBER_START = r"[\d半一二三四五六七八九十百千万两]"
+_IS_TABLE = re.compile(
+    rf"[\s\d\w](?:[x×*]|\bby\b)\s*{_NUMBER_START}|{_ROWS}\b.*\d.*{_COLS}|{_COLS}\b.*\d.*{_ROWS}|行.*列|列.*行", re.IGNORECASE
+)
+
+
+def is_table(text: str) -> bool:
+    """Whether an amount of data is written as rows and columns ("11M x 28"), not as one number with a unit ("5k examples", "1,000 rows")."""
+    return bool(_IS_TABLE.search(normalize(text)))
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class TableSize:
     """Rows and columns of a table; `size_bytes` where its size was given in place of its rows (rows then follow from the width of a cell)."""

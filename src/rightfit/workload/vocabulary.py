@@ -60,12 +60,14 @@ TASKS = Vocabulary(
     ),
 )
 METHODS = Vocabulary(
-    ("full", "lora", "qlora", "dora", "ptuning", "prefix", "freeze", "galore"),
+    ("full", "lora", "qlora", "dora", "ptuning", "prefix", "freeze", "galore", "dreambooth", "textual-inversion"),
     _aliases(
         full="sft full-finetune full-parameter all 全参 全量 全参数",
         qlora="q-lora lora-4bit 4bit-lora",
         ptuning="p-tuning p-tuning-v2 ptuning-v2 prompt-tuning",
         prefix="prefix-tuning",
+        dreambooth="dream-booth db",
+        textual_inversion="inversion ti embedding 文本反演",
         freeze="frozen linear-probe 冻结",
     ),
 )
@@ -150,6 +152,10 @@ DECODES = Vocabulary(
         dali="nvjpeg gpu",
         raw="decoded npy uint8",
     ),
+)
+LATENTS = Vocabulary(
+    ("cached", "live"),
+    _aliases(cached="cache precomputed precompute on yes 缓存", live="uncached on-the-fly off no 实时"),
 )
 RECOMPUTES = Vocabulary(
     ("none", "selective", "full"),

@@ -1,0 +1,222 @@
+"""A plan of classical machine learning or data preparation in words. Frames are those of plan_text, so the faces draw them alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rightfit.explain import quantities as q
+from rightfit.explain import reasons as base
+from rightfit.explain.messages import Lang, fields_of, has, say, say_or, sentences, topic
+from rightfit.explain.plan_text import OptionText, PlanText, Term, blame_text, considered_text, cost_terms, faster_lines
+from rightfit.search.answer import Assumption, NearMiss, Option, Plan, Reason, Rejection
+from rightfit.search.host_answer import GPU, HostLayout
+
+_NO_NEAR_MISS = frozenset({"status", "capability"})
+_PREPARE = "prepare"
+
+
+def host_renderer(lang: Lang, *, currency: str = "usd") -> Callable[[Reason], str]:
+    """The function that turns reasons of host plans into sentences; others are left to the general renderer."""
+
+    def render(reason: Reason) -> str:
+        key = f"host.{reason.key}"
+        if not has(key):
+            return base.render(reason, lang, currency=currency)
+        params = dict(reason.params)
+        if "instance_type" in params:
+            params["where"] = base.where_text(params, lang)
+        texts = {name: _field(name, value, lang, currency=currency) for name, value in params.items()}
+        if not fields_of(topic("host")[key.partition(".")[2]][lang]) <= set(texts):
+            return base.render(reason, lang, currency=currency)
+        return say(key, lang, **texts)
+
+    return render
+
+
+def _field(name: str, value: Any, lang: Lang, *, currency: str) -> str:
+    if name == "term":
+        return say_or(f"host.time_{value}", lang, str(value))
+    if name == "bytes" and isinstance(value, int | float):
+        return q.data_text(float(value))
+    if name == "width_bytes" or name in ("count", "vcpus"):
+        return q.plain(float(value), 6)
+    if name == "rows":
+        return q.count_text(float(value), lang)
+    return base.field_text(name, value, lang, currency=currency)
+
+
+def host_plan_text(plan: Plan, lang: Lang) -> PlanText:
+    """Everything that a host plan says, in one language and in the currency of its workload."""
+    currency = plan.workload.currency
+    render = host_renderer(lang, currency=currency)
+    best = host_option_text(plan.best, plan.workload, lang) if plan.best else None
+    return PlanText(
+        headline=best.headline if best else nothing_text(plan, lang),
+        considered=considered_text(plan, lang),
+        best=best,
+        assumptions=tuple(host_assumption_text(assumption, lang) for assumption in plan.assumptions),
+        rejected=tuple(line for rejection in plan.rejected for line in host_rejection_lines(rejection, lang, currency=currency)),
+        blame=blame_text(plan, lang),
+        advice=tuple(render(reason) for reason in plan.advice),
+        faster=faster_lines(plan, lang),
+        unfit=host_option_text(plan.unfit, plan.workload, lang) if plan.unfit else None,
+    )
+
+
+def nothing_text(plan: Plan, lang: Lang) -> str:
+    """The headline where nothing is feasible, or where the given server does not hold the job."""
+    if plan.unfit is None:
+        return say("choice.none", lang)
+    option = plan.unfit
+    where = base.where_text({"provider": option.provider, "instance_type": option.instance_type, "nodes": option.nodes}, lang)
+    return say("host.unfit", lang, where=where, cards=server_text(option, lang), why=_why_unfit(plan, option, lang))
+
+
+def _why_unfit(plan: Plan, option: Option, lang: Lang) -> str:
+    failed = {rejection.criterion for rejection in plan.rejected}
+    fields = _margins(option)
+    if "host_memory" in failed:
+        return say("host.unfit_ram", lang, **fields)
+    return say("host.unfit_card" if "gpu_memory" in failed else "host.unfit_other", lang, **fields)
+
+
+def host_option_text(option: Option, workload: Any, lang: Lang) -> OptionText:
+    """One option in words."""
+    render = host_renderer(lang, currency=workload.currency)
+    return OptionText(
+        headline=host_headline(option, lang, currency=workload.currency),
+        outcome=outcome_text(option, lang, currency=workload.currency),
+        setup=setup_text(option, lang),
+        speed=speed_text(option, lang),
+        margin=say("host.margin_gpu" if _on_gpu(option) else "host.margin", lang, **_margins(option)),
+        priced=say("choice.priced", lang, as_of=option.price_as_of, source=option.price_source),
+        why=tuple(render(reason) for reason in option.why),
+        warnings=tuple(render(reason) for reason in option.warnings),
+        memory=_terms(option.memory_terms, "memory", lang, q.memory_text),
+        time=_terms(option.time_terms, "time", lang, lambda value: q.duration_text(value, lang)),
+        cost=cost_terms(option, lang, currency=workload.currency),
+    )
+
+
+def _on_gpu(option: Option) -> bool:
+    return isinstance(option.layout, HostLayout) and option.layout.device == GPU
+
+
+def server_text(option: Option, lang: Lang) -> str:
+    """What a server is: its vCPUs and RAM, and its cards."""
+    fields = {"vcpus": q.plain(option.vcpus), "memory": q.memory_text(option.memory_bytes)}
+    if not option.accelerator.name:
+        return say("host.cores", lang, **fields)
+    cards = say("choice.cards_short", lang, count=option.accelerator.count_per_node, name=option.accelerator.name)
+    return say("host.cores_and_cards", lang, **fields, cards=cards)
+
+
+def host_headline(option: Option, lang: Lang, *, currency: str) -> str:
+    """What to rent, where, how to pay, and its price per hour."""
+    return say(
+        "choice.rent",
+        lang,
+        nodes="" if option.nodes == 1 else say("choice.nodes_prefix", lang, count=option.nodes),
+        instance=option.instance_type,
+        provider=q.provider_text(option.provider, lang),
+        region=option.region,
+        purchase=q.purchase_text(option.purchase, lang),
+        cards=server_text(option, lang),
+        price=q.money_text(option.cost.hourly_usd, currency),
+    )
+
+
+def outcome_text(option: Option, lang: Lang, *, currency: str) -> str:
+    """How long the job takes and what it costs, with 80 % intervals."""
+    time, cost, known = option.estimate["total_time_s"], option.cost.total, option.facts
+    return say(
+        f"host.outcome_{known['job']}",
+        lang,
+        name=known["name"],
+        rows=q.count_text(known["rows"], lang),
+        cols=q.plain(known["cols"], 6),
+        data=q.data_text(known["data_bytes"]),
+        time=q.duration_text(time.mid, lang),
+        low=q.duration_text(time.low80, lang),
+        high=q.duration_text(time.high80, lang),
+        work=q.duration_text(option.estimate["work_s"].mid, lang),
+        cost=q.money_text(cost.mid, currency),
+        cost_low=q.money_text(cost.low80, currency),
+        cost_high=q.money_text(cost.high80, currency),
+    )
+
+
+def setup_text(option: Option, lang: Lang) -> str:
+    """Library, and the processors or GPUs that it uses."""
+    layout = option.layout
+    assert isinstance(layout, HostLayout)
+    key = "gpu" if layout.device == GPU else "cpu" if option.nodes == 1 else "cpu_each"
+    return say(
+        f"host.setup_{key}",
+        lang,
+        library=layout.library,
+        threads=layout.threads,
+        vcpus=q.plain(option.vcpus),
+        cards=layout.cards,
+        count=option.accelerator.count_per_node,
+        nodes=option.nodes,
+    )
+
+
+def speed_text(option: Option, lang: Lang) -> str:
+    """Rows or bytes per second."""
+    if option.facts["job"] == _PREPARE:
+        return say("host.speed_bytes", lang, rate=q.data_text(option.estimate["bytes_per_s"].mid))
+    return say("host.speed_rows", lang, rate=q.count_text(option.estimate["rows_per_s"].mid, lang))
+
+
+def _margins(option: Option) -> dict[str, str]:
+    known = option.facts
+    return {
+        "ram": q.memory_text(option.estimate["host_memory_bytes"].mid),
+        "needed": q.memory_text(known["ram_needed_bytes"]),
+        "limit": q.memory_text(known["ram_capacity_bytes"]),
+        "card": q.memory_text(option.estimate["peak_memory_bytes"].mid),
+        "card_limit": q.memory_text(known["capacity_bytes"]),
+    }
+
+
+def _terms(values: Mapping[str, float], kind: str, lang: Lang, text: Callable[[float], str]) -> tuple[Term, ...]:
+    """The parts of a sum, largest first."""
+    total = sum(values.values())
+    ordered = sorted(((value, name) for name, value in values.items() if value > 0), reverse=True)
+    out = []
+    for value, name in ordered:
+        label = say_or(f"host.{kind}_{name}", lang, name.replace("_", " "))
+        line = say("terms.line", lang, name=label, value=text(value), share=q.percent_text(value / total))
+        out.append(Term(name=name, label=label, value=value, share=value / total, text=line))
+    return tuple(out)
+
+
+def host_assumption_text(assumption: Assumption, lang: Lang) -> str:
+    """One default that was taken, and why."""
+    value = (
+        q.data_text(float(assumption.value))
+        if assumption.field == "data_bytes"
+        else base.field_text(assumption.field, assumption.value, lang)
+    )
+    return say("choice.assumed", lang, field=assumption.field, value=value, why=host_renderer(lang)(assumption.why))
+
+
+def host_rejection_lines(rejection: Rejection, lang: Lang, *, currency: str = "usd") -> list[str]:
+    """A criterion with how many offers it refused, and its nearest miss with the least change that would let it pass."""
+    count = q.counted("offer", rejection.count, lang)
+    key = "rejections.line_alone" if 0 < rejection.alone < rejection.count else "rejections.line"
+    words = say_or(f"host.refused_{rejection.criterion}", lang, base.criterion_text(rejection.criterion, lang))
+    lines = [say(key, lang, criterion=words, count=count, alone=f"{rejection.alone:,}")]
+    if rejection.nearest is not None and rejection.criterion not in _NO_NEAR_MISS:
+        lines.append(_nearest_text(rejection.criterion, rejection.nearest, lang, currency=currency))
+    return lines
+
+
+def _nearest_text(criterion: str, miss: NearMiss, lang: Lang, *, currency: str) -> str:
+    where = base.where_text({"provider": miss.provider, "instance_type": miss.instance_type}, lang)
+    gap = base.needed_had_text(criterion, miss.needed, miss.had, lang, currency=currency)
+    missed = say("rejections.nearest", lang, where=where, nodes=q.counted("node", miss.nodes, lang), needed_had=gap)
+    return sentences([missed, "" if miss.also else host_renderer(lang, currency=currency)(miss.change)], lang)

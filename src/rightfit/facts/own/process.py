@@ -1,0 +1,113 @@
+"""The process that looks into a model of the user's own: limited in time and, for files, in memory, so that no file can hurt."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from rightfit.errors import FileInputError, InputError, MissingComponentError
+
+#: Files are read in well under a second each 100 MB; building and tracing large PyTorch modules takes minutes at most.
+SECONDS = {"onnx": 60, "function": 300}
+#: Address space of the process that parses a file; the user's own code is not limited, it may need what it needs.
+ADDRESS_BYTES = {"onnx": 8 << 30}
+_EXTRAS = {"onnx": "onnx", "function": "trace"}
+_ERRORS = {"file": FileInputError, "input": InputError}
+
+
+def run_worker(kind: str, target: str, shape: str, *, label: str) -> dict[str, Any]:
+    """What `worker` says about `target`; its refusal, its end by a limit or by a crash are one line each."""
+    seconds = _seconds(kind)
+    with tempfile.TemporaryDirectory(prefix="rightfit-") as folder:
+        answer = Path(folder) / "answer.json"
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "rightfit.facts.own.worker",
+            kind,
+            target,
+            shape,
+            str(answer),
+            str(ADDRESS_BYTES.get(kind, 0)),
+            str(seconds),
+        ]
+        try:
+            done = _run(command, seconds)
+        except subprocess.TimeoutExpired:
+            raise _failure(kind)(f"{label}: not understood within {seconds} s; {_cure(kind)}", field="model") from None
+        values = _answer(answer)
+    if values is None:
+        raise _failure(kind)(f"{label}: {_end(kind, done.returncode, done.stderr)}; {_cure(kind)}", field="model")
+    if "missing" in values:
+        raise MissingComponentError(f"{label}: needs {values['missing']}: pip install 'rightfit[{_EXTRAS[kind]}]'")
+    if "error" in values:
+        raise _ERRORS[values.get("type", "input")](f"{label}: {values['error']}", field="model")
+    return values
+
+
+def _seconds(kind: str) -> int:
+    """The limit of time; RIGHTFIT_TRACE_SECONDS sets another for the user's own code."""
+    given = os.environ.get("RIGHTFIT_TRACE_SECONDS", "")
+    return int(given) if kind == "function" and given.isdigit() and int(given) > 0 else SECONDS[kind]
+
+
+def _run(command: list[str], seconds: int) -> subprocess.CompletedProcess[str]:
+    """Run in a process group of its own, so that what the user's code started ends with it."""
+    root = str(Path(__file__).parents[3])
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH", ""))))}
+    with subprocess.Popen(  # noqa: S603 - our own worker
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace",
+        env=environment, start_new_session=True,
+    ) as process:  # fmt: skip
+        try:
+            _, said = process.communicate(timeout=seconds)
+        except BaseException:
+            _end_group(process)
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, "", said)
+
+
+def _end_group(process: subprocess.Popen[str]) -> None:
+    if hasattr(os, "killpg"):
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            process.kill()
+    else:
+        process.kill()
+    process.wait()
+
+
+def _answer(path: Path) -> dict[str, Any] | None:
+    try:
+        values = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    return values if isinstance(values, dict) else None
+
+
+def _failure(kind: str) -> type[InputError]:
+    return FileInputError if kind == "onnx" else InputError
+
+
+def _end(kind: str, code: int, said: str) -> str:
+    """Why a process ended without an answer."""
+    if code < 0 and -code == getattr(signal, "SIGXCPU", 0):
+        return f"not understood within {_seconds(kind)} s of computing"
+    last = next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "")
+    if "MemoryError" in last or "bad_alloc" in last or (kind == "onnx" and "memory" in last.casefold()):
+        return f"takes over {ADDRESS_BYTES.get(kind, 0) >> 30} GiB of memory to read" if kind == "onnx" else "ran out of memory"
+    return f"reading it crashed ({signal.Signals(-code).name})" if code < 0 else f"ended early: {last[:160] or 'without a word'}"
+
+
+def _cure(kind: str) -> str:
+    if kind == "onnx":
+        return "is it a sound ONNX file? try onnx.checker.check_model"
+    return "does it build and run by itself? RIGHTFIT_TRACE_SECONDS allows more time"

@@ -1,0 +1,354 @@
+"""From a workload of classical machine learning or data preparation to a job with numbers; every default that was taken is noted."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import TYPE_CHECKING, Any
+
+from rightfit import facts
+from rightfit.errors import ContradictionError, InputError, UnavailableError, UnknownNameError
+from rightfit.estimate.classical import ClassicalTask, classical_task, gpu_support
+from rightfit.estimate.classical_words import library_of
+from rightfit.facts import classical
+from rightfit.facts.classical import ClassicalModel
+from rightfit.physics.classical_work import Algorithm
+from rightfit.search.answer import Assumption
+from rightfit.search.wish import Notes
+
+if TYPE_CHECKING:
+    from rightfit.estimate.preparation import PreparationTask
+    from rightfit.workload import Workload
+
+TRAIN, SCORE, PREPARE = "train", "score", "prepare"
+#: Libraries that run nothing but trees; each of the three great ones names its own algorithm too.
+TREE_LIBRARIES = ("xgboost", "lightgbm", "catboost", "thundergbm", "ranger")
+OWN_ALGORITHM = ("xgboost", "lightgbm", "catboost", "umap", "hdbscan")
+#: Names that stand for no library of their own, or for frameworks that plans of this kind do not know.
+_NOT_ASKED_FOR = ("other", "network", "xgboost_old", "tsne", "h2o4gpu")
+_SPREADS_ELSEWHERE = "dask"
+_TREE_TASKS = (Algorithm.PREDICT_TREES,)
+_TABULAR = ("tabular",)
+#: What D2's notes of assumed inputs begin with -> the option that says it.
+ASSUMED = {
+    "number of trees": "trees",
+    "depth of the trees": "depth",
+    "iterations": "iterations",
+    "clusters": "clusters",
+    "table taken as Parquet": "stored",
+    "memory factor": "memory_factor",
+}
+_VISION_OPERATION, _TEXT_OPERATION, _TABLE_OPERATION = "resize-images", "tokenize", "features"
+_EMBED = re.compile(r"\bembed", re.IGNORECASE)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HostWish:
+    """A job of a server's processors or of libraries on GPUs. `job`: train, score (a table with a trained model) or prepare.
+
+    `on_cpu`, `on_gpu`: the algorithm as it runs there, None where it does not; `preparation`: the operation. `data_bytes` as stored, `rows` and `cols`
+    of a table (0 for preparation of anything else), `doubts`: inputs that were assumed.
+    """
+
+    workload: Workload
+    name: str
+    job: str
+    on_cpu: ClassicalTask | None
+    on_gpu: ClassicalTask | None
+    preparation: PreparationTask | None
+    data_bytes: float
+    rows: float
+    cols: float
+    doubts: float
+    assumptions: tuple[Assumption, ...]
+
+    @property
+    def task(self) -> ClassicalTask:
+        """The algorithm, on processors where it runs there."""
+        found = self.on_cpu or self.on_gpu
+        assert found is not None
+        return found
+
+
+def usual() -> Any:
+    """Defaults and margins of these plans."""
+    return facts.coefficients("host_planning")
+
+
+def read_host_wish(workload: Workload) -> HostWish:
+    """The job as numbers; raises one line for what cannot be planned."""
+    notes = Notes()
+    for field in workload.assumed:
+        if field == "task":
+            notes.take(field, workload.task, "given_task")
+        elif field != "currency":
+            notes.take(field, str(getattr(workload, field)), f"default_{field}")
+    if workload.task == "prepare":
+        return _read_preparation(workload, notes)
+    return _read_classical(workload, notes)
+
+
+# ---- classical machine learning
+
+
+def _read_classical(workload: Workload, notes: Notes) -> HostWish:
+    named = classical.classical_model(workload.model)
+    assert named is not None
+    refuse_task(workload, named)
+    rows, cols, data_bytes = table_of(workload, notes)
+    library, is_named = library_asked(workload, named)
+    settings = settings_text(workload, named)
+    scores = workload.task == "batch"
+    task = classical_task(named.words, rows=rows, cols=cols, library=library, settings=settings, predicts=scores)
+    if scores and task.algorithm not in _TREE_TASKS:
+        raise UnavailableError(
+            f"task batch: how fast {named.name} scores a table is not measured; trees are (xgboost, lightgbm, catboost, random-forest)"
+        )
+    for text in task.assumptions:
+        _note_assumed(notes, text, task)
+    if not is_named:
+        notes.take("library", library, "host_library")
+    on_gpu = _gpu_task(task, is_named=is_named, library=library)
+    on_cpu = None if library in gpu_only_libraries() else task
+    if on_cpu is None and on_gpu is None:
+        raise InputError(f"library: {library} does not run {named.name}", field="library")
+    if workload.gpu and on_gpu is None:
+        raise ContradictionError(f"gpu contradicts model {named.name}: no GPU library runs it with {library}; leave gpu out", field="gpu")
+    doubts = float(sum(assumption.why.key.startswith("assumed_host") and assumption.field != "library" for assumption in notes.taken))
+    return HostWish(
+        workload,
+        named.name,
+        SCORE if scores else TRAIN,
+        on_cpu,
+        on_gpu,
+        None,
+        data_bytes,
+        rows,
+        cols,
+        doubts,
+        tuple(notes.taken),
+    )
+
+
+def refuse_task(workload: Workload, named: ClassicalModel) -> None:
+    """Tasks that these algorithms are not planned for."""
+    if workload.task == "serve":
+        raise UnavailableError(
+            f"task serve: the latency of single requests to {named.name} is not measured and not planned; --task batch scores a whole table"
+        )
+    if workload.epochs is not None and named.name not in ("mlp", "sgd", "logistic-regression", "linear-svm"):
+        raise ContradictionError(f"epochs contradicts model {named.name}: it has none; use trees or settings", field="epochs")
+    if workload.precision not in (None, "fp32"):
+        raise ContradictionError(
+            f"precision {workload.precision} contradicts model {named.name}: these libraries hold data in fp32, or fp64 with --settings float64",
+            field="precision",
+        )
+
+
+def gpu_only_libraries() -> frozenset[str]:
+    """Libraries that run on GPUs alone."""
+    return frozenset(row["library"] for row in facts.table("classical_libraries") if row["gpu_only"] == "1")
+
+
+def library_asked(workload: Workload, named: ClassicalModel) -> tuple[str, bool]:
+    """The library, and whether the user named it; one that cannot run the algorithm is refused."""
+    text = workload.library or workload.framework
+    if not text:
+        return (library_of(named.library), named.is_library_named) if named.is_library_named else (named.library, False)
+    known = tuple(dict.fromkeys(row["library"] for row in facts.table("classical_libraries") if row["library"] not in _NOT_ASKED_FOR))
+    library = library_of(text)
+    if library not in known:
+        from rightfit.workload.vocabulary import nearest_words
+
+        raise UnknownNameError(
+            "library", text, nearest=nearest_words(text.casefold(), known), allowed="allowed: " + ", ".join(known), field="library"
+        )
+    if library in TREE_LIBRARIES and named.name not in _tree_names():
+        raise ContradictionError(f"library {library} contradicts model {named.name}: it trains trees only", field="library")
+    if named.name in OWN_ALGORITHM and library not in (named.name, "h2o", "h2o_xgboost", _SPREADS_ELSEWHERE):
+        raise ContradictionError(
+            f"library {library} contradicts model {named.name}, which is a library itself; leave it out", field="library"
+        )
+    return library, True
+
+
+def _tree_names() -> tuple[str, ...]:
+    boosted = ("xgboost", "lightgbm", "catboost", "gradient-boosting", "hist-gradient-boosting")
+    return (*boosted, "random-forest", "extra-trees", "decision-tree")
+
+
+def settings_text(workload: Workload, named: ClassicalModel) -> str:
+    """All settings in the words that the physics reads."""
+    parts = [
+        f"{workload.trees} trees" if workload.trees else "",
+        f"depth {workload.depth}" if workload.depth else "",
+        f"{workload.epochs:g} epochs" if workload.epochs else "",
+        "float32" if workload.precision == "fp32" else "",
+        named.settings if not workload.trees else named.settings.replace("1 trees", ""),
+        workload.settings or "",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _gpu_task(task: ClassicalTask, *, is_named: bool, library: str) -> ClassicalTask | None:
+    """The algorithm on a GPU, unless the user named a library of processors."""
+    found = gpu_support(task)
+    return found if found is not None and (not is_named or found.library == library) else None
+
+
+def _note_assumed(notes: Notes, text: str, task: Any) -> None:
+    field = next(name for start, name in ASSUMED.items() if text.startswith(start))
+    values: dict[str, float | str] = {
+        "trees": getattr(task, "trees", 0.0),
+        "depth": getattr(task, "depth", 0.0) or "unlimited",
+        "iterations": getattr(task, "iterations", 0.0),
+        "clusters": getattr(task, "k", 0.0),
+        "stored": "parquet",
+        "memory_factor": "1",
+    }
+    notes.take(field, values[field], f"host_{field}")
+
+
+def table_of(workload: Workload, notes: Notes) -> tuple[float, float, float]:
+    """Rows, columns and stored bytes of the table; rows or columns that are not given and cannot follow are asked for."""
+    cols = float(workload.data_columns or workload.columns or 0)
+    unit = workload.data_unit
+    if workload.data is None:
+        raise InputError(
+            "data: which table? give rows and columns like '11Mrows x 28cols', a size like 5GB, or the name of a data set", field="data"
+        )
+    if unit == "dataset":
+        return _known_table(workload.data, cols, notes)
+    if unit == "bytes" and workload.data_bytes is not None:
+        cell = usual()["cell_bytes"]
+        if not cols:
+            cols = usual()["table_columns"]
+            notes.take("columns", cols, "host_columns", bytes=workload.data_bytes, rows=workload.data_bytes / cols / cell)
+        return max(workload.data_bytes / cols / cell, 1.0), cols, workload.data_bytes
+    if unit not in ("rows", "samples") or workload.data_samples is None:
+        raise InputError(f"data in {unit} is no table; give rows and columns like '11Mrows x 28cols'", field="data")
+    if not cols:
+        raise InputError(
+            f"columns: how many has the table of {workload.data}? give --columns, or --data '11Mrows x 28cols'", field="columns"
+        )
+    return workload.data_samples, cols, workload.data_samples * cols * usual()["cell_bytes"]
+
+
+def _known_table(name: str, cols: float, notes: Notes) -> tuple[float, float, float]:
+    record = facts.dataset(name)
+    if record.domain not in _TABULAR:
+        raise InputError(
+            f"data set {record.name} holds {record.domain}, not a table; give rows and columns like '11Mrows x 28cols'", field="data"
+        )
+    known = float(classical.dataset_columns(record.name))
+    if not (cols or known):
+        raise InputError(f"columns: how many has {record.name}? give --columns", field="columns")
+    return float(record.samples), cols or known, float(record.size_bytes) or record.samples * (cols or known) * usual()["cell_bytes"]
+
+
+# ---- data preparation
+
+
+def _read_preparation(workload: Workload, notes: Notes) -> HostWish:
+    from rightfit.estimate.preparation import preparation_task
+
+    operation = operation_of(workload, notes)
+    data_bytes, stored = stored_bytes(workload, operation, notes)
+    library = (workload.library or workload.framework or "").strip()
+    task = preparation_task(operation, data_bytes=data_bytes, library=library, stored=stored or stored_word(workload))
+    for text in task.assumptions:
+        _note_assumed(notes, text, task)
+    if not library:
+        notes.take("library", task.library, "host_library")
+    doubts = float(len(task.assumptions))
+    rows = workload.data_samples or 0.0
+    return HostWish(
+        workload, task.operation, PREPARE, None, None, task, data_bytes, rows, float(workload.data_columns or 0), doubts, tuple(notes.taken)
+    )
+
+
+def stored_word(workload: Workload) -> str:
+    """The format of a table that the settings name."""
+    found = re.search(r"\b(csv|parquet|jsonl)\b", f"{workload.settings or ''}".casefold())
+    return found[1] if found else ""
+
+
+def is_embedding(workload: Workload) -> bool:
+    """Whether the preparation is inference of a model over the data."""
+    return workload.task == "prepare" and bool(_EMBED.search(workload.operation or ""))
+
+
+def operation_of(workload: Workload, notes: Notes) -> str:
+    """The operation asked for, or the usual one for the model that the data are prepared for."""
+    from rightfit.estimate.preparation import operations
+
+    known = ", ".join(sorted(operations()))
+    if workload.operation:
+        return _known_operation(workload.operation)
+    if not workload.model:
+        raise InputError(f"operation: what is to be done with the data? give --operation, one of {known}", field="operation")
+    usual_one = _usual_operation(workload.model)
+    notes.take("operation", usual_one, "host_operation", model=workload.model)
+    return usual_one
+
+
+def _known_operation(text: str) -> str:
+    """Refuse an operation that nobody knows, with the nearest that are known."""
+    from rightfit.estimate.preparation import operations, preparation_task
+    from rightfit.workload.vocabulary import nearest_words
+
+    try:
+        preparation_task(text, data_bytes=1.0)
+    except UnknownNameError:
+        names = operations()
+        raise UnknownNameError(
+            "operation",
+            text,
+            nearest=nearest_words(text.casefold(), names),
+            allowed="allowed: " + ", ".join(sorted(names)),
+            field="operation",
+        ) from None
+    return text
+
+
+def _usual_operation(model: str) -> str:
+    from rightfit.facts.records import TransformerArchitecture
+
+    if classical.classical_model(model) is not None:
+        return _TABLE_OPERATION
+    record = facts.model(model)
+    if isinstance(record, TransformerArchitecture):
+        return _TEXT_OPERATION
+    if type(record).__name__ in ("VisionModel", "DiffusionModel"):
+        return _VISION_OPERATION
+    raise InputError(f"operation: what is to be done with the data of {record.name}? give --operation", field="operation")
+
+
+def stored_bytes(workload: Workload, operation: str, notes: Notes) -> tuple[float, str]:
+    """Bytes of the data as stored, and their format where the amount implies it."""
+    unit = workload.data_unit
+    if workload.data is None:
+        raise InputError(
+            "data: how much is to be prepared? give a size like 500GB, rows and columns, or the name of a data set", field="data"
+        )
+    if unit == "dataset":
+        record = facts.dataset(workload.data)
+        if not record.size_bytes:
+            raise InputError(f"data: how large {record.name} is stands nowhere; give a size like 500GB", field="data")
+        return float(record.size_bytes), ""
+    if workload.data_bytes is not None:
+        return workload.data_bytes, ""
+    if workload.data_tokens is not None:
+        width = facts.coefficients("planning")["bytes_per_token"]
+        notes.take("data_bytes", workload.data_tokens * width, "host_token_bytes", width_bytes=width)
+        return workload.data_tokens * width, ""
+    cols = workload.data_columns or workload.columns
+    if unit == "images" and workload.data_samples:
+        width = usual()["image_bytes"]
+        notes.take("data_bytes", workload.data_samples * width, "host_image_bytes", width_bytes=width)
+        return workload.data_samples * width, ""
+    if unit in ("rows", "samples") and workload.data_samples and cols:
+        return workload.data_samples * cols * usual()["cell_bytes"], "memory"
+    raise InputError(
+        f"data in {unit} says nothing of its size; give bytes like 500GB, or rows and columns like '11Mrows x 28cols'", field="data"
+    )

@@ -1,0 +1,84 @@
+"""Plans for training on samples in words: both languages, no codes left, singular and plural, and the published schema."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from importlib import resources
+from typing import Any
+
+import jsonschema
+import pytest
+
+from rightfit.explain import plan_text, renderer
+from rightfit.explain.training_text import samples_text, trains_samples
+from rightfit.search import Plan, plan
+from rightfit.workload import Workload
+
+WISHES: dict[str, dict[str, Any]] = {
+    "images": {"model": "resnet50", "task": "train", "data": "imagenet-1k", "epochs": 90},
+    "latents": {"model": "stable-diffusion-xl", "method": "lora", "data": "1kimages"},
+    "sound": {"model": "whisper-small", "data": "100hours"},
+    "tables": {"model": "dlrm", "task": "train", "data": "criteo-1tb"},
+    "graph": {"model": "graphsage", "task": "train", "data": "ogbn-papers100M"},
+    "video": {"model": "wan2.1-1.3b", "method": "lora", "data": "200clips", "frames": 33},
+    "offload": {"model": "flux.1-dev", "method": "lora", "data": "100images", "offload": "params"},
+}
+CODE = re.compile(r"\b[a-z]+_[a-z_]+\b")
+
+
+@functools.cache
+def planned(name: str) -> Plan:
+    return plan(Workload(**WISHES[name]), top=3)
+
+
+@pytest.mark.parametrize("name", WISHES)
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_everything_is_said_in_words(name: str, lang: Any) -> None:
+    text = plan_text(planned(name), lang)
+    assert text.best is not None
+    lines = [text.best.setup, text.best.speed, text.best.outcome, *text.best.why, *text.best.warnings, *text.advice, *text.best.data]
+    lines += [term.label for term in (*text.best.memory, *text.best.time)]
+    for line in lines:
+        assert not set(CODE.findall(line)) - {"channels_last"}, line
+        assert "token" not in line.replace("text embeddings", "")
+    why = [line.partition(": " if lang == "en" else "：")[2] for line in text.assumptions]
+    assert all(not set(CODE.findall(line)) - {"channels_last", "memory_format"} for line in why), why
+    has_han = any("\u4e00" <= letter <= "\u9fff" for letter in text.best.setup)
+    assert has_han == (lang == "zh")
+
+
+def test_the_set_up_says_what_a_sample_is() -> None:
+    def setup(name: str) -> str:
+        text = plan_text(planned(name), "en").best
+        assert text is not None
+        return text.setup
+
+    assert "images of 224 x 224 per card and micro-step" in setup("images")
+    assert "256 a step" in setup("images")
+    assert "latents and text embeddings made beforehand" in setup("latents")
+    assert "recordings of 30 s" in setup("sound")
+    assert "embedding tables split over the cards" in setup("tables")
+    assert "33 frames of 480 x 832" in setup("video")
+    assert "weights in host RAM" in setup("offload")
+
+
+def test_one_and_many() -> None:
+    sample = {"unit": "images", "domain": "vision", "height": 512.0, "width": 768.0, "frames": 0.0, "seconds": 0.0}
+    assert samples_text(sample, 1, "en") == "image of 512 x 768"
+    assert samples_text(sample, 2, "en") == "images of 512 x 768"
+    assert samples_text(sample, 2, "zh") == "张图像（512 x 768）"
+
+
+def test_language_models_speak_of_tokens_still() -> None:
+    found = plan(Workload(model="7B", data="10Mtok"), top=1).best
+    assert found is not None
+    assert not trains_samples(found)
+
+
+@pytest.mark.parametrize("name", WISHES)
+def test_the_answer_matches_the_published_schema(name: str) -> None:
+    schema = json.loads(resources.files("rightfit").joinpath("schema/plan.schema.json").read_text("utf-8"))
+    answer = json.loads(planned(name).to_json(renderer("en")))
+    jsonschema.validate({**answer, "rules": []}, schema)
