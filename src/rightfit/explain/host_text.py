@@ -9,6 +9,7 @@ from rightfit.explain import quantities as q
 from rightfit.explain import reasons as base
 from rightfit.explain.messages import Lang, fields_of, has, say, say_or, sentences, topic
 from rightfit.explain.plan_text import OptionText, PlanText, Term, blame_text, considered_text, cost_terms, faster_lines
+from rightfit.explain.plan_text import _given_text as given_text
 from rightfit.search.answer import Assumption, NearMiss, Option, Plan, Reason, Rejection
 from rightfit.search.host_answer import GPU, HostLayout
 
@@ -67,7 +68,7 @@ def host_plan_text(plan: Plan, lang: Lang) -> PlanText:
 def nothing_text(plan: Plan, lang: Lang) -> str:
     """The headline where nothing is feasible, or where the given server does not hold the job."""
     if plan.unfit is None:
-        return say("choice.none", lang)
+        return given_text(plan, lang) if plan.given and plan.rejected else say("choice.none", lang)
     option = plan.unfit
     where = base.where_text({"provider": option.provider, "instance_type": option.instance_type, "nodes": option.nodes}, lang)
     return say("host.unfit", lang, where=where, cards=server_text(option, lang), why=_why_unfit(plan, option, lang))
