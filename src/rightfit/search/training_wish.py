@@ -130,7 +130,7 @@ def _work(workload: Workload, record: Any, *, audio_s: float = 0.0) -> tuple[Mod
             return train_work(dataclasses.replace(wish, model=name)), wish
         except UnknownNameError:
             continue
-    raise UnavailableError(f"{names[-1]}: what training it takes is not known in this version; models that are: see rightfit models list")
+    raise UnavailableError(f"{names[-1]}: what training it takes is not known in this version; models that are: see rightfit models")
 
 
 def _without_owner(name: str) -> list[str]:
