@@ -25,7 +25,9 @@ class Workload(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    model: str = Field(default="", description="hub id, alias, size, dimensions or path of a configuration; may be left out for task prepare")
+    model: str = Field(
+        default="", description="hub id, alias, size, dimensions or path of a configuration; may be left out for task prepare"
+    )
     task: Task = "finetune"
     method: Method | None = Field(default=None, description="how the model is trained; null when it is not trained")
     data: str | None = Field(default=None, description="amount of data as typed, or a dataset's name")

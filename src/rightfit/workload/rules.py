@@ -132,7 +132,9 @@ def _against_task(given: Given, task: str) -> list[tuple[str, str]]:
     found = []
     if task not in _TRAINING:
         excused = _OF_PREPARATION if task == "prepare" else ()
-        name = "method" if "method" in given else next((name for name in _TRAINING_ATTRIBUTES if name in given and name not in excused), None)
+        name = (
+            "method" if "method" in given else next((name for name in _TRAINING_ATTRIBUTES if name in given and name not in excused), None)
+        )
         if name:
             shown = f"{name} {given[name]}" if name == "method" else name.removesuffix("_s") if name == "audio_length_s" else name
             found.append((name, f"{shown} contradicts task {task}: it is for training; leave it out, or say task finetune"))
@@ -171,11 +173,18 @@ def _against_model(given: Given, task: str) -> list[tuple[str, str]]:
     found += [
         (name, f"{name} contradicts model {model}: it is for neural networks; leave it out")
         for name in _OF_NETWORKS
-        if name in given and not (name == "method" and given[name] == "full") and not (task not in _TRAINING and name in _TRAINING_ATTRIBUTES)
+        if name in given
+        and not (name == "method" and given[name] == "full")
+        and not (task not in _TRAINING and name in _TRAINING_ATTRIBUTES)
     ]
     found += [
         (option, f"{option} contradicts model {model}: it does not produce text token by token; leave it out")
-        for option, attribute in (("ttft", "ttft_s"), ("tpot", "tpot_s"), ("input_tokens", "input_tokens"), ("output_tokens", "output_tokens"))
+        for option, attribute in (
+            ("ttft", "ttft_s"),
+            ("tpot", "tpot_s"),
+            ("input_tokens", "input_tokens"),
+            ("output_tokens", "output_tokens"),
+        )
         if attribute in given and task == "serve"
     ]
     return found
