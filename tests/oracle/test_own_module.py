@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-torch = pytest.importorskip(
-    "torch", reason="SKIPPED LOUDLY: the oracle tests of models of one's own need PyTorch, which is not installed here"
-)
+pytest.importorskip("torch", reason="SKIPPED LOUDLY: the oracle tests of models of one's own need PyTorch, which is not installed here")
+
+import torch
 
 from rightfit import Workload, facts, plan
 from rightfit.errors import InputError, RightfitError

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnx")
 from onnx import TensorProto, helper
 
 from rightfit import facts
@@ -263,12 +263,12 @@ def test_a_shape_that_the_file_does_not_take(tmp_path) -> None:
 
 
 def test_a_flood_of_empty_operators_ends_at_the_limit(tmp_path) -> None:
-    payload, length = b"\x0a\x00" * 6_000_000, b""
+    payload, length = b"\x0a\x00" * 1_000_000, b""
     size = len(payload)
     while size:
         length += bytes([size & 127 | (128 if size > 127 else 0)])
         size >>= 7
-    with pytest.raises(FileInputError) as caught:
+    with pytest.raises(FileInputError, match="1,000,000 operators") as caught:
         counted(tmp_path, b"\x3a" + length + payload)
     assert "\n" not in str(caught.value)
 

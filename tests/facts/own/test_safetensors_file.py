@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-numpy_files = pytest.importorskip("safetensors.numpy")
+pytest.importorskip("safetensors")
+
+from safetensors import numpy as numpy_files
 
 from rightfit.errors import FileInputError, RightfitError
 from rightfit.facts.own.models import own_model
@@ -141,6 +143,7 @@ def test_any_change_of_a_file_gives_counts_or_a_line(tmp_path_factory, position:
     path = tmp_path_factory.mktemp("tensors") / "net.safetensors"
     path.write_bytes((SMALL[:position] + bytes([byte]) + SMALL[position + 1 :])[: max(cut, position + 1)])
     try:
-        assert own_model(str(path)).params_total >= 0
+        answer = str(own_model(str(path)).params_total)
     except RightfitError as error:
-        assert "\n" not in str(error)
+        answer = str(error)
+    assert "\n" not in answer

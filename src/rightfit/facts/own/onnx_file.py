@@ -81,6 +81,8 @@ def graphs(graph: Any, depth: int = 0) -> Iterable[Any]:
     """A graph and those inside its operators."""
     if depth > DEEPEST:
         raise RefusedError(f"graphs inside graphs over {DEEPEST} deep", "file")
+    if len(graph.node) > LARGEST_NODES:
+        raise RefusedError(f"holds {len(graph.node):,} operators; at most {LARGEST_NODES:,} are read", "file")
     yield graph
     for node in graph.node:
         for attribute in node.attribute:
