@@ -92,3 +92,12 @@ def test_every_term_of_the_physics_has_its_words() -> None:
 def test_reasons_of_other_plans_are_left_to_the_general_renderer() -> None:
     said = host_renderer("en")(Reason("budget_met", {"total_usd": 3.0, "budget_usd": 5.0}))
     assert said == "It costs $3.00, within the budget of $5.00."
+
+
+@pytest.mark.parametrize("lang", LANGS)
+def test_servers_without_cards_have_a_word_for_it(lang: Lang) -> None:
+    word = "no card" if lang == "en" else "无加速卡"
+    asked = host_plan_text(rightfit.plan("xgboost", data="HIGGS", gpu="MI300X"), lang)
+    assert any(word in line for line in asked.advice)
+    assert not any("asked for MI300X, it is ." in line for line in asked.rejected)
+    assert word in host_plan_text(rightfit.estimate("k-means", data="1M x 20", library="cuml", on="aws/m5.xlarge"), lang).headline

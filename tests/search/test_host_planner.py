@@ -66,6 +66,16 @@ def test_a_given_server_that_does_not_hold_the_job() -> None:
     assert "host_memory" in {rejection.criterion for rejection in plan.rejected}
 
 
+def test_a_given_server_that_cannot_run_the_library_at_all() -> None:
+    plan = api.estimate("k-means", data="1M x 20", library="cuml", on="aws/m5.xlarge")
+    assert plan.best is None
+    assert plan.unfit is None
+    assert [rejection.criterion for rejection in plan.rejected] == ["capability"]
+    verdict = api.why("aws/m5.xlarge", "k-means", data="1M x 20", library="cuml")
+    assert not verdict.fits
+    assert verdict.option is None
+
+
 def test_a_given_server_that_does() -> None:
     best = best_of(api.estimate("logistic-regression", data="1M x 20", on="aws/g5.xlarge", library="cuml"))
     assert isinstance(best.layout, HostLayout)

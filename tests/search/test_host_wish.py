@@ -96,6 +96,8 @@ REFUSED: list[tuple[dict[str, Any], type[RightfitError], str]] = [
     ({"model": "svm", "data": "1M x 10", "precision": "bf16"}, ContradictionError, "precision bf16"),
     ({"model": "svm", "data": "1M x 10", "epochs": 3}, ContradictionError, "epochs contradicts"),
     ({"model": "svm", "data": "1M x 10", "library": "sklearn", "gpu": "T4"}, ContradictionError, "no GPU library"),
+    ({"model": "mlp", "data": "1M x 10", "library": "cuml"}, InputError, "cuml does not run mlp"),
+    ({"model": "pca", "data": "1M x 10", "library": "faiss"}, ContradictionError, "runs knn, k-means only"),
     ({"task": "prepare", "data": "5GB"}, InputError, "operation: what is to be done"),
     ({"operation": "sort"}, InputError, "how much is to be prepared"),
     ({"operation": "sort", "data": "1M rows"}, InputError, "says nothing of its size"),

@@ -56,6 +56,14 @@ def test_hours_of_speech_become_pieces() -> None:
     assert wish("whisper-small", data="500hours", audio_length="10s").load.samples == 500 * 360
 
 
+def test_work_grows_with_the_length_of_a_recording_unless_it_is_padded() -> None:
+    short, long = (wish("wav2vec2-base", data="100hours", audio_length=f"{seconds}s").work for seconds in (10, 20))
+    assert long.macs == pytest.approx(2 * short.macs)
+    assert wish("wav2vec2-base", data="100hours").work.macs == pytest.approx(1.23 * short.macs)
+    padded = [wish("whisper-small", data="100hours", audio_length=f"{seconds}s").work.macs for seconds in (10, 30)]
+    assert padded[0] == padded[1]
+
+
 def test_bytes_become_images_of_the_usual_size() -> None:
     found = wish("resnet50", task="train", data="107.7GB")
     assert found.load.samples == pytest.approx(1e6)
@@ -102,6 +110,13 @@ def test_adapters_of_a_vision_transformer_are_small() -> None:
     found = wish("timm/vit_base_patch16_224", method="lora", lora_rank=16, data="10kimages")
     trained = found.recipe.adapter_rank * found.work.adapter_params_per_rank
     assert trained == pytest.approx(16 * 12 * 4 * 768, rel=0.1)  # query and value of 12 blocks
+
+
+def test_the_owner_of_a_hub_id_does_not_matter() -> None:
+    whole, bare = (
+        wish(name, method="lora", data="100clips").work for name in ("ai-forever/Kandinsky-5.0-T2V-Lite", "Kandinsky-5.0-T2V-Lite")
+    )
+    assert (whole.kind, whole.macs, whole.kept) == (bare.kind, bare.macs, bare.kept)
 
 
 def test_few_data_get_a_small_batch() -> None:

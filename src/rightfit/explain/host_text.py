@@ -20,10 +20,12 @@ def host_renderer(lang: Lang, *, currency: str = "usd") -> Callable[[Reason], st
     """The function that turns reasons of host plans into sentences; others are left to the general renderer."""
 
     def render(reason: Reason) -> str:
+        params = dict(reason.params)
+        if params.get("value") == "":  # a filter that would let servers without accelerator pass
+            params["value"] = say("host.no_card", lang)
         key = f"host.{reason.key}"
         if not has(key):
-            return base.render(reason, lang, currency=currency)
-        params = dict(reason.params)
+            return base.render(Reason(reason.key, params), lang, currency=currency)
         if "instance_type" in params:
             params["where"] = base.where_text(params, lang)
         texts = {name: _field(name, value, lang, currency=currency) for name, value in params.items()}
@@ -67,10 +69,18 @@ def host_plan_text(plan: Plan, lang: Lang) -> PlanText:
 def nothing_text(plan: Plan, lang: Lang) -> str:
     """The headline where nothing is feasible, or where the given server does not hold the job."""
     if plan.unfit is None:
-        return say("choice.none", lang)
+        return _given_text(plan, lang) if plan.given and plan.rejected else say("choice.none", lang)
     option = plan.unfit
     where = base.where_text({"provider": option.provider, "instance_type": option.instance_type, "nodes": option.nodes}, lang)
     return say("host.unfit", lang, where=where, cards=server_text(option, lang), why=_why_unfit(plan, option, lang))
+
+
+def _given_text(plan: Plan, lang: Lang) -> str:
+    """The headline for a given server that cannot run the job at all."""
+    first = plan.rejected[0]
+    words = say_or(f"host.refused_{first.criterion}", lang, base.criterion_text(first.criterion, lang))
+    gap = base.needed_had_text(first.criterion, first.needed, first.had or say("host.no_card", lang), lang)
+    return say("choice.unfit_given", lang, where=plan.given, criterion=words, gap=gap)
 
 
 def _why_unfit(plan: Plan, option: Option, lang: Lang) -> str:
@@ -217,6 +227,6 @@ def host_rejection_lines(rejection: Rejection, lang: Lang, *, currency: str = "u
 
 def _nearest_text(criterion: str, miss: NearMiss, lang: Lang, *, currency: str) -> str:
     where = base.where_text({"provider": miss.provider, "instance_type": miss.instance_type}, lang)
-    gap = base.needed_had_text(criterion, miss.needed, miss.had, lang, currency=currency)
+    gap = base.needed_had_text(criterion, miss.needed, miss.had or say("host.no_card", lang), lang, currency=currency)
     missed = say("rejections.nearest", lang, where=where, nodes=q.counted("node", miss.nodes, lang), needed_had=gap)
     return sentences([missed, "" if miss.also else host_renderer(lang, currency=currency)(miss.change)], lang)

@@ -30,6 +30,7 @@ _SHAPE = (
 )
 MODEL_FORMS = "give a name, a hub id, a config.json or its folder, a size such as 7B, layers=..,hidden=.., or a file of your own (.onnx, .safetensors, module:function)"
 _OWN_MARKS = (".onnx", ".safetensors", ".safetensors.index.json", "]")
+_OWN_SIGNS = (":", "/", "\\")
 
 
 class Resolution(NamedTuple):
@@ -83,7 +84,7 @@ def resolve_model(text: str, *, network: bool = True) -> Resolution:
 
 def own_reference(query: str) -> bool:
     """Whether `query` means a model of the user's own (rightfit.facts.own), told without importing that where it cannot be."""
-    if not (query.casefold().endswith(_OWN_MARKS) or ":" in query or query.startswith(_PATH_MARKS) or "/" not in query):
+    if not (query.casefold().endswith(_OWN_MARKS) or any(mark in query for mark in _OWN_SIGNS)):
         return False
     from rightfit.facts.own.reference import is_own
 

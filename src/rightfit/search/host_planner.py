@@ -106,7 +106,7 @@ def estimate_host(workload: Workload, *, on: str, nodes: int, catalog: Catalog) 
     if not fits:
         found = explore(wish, market, wanted, node_counts=(nodes,), any_server=True, as_if=True)
     at = _cheapest(found)
-    option = _given_option(found, at, priced=priced)
+    option = _given_option(found, at, priced=priced) if found.work.able.any() else None
     known: Any = found
     failed: tuple[Rejection, ...] = _failed(known, at.offer, at.node)
     if not priced:
@@ -114,7 +114,7 @@ def estimate_host(workload: Workload, *, on: str, nodes: int, catalog: Catalog) 
     return Plan(
         workload=workload,
         assumptions=host_assumptions(found),
-        options=(option,) if fits else (),
+        options=(option,) if fits and option else (),
         pareto=(),
         rejected=failed,
         advice=() if fits else host_advice(found, ()),

@@ -24,6 +24,8 @@ TRAIN, SCORE, PREPARE = "train", "score", "prepare"
 #: Libraries that run nothing but trees; each of the three great ones names its own algorithm too.
 TREE_LIBRARIES = ("xgboost", "lightgbm", "catboost", "thundergbm", "ranger")
 OWN_ALGORITHM = ("xgboost", "lightgbm", "catboost", "umap", "hdbscan")
+#: What the libraries of a few algorithms run.
+ONLY = {"faiss": ("knn", "k-means"), "thundersvm": ("svm",), "libsvm": ("svm", "linear-svm"), "umap": ("umap",), "hdbscan": ("hdbscan",)}
 #: Names that stand for no library of their own, or for frameworks that plans of this kind do not know.
 _NOT_ASKED_FOR = ("other", "network", "xgboost_old", "tsne", "h2o4gpu")
 _SPREADS_ELSEWHERE = "dask"
@@ -110,8 +112,8 @@ def _read_classical(workload: Workload, notes: Notes) -> HostWish:
         notes.take("library", library, "host_library")
     on_gpu = _gpu_task(task, is_named=is_named, library=library)
     on_cpu = None if library in gpu_only_libraries() else task
-    if on_cpu is None and on_gpu is None:
-        raise InputError(f"library: {library} does not run {named.name}", field="library")
+    if on_cpu is None and (on_gpu is None or not _cuml_runs(task)):
+        raise InputError(f"library: {library} does not run {named.name}; leave it out for one that does", field="library")
     if workload.gpu and on_gpu is None:
         raise ContradictionError(f"gpu contradicts model {named.name}: no GPU library runs it with {library}; leave gpu out", field="gpu")
     doubts = float(sum(assumption.why.key.startswith("assumed_host") and assumption.field != "library" for assumption in notes.taken))
@@ -169,6 +171,10 @@ def library_asked(workload: Workload, named: ClassicalModel) -> tuple[str, bool]
         raise ContradictionError(
             f"library {library} contradicts model {named.name}, which is a library itself; leave it out", field="library"
         )
+    if named.name not in ONLY.get(library, (named.name,)):
+        raise ContradictionError(
+            f"library {library} contradicts model {named.name}: it runs {', '.join(ONLY[library])} only", field="library"
+        )
     return library, True
 
 
@@ -194,6 +200,11 @@ def _gpu_task(task: ClassicalTask, *, is_named: bool, library: str) -> Classical
     """The algorithm on a GPU, unless the user named a library of processors."""
     found = gpu_support(task)
     return found if found is not None and (not is_named or found.library == library) else None
+
+
+def _cuml_runs(task: ClassicalTask) -> bool:
+    """Whether cuML has the algorithm, asked as for scikit-learn; libraries of their own have theirs."""
+    return task.library != "cuml" or gpu_support(dataclasses.replace(task, library="sklearn")) is not None
 
 
 def _note_assumed(notes: Notes, text: str, task: Any) -> None:

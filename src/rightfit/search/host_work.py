@@ -112,8 +112,8 @@ def classical_work(wish: HostWish, servers: HostServers, *, any_server: bool) ->
     count = len(servers)
     on_gpu = gpu_users(wish, servers)
     missing = _missing(wish, servers, on_gpu, any_server=any_server)
-    seconds: dict[str, Array] = {}
-    memory: dict[str, Array] = {}
+    seconds: dict[str, Array] = {"start": np.zeros(count)}
+    memory: dict[str, Array] = {"runtime": np.zeros(count)}
     card = np.zeros(count)
     cards = np.zeros(count)
     for task, rows in ((wish.on_cpu, ~on_gpu), (wish.on_gpu, on_gpu)):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 TREES = "trees"
 _IMAGE_SHARE = 0.4
 _STAND_IN = "graphsage"  # whose neighbourhoods stand for those of other graph networks on the same graph
+_PADDED = re.compile(r"whisper", re.IGNORECASE)  # every recording is filled up to one length
 _SIDE = re.compile(r"(\d+)(?:\D+(\d+))?$")
 
 
@@ -93,6 +94,8 @@ def read_sample_wish(workload: Workload) -> SampleWish:
     row = first_match("training_usual", f"{work.modality}:{'video ' if asked.frames > 1 else ''}{workload.model.lower()}", whole=True)
     assert row is not None
     sample = _sample(workload, record, asked, row, notes)
+    if row["domain"] == "speech" and not _PADDED.search(workload.model):
+        work, _ = _work(workload, record, audio_s=sample["seconds"])
     amount = amount_of_samples(workload, work, row, sample, notes)
     recipe = read_recipe(workload, work, sample, notes)
     work = _adapted(work, workload, record, recipe.latents, amount)
@@ -113,21 +116,27 @@ def read_sample_wish(workload: Workload) -> SampleWish:
     )
 
 
-def _work(workload: Workload, record: Any) -> tuple[ModelWork, TrainWish]:
-    """What training on one sample costs, at the size that the user wants."""
+def _work(workload: Workload, record: Any, *, audio_s: float = 0.0) -> tuple[ModelWork, TrainWish]:
+    """What training on one sample costs, at the size that the user wants; `audio_s` of sound, 0: the length that the model is usually given."""
     from rightfit.estimate.model_work import TrainWish
     from rightfit.estimate.train_work import train_work
 
     height, width = image_sides(workload.image_size or "")
     frames = float(workload.frames or _usual_frames(record))
-    wish = TrainWish(workload.model, height=height, width=width, frames=frames, audio_s=workload.audio_length_s or 0.0)
-    names = [*_with_data(workload), workload.model, *([] if isinstance(record, str) else [record.name])]
+    wish = TrainWish(workload.model, height=height, width=width, frames=frames, audio_s=audio_s)
+    names = [*_with_data(workload), *_without_owner(workload.model), workload.model, *([] if isinstance(record, str) else [record.name])]
     for name in dict.fromkeys(names):
         try:
             return train_work(dataclasses.replace(wish, model=name)), wish
         except UnknownNameError:
             continue
-    raise UnavailableError(f"{names[-1]}: what training it takes is not known in this version; models that are: see rightfit models list")
+    raise UnavailableError(f"{names[-1]}: what training it takes is not known in this version; models that are: see rightfit models")
+
+
+def _without_owner(name: str) -> list[str]:
+    """The name behind the owner of a hub id, where the tables of arithmetic know that and not the whole."""
+    owner, _, bare = name.rpartition("/")
+    return [bare] if owner and _known_work(bare) and not _known_work(name) else []
 
 
 def _with_data(workload: Workload) -> list[str]:

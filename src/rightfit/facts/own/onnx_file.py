@@ -18,6 +18,9 @@ from rightfit.facts.own.tally import Tally
 
 LARGEST_NODES, DEEPEST, LARGEST_PARAMETERS, LARGEST_ELEMENTS = 500_000, 8, 10**14, 10**15
 
+#: Tensors that tell shapes are small; what is larger is a weight.
+_LARGEST_SHAPE_TENSOR = 4096
+
 
 def count_file(path: str, shape: str) -> dict[str, Any]:
     """Counts of the graph in the file at `path` for one sample of `shape`."""
@@ -78,6 +81,8 @@ def graphs(graph: Any, depth: int = 0) -> Iterable[Any]:
     """A graph and those inside its operators."""
     if depth > DEEPEST:
         raise RefusedError(f"graphs inside graphs over {DEEPEST} deep", "file")
+    if len(graph.node) > LARGEST_NODES:
+        raise RefusedError(f"holds {len(graph.node):,} operators; at most {LARGEST_NODES:,} are read", "file")
     yield graph
     for node in graph.node:
         for attribute in node.attribute:
@@ -100,6 +105,8 @@ def check_tensors(model: Any, folder: Path) -> None:
             total += math.prod(tensor.dims)
             if tensor.data_location == onnx.TensorProto.EXTERNAL:
                 _check_location(tensor, folder)
+            elif math.prod(tensor.dims) > _LARGEST_SHAPE_TENSOR:
+                tensor.ClearField("raw_data")  # its sizes are wanted, its numbers are not
     if nodes > LARGEST_NODES:
         raise RefusedError(f"holds {nodes:,} operators; at most {LARGEST_NODES:,} are read", "file")
     if total > LARGEST_PARAMETERS:

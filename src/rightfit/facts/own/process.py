@@ -15,17 +15,20 @@ from rightfit.errors import FileInputError, InputError, MissingComponentError
 
 #: Files are read in well under a second each 100 MB; building and tracing large PyTorch modules takes minutes at most.
 SECONDS = {"onnx": 60, "function": 300}
-#: Address space of the process that parses a file; the user's own code is not limited, it may need what it needs.
-ADDRESS_BYTES = {"onnx": 8 << 30}
+#: Address space of the process that parses a file: Python and onnx, and several copies of the file while it is parsed. The user's own code is not
+#: limited, it may need what it needs.
+BASE_BYTES, BYTES_PER_BYTE = 2 << 30, 8
 _EXTRAS = {"onnx": "onnx", "function": "trace"}
 _ERRORS = {"file": FileInputError, "input": InputError}
 
 
 def run_worker(kind: str, target: str, shape: str, *, label: str) -> dict[str, Any]:
     """What `worker` says about `target`; its refusal, its end by a limit or by a crash are one line each."""
+    label = " ".join(label.split())
     seconds = _seconds(kind)
     with tempfile.TemporaryDirectory(prefix="rightfit-") as folder:
         answer = Path(folder) / "answer.json"
+        address = _address_bytes(kind, target)
         command = [
             sys.executable,
             "-P",
@@ -35,7 +38,7 @@ def run_worker(kind: str, target: str, shape: str, *, label: str) -> dict[str, A
             target,
             shape,
             str(answer),
-            str(ADDRESS_BYTES.get(kind, 0)),
+            str(address),
             str(seconds),
         ]
         try:
@@ -44,12 +47,17 @@ def run_worker(kind: str, target: str, shape: str, *, label: str) -> dict[str, A
             raise _failure(kind)(f"{label}: not understood within {seconds} s; {_cure(kind)}", field="model") from None
         values = _answer(answer)
     if values is None:
-        raise _failure(kind)(f"{label}: {_end(kind, done.returncode, done.stderr)}; {_cure(kind)}", field="model")
+        raise _failure(kind)(f"{label}: {_end(kind, done.returncode, done.stderr, address)}; {_cure(kind)}", field="model")
     if "missing" in values:
         raise MissingComponentError(f"{label}: needs {values['missing']}: pip install 'rightfit[{_EXTRAS[kind]}]'")
     if "error" in values:
         raise _ERRORS[values.get("type", "input")](f"{label}: {values['error']}", field="model")
     return values
+
+
+def _address_bytes(kind: str, target: str) -> int:
+    """The limit of memory; 0 for none."""
+    return BASE_BYTES + BYTES_PER_BYTE * Path(target).stat().st_size if kind == "onnx" else 0
 
 
 def _seconds(kind: str) -> int:
@@ -97,13 +105,13 @@ def _failure(kind: str) -> type[InputError]:
     return FileInputError if kind == "onnx" else InputError
 
 
-def _end(kind: str, code: int, said: str) -> str:
+def _end(kind: str, code: int, said: str, address_bytes: int) -> str:
     """Why a process ended without an answer."""
     if code < 0 and -code == getattr(signal, "SIGXCPU", 0):
         return f"not understood within {_seconds(kind)} s of computing"
     last = next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "")
     if "MemoryError" in last or "bad_alloc" in last or (kind == "onnx" and "memory" in last.casefold()):
-        return f"takes over {ADDRESS_BYTES.get(kind, 0) >> 30} GiB of memory to read" if kind == "onnx" else "ran out of memory"
+        return f"takes over {address_bytes / 2**30:.0f} GiB of memory to read" if kind == "onnx" else "ran out of memory"
     return f"reading it crashed ({signal.Signals(-code).name})" if code < 0 else f"ended early: {last[:160] or 'without a word'}"
 
 

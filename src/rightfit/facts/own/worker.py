@@ -46,6 +46,8 @@ def answer_of(kind: str, target: str, shape: str) -> dict[str, Any]:
         return {"error": one_line(f"No module named {error.name!r}"), "type": "input"}
     except MemoryError:
         return {"error": "takes more memory to read than such a file may", "type": "file" if kind == "onnx" else "input"}
+    except Exception as error:  # what a parser or the user's code raises is not ours to list
+        return {"error": one_line(f"cannot be understood ({type(error).__name__}: {error})"), "type": "file" if kind == "onnx" else "input"}
 
 
 def main() -> None:
