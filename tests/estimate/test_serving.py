@@ -102,6 +102,30 @@ def test_memory_terms_by_hand() -> None:
     assert memory["kv_cache"][0] == pytest.approx(1280 * 131072, rel=0.05)
 
 
+def test_a_head_of_its_own_is_counted_once() -> None:
+    """Qwen2-0.5B: 151,936 x 896 parameters of the head in 16 bit."""
+    row = {"model": "Qwen/Qwen2-0.5B-Instruct", "engine": "HF transformers", "engine_version": "4.38", "metric": "peak_mem_gib"}
+    cases, _ = run(row | {"weights_dtype": "int4-awq"})
+    weights = peak_memory_bytes(cases.model, cases.serve, cases.device)["weights"]
+    tied = peak_memory_bytes(cases.model, cases.serve.replace(head_copies=np.zeros(1)), cases.device)["weights"]
+    assert weights[0] - tied[0] == pytest.approx(151936 * 896 * 2.0)
+
+
+def test_first_tokens_wait_longer_as_an_open_load_grows_and_never_less_than_half_a_step() -> None:
+    _, times = run(*({"batch_or_concurrency": "", "request_rate": str(rate), "metric": "ttft_ms"} for rate in (0.01, 1, 4, 8)))
+    assert np.all(np.diff(times.ttft_s) > 0)
+    idle, busy = times.ttft_s[0], times.ttft_s[3]
+    assert busy - idle > times.step_s[3] / 2.0
+
+
+def test_a_fixed_batch_in_rounds_makes_the_later_ones_wait() -> None:
+    """64 sequences of 4,096 tokens at 0.5 MB each do not fit beside 13.5 GB of weights on 80 GB."""
+    row = {"model": "meta-llama/Llama-2-7b-hf", "input_tokens": "2048", "output_tokens": "2048", "notes": "static batch"}
+    cases, times = run(row | {"batch_or_concurrency": "16", "metric": "ttft_ms"}, row | {"batch_or_concurrency": "64", "metric": "ttft_ms"})
+    assert times.batch[1] < 64
+    assert times.ttft_s[1] > 5 * times.ttft_s[0]
+
+
 def test_rows_do_not_depend_on_their_neighbours() -> None:
     rows = [
         {"batch_or_concurrency": "1"},

@@ -9,6 +9,7 @@ from rightfit.estimate.serving_cases import (
     engine_rules,
     family_names,
     find_device,
+    format_names,
     serving_cases,
     weight_format,
 )
@@ -152,6 +153,51 @@ def test_layouts() -> None:
     assert (both.tensor[0], both.pipeline[0], both.num_devices[0]) == (4, 2, 8)
     replicas = serve(n_devices="16", tp="4", pp="1")
     assert (replicas.data[0], replicas.num_devices[0]) == (4, 16)
+
+
+def test_a_card_of_two_dies_is_two_devices_where_its_memory_says_so() -> None:
+    """70B in 16 bit takes 141 GB: two cards of 128 GB hold it, two dies of 64 do not."""
+    cards = serve(device="MI250", device_mem_gib="128", n_devices="2", tp="2")
+    assert (cards.tensor[0], cards.num_devices[0]) == (4, 4)
+    layers = serve(device="MI250", device_mem_gib="128", n_devices="2", pp="2", engine="llama.cpp")
+    assert (layers.tensor[0], layers.pipeline[0]) == (1, 4)
+    dies = serve(device="MI250", device_mem_gib="64", n_devices="2", tp="2")
+    assert dies.num_devices[0] == 2
+    assert serve(device="H100-SXM-80GB", device_mem_gib="80", n_devices="2").num_devices[0] == 2
+
+
+def test_degrees_of_experts_that_name_the_same_cards() -> None:
+    """`--tp 8 --ep 8` are eight cards, also where a table multiplied the two."""
+    squared = serve(n_devices="64", tp="1", notes="attn_dp=64 moe_tp=8 moe_ep=8")
+    assert (squared.num_devices[0], squared.attention_data[0], squared.tensor[0]) == (8, 8, 1)
+    tensor = serve(n_devices="16", tp="16", notes="attn_dp=1 moe_tp=4 moe_ep=4")
+    assert (tensor.num_devices[0], tensor.tensor[0]) == (4, 4)
+    apart = serve(n_devices="8", tp="8", notes="attn_dp=1 moe_tp=4 moe_ep=2")
+    assert apart.num_devices[0] == 8
+
+
+def test_exllama_reserves_its_cache_and_knows_bits_only() -> None:
+    exl = serve(engine="ExLlamaV2", weights_dtype="int4", model="mistralai/Mistral-7B-Instruct-v0.1")
+    assert exl.cache_tokens[0] == 32768
+    assert format_names()[int(exl.weight_format[0])] == "exl2"
+    assert exl.linear_bytes[0] == pytest.approx(0.51)
+    assert serve(engine="ExLlama", weights_dtype="int4-gptq", notes="cache seq 1550").cache_tokens[0] == 1550
+
+
+@pytest.mark.parametrize(
+    ("model", "weights", "version", "copies"),
+    [
+        ("Qwen/Qwen2-0.5B-Instruct", "int4-awq", "4.38", 1),
+        ("Qwen/Qwen2.5-0.5B-Instruct", "int4-awq", "4.46", 1),
+        ("Qwen/Qwen2-0.5B-Instruct", "int4-gptq", "4.38", 1),
+        ("Qwen/Qwen2.5-0.5B-Instruct", "int4-gptq", "4.46", 0),
+        ("Qwen/Qwen2-0.5B-Instruct", "bf16", "4.38", 0),
+        ("Qwen/Qwen2-7B-Instruct", "int4-awq", "4.38", 0),
+    ],
+)
+def test_heads_that_quantised_checkpoints_untie(model: str, weights: str, version: str, copies: float) -> None:
+    row = serve(model=model, weights_dtype=weights, engine="HF transformers", engine_version=version)
+    assert row.head_copies[0] == copies
 
 
 def test_cores_of_a_chip_are_not_devices() -> None:

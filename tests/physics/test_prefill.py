@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rightfit.physics.columns import DeviceColumns, LinkColumns, ModelColumns
-from rightfit.physics.prefill import attention_flops, prefill_s, prefill_times
+from rightfit.physics.prefill import attention_flops, prefill_s, prefill_times, prompt_ranks
 from rightfit.physics.serving_columns import ServeColumns, ServeRates
 
 LLAMA = ModelColumns.of(
@@ -71,3 +71,16 @@ def test_overlapping_stages_speed_up_many_pieces_only() -> None:
 def test_twice_the_prompt_takes_at_least_twice_the_time() -> None:
     for prompt in (1024.0, 4096.0, 16384.0):
         assert seconds(2 * prompt) >= 1.95 * seconds(prompt)
+
+
+def test_a_prompt_keeps_to_its_tensor_group_under_attention_data_parallelism() -> None:
+    """Four ranks that attend apart treat one prompt no faster than one device does, and four prompts in little more than that."""
+    alone, four = seconds(4096.0, attention_data=4.0), seconds(4096.0, attention_data=4.0, sequences=4.0)
+    assert alone >= seconds(4096.0)
+    assert four == pytest.approx(alone, rel=0.35)  # their exchange is four times as large
+    assert four < seconds(4096.0, sequences=4.0) / 2.5
+
+
+def test_ranks_that_attend_apart_share_their_prompts() -> None:
+    columns = ServeColumns.of(tensor=2.0, attention_data=4.0)
+    assert [float(prompt_ranks(columns, sequences=np.array([count]))[0]) for count in (1.0, 3.0, 4.0, 9.0)] == [2, 6, 8, 8]

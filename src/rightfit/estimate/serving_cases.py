@@ -16,10 +16,9 @@ from rightfit import facts
 from rightfit.errors import RightfitError, UnknownNameError
 from rightfit.estimate.convert import device_columns, model_columns
 from rightfit.estimate.hardware import IntraKind, default_links
+from rightfit.estimate.serving_loads import dies_of, layout_values, load_values
 from rightfit.estimate.serving_words import (
     architecture,
-    data_lengths,
-    device_count,
     engine_classes,
     engine_parents,
     engine_rules,
@@ -27,13 +26,14 @@ from rightfit.estimate.serving_words import (
     find_device,
     format_names,
     linked_name,
-    number_in,
+    number_of,
     version_number,
     weight_format,
+    word_in,
 )
 from rightfit.facts.records import Accelerator, TransformerArchitecture
 from rightfit.physics.columns import DeviceColumns, LinkColumns, ModelColumns
-from rightfit.physics.serving_columns import Load, Math, ServeColumns, ServingCounter
+from rightfit.physics.serving_columns import Math, ServeColumns, ServingCounter
 
 __all__ = [
     "ServingCases",
@@ -114,7 +114,7 @@ def serving_cases(rows: Sequence[Mapping[str, str]]) -> ServingCases:
 def _to_columns(cases: list[_Case], index: list[int], refused: dict[int, str], rows: Sequence[Mapping[str, str]]) -> ServingCases:
     serve = ServeColumns.of(**{name: [case.serve[name] for case in cases] for name in (cases[0].serve if cases else ())})
     names = [linked_name(case.accelerator.name) for case in cases]
-    notes = [_word(rows[i], "notes") for i in index]
+    notes = [word_in(rows[i], "notes") for i in index]
     devices = serve.num_devices if cases else np.zeros(0)
     links = _own_links(default_links(names, num_gpus=devices, gpus_per_node=np.full(len(cases), 8.0), notes=notes), cases)
     return ServingCases(
@@ -140,25 +140,17 @@ def _own_links(links: LinkColumns, cases: list[_Case]) -> LinkColumns:
     )
 
 
-def _word(row: Mapping[str, str], name: str) -> str:
-    return str(row.get(name) or "").strip()
-
-
-def _number(row: Mapping[str, str], name: str) -> float:
-    return number_in(_word(row, name))
-
-
 def _read_row(row: Mapping[str, str]) -> _Case:
     taken: list[str] = []
-    arch = _architecture(_word(row, "model"), _number(row, "params_b"), taken)
-    accelerator, family = _device(_word(row, "device"), _number(row, "device_mem_gib"), taken)
-    rules = _on_device(engine_rules(_word(row, "engine"), _stated_version(row), _word(row, "date")), family)
-    if not _word(row, "engine"):
+    arch = _architecture(word_in(row, "model"), number_of(row, "params_b"), taken)
+    accelerator, family = _device(word_in(row, "device"), number_of(row, "device_mem_gib"), taken)
+    rules = _on_device(engine_rules(word_in(row, "engine"), _stated_version(row), word_in(row, "date")), family)
+    if not word_in(row, "engine"):
         taken.append("engine not stated: a usual serving engine taken")
     serve = engine_values(row, rules, family)
     serve |= format_values(row, rules, arch, taken)
-    serve |= _load(row, rules, taken)
-    serve |= _layout(row, rules, serve, arch, dies=_dies(accelerator.name, _number(row, "device_mem_gib")))
+    serve |= load_values(row, rules, taken)
+    serve |= layout_values(row, rules, serve, arch, dies=dies_of(accelerator.name, number_of(row, "device_mem_gib")))
     serve |= _memory(row, rules, serve, arch)
     serve["gpus_per_node"] = next((size for words, size in _NODE_SIZES if words.search(accelerator.name)), 8.0)
     return _Case(arch, accelerator, serve, taken)
@@ -208,7 +200,7 @@ _GRAPH_LIMIT, _GRAPH_LIMIT_UNTIL = 8192.0, 0.06
 
 def _stated_version(row: Mapping[str, str]) -> float:
     """The engine's version from its own column or else from its name ("vLLM v0.6.0")."""
-    return version_number(_word(row, "engine_version")) or version_number(_word(row, "engine"))
+    return version_number(word_in(row, "engine_version")) or version_number(word_in(row, "engine"))
 
 
 def engine_values(row: Mapping[str, str], rules: Mapping[str, str], family: str) -> dict[str, float]:
@@ -229,7 +221,7 @@ def engine_values(row: Mapping[str, str], rules: Mapping[str, str], family: str)
 
 def format_values(row: Mapping[str, str], rules: Mapping[str, str], arch: TransformerArchitecture, taken: list[str]) -> dict[str, float]:
     """What the formats of weights and cache set, as fields of ServeColumns; assumptions made are added to `taken`."""
-    text = _word(row, "weights_dtype")
+    text = word_in(row, "weights_dtype")
     row_of = weight_format(text.split(",")[0]) if text else {}
     if rules["class"] == "eager" and row_of.get("name") in ("int8", "int4"):
         # Transformers quantises with bitsandbytes unless the format names another way.
@@ -238,7 +230,7 @@ def format_values(row: Mapping[str, str], rules: Mapping[str, str], arch: Transf
         # ExLlama knows bits a weight only.
         text = {"int8": "exl2 8.0 bpw", "int4": "exl2 4.0 bpw"}[row_of["name"]]
         row_of = weight_format("exl2")
-    if row_of.get("name") == "int4-awq" and "gemv" in f"{_word(row, 'notes')} {_word(row, 'engine')}".lower():
+    if row_of.get("name") == "int4-awq" and "gemv" in f"{word_in(row, 'notes')} {word_in(row, 'engine')}".lower():
         row_of = weight_format("int4-awq-gemv")
     if not row_of:
         taken.append("weights not stated: 16 bit taken" if not text else f"weights {text!r} not known: 16 bit taken")
@@ -253,7 +245,7 @@ def format_values(row: Mapping[str, str], rules: Mapping[str, str], arch: Transf
         linear = expert = attention = float(bits[1]) / 8.0 * 1.02
     if name == "mxfp4" and not arch.num_experts:
         linear = attention = expert
-    kv_text = _word(row, "kv_dtype").lower() or _cache_words(f"{text} {_word(row, 'notes')}")
+    kv_text = word_in(row, "kv_dtype").lower() or _cache_words(f"{text} {word_in(row, 'notes')}")
     kv = next((size for word, size in _KV_BYTES if word in kv_text), 2.0)
     if not kv_text and name in ("fp32", "tf32"):
         kv = 4.0
@@ -283,137 +275,6 @@ def _cache_words(text: str) -> str:
     return next((word for word in found.groups() if word), "") if found else ""
 
 
-_MANY_USERS = 64.0
-
-
-_DEGREE = re.compile(r"(attn_dp|attention_dp|moe_tp|moe_ep|dp|ep)[= ](\d+)")
-
-
-#: Cards whose dies software sees as devices of their own: name of one die, dies of a card.
-_DIES = {"MI250-1GCD": 2.0}
-
-
-def _dies(device: str, memory_gib: float) -> float:
-    """Devices that software sees in one that a row counts: two where the stated memory is that of a card of two dies."""
-    dies = _DIES.get(device, 1.0)
-    whole = facts.table("serving_devices")
-    one = next((float(row["memory_gib"]) for row in whole if row["name"] == device), 0.0)
-    return dies if dies > 1 and memory_gib > 1.5 * one else 1.0
-
-
-def _layout(
-    row: Mapping[str, str], rules: Mapping[str, str], serve: Mapping[str, float], arch: TransformerArchitecture, *, dies: float
-) -> dict[str, float]:
-    """Degrees of parallelism of one replica and the number of replicas."""
-    notes = _word(row, "notes").lower()
-    words = {name: float(value) for name, value in _DEGREE.findall(notes)}
-    devices, tensor, pipeline = (_number(row, name) for name in ("n_devices", "tp", "pp"))
-    kind = rules["class"]
-    attention_data = words.get("attn_dp", words.get("attention_dp", 1.0))
-    # `--tp 8 --ep 8` names the same eight cards twice: a count of 64 multiplied the two.
-    same = words.get("moe_tp", 1.0) if words.get("moe_tp") == words.get("moe_ep") else 1.0
-    if same > 1 and devices == same**2:
-        devices, tensor, attention_data = same, min(tensor, same), min(attention_data, same)
-    split = "layer split" in notes or "layer_split" in notes or "device_map" in notes or kind in ("native", "eager")
-    if not devices:
-        devices = max(max(tensor, 1.0) * max(pipeline, 1.0), device_count(_word(row, "device")))
-    if dies > 1:
-        devices = devices * dies
-        # Engines that split by layers give each die its own; others cut tensors twice as often.
-        tensor, pipeline = (tensor, pipeline * dies) if split else (tensor * dies, pipeline)
-    if kind == "xla" and tensor > devices:
-        # Degrees that count the cores of a chip: the rates and memory are those of whole chips.
-        tensor = devices
-    if not tensor and not pipeline and devices > 1:
-        tensor, pipeline = (1.0, devices) if split else (devices, 1.0)
-    tensor, pipeline = max(tensor, 1.0), max(pipeline, 1.0)
-    if arch.attention_kind == "mla" and attention_data == 1 and serve["batch"] >= _MANY_USERS * tensor:
-        # So many users need attention-data parallelism: a latent cache cannot be cut by heads.
-        attention_data, tensor = tensor, 1.0
-    if attention_data > 1 and tensor * attention_data > devices * 1.01:
-        tensor = max(tensor / attention_data, 1.0)
-    if split and tensor == 1 and pipeline == 1 and devices > 1:
-        pipeline = devices
-    data = max(devices / (tensor * pipeline * attention_data), 1.0)
-    return {
-        "tensor": tensor,
-        "pipeline": pipeline,
-        "attention_data": attention_data,
-        "expert": words.get("moe_ep", words.get("ep", 1.0)),
-        "data": data if data >= 1.99 else 1.0,
-        "layer_split": float(split and pipeline > 1),
-        "pipelined_prefill": float(kind == "native" and pipeline > 1),
-    }
-
-
-#: Words of a batch that the engine chooses, of a number of prompts in place of a batch, and of a rate without limit.
-_ENGINE_CHOOSES = re.compile(
-    r"^(max(?!_|imum of)|offline|auto|all|inf|unlimited|unbounded|saturat|throughput|engine|dynamic|continuous)|prompts|requests"
-)
-_QUEUED = re.compile(r"prompts|requests|reqs\b")
-_AT_ONCE = re.compile(r"^(inf|max|unlimited|\u221e|all at once|offline|saturat)")
-
-
-def _rate(text: str) -> float:
-    """Requests per second: "4", "4 req/s", "QPS=4", "120/min"."""
-    if _AT_ONCE.search(text) or "slo" in text:
-        return 0.0
-    per_minute = bool(re.search(r"/\s*min|per min|rpm", text))
-    return number_in(text) / (60.0 if per_minute else 1.0)
-
-
-def _load(row: Mapping[str, str], rules: Mapping[str, str], taken: list[str]) -> dict[str, float]:
-    """How requests come and how long they are."""
-    notes, metric = _word(row, "notes").lower(), _word(row, "metric")
-    stated, rate_text = _word(row, "batch_or_concurrency").lower(), _word(row, "request_rate").lower()
-    rate = _rate(rate_text)
-    batch = 0.0 if _QUEUED.search(stated) else _number(row, "batch_or_concurrency")
-    count = re.search(r"([\d,]+)\s*(?:k )?(?:requests|prompts)", f"{stated} {notes}")
-    requests = float(count[1].replace(",", "")) if count and count[1].strip(",") else 0.0
-    if rate:
-        load = Load.OPEN
-    elif _ENGINE_CHOOSES.search(stated) or (_AT_ONCE.search(rate_text) and not batch):
-        load = Load.OFFLINE
-    elif batch > 1 and rules["continuous"] == "1" and "static" not in notes:
-        load = Load.CLOSED
-    else:
-        load = Load.STATIC
-    if not batch and load in (Load.STATIC, Load.CLOSED):
-        batch = 1.0
-        if metric not in ("decode_tok_per_s_single", "ttft_ms", "tpot_ms", "peak_mem_gib", "prefill_tok_per_s"):
-            taken.append("batch not stated: 1 taken")
-    prompt, output = _lengths(row, metric, taken)
-    return {
-        "load": float(load),
-        "batch": batch,
-        "requests": requests,
-        "rate": rate,
-        "kv_reserve": 0.5 if load in (Load.CLOSED, Load.STATIC) else float(rules["kv_reserve"]),
-        "continuous": float(rules["continuous"]),
-        "input_tokens": prompt,
-        "output_tokens": output,
-    }
-
-
-_LENGTH_PAIR = re.compile(r"(\d[\d.,]*\s*k?)\s*(?:/|\+|in\b.*?)\s*(\d[\d.,]*\s*k?)", re.IGNORECASE)
-
-
-def _lengths(row: Mapping[str, str], metric: str, taken: list[str]) -> tuple[float, float]:
-    prompt, output = _number(row, "input_tokens"), _number(row, "output_tokens")
-    pair = _LENGTH_PAIR.search(_word(row, "input_tokens"))
-    if pair and not output:
-        prompt, output = number_in(pair[1]), number_in(pair[2])
-    usual = data_lengths(" ".join(_word(row, name) for name in ("notes", "engine", "engine_version", "input_tokens")), _word(row, "model"))
-    if not prompt and _word(row, "input_tokens") not in ("0", "0.0"):
-        prompt = usual[0] or (32.0 if output else 128.0)
-        taken.append(f"input length not stated: {prompt:.0f} taken")
-    if not output:
-        output = 1.0 if metric in ("ttft_ms", "prefill_tok_per_s") else usual[1] or 128.0
-        if metric not in ("ttft_ms", "prefill_tok_per_s"):
-            taken.append(f"output length not stated: {output:.0f} taken")
-    return prompt, output
-
-
 def _unties(weight_format: str, version: float) -> bool:
     """Whether Transformers loads a head of its own from a quantised checkpoint of a model with tied embeddings: AWQ always, GPTQ before 4.45."""
     return weight_format == "int4-awq" or (weight_format in ("int4-gptq", "int8-gptq") and 0 < version < 4.45)
@@ -423,7 +284,7 @@ def _memory(
     row: Mapping[str, str], rules: Mapping[str, str], serve: Mapping[str, float], arch: TransformerArchitecture
 ) -> dict[str, float]:
     """Which counter, and what the stack keeps beside weights and cache."""
-    notes = _word(row, "notes").lower()
+    notes = word_in(row, "notes").lower()
     eager = rules["class"] == "eager"
     # Who splits a model by layers reports the cards' memory together.
     together = any(words in notes for words in ("sum over", "total over")) or serve["layer_split"] > 0
@@ -436,7 +297,7 @@ def _memory(
     counter = counters.get((together, tensors), ServingCounter.DRIVER_ONE)
     on_processor = serve["family"] == family_names().index("cpu")
     # Transformers before 4.45 computed the logits of the whole prompt and a float32 copy of them.
-    engine = _word(row, "engine").lower()
+    engine = word_in(row, "engine").lower()
     keeps = (eager and 0 < serve["version"] < 4.45 and "transformers" in engine) or "awq" in engine
     cache = re.search(r"cache seq (\d+)", notes)
     # ExLlama reserves the cache for the model's longest context unless told otherwise.

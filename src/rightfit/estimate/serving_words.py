@@ -260,6 +260,16 @@ def _amount(digits: str, unit: str | None) -> float:
     return value * (1024.0 if value.is_integer() else 1000.0) if unit.lower() == "k" else value * 1e6
 
 
+def word_in(row: Mapping[str, str], name: str) -> str:
+    """A cell's text without spaces around it; empty where the row has none."""
+    return str(row.get(name) or "").strip()
+
+
+def number_of(row: Mapping[str, str], name: str) -> float:
+    """The number that a cell means; 0 where it has none."""
+    return number_in(word_in(row, name))
+
+
 def version_number(text: str) -> float:
     """A version as major + minor / 100 + patch / 10,000: 0.6.3 is 0.0603; 0 where there is none."""
     found = re.search(r"(\d+)\.(\d+)(?:\.(\d+))?", text)
