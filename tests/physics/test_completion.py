@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rightfit.physics import interruption
-from rightfit.physics.completion import completion, mixture, segments
+from rightfit.physics.completion import completion, segments
 
 CASES = [
     # work, interval, save, restart, mean time between stops
@@ -76,12 +76,3 @@ def test_segments_add_up_to_the_work() -> None:
     assert segments(1_000.0, interval_s=300.0) == [(300.0, 3), (100.0, 1)]
     assert segments(900.0, interval_s=300.0) == [(300.0, 3)]
     assert segments(100.0, interval_s=np.inf) == [(100.0, 1)]
-
-
-def test_a_mixture_lies_between_its_parts() -> None:
-    slow = completion(work_s=3_600.0, interval_s=600.0, save_s=10.0, restart_s=600.0, rate_per_s=1 / 3_600.0)
-    fast = completion(work_s=3_600.0, interval_s=600.0, save_s=10.0, restart_s=600.0, rate_per_s=1 / 360_000.0)
-    both = mixture([slow, fast], np.array([0.5, 0.5]))
-    assert both.mean_s == pytest.approx((slow.mean_s + fast.mean_s) / 2)
-    assert fast.quantile_s(0.9) < both.quantile_s(0.9) < slow.quantile_s(0.9)
-    assert both.chance_after(4_500.0) == pytest.approx((slow.chance_after(4_500.0) + fast.chance_after(4_500.0)) / 2)

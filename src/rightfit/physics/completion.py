@@ -37,8 +37,12 @@ class Completion:
 
     def quantile_s(self, share: float) -> float:
         """The time that `share` of such runs do not exceed [s]."""
-        at = int(np.searchsorted(np.cumsum(self.masses), share - 1e-12))
-        return float(self.times_s[min(at, self.times_s.shape[0] - 1)])
+        return float(self.quantiles_s(np.array([share]))[0])
+
+    def quantiles_s(self, shares: Array) -> Array:
+        """The same for several shares."""
+        at = np.searchsorted(np.cumsum(self.masses), shares - 1e-12)
+        return self.times_s[np.minimum(at, self.times_s.shape[0] - 1)]
 
     def chance_after(self, limit_s: float) -> float:
         """Probability that the run takes longer than `limit_s` [s]."""
@@ -139,11 +143,3 @@ def _restart_transform(restart_s: float, *, rate: float, spacing: float) -> NDAr
     lost = np.fft.rfft(_truncated_exponential(restart_s, rate=rate, spacing=spacing), 2 * GRID) if restart_s > 0.0 else 0.0
     done: NDArray[np.complex128] = np.exp(-rate * restart_s) * np.fft.rfft(once, 2 * GRID) / (1.0 - lost)
     return done
-
-
-def mixture(laws: list[Completion], weights: Array) -> Completion:
-    """One law of several with the given weights: for a rate or a speed that is itself only known within limits."""
-    times = np.concatenate([law.times_s for law in laws])
-    masses = np.concatenate([law.masses * weight for law, weight in zip(laws, weights, strict=True)])
-    order = np.argsort(times, kind="stable")
-    return Completion(times[order], masses[order] / masses.sum())
