@@ -93,6 +93,12 @@ def feed_forward_width(row: Row) -> str:
     return str(round(sum(widths) / len(widths))) if widths else ""
 
 
+def flops_by_output(row: Row) -> str:
+    """'512x512:803.3; 768x768:2148.1' in GFLOP as the same list in FLOP; one size says no more than `forward_flops` and is left out."""
+    parts = [part.strip().partition(":") for part in row["gflops_by_output"].split(";") if part.strip()]
+    return "; ".join(f"{size}:{number(gflops, 1e9)}" for size, _, gflops in parts) if len(parts) > 1 else ""
+
+
 def best_dataset_source(row: Row) -> str:
     """The precise place where there is one, and the general source before it when it says more."""
     place = row["source_where"]
@@ -122,7 +128,7 @@ VISION: dict[str, Rule] = {
 
 DIFFUSION: dict[str, Rule] = {
     "forward_flops": ("gflops_per_forward", 1e9), "vae_decode_flops": ("gflops_vae_decode", 1e9), "other_params": ("other_params", 1.0),
-    "denoiser_params_published": "published_denoiser_params",
+    "denoiser_params_published": "published_denoiser_params", "flops_by_output": flops_by_output,
 }  # fmt: skip
 
 OTHER: dict[str, Rule] = {

@@ -132,6 +132,7 @@ def plan_schema() -> dict[str, Any]:
             "description": "of estimate: the setup that needs least memory, where none fits",
         },
         blame_=listing(listing(TEXT, "criteria"), "the smallest sets of criteria that exclude everything"),
+        sections_=mapping({"type": "object"}, "further parts by name: of serving plans api, serverless, spot, formats, fleet, disaggregated ..."),
         counts_=mapping(COUNT, "how much was looked at"),
         catalog={"type": "object", "description": "date of the newest price by provider, and more"},
     )
@@ -146,7 +147,7 @@ def option_schema(option: Any) -> dict[str, Any]:
         "word": {"enum": words} if words else text,
         "words": {"anyOf": [text, {"type": "array", "items": {"enum": words}}]},
         "names": {"anyOf": [text, {"type": "array", "items": TEXT}]},
-        **{key: {"type": ["number", "string"], "examples": [option.example]} for key in ("count", "number", "length", "percent")},
+        **{key: {"type": ["number", "string"], "examples": [option.example]} for key in ("count", "number", "length", "lengths", "percent", "share")},
     }.get(option.kind, text)
     return {"description": option.help, **form}
 

@@ -46,7 +46,17 @@ ACCURACY_ROWS = (
     ("memory, adapters", "Peak memory per GPU, LoRA, QLoRA and the like", "单卡峰值显存，LoRA、QLoRA 等"),
     ("time, one node", "Training speed, one server", "训练速度，单机"),
     ("time, many nodes", "Training speed, several servers", "训练速度，多机"),
+    ("serving, time per token", "Serving, time per token", "推理服务，每 token 时间"),
+    ("serving, throughput", "Serving, throughput", "推理服务，吞吐"),
+    ("serving, first token at low load", "Serving, first token at low load", "推理服务，低负载首 token 时间"),
+    ("serving, memory", "Serving, memory", "推理服务，显存"),
+    (
+        "passes, latency and throughput",
+        "Vision, encoders, diffusion, speech: latency and throughput",
+        "视觉、编码器、扩散、语音：延迟与吞吐",
+    ),
 )
+NAMELESS = ("framework", "engine")
 
 
 def pages() -> list[Path]:
@@ -180,8 +190,8 @@ def accuracy_table(*, chinese: bool = False) -> str:
     """The accuracy of the README, from the last validation: its headline figures, and its page for stacks whose name is withheld."""
     headline: Mapping[str, float] = json.loads((ROOT / "validation/headline.json").read_text(encoding="utf-8"))
     unnamed = unnamed_stacks()
-    english_head = "| figure | median error | nine in ten are within | median, framework not named |"
-    rows = ["| 量 | 误差中位数 | 90 % 的误差在此以内 | 不告知框架时的中位数 |" if chinese else english_head, "|---|---|---|---|"]
+    english_head = "| figure | median error | nine in ten are within | median, framework or engine not named |"
+    rows = ["| 量 | 误差中位数 | 90 % 的误差在此以内 | 不告知框架或引擎时的中位数 |" if chinese else english_head, "|---|---|---|---|"]
     for key, english, zh in ACCURACY_ROWS:
         figures = (headline[f"{key}: median APE"], headline[f"{key}: P90 APE"], unnamed[key])
         rows.append(" | ".join([f"| {zh if chinese else english}", *map(percent, figures)]) + " |")
@@ -189,10 +199,13 @@ def accuracy_table(*, chinese: bool = False) -> str:
 
 
 def unnamed_stacks() -> dict[str, float]:
-    """Median error of each kind of figure where the framework's name is withheld, from docs/accuracy.md."""
+    """Median error of each kind of figure where the framework's or the engine's name is withheld, from docs/accuracy.md."""
     text = (ROOT / "docs/accuracy.md").read_text(encoding="utf-8")
-    part = text.partition("### Without the framework's name")[2].partition("\n## ")[0]
-    return {name: float(value) / 100 for name, value in UNNAMED.findall(part)}
+    found: dict[str, float] = {}
+    for name in NAMELESS:
+        for part in text.split(f"### Without the {name}'s name")[1:]:
+            found |= {row: float(value) / 100 for row, value in UNNAMED.findall(part.partition("\n##")[0])}
+    return found
 
 
 def percent(value: float) -> str:

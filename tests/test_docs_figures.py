@@ -27,7 +27,8 @@ def read(page: Path) -> str:
 @pytest.mark.parametrize("page", [README, CHINESE], ids=lambda page: page.name)
 def test_accuracy_of_the_readme_is_that_of_the_last_validation(page: Path) -> None:
     headline = json.loads(read(ROOT / "validation/headline.json"))
-    kinds = ("memory, full", "memory, adapters", "time, one node", "time, many nodes")
+    kinds = ("memory, full", "memory, adapters", "time, one node", "time, many nodes", "serving, time per token", "serving, throughput")
+    kinds += ("serving, first token at low load", "serving, memory", "passes, latency and throughput")
     rows = ROW.findall(read(page))
     assert len(rows) == len(kinds)
     for kind, (_, median, p90, unnamed) in zip(kinds, rows, strict=True):

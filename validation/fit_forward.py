@@ -7,7 +7,8 @@
     python validation/fit_forward.py TRUTH_DIR --intervals   intervals from the errors under validation/folds/forward.json (no fit)
 
 Every coefficient is positive and starts from a prior; the fit minimises robust squared log errors, each source weighing the square root of
-its rows, plus the squared log distance from the priors in units of `spread`. So a coefficient without data stays at its prior.
+its rows, plus the squared log distance from the priors in units of `spread`. Families of coefficients (POOLS) share one more offset, so that
+a member without data moves with what the others say of the whole family, and one of no family stays at its prior.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from rightfit import facts
 from rightfit.estimate.forward_cases import ForwardCases, forward_cases, is_forward
 from rightfit.estimate.forward_predict import metric_values, regimes
 from rightfit.estimate.serving_intervals import MEMORY_KIND, PARENT, PROBABILITIES, interval_group
+from rightfit.estimate.truth import read_table
 from rightfit.physics.columns import Array
 
 DATA = Path(__file__).parents[1] / "src/rightfit/facts/data"
@@ -33,7 +35,25 @@ FOLDS = Path(__file__).parent / "folds/forward.json"
 #: Rows that a group needs for quantiles of its own, and the widening by each assumed input, as for language models: rows with one assumption
 #: err no more than those with none, so the data neither sets nor refutes it.
 MIN_ROWS = 100
+FEW_ROWS = 10  # with so many a group takes the wider of its own bounds and those of all rows
 DOUBT = 0.15
+
+
+#: Families whose priors may be off together, with the spread of that common offset (log): what is learned of measured engines, chips and
+#: kinds of layer carries over to those that no source measured.
+POOLS = {
+    "layer_s": 0.5,
+    "launch_s": 0.4,
+    "call_s": 0.4,
+    "fill_elements": 0.6,
+    "fraction_engine": 0.3,
+    "fraction_silicon": 0.3,
+    "unfused_engine": 0.3,
+    "pointwise_kind": 0.3,
+    "passes_kind": 0.3,
+    "layer_silicon": 0.3,
+    "bandwidth_fraction": 0.2,
+}
 
 
 class Table:
@@ -63,17 +83,21 @@ def fit(table: Table, keep: np.ndarray, entries: dict[str, dict[str, object]]) -
     fixed = {name: float(str(entry["prior"])) for name, entry in entries.items()}
     prior = np.log([fixed[name] for name in names])
     spread = np.array([float(str(entries[name]["spread"])) for name in names])
+    pooled = np.array([[POOLS[pool] * (name.partition(".")[0] == pool) for pool in POOLS] for name in names])
     target = np.log(table.measured)
 
+    def taken(offset: Array) -> dict[str, float]:
+        logs = prior + offset[: len(names)] * spread + pooled @ offset[len(names) :]
+        return fixed | {name: float(value) for name, value in zip(names, np.exp(logs), strict=True)}
+
     def residuals(offset: Array) -> Array:
-        values = fixed | dict(zip(names, np.exp(prior + offset * spread), strict=True))
-        errors = (np.log(table.predict(values)) - target)[keep] * table.weight[keep]
+        errors = (np.log(table.predict(taken(offset))) - target)[keep] * table.weight[keep]
         scaled = errors / NOISE
         robust = np.sign(scaled) * np.sqrt(2 * (np.sqrt(1 + scaled**2) - 1))
         return np.concatenate([robust, offset])
 
-    found = least_squares(residuals, np.zeros(len(names)), method="trf", max_nfev=30, diff_step=1e-3)
-    return fixed | {name: float(value) for name, value in zip(names, np.exp(prior + found.x * spread), strict=True)}
+    found = least_squares(residuals, np.zeros(len(names) + len(POOLS)), method="trf", max_nfev=20, diff_step=1e-3)
+    return taken(found.x)
 
 
 NOISE = 0.08
@@ -127,9 +151,17 @@ def quantiles(z: Array, source: np.ndarray) -> Array:
 
 
 def calibrate(group: np.ndarray, z: Array, source: np.ndarray) -> dict[str, Array]:
-    """Quantiles by group with MIN_ROWS rows, and of the parent: all rows but those of memory."""
-    rows = {PARENT: group != MEMORY_KIND} | {name: group == name for name in sorted(set(group) - {PARENT})}
-    return {name: quantiles(z[here], source[here]) for name, here in rows.items() if name == PARENT or np.sum(here) >= MIN_ROWS}
+    """Quantiles of the parent (all rows but those of memory) and by group: its own with MIN_ROWS rows, the wider of both with FEW_ROWS."""
+    parent = group != MEMORY_KIND
+    found = {PARENT: quantiles(z[parent], source[parent])}
+    for name in sorted(set(group) - {PARENT}):
+        here = group == name
+        if np.sum(here) < FEW_ROWS:
+            continue
+        own = quantiles(z[here], source[here])
+        wider = np.where(np.array(PROBABILITIES) < 0.5, np.minimum(own, found[PARENT]), np.maximum(own, found[PARENT]))
+        found[name] = own if np.sum(here) >= MIN_ROWS else wider
+    return found
 
 
 def intervals(table: Table) -> dict[str, Array]:
@@ -182,8 +214,7 @@ def main() -> None:
     parser.add_argument("--intervals", action="store_true", help="write facts/data/serving_intervals.csv and do nothing else")
     parser.add_argument("--dump", type=Path)
     arguments = parser.parse_args()
-    with (arguments.truth / "inference.csv").open(encoding="utf-8") as stream:
-        table = Table(list(csv.DictReader(stream)))
+    table = Table(read_table(arguments.truth, "inference"))
     if arguments.intervals:
         write_intervals(intervals(table))
         return

@@ -63,6 +63,12 @@ SIGMAS = {
     "tensor_launch": 0.7,
     "joules_per_flop": 0.2,
     "repeat_passes": 0.3,
+    "port_reduce": 0.5,
+    "port_repeat": 0.7,
+    "grouped_gemm": 0.3,
+    "expert_ramp": 0.4,
+    "desktop_host": 0.25,
+    "socket_crossing": 0.4,
 }
 DEFAULT_SIGMA = 0.5
 #: Rows whose notes say that the figure cannot be right.
@@ -162,6 +168,8 @@ def jacobian(data: Data, values: Mapping[str, float], keys: Sequence[str], rows_
     out = np.zeros((len(data.rows), len(keys)))
     for column, key in enumerate(keys):
         index = rows_of[key]
+        if not len(index):
+            continue
         out[index, column] = (data.residuals({**values, key: values[key] * np.exp(step)}, index) - base[index]) / step
     return out
 
@@ -185,10 +193,7 @@ def fit(data: Data, *, iterations: int = 8) -> tuple[dict[str, float], Array, li
     priors = {key: float(str(entry["prior"])) for key, entry in known.items()}
     values = {key: float(str(entry["value"])) for key, entry in known.items()}
     rows_of = {key: touched(data, key) for key in known}
-    keys = [key for key in known if len(rows_of[key])]
-    for key in known:
-        if key not in keys:
-            values[key] = priors[key]
+    keys = list(known)
     weight = data.weights()
     penalty = np.array([1.0 / sigma(key) ** 2 for key in keys])
     matrix = np.zeros((len(data.rows), len(keys)))
@@ -305,7 +310,7 @@ def main() -> None:
         write_values(values)
     elif options.loso:
         rows_of = {key: touched(data, key) for key in values}
-        keys = [key for key in values if len(rows_of[key])]
+        keys = list(values)
         matrix = jacobian(data, values, keys, rows_of, data.residuals(values))
     report(data, data.residuals(values), "with all sources")
     if options.loso:

@@ -1,8 +1,9 @@
 """Refit everything in its order and write the accuracy page: coefficients, folds, intervals, page, headline.
 
-    python validation/refit.py [--keep-coefficients]
+    python validation/refit.py [--keep-coefficients] [--only training|serving|passes]
 
-`--keep-coefficients` leaves the physics coefficients alone and renews only what follows from them.
+`--keep-coefficients` leaves the physics coefficients alone and renews only what follows from them. The folds of the forward passes are fits of their
+own, so they are renewed with either.
 """
 
 from __future__ import annotations
@@ -10,17 +11,36 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 VALIDATION = Path(__file__).resolve().parent
 TRUTH = str(VALIDATION / "truth")
+FOLDS = VALIDATION / "folds"
 
-COEFFICIENTS = (("fit_memory.py", TRUTH, "--write"), ("fit_speed.py", TRUTH, "--fit"))
-FOLLOWING = (
-    ("fit_memory_folds.py", TRUTH),
-    ("fit_speed.py", TRUTH, "--folds", str(VALIDATION / "folds" / "speed.json")),
-    ("fit_intervals.py",),
-)
+Steps = tuple[tuple[str, ...], ...]
+#: By family of figures: the fits, and what follows from them (folds first, then the intervals that are read off the folds' errors).
+COEFFICIENTS: Mapping[str, Steps] = {
+    "training": (("fit_memory.py", TRUTH, "--write"), ("fit_speed.py", TRUTH, "--fit")),
+    "serving": (("fit_serving.py", TRUTH, "--fit"),),
+    "passes": (("fit_forward.py", TRUTH, "--write", "--folds", str(FOLDS / "forward.json")),),
+}
+FOLLOWING: Mapping[str, Steps] = {
+    "training": (
+        ("fit_memory_folds.py", TRUTH),
+        ("fit_speed.py", TRUTH, "--folds", str(FOLDS / "speed.json")),
+        ("fit_intervals.py",),
+    ),
+    "serving": (("fit_serving.py", TRUTH, "--loso", "--folds", str(FOLDS / "serving.json"), "--intervals"),),
+    "passes": (("fit_forward.py", TRUTH, "--intervals"),),
+}
+FOLDS_ALONE: Mapping[str, Steps] = {"passes": (("fit_forward.py", TRUTH, "--folds", str(FOLDS / "forward.json")),)}
+
+
+def steps(families: list[str], *, keep_coefficients: bool) -> list[tuple[str, ...]]:
+    """The scripts with their arguments, in order."""
+    first = FOLDS_ALONE if keep_coefficients else COEFFICIENTS
+    return [step for name in families for step in (*first.get(name, ()), *FOLLOWING[name])]
 
 
 def run(script: str, *arguments: str) -> None:
@@ -43,8 +63,9 @@ def main(argv: list[str] | None = None) -> int:
     """All steps."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--keep-coefficients", action="store_true")
+    parser.add_argument("--only", choices=list(COEFFICIENTS), action="append", help="this family alone; may be given again")
     options = parser.parse_args(argv)
-    for script, *arguments in (*(() if options.keep_coefficients else COEFFICIENTS), *FOLLOWING):
+    for script, *arguments in steps(options.only or list(COEFFICIENTS), keep_coefficients=options.keep_coefficients):
         run(script, *arguments)
     write_page()
     return 0

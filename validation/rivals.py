@@ -271,12 +271,12 @@ def scores(today: str) -> list[dict[str, str]]:
     return lines
 
 
-def merged(lines: Sequence[dict[str, str]], path: Path) -> list[dict[str, str]]:
-    """The lines of the file with these in place of their older ones, in the order of RIVALS."""
-    found = {(line["figure"], line["tool"]): line for line in csv.DictReader(path.open(encoding="utf-8"))} if path.is_file() else {}
-    found |= {(line["figure"], line["tool"]): line for line in lines}
-    order = [(figure, name) for name, _, _, figure, _ in RIVALS]
-    return [found[key] for key in order if key in found]
+def merge_lines(lines: Sequence[dict[str, str]], path: Path) -> list[dict[str, str]]:
+    """The lines of the file with these in place of their older ones; new ones stand behind those of their figure."""
+    old = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines())) if path.is_file() else []
+    found = {(line["figure"], line["tool"]): line for line in (*old, *lines)}
+    figures = list(dict.fromkeys(figure for figure, _ in found))
+    return sorted(found.values(), key=lambda line: figures.index(line["figure"]))
 
 
 def write(lines: Sequence[dict[str, str]], path: Path) -> None:
@@ -297,7 +297,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("  ".join(f"{name}={value}" for name, value in line.items()))
     if arguments.write:
         path = VALIDATION / "rivals.csv"
-        write(merged(lines, path), path)
+        write(merge_lines(lines, path), path)
     return 0
 
 

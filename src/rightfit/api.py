@@ -22,9 +22,15 @@ _FILE_ENDINGS = (".yaml", ".yml", ".toml")
 
 
 def plan(
-    workload: Workload | str | Path | None = None, /, *, catalog: Catalog | None = None, top: int | None = None, **wishes: Any
+    workload: Workload | str | Path | None = None,
+    /,
+    *,
+    catalog: Catalog | None = None,
+    top: int | None = None,
+    simulate: bool = False,
+    **wishes: Any,
 ) -> Plan:
-    """Rank servers for a workload.
+    """Rank servers for a workload; `simulate`: play the options of a service through by simulation as well.
 
     Give a `Workload`, a workload file (a `Path`, or text ending in .yaml, .yml or .toml), or a model's name; then the options of `rightfit plan`:
     `plan("7B", method="qlora", data="50Mtok")` is `plan(model="7B", method="qlora", data="50Mtok")`.
@@ -32,7 +38,7 @@ def plan(
     """
     from rightfit.search import plan as search_plan
 
-    return search_plan(read_workload(workload, wishes), catalog=catalog, **({} if top is None else {"top": top}))
+    return search_plan(read_workload(workload, wishes), catalog=catalog, simulate=simulate, **({} if top is None else {"top": top}))
 
 
 def estimate(

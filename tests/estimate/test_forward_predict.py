@@ -128,6 +128,23 @@ def test_directions() -> None:
     assert eager > 2 * value("latency_ms", "bert-base", "A100-40GB", input_tokens="128", batch_or_concurrency="1")
 
 
+def test_a_script_that_feeds_images_is_slower_than_its_passes() -> None:
+    """The same network with larger pictures over the same host: TensorFlow scripts lose time by pixel, TensorRT does not."""
+    values = coefficients()
+    assert values["pixel_s.tensorflow"] * 224**2 > 5e-5
+    cells = {"batch_or_concurrency": "256", "engine": "TensorFlow 2"}
+    with_feed = value("images_per_s", "resnet50", "A100-40GB", **cells)
+    assert with_feed < 1.0 / (values["pixel_s.tensorflow"] * 224**2)
+
+
+def test_idle_cores_leave_their_bandwidth() -> None:
+    """Real-time rows of the first Inferentia run on one of four cores, which has the memory to itself."""
+    cells = {"model": "bert-base", "device": "Inferentia1", "weights_dtype": "fp32", "engine": "PyTorch 1.13"}
+    alone = forward_cases([row("sequences_per_s", **cells, notes="Data Parallel (Real Time)")]).case
+    batch = forward_cases([row("sequences_per_s", **cells, notes="Data Parallel (Batch)")]).case
+    assert alone["bandwidth"][0] == pytest.approx(4 * batch["bandwidth"][0])
+
+
 def test_memory_of_flux_is_mostly_its_weights() -> None:
     """Published: 37.1 GiB a card on L20, 33.8 on RTX 4090 48 GB, with 16.9 B parameters in bf16."""
     assert 31 < value("peak_mem_gib", "FLUX.1-dev", "L20", weights_dtype="bf16", engine="diffusers", notes="1024px") < 39

@@ -87,4 +87,10 @@ def test_slices_name_every_row() -> None:
 
 def test_worst_rows_come_first_whatever_their_sign() -> None:
     scored = score.pair([row(10, id="near"), row(10, id="low"), row(10, id="high")], [answer(11), answer(2), answer(40)])
-    assert [item["id"] for item in score.worst(scored, 2)] == ["low", "high"]
+    assert [scored.rows[at]["id"] for at in score.worst(scored, 2)] == ["low", "high"]
+
+
+def test_spread_of_repeats_is_between_neighbours_of_one_configuration() -> None:
+    rows = [row(10, gpu="T4", id="a"), row(12, gpu="T4", id="b"), row(15, gpu="T4", id="c"), row(99, gpu="L4", id="d"), row("", gpu="T4")]
+    found = score.repeat_spread(rows, lambda _: "memory")
+    assert found == {"memory": [pytest.approx(0.2), pytest.approx(0.25)]}

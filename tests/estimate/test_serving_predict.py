@@ -125,13 +125,13 @@ def test_groups_of_forward_passes() -> None:
     assert interval_group("peak_mem_gib", modality="vision") == MEMORY_KIND
 
 
-def test_diffusion_is_known_better_than_vision_and_few_rows_take_the_parent() -> None:
+def test_diffusion_is_known_better_than_vision_and_few_rows_take_the_wider() -> None:
     widths = {}
     for modality in ("image", "vision", "audio", "other"):
         figures = serving_interval("latency_ms", np.array([1.0]), doubts=np.array([0.0]), modality=modality)
         widths[modality] = float(figures.high80[0] / figures.low80[0])
     assert widths["image"] < 2.0 < widths["vision"] < 4.0
-    assert widths["audio"] == widths["other"]
+    assert widths["audio"] > widths["other"]
 
 
 def test_intervals_of_forward_passes_hold_the_shared_rows(rows: list[dict[str, str]]) -> None:

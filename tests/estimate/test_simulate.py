@@ -17,7 +17,7 @@ LINEAR = ReplicaColumns.linear(overhead_s=0.01, batch_s=1e-4, cache_token_s=1e-7
 
 def step_by_step(replicas: ReplicaColumns, requests: Requests) -> tuple[np.ndarray, np.ndarray]:
     """The same rules, one step at a time, written without regard to speed; the cache never fills (reserve 1)."""
-    overhead, slope = replicas.table_s[0, 0], replicas.table_s[0, 1] - replicas.table_s[0, 0]
+    overhead, batch_s = replicas.table_s[0, 0], replicas.table_s[0, 1] - replicas.table_s[0, 0]
     waiting = list(range(len(requests)))
     prompts: list[list[int]] = []
     running: dict[int, int] = {}
@@ -44,8 +44,8 @@ def step_by_step(replicas: ReplicaColumns, requests: Requests) -> tuple[np.ndarr
             pieces.append((prompt, min(prompt[1], int(budget))))
             budget -= pieces[-1][1]
         cached = sum(requests.input_tokens[request] + requests.output_tokens[request] - left for request, left in running.items())
-        step = overhead + slope * (len(running) + sum(piece for _, piece in pieces))
-        clock += step + replicas.sequence_s[0] * len(running) + replicas.cache_token_s[0] * cached
+        step = overhead + batch_s * len(running) + replicas.prompt_s[0, 1] * sum(piece for _, piece in pieces)
+        clock += step + replicas.cache_token_s[0] * cached
         for request in list(running):
             running[request] -= 1
             if running[request] == 0:

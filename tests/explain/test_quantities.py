@@ -82,3 +82,16 @@ def test_nouns_agree_with_their_count() -> None:
 def test_ways_of_paying_have_names(name: str) -> None:
     assert q.purchase_text(name, "en") != name or name == "spot"
     assert any("\u4e00" <= letter <= "\u9fff" for letter in q.purchase_text(name, "zh"))
+
+
+@pytest.mark.parametrize(
+    ("times", "texts"),
+    [
+        ((0.03, 0.030041), ("30 ms", "30.04 ms")),
+        ((0.3, 0.31), ("300 ms", "310 ms")),
+        ((0.03, 0.03), ("30 ms", "30 ms")),
+        ((2.0, 2.0004), ("2 s", "2.0004 s")),
+    ],
+)
+def test_two_times_can_be_told_apart(times: tuple[float, float], texts: tuple[str, str]) -> None:
+    assert q.distinct_durations(*times, "en") == texts

@@ -8,7 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rightfit.physics.columns import DeviceColumns, Kind, LinkColumns, ModelColumns
-from rightfit.physics.decode import decode_times, peak_ops, soft_max, step_s, touched_experts
+from rightfit.physics.decode import (
+    decode_times,
+    expert_groups,
+    group_link,
+    layers_collective_s,
+    on_host,
+    peak_ops,
+    product_s,
+    soft_max,
+    step_s,
+    touched_experts,
+)
 from rightfit.physics.serving_columns import Math, ServeColumns, ServeRates
 
 LLAMA = ModelColumns.of(
@@ -110,3 +121,70 @@ def test_soft_maximum_is_a_little_over_the_larger(first: float, second: float) -
 def test_a_larger_batch_never_takes_less_time(first: float, second: float, context: float) -> None:
     small, large = sorted((first, second))
     assert step(MIXTRAL, batch=small, context=context) <= step(MIXTRAL, batch=large, context=context) * (1 + 1e-9)
+
+
+def test_few_rows_waste_as_much_again() -> None:
+    """One weight matrix of 1e9 parameters, ramp 64: eight rows count 8 + 64 x 8 / 72 = 15.1, 4,096 rows 4,096 + 63.0."""
+    serve, rates = ServeColumns.of(), RATES.replace(gemm_ramp=np.array([64.0]))
+    for rows, counted in ((8.0, 8 + 64 * 8 / 72), (4096.0, 4096 + 64 * 4096 / 4160)):
+        found = product_s(
+            parameters_read=np.array([1.0]),
+            parameters_used=np.array([1e9]),
+            weight_bytes=np.array([2.0]),
+            rows=np.array([rows]),
+            num_products=np.ones(1),
+            serve=serve,
+            device=A100,
+            rates=rates,
+        )
+        assert found[0] == pytest.approx(2e9 * counted / 312e12, rel=1e-6)
+
+
+def test_rows_spread_over_experts_waste_their_last_tiles() -> None:
+    """All 8 experts of which each token takes 2: four groups, 16 rows wasted in each, at half of the rate."""
+    rates = RATES.replace(expert_ramp=np.array([16.0]))
+    share = touched_experts(MIXTRAL, np.array([1e6]), np.ones(1))
+    assert expert_groups(MIXTRAL, share)[0] == pytest.approx(4.0)
+    found = product_s(
+        parameters_read=np.array([1.0]),
+        parameters_used=np.array([1e9]),
+        weight_bytes=np.array([2.0]),
+        rows=np.array([100.0]),
+        num_products=np.ones(1),
+        serve=ServeColumns.of(),
+        device=A100,
+        rates=rates,
+        groups=np.array([4.0]),
+        grouped=0.5,
+    )
+    assert found[0] == pytest.approx(2e9 * (100 + 4 * 16) / 156e12, rel=1e-6)
+    assert expert_groups(LLAMA, share)[0] == 0.0
+
+
+def test_hosts_of_desktop_cards_are_faster() -> None:
+    rates = RATES.replace(step_s=np.array([1e-3]), launch_s=np.array([2e-4]), layer_s=np.array([3e-5]), desktop_host=np.array([0.6]))
+    desktop = on_host(rates, A100.replace(price_class=np.array([1.0])))
+    server = on_host(rates, A100)
+    assert (desktop.step_s[0], desktop.launch_s[0], desktop.layer_s[0]) == pytest.approx((6e-4, 1.2e-4, 3e-5))
+    assert server.step_s[0] == 1e-3
+
+
+def test_pcie_groups_beyond_one_processor_pass_the_link_between_sockets() -> None:
+    rates = RATES.replace(link_fraction=np.ones(1), socket_crossing=np.array([0.5]))
+    pcie = LinkColumns.of(intra_bandwidth=32e9, intra_kind=1)
+    assert group_link(ServeColumns.of(tensor=4), pcie, rates)[0] == 32e9
+    assert group_link(ServeColumns.of(tensor=8), pcie, rates)[0] == 16e9
+    assert group_link(ServeColumns.of(tensor=8), SWITCH, rates)[0] == 300e9
+
+
+def test_attention_data_ranks_exchange_tokens_with_experts() -> None:
+    """Mixtral over four ranks, 400 tokens: each sends 100 x 2 x 3/4 copies of 4,096 elements, one byte there and two back, in 32 layers."""
+    rates = RATES.replace(link_fraction=np.ones(1), all_reduce_s=np.zeros(1))
+    found = layers_collective_s(MIXTRAL, ServeColumns.of(attention_data=4), SWITCH, rates, rows=np.array([400.0]))
+    assert found[0] == pytest.approx(32 * 100 * 1.5 * 4096 * 3 / 300e9, rel=1e-6)
+
+
+def test_mixed_fp4_runs_at_the_rate_of_8_bit_where_the_device_has_fp4() -> None:
+    math = np.array([float(Math.MX)])
+    assert peak_ops(A100.replace(fp8_flops=np.array([624e12])), math)[0] == 312e12
+    assert peak_ops(A100.replace(fp8_flops=np.array([624e12]), fp4_flops=np.array([1248e12])), math)[0] == 624e12

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 from pathlib import Path
 from types import ModuleType
@@ -41,12 +42,36 @@ def test_step_by_hand() -> None:
     assert time[0, 0] == pytest.approx(0.01 + 0.002 + 0.0005 + 0.005 + 0.000005)
 
 
-def test_table_between_and_beyond_its_points() -> None:
+def test_tables_between_and_beyond_their_points() -> None:
     one = np.ones(1)
     replicas = ReplicaColumns(
-        np.array([0.0, 100.0, 200.0]), np.array([[1.0, 1.0, 3.0]]), 0 * one, 0 * one, 0 * one, 0 * one, 8 * one, 0 * one, 0 * one, one
+        table_tokens=np.array([0.0, 100.0, 200.0]),
+        table_s=np.array([[1.0, 1.0, 3.0]]),
+        prompt_tokens=np.array([0.0, 10.0]),
+        prompt_s=np.array([[4.0, 5.0]]),
+        stall=0.5 * one,
+        empty_s=1.0 * one,
+        **dict.fromkeys(("cache_token_s", "prompt_pair_s", "request_s", "chunk_tokens", "cache_tokens"), 0 * one),
+        max_batch=8 * one,
+        cache_reserve=one,
     )
-    assert replicas.tokens_s(np.array([[50.0, 150.0, 300.0]]))[0].tolist() == [1.0, 2.0, 5.0]
+    assert replicas.sequences_s(np.array([[50.0, 150.0, 300.0]]))[0].tolist() == [1.0, 2.0, 5.0]
+    assert replicas.prompts_s(np.array([[0.0, 5.0, 20.0]]))[0].tolist() == [0.0, 4.5, 6.0]
+    sequences, prompts = np.array([[0.0, 150.0, 150.0]]), np.array([[10.0, 10.0, 0.0]])
+    step = step_s(replicas, sequences=sequences, cached=0 * sequences, prompt_tokens=prompts, prompt_pairs=0 * prompts)
+    assert step[0].tolist() == [5.0, 4.5, 2.0]  # alone: no step of sequences; beside others: half of it
+
+
+def test_mean_of_pieces_is_that_of_a_poisson_number() -> None:
+    replicas = dataclasses.replace(
+        ReplicaColumns.linear(overhead_s=0.01), prompt_tokens=np.array([0.0, 1.0]), prompt_s=np.array([[0.02, 0.02 + 1e-5]])
+    )
+    drawn = np.random.default_rng(1).poisson(0.7, 400_000)
+    expected = replicas.prompts_s(drawn[None] * 300.0).mean()
+    tokens, piece = np.array([[0.7 * 300.0]]), np.array([[300.0]])
+    assert replicas.mean_prompts_s(tokens, piece=piece, alone=tokens < 0)[0, 0] == pytest.approx(expected, rel=0.01)
+    some = replicas.prompts_s(drawn[None, drawn > 0] * 300.0).mean()
+    assert replicas.mean_prompts_s(tokens, piece=piece, alone=tokens > 0)[0, 0] == pytest.approx(some, rel=0.01)
 
 
 def test_atoms_keep_the_mean_and_nearly_the_variance() -> None:
@@ -132,13 +157,37 @@ def test_a_trace_gives_the_same_as_its_law() -> None:
     assert of_trace.ttft_s == pytest.approx(of_law.ttft_s, rel=0.04)
 
 
-def check_against_simulation(loads: int, requests: int) -> tuple[np.ndarray, np.ndarray]:
+def check_against_simulation(loads: int, requests: int) -> np.ndarray:
+    """Errors of p50, p95, p99 of TTFT, TPOT and whole latency against the mean of two runs."""
     table = np.array(list(bench().cases(loads, requests=requests, seed=1)))
-    return np.abs(table[:, 4:7]), np.abs(table[:, 10:13])
+    return np.abs(table[:, 4:13])
 
 
 def test_percentiles_against_the_simulation() -> None:
-    first, others = check_against_simulation(12, 8000)
+    errors = check_against_simulation(12, 8000)
+    first, others = errors[:, :3], errors[:, 3:]
     assert (np.median(first, axis=0) < [0.02, 0.04, 0.06]).all()
     assert ((first < 0.10).mean(axis=0) >= [0.9, 0.75, 0.6]).all()
-    assert (np.median(others, axis=0) < 0.05).all()
+    assert (np.median(others, axis=0) < 0.06).all()
+
+
+def test_short_answers_behind_long_prompts() -> None:
+    """Prompts that came while a request's own held up the replica are done beside its answer: TPOT is far above the mean step."""
+    replicas = ReplicaColumns.linear(overhead_s=0.012, batch_s=1e-4, prompt_token_s=8e-5, max_batch=128)
+    inputs, outputs = Lengths(4000), Lengths(60)
+    rate = 0.6 * float(queueing.capacity_per_s(replicas, load_columns(1.0, inputs=inputs, outputs=outputs))[0])
+    found = waiting.latency(replicas, load_columns(rate, inputs=inputs, outputs=outputs))
+    seen = simulate(replicas, draw_requests(20_000, rate_per_s=rate, inputs=inputs, outputs=outputs, seed=3))
+    assert found.tpot_s[0, 1] == pytest.approx(seen.tpot.p95, rel=0.1)
+    assert found.latency_s[0] == pytest.approx([seen.latency.p50, seen.latency.p95, seen.latency.p99], rel=0.1)
+    assert seen.tpot.p95 > 2.0 * found.steady.tpot_s[0]
+
+
+def test_sequences_follow_the_backlog_of_prompts() -> None:
+    """A step of 512 tokens that the prompts fill: while they wait, more sequences than the mean decode beside them."""
+    replicas = ReplicaColumns.linear(overhead_s=0.01, batch_s=1e-4, prompt_token_s=3e-5, chunk_tokens=512, max_batch=256)
+    inputs, outputs = Lengths(1000, 0.5), Lengths(150, 0.5)
+    rate = 0.8 * float(queueing.capacity_per_s(replicas, load_columns(1.0, inputs=inputs, outputs=outputs))[0])
+    found = waiting.latency(replicas, load_columns(rate, inputs=inputs, outputs=outputs))
+    seen = simulate(replicas, draw_requests(60_000, rate_per_s=rate, inputs=inputs, outputs=outputs, seed=3))
+    assert found.ttft_s[0] == pytest.approx([seen.ttft.p50, seen.ttft.p95, seen.ttft.p99], rel=0.1)

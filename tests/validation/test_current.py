@@ -41,3 +41,21 @@ def test_every_source_with_a_fold_is_left_out_of_it() -> None:
         if ("memory" if table == "train_memory" else "compute") not in folds.get(source, {})
     ]
     assert lacking == []
+
+
+def test_every_source_of_inference_with_a_fold_is_left_out_of_it() -> None:
+    from rightfit.estimate.families import family
+    from rightfit.estimate.folds import read_folds
+    from rightfit.estimate.forward_cases import is_forward
+    from rightfit.estimate.truth import read_truth
+
+    folds, truth = read_folds(VALIDATION / "folds"), read_truth(VALIDATION / "truth")
+    lacking = []
+    for name, file in (("serving", "serving"), ("passes", "forward")):
+        part = family(name).rows(truth)
+        kept = [row for row, reason in zip(part.rows, part.excluded, strict=True) if not reason and row["measured"]]
+        sources = {
+            row["source"] for row in kept if name == "serving" or is_forward(row)
+        }  # a language model of unknown name passes for neither
+        lacking += [f"{name}: {source}" for source in sorted(sources) if file not in folds.get(source, {})]
+    assert lacking == []

@@ -21,6 +21,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _start_fast() -> None:
-    """A command lives for a second: searching for cyclic garbage (40 ms) frees nothing, and pydantic need not look for plug-ins (20 ms)."""
+    """A command lives for a second: searching for cyclic garbage (40 ms) frees nothing, and pydantic need not look for plug-ins (20 ms).
+
+    The matrices of the queue model are small: threads of the linear algebra cost more than they give, ten times more on a busy machine.
+    """
     gc.disable()
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")

@@ -19,7 +19,11 @@ FORMATS = Vocabulary(tuple(form.value for form in Format), {"md": "markdown", "y
 LANGS = Vocabulary(("en", "zh"), {"english": "en", "chinese": "zh", "cn": "zh", "zh-cn": "zh", "中文": "zh", "英文": "en"})
 _GROUPS: Mapping[str, tuple[str, ...]] = {
     "Wish": ("task", "method", "data", "epochs", "deadline", "budget", "objective", "currency"),
-    "Service": ("rate", "users", "input_tokens", "output_tokens", "ttft", "tpot", "latency", "percentile"),
+    "Service": (
+        *("rate", "users", "input_tokens", "output_tokens", "trace", "profile", "ttft", "tpot", "latency", "percentile"),
+        *("api_price", "prefix_share", "cached_tokens", "adapters", "adapter_rank"),
+        *("speculative", "draft_tokens", "acceptance", "kv_cache", "fleet"),
+    ),
     "Where and how to rent": ("cloud", "region", "country", "purchase", "gpu", "max_nodes"),
 }
 

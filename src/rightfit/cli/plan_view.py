@@ -61,6 +61,10 @@ def _plan_parts(plan: Plan, text: PlanText, view: View, *, catalog: Catalog | No
 
 def estimate_answer(plan: Plan, view: View, *, catalog: Catalog | None = None) -> Answer:
     """One given server: as a plan, but nothing was chosen, so no reason of a choice is given."""
+    if plan.workload.task in ("serve", "batch"):
+        from rightfit.cli.serving_single_view import serving_estimate_answer
+
+        return serving_estimate_answer(plan, view)
     options = tuple(without_choice(option, fits=True) for option in plan.options)
     unfit = plan.unfit and without_choice(plan.unfit, fits=False)
     return plan_answer(dataclasses.replace(plan, options=options, unfit=unfit), view, catalog=catalog)
@@ -74,6 +78,10 @@ def without_choice(option: Option, *, fits: bool) -> Option:
 
 def verdict_answer(verdict: Verdict, view: View) -> Answer:
     """Why a server was or was not chosen, and what it would do."""
+    if verdict.workload.task in ("serve", "batch"):
+        from rightfit.cli.serving_single_view import serving_verdict_answer
+
+        return serving_verdict_answer(verdict, view)
     currency = verdict.workload.currency
     render = renderer(view.lang, currency=currency)
     if view.is_machine:

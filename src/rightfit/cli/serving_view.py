@@ -8,8 +8,11 @@ from typing import Any
 from rightfit.cli.labels import Lang, label
 from rightfit.cli.output import Answer, View
 from rightfit.cli.plan_view import _option_parts, _sections, choice
+from rightfit.cli.serving_load_view import simulation_table
 from rightfit.cli.tables import Column, Table
 from rightfit.explain import quantities as q
+from rightfit.explain.economics_text import section_lines
+from rightfit.explain.load_text import load_lines
 from rightfit.explain.serving_text import serving_plan_text, serving_rejection_lines, serving_renderer
 from rightfit.search.answer import Option, Plan, Rejection
 from rightfit.search.serving_answer import ServingCost, ServingLayout
@@ -32,9 +35,12 @@ def _parts(plan: Plan, view: View) -> Iterable[str | Table]:
     yield choice(text.best) if text.best else "\n".join(line for line in (text.headline, text.blame) if line)
     if len(plan.options) > 1:
         yield serving_table(plan, view)
+    yield from simulation_table(plan, view)
     if text.best is not None:
         yield from _option_parts(text.best, view, currency=currency)
-    yield from _sections(view, advice=text.advice, assumed=text.assumptions)
+    render = serving_renderer(view.lang, currency=currency)
+    ways = section_lines(plan, render, everything=view.verbose)
+    yield from _sections(view, load=load_lines(plan, render), advice=text.advice, ways=ways, assumed=text.assumptions)
     yield from serving_refusals(plan.rejected, view, currency=currency, everything=view.verbose or plan.best is None)
     yield text.considered
 

@@ -22,7 +22,12 @@ Coefficients = Mapping[str, Mapping[str, float]]
 
 
 #: Modules that turn words into records and columns; nothing in their caches depends on a coefficient.
-_WITHOUT_COEFFICIENTS = frozenset({"cases", "serving_cases", "serving_words", "setup", "convert", "hardware", "traced"})
+_WITHOUT_COEFFICIENTS = frozenset(
+    {
+        *("cases", "setup", "convert", "hardware", "traced", "families"),
+        *("serving_cases", "serving_words", "forward_cases", "forward_models", "forward_words", "forward_devices"),
+    }
+)
 
 
 def _forget() -> None:

@@ -17,7 +17,15 @@ Coefficients = Mapping[str, float]
 
 #: Bytes of one activation and of one weight by dtype.
 _ACTIVATION_BYTES = {"fp32": 4.0, "tf32": 4.0, "fp16": 2.0, "amp": 2.0, "bf16": 2.0, "int8": 1.0, "fp8": 2.0}
-_WEIGHT_BYTES = {"fp32": 4.0, "tf32": 4.0, "fp16": 2.0, "amp": 2.0, "bf16": 2.0, "int8": 1.0, "fp8": 1.0}
+_WEIGHT_BYTES = {
+    "fp32": 4.0,
+    "tf32": 4.0,
+    "fp16": 2.0,
+    "amp": 8.0,
+    "bf16": 2.0,
+    "int8": 1.0,
+    "fp8": 1.0,
+}  # autocast reads 4, writes 2, reads 2
 
 
 def coefficients() -> Coefficients:
@@ -59,7 +67,7 @@ def stage_rates(cases: ForwardCases, values: Coefficients) -> ForwardRates:
     activation_bytes = _by_dtype(_ACTIVATION_BYTES, case["dtype"]) * np.where(
         case["dtype"] == DTYPES.index("amp"), values["amp_traffic"], 1.0
     )
-    scale = lookup(values, "layers_kind", STAGE_KINDS, kind)
+    scale = lookup(values, "layers_kind", STAGE_KINDS, kind) * (1.0 + np.minimum(unfused, 1.0) * (cases.stage["loose"] - 1.0))
     host = lookup(values, "launch_s", ENGINES, case["engine"]) * lookup(values, "launch_silicon", SILICON, case["silicon"])
     autocast = np.where(case["dtype"] == DTYPES.index("amp"), values["amp_launch"], 1.0)
     return ForwardRates.of(
@@ -109,4 +117,9 @@ def batch_s(cases: ForwardCases, values: Coefficients | None = None) -> Array:
     per_item = lookup(values, "item_s", STAGE_KINDS, kinds) * lookup(values, "item_engine", ENGINES, cases.case["engine"])
     scenario = lookup(values, "scenario", SCENARIOS, cases.case["scenario"])
     copied = cases.case["output_bytes"] * cases.case["parallel"] / values["host_bytes_per_s"]
-    return (total + (per_item + copied) * cases.case["batch"]) / scenario
+    fed = (
+        cases.case["pixels"]
+        * lookup(values, "pixel_s", ENGINES, cases.case["engine"])
+        * np.where(cases.case["silicon"] == SILICON.index("cpu"), 0.0, 1.0)
+    )
+    return (total + (per_item + copied + fed) * cases.case["batch"]) / scenario

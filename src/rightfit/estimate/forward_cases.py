@@ -42,7 +42,7 @@ _TRANSFORMER_KINDS = ("encoder", "embedding", "encoder-decoder")
 class ForwardCases:
     """Stages one under the other (`row` = position in the table each belongs to) and one line a row.
 
-    Per stage: macs, score_macs, activations, weights, layers, repeats, items (inputs of one pass on one device), kind. Per row, in the order
+    Per stage: macs, score_macs, activations, weights, layers, repeats, items (inputs of one pass on one device), loose, kind. Per row, in the order
     of `index`: batch, devices that share the load, devices that share one input, in_flight passes, codes of engine, dtype, silicon, scenario,
     device rates, and the work itself.
     """
@@ -74,6 +74,8 @@ def is_forward(row: Mapping[str, str]) -> bool:
 def usual_batch(work: ForwardWork) -> float:
     """Batch that an engine chooses to fill a device: large for small models, small for large ones."""
     main = work.stages[0]
+    if main.kind == "recurrent":
+        return 2048.0  # steps that wait for each other cost the same for one input and for thousands
     return float(np.clip(256.0 * (4e9 / max(main.macs + main.score_macs, 1e6)) ** 0.5, 1.0, 2048.0))
 
 
@@ -165,14 +167,40 @@ def _cached_work(wish: object) -> ForwardWork | None:
 _CONVOLUTIONAL = frozenset({"conv", "grouped", "depthwise", "convnext", "detection", "unet", "conv3d", "denoiser"})
 
 
+_SOCKETS = re.compile(r"(?<![\w.])(\d)[ -]?(?:S\b|x?\s?sockets?\b)|\b(dual|two)[ -]socket", re.IGNORECASE)
+_MAX_SOCKETS = 8.0
+
+
+def _num_devices(row: Mapping[str, str], device: ForwardDevice) -> float:
+    """Devices of a row. Of processors, the sockets where the notes state them: some tables count cores or memory domains in their place."""
+    count = number(row.get("n_devices", "")) or 1.0
+    if device.silicon != "cpu":
+        return count
+    if stated := _SOCKETS.search(row.get("notes", "")):
+        return 2.0 if stated[2] else max(float(stated[1]), 1.0)
+    return 1.0 if device.client or count > _MAX_SOCKETS else count
+
+
+#: Frameworks that compute in the dtype of the weights, which is fp32 unless one asks.
+_PLAIN_ENGINES = frozenset({"eager", "eager_script", "compiled", "tensorflow", "tensorflow_xla", "mxnet", "paddle", "onnxruntime"})
+
+
+def _usual_dtype(work: ForwardWork, device: ForwardDevice, engine: str) -> str:
+    """Arithmetic where a row names none."""
+    unasked = engine in _PLAIN_ENGINES and work.modality in ("vision", "text")
+    return "fp32" if device.silicon in ("cpu", "old") or unasked else "fp16"
+
+
 def _dtype(row: Mapping[str, str], work: ForwardWork, device: ForwardDevice, engine: str) -> str:
     """Arithmetic that runs: fp32 convolutions use TF32 where the card has it (cuDNN's default), and so do TensorRT and TensorFlow."""
-    dtype = dtype_of(row.get("weights_dtype", ""), row.get("notes", ""))
+    dtype = dtype_of(row.get("weights_dtype", ""), row.get("notes", "")) or _usual_dtype(work, device, engine)
     default_tf32 = engine in ("tensorrt", "tensorflow", "tensorflow_xla", "paddle", "mxnet") or work.stages[0].kind in _CONVOLUTIONAL
     if dtype == "fp32" and device.tf32 > device.fp32 and device.silicon != "cpu" and default_tf32:
         return "tf32"
     if dtype == "bf16" and not device.bf16:
         return "fp16"
+    if dtype == "fp32" and device.silicon == "neuron" and not device.fp32:
+        return "bf16"  # the first Inferentia has no fp32 arithmetic: its compiler casts
     return dtype
 
 
@@ -180,7 +208,9 @@ def _case(row: Mapping[str, str], work: ForwardWork, device: ForwardDevice, batc
     """Numbers of one row."""
     engine = engine_of(row.get("engine", ""), row.get("notes", ""), row.get("device", ""))
     dtype = _dtype(row, work, device, engine)
-    num_devices = number(row.get("n_devices", "")) or 1.0
+    if device.silicon == "cpu" and dtype == "int8" and engine in ("eager", "compiled"):
+        engine = "openvino"  # PyTorch's int8 on processors runs through the same graph library (oneDNN)
+    num_devices = _num_devices(row, device)
     splits = (
         work.modality in ("image", "video") and row.get("metric") in ("latency_ms", "denoise_steps_per_s") and device.silicon != "neuron"
     )
@@ -203,7 +233,7 @@ def _case(row: Mapping[str, str], work: ForwardWork, device: ForwardDevice, batc
         "scenario": float(SCENARIOS.index(batch.scenario)),
         "peak": device.peak(dtype) / device.cores,
         "peak_fp32": device.fp32 / device.cores,
-        "bandwidth": device.bandwidth / device.cores,
+        "bandwidth": device.bandwidth / (device.cores if shared > 1 else workers),  # cores that rest leave it to the others
         "l2_bytes": device.l2_bytes / device.cores,
         "tdp_w": device.tdp_w,
         "units": device.units,
@@ -215,6 +245,7 @@ def _case(row: Mapping[str, str], work: ForwardWork, device: ForwardDevice, batc
         "audio": float(work.modality == "audio" and len(work.stages) > 1),
         "params": work.params,
         "output_bytes": work.output_bytes,
+        "pixels": work.pixels,
         "state_elements": work.state_elements,
         "tensor": max(tensor, 1.0),
     }
@@ -230,7 +261,7 @@ def _columns(
     case = {name: np.array([values[name] for values in cases]) for name in cases[0]} if cases else {}
     stage_row = np.array([position for position, work in enumerate(works) for _ in work.stages], dtype=np.intp)
     stages = [stage for work in works for stage in work.stages]
-    names = ("macs", "score_macs", "activations", "weights", "layers", "repeats", "items")
+    names = ("macs", "score_macs", "activations", "weights", "layers", "repeats", "items", "loose")
     stage = {name: np.array([getattr(item, name) for item in stages], dtype=np.float64) for name in names}
     stage["kind"] = np.array([float(STAGE_KINDS.index(item.kind)) for item in stages])
     return ForwardCases(np.array(index, dtype=np.intp), stage_row, stage, case, tuple(works), refused, assumptions)

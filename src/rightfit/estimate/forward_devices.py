@@ -11,7 +11,7 @@ from rightfit.errors import RightfitError
 from rightfit.estimate.forward_models import first_match
 from rightfit.facts.records import Accelerator
 
-SILICON = ("volta", "turing", "ampere", "ampere_small", "ada", "hopper", "blackwell", "cpu", "neuron", "old", "other")
+SILICON = ("volta", "turing", "ampere", "ampere_small", "ada", "hopper", "blackwell", "blackwell_small", "cpu", "neuron", "old", "other")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -32,6 +32,7 @@ class ForwardDevice:
     cores: float = 1.0
     l2_bytes: float = 0.0
     assumption: str = ""
+    client: bool = False
 
     def peak(self, dtype: str) -> float:
         """Peak of the dtype [FLOP/s]; the nearest wider one that the device has where it lacks it."""
@@ -64,6 +65,8 @@ def silicon_of(record: Accelerator) -> str:
     """Class of chip that shares its kernels' quality."""
     if record.vendor == "NVIDIA" and record.architecture == "Ampere":
         return "ampere" if record.compute_capability == 8.0 else "ampere_small"
+    if record.vendor == "NVIDIA" and record.architecture == "Blackwell" and not record.name.startswith(("B200", "GB200", "B300", "GB300")):
+        return "blackwell_small"
     if record.architecture.startswith("NeuronCore"):
         return "neuron"
     if record.architecture in ("Pascal", "Maxwell", "Kepler"):
@@ -74,14 +77,46 @@ def silicon_of(record: Accelerator) -> str:
 @functools.cache
 def forward_device(text: str, memory_gib: str = "") -> ForwardDevice | None:
     """The device that a cell names; None when nobody knows it."""
-    if re.match(r"cpu\b|.*\b(xeon|epyc|core i\d|ryzen|graviton)\b", text, re.IGNORECASE):
+    if _PROCESSOR.search(text):
         return _processor(text)
-    for name in (f"{text} {memory_gib}GB" if memory_gib else text, text):
+    if found := _MIG.search(text):
+        return _slice(forward_device(_MIG.sub("", text).strip(" ()[]-_,"), memory_gib), float(found[1]) / _MIG_SLICES)
+    plain = _DECORATION.sub(" ", text).strip()
+    for name in dict.fromkeys((f"{text} {memory_gib}GB" if memory_gib else text, text, plain)):
         try:
             return _accelerator(facts.accelerator(name, typical=True), text)
         except RightfitError:
             continue
-    return _listed(text)
+    return _listed(text) or _rented(text) or (_processor(text) if _SMALL_PROCESSOR.search(text) else None)
+
+
+_PROCESSOR = re.compile(
+    r"^cpu\b|\b(xeon|epyc|i[3579]-\d|core[ -]i\d|core ultra|ryzen|threadripper|graviton\d?|ampere altra|raspberry)\b"
+    r"|\b[cmrt]\d[a-z]{0,2}\.(?:\d*x?large|medium|metal)|\b[cnet]2?d?-(?:standard|highcpu|highmem)-\d",
+    re.IGNORECASE,
+)
+_SMALL_PROCESSOR = re.compile(r"snapdragon|cortex|\barm\b|\bapple m\d|\bcpu\b|atom|celeron", re.IGNORECASE)
+_DECORATION = re.compile(r"\b(hpu|gpu|accelerator|device|card|\d+ ?x)\b|\((?!.*mig)[^)]*\)|^\d+ ?x ", re.IGNORECASE)
+
+
+_MIG = re.compile(r"\(?(?:mig[ -]*)?(\d)g\.\d+gb\)?(?: mig)?", re.IGNORECASE)
+_MIG_SLICES = 7.0  # a whole card is cut into seven (NVIDIA, Multi-Instance GPU User Guide)
+
+
+def _slice(whole: ForwardDevice | None, share: float) -> ForwardDevice | None:
+    """A slice of a card: its share of arithmetic, bandwidth, power, units and cache."""
+    if whole is None:
+        return None
+    scaled = ("fp32", "tf32", "fp16", "bf16", "int8", "fp8", "bandwidth", "tdp_w", "units", "l2_bytes")
+    return dataclasses.replace(whole, **{name: getattr(whole, name) * share for name in scaled})
+
+
+def _rented(text: str) -> ForwardDevice | None:
+    """The card of a cloud instance that a row names in place of the card."""
+    for row in facts.table("serving_instances"):
+        if re.search(row["words"], text, re.IGNORECASE) and not re.search(row["words"], row["device"], re.IGNORECASE):
+            return forward_device(row["device"])
+    return None
 
 
 def _accelerator(record: Accelerator, text: str) -> ForwardDevice:
@@ -139,11 +174,14 @@ def first_match_words(text: str) -> dict[str, str] | None:
     return None
 
 
-_CORES = re.compile(r"\((\d+)\s?(?:c\b|cores|threads)", re.IGNORECASE)
+_CORES = re.compile(r"\((\d+)\s?(?:c\b|cores|threads)|\b(\d+)[ -]?cores?\b|-(?:standard|highcpu|highmem)-(\d+)", re.IGNORECASE)
 _XLARGE = re.compile(r"\.(\d*)xlarge", re.IGNORECASE)
 _VIRTUAL_PER_XLARGE = 4.0
 
 
+_CLIENT = re.compile(
+    r"\bapple\b|\bcore\b|\bi[3579]-|\bryzen\b|\bultra [579]\b|\bm[1-5]\b", re.IGNORECASE
+)  # desktops and laptops: one socket
 _CACHE_PER_CORE_BYTES = 2.5e6  # private and shared cache of a usual core
 
 
@@ -152,7 +190,7 @@ def _processor(text: str) -> ForwardDevice:
     assert row is not None  # the last pattern matches everything
     cores, clock = float(row["cores"]), float(row["clock_ghz"]) * 1e9
     if stated := _CORES.search(text):
-        cores = float(stated[1])
+        cores = float(stated[1] or stated[2] or float(stated[3]) / 2)
     elif size := _XLARGE.search(text):
         cores = float(size[1] or 1) * _VIRTUAL_PER_XLARGE / (1.0 if "graviton" in text.lower() or re.search(r"\b\w\dg", text) else 2.0)
     rate = cores * clock
@@ -171,4 +209,5 @@ def _processor(text: str) -> ForwardDevice:
         0.0,
         cores,
         l2_bytes=cores * _CACHE_PER_CORE_BYTES,
+        client=bool(_CLIENT.search(text)),
     )

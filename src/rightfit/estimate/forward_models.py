@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import re
 from collections.abc import Mapping
 
@@ -32,7 +33,8 @@ KINDS = (
 class Stage:
     """One part of a model that runs `repeats` times per input. Counts are per input and pass (see physics/forward.py).
 
-    `items` inputs that one request puts into a pass (2 with classifier-free guidance); `shared_repeats` 1 = the repeats are counted per batch.
+    `items` inputs that one request puts into a pass (2 with classifier-free guidance); `loose` how many times the usual number of small
+    kernels a layer has where the engine fuses nothing.
     """
 
     kind: str
@@ -43,13 +45,15 @@ class Stage:
     score_macs: float = 0.0
     repeats: float = 1.0
     items: float = 1.0
+    loose: float = 1.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ForwardWork:
     """Stages of one input, the first of them the main one, and what was assumed.
 
-    `output_bytes` per input are copied to the host when large; `state_elements` per input stay in memory from one stage to the next.
+    `output_bytes` per input are copied to the host when large; `state_elements` per input stay in memory from one stage to the next;
+    `pixels` of an image that the host hands over.
     """
 
     stages: tuple[Stage, ...]
@@ -58,6 +62,7 @@ class ForwardWork:
     assumptions: tuple[str, ...] = ()
     output_bytes: float = 0.0
     state_elements: float = 0.0
+    pixels: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -162,7 +167,20 @@ def _listed(wish: Wish, row: Mapping[str, str]) -> ForwardWork:
         score_macs=_number(row, "score_gmacs", 1e9) * ratio,
         repeats=_number(row, "repeats") or 1.0,
     )
-    return ForwardWork((stage,), stage.weights, "vision")
+    modality = _LISTED_MODALITY.get(row["kind"], "audio" if _SPEECH.search(wish.model) else "vision")
+    return ForwardWork((stage,), stage.weights, modality, pixels=_image_pixels(wish, _number(row, "image_size"), modality))
+
+
+_LISTED_MODALITY = {"recurrent": "audio", "recommender": "other"}
+_SPEECH = re.compile(r"wav2vec|hubert|speech|conformer|rnn-?t", re.IGNORECASE)
+
+
+def _image_pixels(wish: Wish, side: float, modality: str = "vision") -> float:
+    """Pixels of one image, where the model takes images."""
+    if modality != "vision":
+        return 0.0
+    height = wish.height or side
+    return float(height * (wish.width or height)) if wish.height else side**2
 
 
 def _short(name: str) -> str:
@@ -196,9 +214,12 @@ def _stated(wish: Wish, record: facts.Model | None) -> ForwardWork:
     """Work from the multiply-adds and activations that the row itself states."""
     family = _family(wish.model)
     params = wish.params or float(getattr(record, "params_total", 0.0))
-    activations = wish.activations or wish.macs / float(family["macs_per_activation"])
+    activations = (wish.activations or wish.macs / float(family["macs_per_activation"])) * float(family["traffic"])
     stage = Stage(family["kind"], wish.macs, activations, params, vision_layers(wish.model, float(family["layers"])))
-    return ForwardWork((stage,), params, "vision")
+    return ForwardWork((stage,), params, "vision", pixels=_image_pixels(wish, _USUAL_SIDE))
+
+
+_USUAL_SIDE = 224.0
 
 
 def _vision(wish: Wish, record: VisionModel) -> ForwardWork | None:
@@ -206,10 +227,10 @@ def _vision(wish: Wish, record: VisionModel) -> ForwardWork | None:
     if not record.macs:
         return _unknown(dataclasses.replace(wish, params=wish.params or float(record.params_total)))
     ratio = _area_ratio(wish, float(record.image_size))
-    activations = record.activations or record.macs / float(family["macs_per_activation"])
+    activations = (record.activations or record.macs / float(family["macs_per_activation"])) * float(family["traffic"])
     layers = vision_layers(record.name, float(family["layers"]))
     stage = Stage(family["kind"], record.macs * ratio, activations * ratio, float(record.params_total), layers)
-    return ForwardWork((stage,), float(record.params_total), "vision")
+    return ForwardWork((stage,), float(record.params_total), "vision", pixels=_image_pixels(wish, float(record.image_size)))
 
 
 def _unknown(wish: Wish) -> ForwardWork | None:
@@ -243,12 +264,11 @@ def _diffusion(wish: Wish, record: DiffusionModel) -> ForwardWork | None:
     height, width, frames = _pixels(record)
     wanted = (wish.height or height) * (wish.width or wish.height or width) * (wish.frames or frames)
     ratio = wanted / (height * width * frames)
-    total = record.forward_flops / 2 or _denoiser_macs(record, wanted)
-    if not total:
+    found = _counted_macs(record, wanted) or _scaled_macs(record, wanted, ratio, float(row["score_share"]))
+    if not sum(found):
         return None
-    share = float(row["score_share"])
-    extra = _CONTROLNET if "controlnet" in wish.model.lower() else 1.0
-    macs, scores = total * (1 - share) * ratio * extra, total * share * ratio**2 * extra
+    extra = _CONTROLNET if "controlnet" in wish.model.lower() and "controlnet" not in record.denoiser_arch else 1.0
+    macs, scores = found[0] * extra, found[1] * extra
     unet = "unet" in record.denoiser_arch
     guidance = float(record.forwards_per_step or 1)
     weights = float(record.denoiser_params) + (_CONTROLNET_PARAMS if extra > 1 else 0.0)
@@ -260,6 +280,34 @@ def _diffusion(wish: Wish, record: DiffusionModel) -> ForwardWork | None:
     assumptions = () if wish.steps or wish.denoise_only else (f"{steps:.0f} denoising steps taken",)
     stages = (main,) if wish.denoise_only else (main, *_decoder(record, ratio))
     return ForwardWork(stages, params, "video" if frames > 1 else "image", assumptions)
+
+
+def _scaled_macs(record: DiffusionModel, wanted: float, ratio: float, share: float) -> tuple[float, float]:
+    """Multiply-adds at a size where one size was counted: products grow with the pixels, attention scores (`share`) with their square."""
+    counted = record.forward_flops / 2
+    total = counted or _denoiser_macs(record, wanted / ratio)
+    return total * (1 - share) * ratio, total * share * ratio**2
+
+
+@functools.cache
+def _counted_sizes(text: str) -> tuple[tuple[float, float], ...]:
+    """(pixels x frames, multiply-adds) of every size that was counted, small to large."""
+    found = []
+    for part in filter(None, (piece.strip() for piece in text.split(";"))):
+        size, _, flops = part.partition(":")
+        found.append((math.prod(float(side) for side in size.split("x")), float(flops) / 2))
+    return tuple(sorted(found))
+
+
+def _counted_macs(record: DiffusionModel, wanted: float) -> tuple[float, float] | None:
+    """Multiply-adds and those of attention scores at `wanted` pixels, from two counted sizes: a n + b n^2 goes through both."""
+    sizes = _counted_sizes(record.flops_by_output)
+    if len(sizes) < 2:
+        return None
+    (small, low), (large, high) = sizes[0], sizes[-1]
+    square = max(high / large - low / small, 0.0) / (large - small)
+    linear = low / small - square * small
+    return linear * wanted, square * wanted**2
 
 
 def _decoder(record: DiffusionModel, ratio: float) -> tuple[Stage, ...]:

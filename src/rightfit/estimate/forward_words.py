@@ -41,21 +41,31 @@ class Batch(NamedTuple):
 
 @functools.lru_cache(maxsize=4096)
 def engine_of(text: str, notes: str, device: str) -> str:
-    """Engine class of a row from its engine, notes and device."""
+    """Engine class of a row from its engine, notes and device; the notes name the engine only where its own cell is empty."""
     if re.search(r"inferentia|trainium", device, re.IGNORECASE):
         return "neuron"
-    row = first_match("forward_engines", text)
+    row = first_match("forward_engines", text or notes)
     engine = row["engine"] if row else "eager"
-    lowered = notes.lower()
+    lowered = f"{text} {notes}".lower()
     if engine == "tensorflow" and re.search(r"\bxla\b", lowered):
         return "tensorflow_xla"
-    if engine in ("eager", "eager_script") and re.search(r"torch\.compile|torchscript|cuda graph|inductor", lowered):
+    if engine in ("eager", "eager_script") and re.search(r"torch\.?compile|cuda ?graph|inductor", lowered):
         return "compiled"
     return engine
 
 
+_DTYPE_WORDS = (
+    (re.compile(r"int8|\bi8\b|w8a8|qdq|ptq|\bq8\b|u8s8"), "int8"),
+    (re.compile(r"fp8|float8|e4m3|e5m2|fp4|mxfp"), "fp8"),
+    (re.compile(r"tf32|tensorfloat"), "tf32"),
+    (re.compile(r"bf16|bfloat16|brain"), "bf16"),
+    (re.compile(r"fp16|float16|\bf16\b|half|fp 16"), "fp16"),
+    (re.compile(r"fp32|float32|\bf32\b|single|full precision|^float$|fp 32"), "fp32"),
+)
+
+
 def dtype_of(text: str, notes: str) -> str:
-    """Arithmetic of the matrix products; fp16 where nothing is said."""
+    """Arithmetic of the matrix products; empty where nothing is said."""
     lowered = text.lower()
     if lowered == "fp32" and "mlperf" in notes.lower() and "closed" in notes.lower():
         return "int8"  # closed submissions through TensorRT are quantised; the field of the result file says otherwise
@@ -63,18 +73,8 @@ def dtype_of(text: str, notes: str) -> str:
         return "bf16"
     if "amp" in lowered or "mixed" in lowered:
         return "amp"
-    for word, dtype in (
-        ("int8", "int8"),
-        ("w8a8", "int8"),
-        ("fp8", "fp8"),
-        ("tf32", "tf32"),
-        ("bf16", "bf16"),
-        ("fp32", "fp32"),
-        ("float32", "fp32"),
-    ):
-        if word in lowered:
-            return "bf16" if dtype == "fp32" and "bf16" in lowered else dtype
-    return "fp16"
+    found = next((dtype for word, dtype in _DTYPE_WORDS if word.search(lowered)), "")
+    return found or ("fp16" if lowered.strip() else "")  # 4-bit weights and the like are multiplied in fp16
 
 
 def number(text: str) -> float:
@@ -85,18 +85,28 @@ def number(text: str) -> float:
 
 def batch_of(row: Mapping[str, str]) -> Batch:
     """Batch and scenario of a row; a rate without a batch is an open load."""
-    text, rate = row.get("batch_or_concurrency", "").lower(), row.get("request_rate", "").lower()
-    if "slo" in rate or "server" in text:
+    text, rate, notes = (row.get(name, "").lower() for name in ("batch_or_concurrency", "request_rate", "notes"))
+    scenario = f"{text} {'' if number(text) else notes}"
+    if "slo" in rate or re.search(r"\bserver\b", scenario):
         return Batch(0.0, "server")
-    if "offline" in text or "max" in text or rate == "inf":
+    if re.search(r"single.?stream|\bsync\b", scenario):
+        return Batch(1.0, "single")
+    if re.search(r"multi.?stream", scenario):
+        return Batch(_MULTISTREAM, "single")
+    if re.search(r"offline|\bmax", text) or rate == "inf":
         return Batch(0.0, "offline")
-    size = number(text)
+    size = number(text) or _found(_BATCH, notes)
     if size:
-        return Batch(size, "single" if "stream" in row.get("notes", "").lower() else "batch")
+        return Batch(size, "single" if "stream" in notes else "batch")
     return Batch(0.0 if row.get("metric", "").endswith("per_s") else 1.0, "offline")
 
 
-_PIXELS = re.compile(r"(?<![\d.])(\d{2,4})\s?(?:px|pix)|(?:input|image|resolution)\s?(?:size)?[ =:]+(\d{2,4})\b(?!\s?x)", re.IGNORECASE)
+_MULTISTREAM = 8.0  # samples of one query of MLPerf's multi-stream scenario
+_BATCH = re.compile(r"\b(?:batch(?:[ _-]?size)?|bs)[ =:]*(\d+)", re.IGNORECASE)
+_PIXELS = re.compile(
+    r"(?<![\d.])(\d{2,4})\s?(?:px|pix)|(?:input|image|img|resolution|\bres|crop)[ _]?(?:size|sz)?[ =:]+(\d{2,4})\b(?!\s?x)|imgsz[ =:]*(\d{2,4})\b",
+    re.IGNORECASE,
+)
 _SIZES = re.compile(r"(?<![\w.])(\d{2,4})\s?[x\u00d7]\s?(\d{2,4})(?:\s?[x\u00d7]\s?(\d{1,4}))?(?![\d_])")
 _LINES = re.compile(r"(?<![\w.])(\d{3,4})p\b", re.IGNORECASE)
 _PER_STEP = re.compile(r"per (?:denoising )?(?:step|iteration)|ms/(?:step|it)", re.IGNORECASE)

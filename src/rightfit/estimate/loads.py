@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rightfit.physics.queueing import LoadColumns, atoms_of
+from rightfit.physics.queueing import ATOM_WEIGHTS, LoadColumns, atoms_of
 from rightfit.workload.traces import Lengths, Requests
 
 FINE = 4096
@@ -13,6 +13,8 @@ FINE = 4096
 
 def length_atoms(lengths: Lengths) -> NDArray[np.float64]:
     """A law of lengths as the slices' means that the queue model uses."""
+    if lengths.variation == 0 and not lengths.even:
+        return np.full(ATOM_WEIGHTS.size, lengths.mean)
     return atoms_of(np.sort(lengths.quantiles((np.arange(FINE) + 0.5) / FINE)))
 
 

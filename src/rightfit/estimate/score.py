@@ -8,6 +8,7 @@ that worked and that the mid value called too big.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -212,16 +213,32 @@ def answered_share(predictions: Iterable[Mapping[str, Any]]) -> tuple[int, int]:
     return sum(answers), len(answers)
 
 
-def worst(scored: Scored, count: int = 10) -> list[dict[str, Any]]:
-    """The rows with the largest |log(predicted / measured)|, with the term that carries most of the prediction."""
-    order = np.argsort(-np.abs(np.log(scored.predicted / scored.measured)))[:count]
-    names = ("id", "source", "metric", "model", "gpu", "n_gpus", "method", "framework", "micro_batch", "seq_len", "flags")
-    return [
-        {
-            **{name: cell_text(scored.rows[i].get(name)) for name in names},
-            "measured": float(scored.measured[i]),
-            "predicted": float(scored.predicted[i]),
-            "terms": scored.predictions[i].get("terms") or {},
-        }
-        for i in order
-    ]
+def worst(scored: Scored, count: int = 10) -> list[int]:
+    """Positions of the rows with the largest |log(predicted / measured)|, the worst first."""
+    order = np.argsort(-np.abs(np.log(scored.predicted / scored.measured)), kind="stable")
+    return [int(at) for at in order[:count]]
+
+
+def text_of(row: Mapping[str, Any], column: str) -> str:
+    """A cell as text; empty where the row lacks it."""
+    return cell_text(row.get(column))
+
+
+_NOT_CONFIGURATION = frozenset({"id", "measured", "date", "source_where", "trust", "flags", "why_not", "usable"})
+
+
+def repeat_spread(rows: Iterable[Mapping[str, Any]], key: Callable[[Mapping[str, Any]], str]) -> dict[str, list[float]]:
+    """Relative differences a / b - 1 of neighbouring measurements of one configuration, by `key`: no predictor can be better than half of it."""
+    seen: dict[tuple[str, ...], list[float]] = {}
+    labels: dict[tuple[str, ...], str] = {}
+    for row in rows:
+        value = number(row.get("measured"))
+        if value > 0:
+            cells = tuple(f"{name}={cell_text(text)}" for name, text in sorted(row.items()) if name and name not in _NOT_CONFIGURATION)
+            seen.setdefault(cells, []).append(value)
+            labels[cells] = key(row)
+    spread: dict[str, list[float]] = {}
+    for cells, values in seen.items():
+        values.sort()
+        spread.setdefault(labels[cells], []).extend(high / low - 1 for low, high in itertools.pairwise(values))
+    return spread

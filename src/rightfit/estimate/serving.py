@@ -44,6 +44,7 @@ BY_ENGINE = (
     "repeat_passes",
     "moe_launch_s",
     "prefill_launch_s",
+    "moe_prefill_launch_s",
     "ungraphed_s",
     "half_accumulation",
     "pipeline_loss",
@@ -53,7 +54,7 @@ BY_ENGINE = (
     "burst",
 )
 BY_LINK = ("all_reduce_s", "link_fraction")
-GLOBAL = ("expert_skew",)
+GLOBAL = ("expert_skew", "grouped_gemm", "expert_ramp", "desktop_host", "socket_crossing")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -88,6 +89,8 @@ def serving_rates(serve: ServeColumns, links: LinkColumns, values: Mapping[str, 
     for name, field in (("port_stream", "kernel_quality"), ("port_gemm", "gemm_quality"), ("port_stream", "attention_stream")):
         columns[field] = columns[field] * _pairs(source, name, family_names())[family, engine]
     columns["layer_s"] = columns["layer_s"] * _pairs(source, "port_layer", family_names())[family, engine]
+    columns["all_reduce_s"] = columns["all_reduce_s"] * _pairs(source, "port_reduce", family_names())[family, engine]
+    columns["repeat_passes"] = columns["repeat_passes"] + _pairs(source, "port_repeat", family_names(), absent=0.0)[family, engine]
     return ServeRates(**columns)
 
 
@@ -103,15 +106,15 @@ def _ancestors(key: str) -> tuple[str, ...]:
     return (key, *_ancestors(parent)) if parent else (key,)
 
 
-def _pairs(source: Mapping[str, float], name: str, rows: tuple[str, ...]) -> Array:
-    """Coefficient by row key and engine class: the pair's own value, that of a parent class, else the row's, else one."""
-    found = [[_pair(source, f"{name}.{row}", engine) for engine in engine_classes()] for row in rows]
+def _pairs(source: Mapping[str, float], name: str, rows: tuple[str, ...], *, absent: float = 1.0) -> Array:
+    """Coefficient by row key and engine class: the pair's own value, that of a parent class, else the row's, else `absent`."""
+    found = [[_pair(source, f"{name}.{row}", engine, absent) for engine in engine_classes()] for row in rows]
     return np.array(found, dtype=np.float64)
 
 
-def _pair(source: Mapping[str, float], name: str, engine: str) -> float:
+def _pair(source: Mapping[str, float], name: str, engine: str, absent: float) -> float:
     own = (source[f"{name}.{key}"] for key in _ancestors(engine) if f"{name}.{key}" in source)
-    return next(own, source.get(name, 1.0))
+    return next(own, source.get(name, absent))
 
 
 class _Physics:
@@ -178,7 +181,7 @@ def serving_columns(
 ) -> ServingTimes:
     """Latency and throughput of each row under its load."""
     shape = np.broadcast_shapes((model.num_rows,), (serve.num_rows,), (device.num_rows,), (links.num_rows,))
-    rates = serving_rates(serve, links, values)
+    rates = decode.on_host(serving_rates(serve, links, values), device)
     physics = _Physics(model, serve, device, links, rates)
     limit = serving_memory.max_sequences(model, serve, device, overhead_bytes=overhead_bytes(serve, values))
     batch, saturated = _batch(physics, limit)
@@ -232,7 +235,7 @@ def _batch(physics: _Physics, limit: Array) -> tuple[Array, NDArray[np.bool_]]:
     serve = physics.serve
     stated = np.where(serve.batch > 0, serve.batch, limit) / serve.data
     # A measured run did run: where our memory says that it hardly fits, memory is not what limits it.
-    capped = np.where((serve.continuous > 0) & (limit >= stated / 8.0), np.minimum(stated, limit), stated)
+    capped = np.where(serve.continuous > 0, np.minimum(stated, np.maximum(limit, stated / 8.0)), stated)
     offline = np.minimum(limit, np.where(serve.requests > 0, serve.requests / serve.data, np.inf))
     batch = np.where(serve.load == Load.OFFLINE, np.where(serve.batch > 0, np.minimum(offline, stated), offline), capped)
     if not np.any(serve.load == Load.OPEN):

@@ -12,11 +12,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from rightfit import facts
 from rightfit.errors import RightfitError, UnknownNameError
 from rightfit.estimate.convert import device_columns, model_columns
 from rightfit.estimate.hardware import IntraKind, default_links
 from rightfit.estimate.serving_words import (
     architecture,
+    data_lengths,
+    device_count,
     engine_classes,
     engine_parents,
     engine_rules,
@@ -24,6 +27,7 @@ from rightfit.estimate.serving_words import (
     find_device,
     format_names,
     linked_name,
+    number_in,
     version_number,
     weight_format,
 )
@@ -55,14 +59,19 @@ _WIRED_VENDORS = ("AWS", "Google", "Intel", "Huawei", "AMD")
 _NODE_SIZES = ((re.compile("Inferentia|Trainium"), 16.0), (re.compile("TPU"), 256.0), (re.compile("GB[23]00"), 72.0))
 
 
-_MATH = {"fp32": Math.FP32, "tf32": Math.TF32, "fp16": Math.FP16, "bf16": Math.BF16, "fp8": Math.FP8, "int8": Math.INT8, "fp4": Math.FP4}
+_MATH = {
+    "fp32": Math.FP32,
+    "tf32": Math.TF32,
+    "fp16": Math.FP16,
+    "bf16": Math.BF16,
+    "fp8": Math.FP8,
+    "int8": Math.INT8,
+    "fp4": Math.FP4,
+    "mx": Math.MX,
+}
 
 
 _KV_BYTES = (("fp8", 1.0), ("int8", 1.0), ("int4", 0.53), ("fp4", 0.5625), ("turbo", 0.55), ("q8", 1.06), ("q4", 0.56), ("fp32", 4.0))
-
-
-#: Mean lengths of ShareGPT conversations as the benchmarks filter them, where a row names no lengths.
-_USUAL_INPUT, _USUAL_OUTPUT = 220.0, 200.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -136,18 +145,14 @@ def _word(row: Mapping[str, str], name: str) -> str:
 
 
 def _number(row: Mapping[str, str], name: str) -> float:
-    try:
-        value = float(_word(row, name).replace(",", ""))
-    except ValueError:
-        return 0.0
-    return value if 0 < value < 1e15 else 0.0
+    return number_in(_word(row, name))
 
 
 def _read_row(row: Mapping[str, str]) -> _Case:
     taken: list[str] = []
     arch = _architecture(_word(row, "model"), _number(row, "params_b"), taken)
     accelerator, family = _device(_word(row, "device"), _number(row, "device_mem_gib"), taken)
-    rules = engine_rules(_word(row, "engine"), _stated_version(row), _word(row, "date"))
+    rules = _on_device(engine_rules(_word(row, "engine"), _stated_version(row), _word(row, "date")), family)
     if not _word(row, "engine"):
         taken.append("engine not stated: a usual serving engine taken")
     serve = engine_values(row, rules, family)
@@ -157,6 +162,23 @@ def _read_row(row: Mapping[str, str]) -> _Case:
     serve |= _memory(row, rules, serve, arch)
     serve["gpus_per_node"] = next((size for words, size in _NODE_SIZES if words.search(accelerator.name)), 8.0)
     return _Case(arch, accelerator, serve, taken)
+
+
+#: Chips whose engines compile the whole step ahead of time, whatever engine schedules the requests.
+_COMPILED_FAMILIES = ("tpu", "neuron", "gaudi", "sambanova", "ascend")
+
+
+def _on_device(rules: Mapping[str, str], family: str) -> Mapping[str, str]:
+    """The engine's rules with the class that its kernels have on such a device: vLLM on a TPU runs compiled graphs, on a processor C++."""
+    kind = "xla" if family in _COMPILED_FAMILIES else "cpu" if family == "cpu" and rules["class"] in _GPU_CLASSES else ""
+    if not kind or rules["class"] == kind:
+        return rules
+    other = next(row for row in facts.table("engines") if row["class"] == kind)
+    return {**rules, "code": other["code"], "class": kind, "parent": other["parent"]}
+
+
+#: Classes of engines that schedule many requests on GPUs.
+_GPU_CLASSES = ("graph", "async", "sglang", "vendor", "vendor-pdl", "ungraphed", "generic")
 
 
 def _architecture(name: str, params_b: float, taken: list[str]) -> TransformerArchitecture:
@@ -227,12 +249,12 @@ def format_values(row: Mapping[str, str], rules: Mapping[str, str], arch: Transf
         linear = expert = attention = float(bits[1]) / 8.0 * 1.02
     if name == "mxfp4" and not arch.num_experts:
         linear = attention = expert
-    kv_text = _word(row, "kv_dtype").lower()
+    kv_text = _word(row, "kv_dtype").lower() or _cache_words(f"{text} {_word(row, 'notes')}")
     kv = next((size for word, size in _KV_BYTES if word in kv_text), 2.0)
     if not kv_text and name in ("fp32", "tf32"):
         kv = 4.0
-    if not kv_text and rules["class"].startswith("vendor") and name.startswith(("fp8", "nvfp4")):
-        kv = 1.0  # TensorRT-LLM's fp8 and fp4 checkpoints carry scales for an fp8 cache
+    if not kv_text and (name.startswith("nvfp4") or (rules["class"].startswith("vendor") and name == "fp8")):
+        kv = 1.0  # NVIDIA's fp4 checkpoints carry scales for an fp8 cache, and TensorRT-LLM's fp8 engines do
     return {
         "linear_bytes": linear,
         "expert_bytes": expert,
@@ -244,6 +266,17 @@ def format_values(row: Mapping[str, str], rules: Mapping[str, str], arch: Transf
         "dequantise_ops": float(row_of["dequantise_ops"]),
         "weight_format": float(format_names().index(name)),
     }
+
+
+_CACHE_WORDS = re.compile(
+    r"(?:kv[-_ ]?(?:cache)?[-_ ]?(?:dtype|quant\w*|type)?[-_ =:]*(fp8|int8|int4|q8|q4))|(?:(fp8|int8|int4|q8_0|q4_0)[-_ ]?kv)"
+)
+
+
+def _cache_words(text: str) -> str:
+    """The cache's format where it is told beside the weights' or in the notes: "fp8 KV cache", "kv_cache_dtype=fp8"."""
+    found = _CACHE_WORDS.search(text.lower())
+    return next((word for word in found.groups() if word), "") if found else ""
 
 
 _MANY_USERS = 64.0
@@ -263,7 +296,7 @@ def _layout(
     attention_data = words.get("attn_dp", words.get("attention_dp", 1.0))
     split = "layer split" in notes or "layer_split" in notes or "device_map" in notes or kind in ("native", "eager")
     if not devices:
-        devices = max(tensor, 1.0) * max(pipeline, 1.0)
+        devices = max(max(tensor, 1.0) * max(pipeline, 1.0), device_count(_word(row, "device")))
     if kind == "xla" and tensor > devices:
         # Degrees that count the cores of a chip: the rates and memory are those of whole chips.
         tensor = devices
@@ -289,17 +322,33 @@ def _layout(
     }
 
 
+#: Words of a batch that the engine chooses, of a number of prompts in place of a batch, and of a rate without limit.
+_ENGINE_CHOOSES = re.compile(
+    r"^(max(?!_|imum of)|offline|auto|all|inf|unlimited|unbounded|saturat|throughput|engine|dynamic|continuous)|prompts|requests"
+)
+_QUEUED = re.compile(r"prompts|requests|reqs\b")
+_AT_ONCE = re.compile(r"^(inf|max|unlimited|\u221e|all at once|offline|saturat)")
+
+
+def _rate(text: str) -> float:
+    """Requests per second: "4", "4 req/s", "QPS=4", "120/min"."""
+    if _AT_ONCE.search(text) or "slo" in text:
+        return 0.0
+    per_minute = bool(re.search(r"/\s*min|per min|rpm", text))
+    return number_in(text) / (60.0 if per_minute else 1.0)
+
+
 def _load(row: Mapping[str, str], rules: Mapping[str, str], taken: list[str]) -> dict[str, float]:
     """How requests come and how long they are."""
     notes, metric = _word(row, "notes").lower(), _word(row, "metric")
     stated, rate_text = _word(row, "batch_or_concurrency").lower(), _word(row, "request_rate").lower()
-    rate = _number(row, "request_rate")
-    batch = _number(row, "batch_or_concurrency")
+    rate = _rate(rate_text)
+    batch = 0.0 if _QUEUED.search(stated) else _number(row, "batch_or_concurrency")
     count = re.search(r"([\d,]+)\s*(?:k )?(?:requests|prompts)", f"{stated} {notes}")
     requests = float(count[1].replace(",", "")) if count and count[1].strip(",") else 0.0
     if rate:
         load = Load.OPEN
-    elif stated.startswith(("max", "offline")) or (rate_text in ("inf", "max", "infinity") and not batch):
+    elif _ENGINE_CHOOSES.search(stated) or (_AT_ONCE.search(rate_text) and not batch):
         load = Load.OFFLINE
     elif batch > 1 and rules["continuous"] == "1" and "static" not in notes:
         load = Load.CLOSED
@@ -322,14 +371,20 @@ def _load(row: Mapping[str, str], rules: Mapping[str, str], taken: list[str]) ->
     }
 
 
+_LENGTH_PAIR = re.compile(r"(\d[\d.,]*\s*k?)\s*(?:/|\+|in\b.*?)\s*(\d[\d.,]*\s*k?)", re.IGNORECASE)
+
+
 def _lengths(row: Mapping[str, str], metric: str, taken: list[str]) -> tuple[float, float]:
     prompt, output = _number(row, "input_tokens"), _number(row, "output_tokens")
-    chat = "sharegpt" in _word(row, "notes").lower()
+    pair = _LENGTH_PAIR.search(_word(row, "input_tokens"))
+    if pair and not output:
+        prompt, output = number_in(pair[1]), number_in(pair[2])
+    usual = data_lengths(" ".join(_word(row, name) for name in ("notes", "engine", "engine_version", "input_tokens")), _word(row, "model"))
     if not prompt and _word(row, "input_tokens") not in ("0", "0.0"):
-        prompt = _USUAL_INPUT if chat else 32.0 if output else 128.0
+        prompt = usual[0] or (32.0 if output else 128.0)
         taken.append(f"input length not stated: {prompt:.0f} taken")
     if not output:
-        output = 1.0 if metric in ("ttft_ms", "prefill_tok_per_s") else _USUAL_OUTPUT if chat else 128.0
+        output = 1.0 if metric in ("ttft_ms", "prefill_tok_per_s") else usual[1] or 128.0
         if metric not in ("ttft_ms", "prefill_tok_per_s"):
             taken.append(f"output length not stated: {output:.0f} taken")
     return prompt, output

@@ -113,7 +113,7 @@ def architecture(name: str, params_b: float) -> tuple[object, str]:
         name,
         *re.findall(r"\(([^()]+)\)", name),
         re.sub(r"\s*\([^()]*\)", "", name),
-        re.sub(r"[-_ ](chat|instruct|base|hf|it)$", "", name, flags=re.IGNORECASE),
+        re.sub(r"[-_ ](chat|instruct|base|hf|it|99(\.9)?)$", "", name, flags=re.IGNORECASE),
     ]
     last: RightfitError = UnknownNameError("model", name)
     for text in dict.fromkeys(part for part in tries if part):
@@ -140,6 +140,10 @@ def find_device(name: str, memory_gib: float = 0.0) -> tuple[Accelerator, str, s
     if not name:
         return _with_family(facts.accelerators()[_DEFAULT_DEVICE], f"device not stated: {_DEFAULT_DEVICE} taken")
     first = _COUNT.sub("", name.split(" + ")[0].strip())
+    if named := next((row["device"] for row, pattern in _rules("serving_instances") if pattern and pattern.search(first.lower())), ""):
+        return find_device(named, memory_gib)
+    if _MOBILE.search(first) and (listed := _listed_name(first)):
+        return _listed(listed)
     exact = facts.accelerators().get(first)
     if exact is not None and not first.lower().startswith("mi250"):  # software sees each die of an MI250 as a device of its own
         return _with_family(_half(exact, memory_gib), "")
@@ -147,9 +151,8 @@ def find_device(name: str, memory_gib: float = 0.0) -> tuple[Accelerator, str, s
         found = [facts.accelerators()[match] for match in matches]
         best = min(found, key=lambda item: (abs(item.memory_bytes / 2**30 - memory_gib) if memory_gib else 0.0, item.form == "pcie"))
         return _with_family(_half(best, memory_gib), "" if len(found) == 1 else f"device {name!r} taken as {best.name}")
-    for row, pattern in _rules("serving_devices"):
-        if pattern and pattern.search(first.lower()):
-            return _listed(row["name"])
+    if listed := _listed_name(first):
+        return _listed(listed)
     plain = " ".join(_ORNAMENTS.sub(" ", first).split())
     if plain and plain != first:
         return find_device(plain, memory_gib)
@@ -157,11 +160,26 @@ def find_device(name: str, memory_gib: float = 0.0) -> tuple[Accelerator, str, s
     raise UnknownNameError("device", name)
 
 
+def _listed_name(text: str) -> str:
+    """The row of facts/data/serving_devices.csv that the words of a device's name match; empty where none does."""
+    return next((row["name"] for row, pattern in _rules("serving_devices") if pattern and pattern.search(text.lower())), "")
+
+
+#: Cards of portable computers share names with faster ones.
+_MOBILE = re.compile(r"laptop|mobile|notebook", re.IGNORECASE)
+
+
+def device_count(name: str) -> float:
+    """How many devices a name tells of ("8x H100", "A100 x 4"); 0 where it tells none."""
+    found = _COUNT.search(name.split(" + ")[0].strip())
+    return number_in(re.sub(r"[^\d]", " ", found[0])) if found else 0.0
+
+
 # What sellers and drivers write around the name of a card: counts, makers, memory kinds, slices of TPU pods.
-_COUNT = re.compile(r"^\s*\d+\s*[x*\u00d7]\s*", re.IGNORECASE)
+_COUNT = re.compile(r"^\s*\d+\s*[x*\u00d7]\s*|\s*(?:\s[x*\u00d7]|[*\u00d7])\s*\d+\s*$", re.IGNORECASE)
 _ORNAMENTS = re.compile(
-    r"nvidia|tesla|geforce|amd|instinct|google|cloud|aws|intel|hbm\d?e?|generation|tensor core|gpus?\b|nvl\d+|\bnvlink\b"
-    r"|(?<=v\de)-\d+|(?<=v\dp)-\d+|[()]|\bserver\b|\b\d+\s*g(i?b)?\b",
+    r"nvidia|tesla|geforce|amd|instinct|google|cloud|aws|intel|hbm\d?e?|generation|tensor core|gpus?\b|nvl\d+|\bnvlink\b|\b[dh]gx\b"
+    r"|(?<=v\d)-\d+|(?<=v\d[ep])-\d+|[()]|\bserver\b|\b\d+\s*g(i?b)?\b",
     re.IGNORECASE,
 )
 
@@ -203,6 +221,40 @@ def _listed(name: str) -> tuple[Accelerator, str, str]:
 def linked_name(name: str) -> str:
     """The accelerator of the fact base whose links a device has."""
     return next((row["like"] for row, _ in _rules("serving_devices") if row["name"] == name), name)
+
+
+def data_lengths(text: str, model: str) -> tuple[float, float]:
+    """Mean tokens of prompt and answer of the data set that a text names (facts/data/serving_datasets.csv); zeros where it names none."""
+    for row, pattern in _rules("serving_datasets"):
+        if pattern and pattern.search(text.lower()) and (not row["models"] or re.search(row["models"], model.lower())):
+            return float(row["input_tokens"]), float(row["output_tokens"])
+    return 0.0, 0.0
+
+
+_AMOUNT = re.compile(r"(\d[\d,_]*(?:\.\d+)?|\.\d+)\s*(k|m)?(?![a-z]*\d)", re.IGNORECASE)
+
+
+def number_in(text: str) -> float:
+    """The number that a cell means: "1,024", "1k" (1,024; "1.5k" is 1,500), "~500 tokens", "bs=8", "128-256" (their mean); 0 where there is none."""
+    try:
+        value = float(text)
+        return value if 0 < value < 1e15 else 0.0
+    except ValueError:
+        pass
+    if text.lstrip().startswith("-"):
+        return 0.0
+    found = [_amount(*match.groups()) for match in _AMOUNT.finditer(text)]
+    span = re.search(r"\d\s*k?\s*(?:-|\u2013|to|\.\.)\s*\d", text, re.IGNORECASE)
+    value = sum(found[:2]) / 2.0 if span and len(found) > 1 else found[0] if found else 0.0
+    return value if 0 < value < 1e15 else 0.0
+
+
+def _amount(digits: str, unit: str | None) -> float:
+    value = float(digits.replace(",", "").replace("_", ""))
+    if not unit:
+        return value
+    # Lengths are told in binary thousands where they are whole: 8k is 8,192 tokens.
+    return value * (1024.0 if value.is_integer() else 1000.0) if unit.lower() == "k" else value * 1e6
 
 
 def version_number(text: str) -> float:

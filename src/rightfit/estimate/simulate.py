@@ -71,8 +71,9 @@ class _Limits:
     """One row of ReplicaColumns as plain numbers."""
 
     table: list[float]
+    prompts: list[float]
     slope: float
-    sequence_s: float
+    stall: float
     cache_token_s: float
     prompt_pair_s: float
     max_batch: int
@@ -83,13 +84,14 @@ class _Limits:
 
 def _limits(replicas: ReplicaColumns, row: int) -> _Limits:
     chunk = int(replicas.chunk_tokens[row]) or 10**12
-    size = min(chunk, LARGEST_TABLE) + int(replicas.max_batch[row])
     one = replicas.take(np.array([row]))
-    table = one.tokens_s(np.arange(size + 1, dtype=np.float64)[None, :])[0]
+    table = one.sequences_s(np.arange(int(replicas.max_batch[row]) + 1, dtype=np.float64)[None, :])[0]
+    prompts = one.prompts_s(np.arange(min(chunk, LARGEST_TABLE) + 1, dtype=np.float64)[None, :])[0]
     return _Limits(
         table=table.tolist(),
-        slope=float(table[-1] - table[-2]),
-        sequence_s=float(one.sequence_s[0]),
+        prompts=prompts.tolist(),
+        slope=float(prompts[-1] - prompts[-2]),
+        stall=float(one.stall[0]),
         cache_token_s=float(one.cache_token_s[0]),
         prompt_pair_s=float(one.prompt_pair_s[0]),
         max_batch=int(one.max_batch[0]),
@@ -136,7 +138,7 @@ class _Replica:
     def run(self, until: float) -> None:
         """Work until the clock passes `until` or nothing is left to do."""
         limits, inputs, outputs, finish = self.limits, self.inputs, self.outputs, self.finish
-        table, sequence_s, cache_s, max_batch = limits.table, limits.sequence_s, limits.cache_token_s, limits.max_batch
+        table, cache_s, max_batch = limits.table, limits.cache_token_s, limits.max_batch
         capacity, reserve = limits.cache_tokens, limits.cache_reserve
         running, arrivals, closed = self.running, self.arrivals, bool(self.successors)
         clock, steps, cached, position = self.clock, self.steps, self.cached, self.next
@@ -167,7 +169,7 @@ class _Replica:
                 clock, steps, cached, position, committed = self.clock, self.steps, self.cached, self.next, self.committed
                 continue
             # nothing but decoding: jump to the next completion, the next arrival that can be admitted, or the full cache
-            step = table[batch] + sequence_s * batch + cache_s * cached
+            step = table[batch] + cache_s * cached
             growth = cache_s * batch
             count = running[0][0] - steps
             room = (capacity - cached) // batch
@@ -252,9 +254,10 @@ class _Replica:
             entry[1] += piece
             used += piece
             done += entry[1] == entry[2]
-        total, table = batch + used, limits.table
-        step = table[total] if total < len(table) else table[-1] + limits.slope * (total - len(table) + 1)
-        step += limits.sequence_s * batch + limits.cache_token_s * self.cached + limits.prompt_pair_s * pairs
+        prompts = limits.prompts
+        stalled = prompts[used] if used < len(prompts) else prompts[-1] + limits.slope * (used - len(prompts) + 1)
+        stalled += limits.prompt_pair_s * pairs
+        step = limits.table[batch] + limits.cache_token_s * self.cached + (limits.stall * stalled if batch else stalled)
         self.clock += step
         self._advance(batch)
         for entry in self.prefilling[:done]:

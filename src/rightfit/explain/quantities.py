@@ -78,6 +78,17 @@ def _two_units(value: float, small_per_big: int, big: str, small: str, lang: Lan
     return first if rest == 0 else f"{first}{gap}{say(f'quantities.{small}', lang, value=rest)}"
 
 
+def distinct_durations(first: float, second: float, lang: Lang) -> tuple[str, str]:
+    """Two times with as many digits as tell them apart: 30 ms and 30.04 ms."""
+    texts = duration_text(first, lang), duration_text(second, lang)
+    for digits in range(4, 8):
+        if texts[0] != texts[1] or first == second:
+            break
+        unit, scale = ("ms", 1e3) if min(first, second) < 1 else ("s", 1.0)
+        texts = tuple(say(f"quantities.{unit}", lang, value=f"{value * scale:.{digits}g}") for value in (first, second))  # type: ignore[assignment]
+    return texts
+
+
 def duration_text(seconds: float, lang: Lang) -> str:
     """A time: 320 ms, 12.5 s, 42 min, 5 h 12 min, 3.2 days."""
     if not math.isfinite(seconds):

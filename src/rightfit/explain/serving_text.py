@@ -8,6 +8,8 @@ from typing import Any
 
 from rightfit.explain import quantities as q
 from rightfit.explain import reasons as base
+from rightfit.explain.economics_text import economics_fields
+from rightfit.explain.load_text import load_fields, simulated_text
 from rightfit.explain.messages import Lang, fields_of, has, join, say, say_or, sentences, topic
 from rightfit.explain.plan_text import OptionText, PlanText, Term, considered_text, cost_terms, headline, memory_terms
 from rightfit.search.answer import Assumption, NearMiss, Option, Plan, Reason, Rejection
@@ -26,7 +28,10 @@ def serving_renderer(lang: Lang, *, currency: str = "usd") -> Callable[[Reason],
         key = _variant(reason)
         if not has(key):
             return base.render(reason, lang, currency=currency)
-        texts = {name: _field(name, value, lang, currency=currency) for name, value in {**reason.params, **_derived(reason, lang)}.items()}
+        texts = {
+            name: _field(name, value, lang, currency=currency)
+            for name, value in {**reason.params, **_derived(reason, lang, currency=currency)}.items()
+        }
         if not fields_of(topic("serving")[key.partition(".")[2]][lang]) <= set(texts):
             return base.render(reason, lang, currency=currency)
         return say(key, lang, **texts)
@@ -39,14 +44,24 @@ def _variant(reason: Reason) -> str:
     return f"{key}_runner_up" if reason.params.get("runner_up") and has(f"{key}_runner_up") else key
 
 
-def _derived(reason: Reason, lang: Lang) -> dict[str, Any]:
+def _derived(reason: Reason, lang: Lang, *, currency: str) -> dict[str, Any]:
     params, out = reason.params, {}
     if "metric" in params:
         out["metric_lower"] = say_or(f"serving.metric_lower_{params['metric']}", lang, params["metric"])
     if "quality" in params:
         out["quality_text"] = say_or(f"serving.quality_{params['quality']}", lang, params["quality"])
+    if reason.key.startswith(("serve_api_", "serve_serverless_", "serve_fleet_")):
+        out |= economics_fields(params, lang, currency=currency)
+    if reason.key.startswith(("serve_saturation", "serve_day", "serve_thresholds")):
+        out |= load_fields(params, lang)
     if "replicas" in params:
         out["replicas"] = replicas_text(int(params["replicas"]), lang)
+    if reason.key == "why_refused":
+        out["gap"] = gap_text(params["criterion"], params["needed"], params["had"], lang, currency=currency)
+        out["refusal"] = base.criterion_text(params["criterion"], lang)
+        out["nodes"] = q.counted("node", params["nodes"], lang)
+    if params.get("price_factor"):
+        out["price_cut"] = q.percent_text(1 - params["price_factor"])
     if "instance_type" in params:
         out["where"] = base.where_text(params, lang)
     return out
@@ -174,7 +189,10 @@ def replicas_text(count: int, lang: Lang) -> str:
 def devices_text(option: Option, lang: Lang) -> str:
     """What one replica takes: "2 cards (tensor parallel)"."""
     layout = option.layout
+    assert isinstance(layout, ServingLayout)
     count = layout.tensor * layout.pipeline
+    if layout.attention_data > 1:
+        return say("serving.devices_spread", lang, count=layout.attention_data)
     if not option.accelerator.name:
         return say("serving.devices_cpu", lang)
     if count == 1:
@@ -194,7 +212,8 @@ def latencies_text(option: Option, lang: Lang) -> str:
         return " / ".join(q.duration_text(estimate[f"{name}_p{share}_s"].mid, lang) for share in _SHOWN_PERCENTILES)
 
     if "ttft_p50_s" in estimate:
-        return say("serving.latencies", lang, **{name: triple(name) for name in _LATENCIES})
+        text = say("serving.latencies", lang, **{name: triple(name) for name in _LATENCIES})
+        return sentences([text, simulated_text(option, lang)], lang)
     return say("serving.latencies_forward", lang, latency=triple("latency"))
 
 
@@ -247,13 +266,27 @@ def serving_rejection_lines(rejection: Rejection, lang: Lang, *, currency: str =
 
 def _nearest_text(criterion: str, miss: NearMiss, lang: Lang, *, currency: str) -> str:
     where = base.where_text({"provider": miss.provider, "instance_type": miss.instance_type}, lang)
-    if criterion in _LATENCIES and isinstance(miss.needed, float) and isinstance(miss.had, float):
-        gap = say("rejections.needed_had", lang, needed=q.duration_text(miss.needed, lang), had=q.duration_text(miss.had, lang))
-    else:
-        gap = base.needed_had_text(criterion, miss.needed, miss.had, lang, currency=currency)
+    gap = gap_text(criterion, miss.needed, miss.had, lang, currency=currency)
     servers = q.counted("node", miss.nodes, lang)
     missed = say("rejections.nearest", lang, where=where, nodes=servers, needed_had=gap)
     return sentences([missed, serving_renderer(lang, currency=currency)(miss.change)], lang)
+
+
+def serving_given_text(plan: Plan, lang: Lang) -> str:
+    """The headline for given servers that do not do it, and why."""
+    first = plan.rejected[0] if plan.rejected else None
+    if first is None:
+        return say("choice.none", lang)
+    gap = gap_text(first.criterion, first.needed, first.had, lang, currency=plan.workload.currency)
+    return say("choice.unfit_given", lang, where=plan.given, criterion=base.criterion_text(first.criterion, lang), gap=gap)
+
+
+def gap_text(criterion: str, needed: float | str, had: float | str, lang: Lang, *, currency: str) -> str:
+    """What a criterion asks for and what there is; latencies as times that can be told apart."""
+    if criterion in _LATENCIES and isinstance(needed, float) and isinstance(had, float):
+        texts = q.distinct_durations(needed, had, lang)
+        return say("rejections.needed_had", lang, needed=texts[0], had=texts[1])
+    return base.needed_had_text(criterion, needed, had, lang, currency=currency)
 
 
 def serving_blame_text(plan: Plan, lang: Lang) -> str:

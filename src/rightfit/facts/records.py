@@ -153,7 +153,10 @@ class VisionModel:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DiffusionModel:
-    """A diffusion pipeline by component. `forward_flops` is one denoiser call for one latent at `default_output`."""
+    """A diffusion pipeline by component. `forward_flops` is one denoiser call for one latent at `default_output`.
+
+    `flops_by_output` lists other sizes where they were counted: "512x512:8.033e11; 768x768:2.1481e12", videos as frames x height x width.
+    """
 
     name: str
     modality: str

@@ -37,6 +37,15 @@ class DecodeTimes:
         return self.weights + self.experts + self.attention + self.head + self.communication + self.gaps + self.host
 
 
+_HOST_TIMES = ("launch_s", "prefill_launch_s", "moe_prefill_launch_s", "ungraphed_s", "step_s", "sequence_s", "request_s")
+
+
+def on_host(rates: ServeRates, device: DeviceColumns) -> ServeRates:
+    """Rates with the host's times as on the computers that hold such cards: GeForce cards sit beside desktop processors of high clock."""
+    factor = np.where(device.price_class > 0, rates.desktop_host, 1.0)
+    return rates.replace(**{name: getattr(rates, name) * factor for name in _HOST_TIMES})
+
+
 def soft_max(*values: Array) -> Array:
     """A maximum whose corner is rounded: (a^p + b^p)^(1/p), p = 4. Overlap is never perfect where two bounds are close."""
     largest = values[0]
@@ -55,7 +64,8 @@ def product_peak(device: DeviceColumns, math: Array, rates: ServeRates) -> Array
 
 def within_power(flops: Array, serve: ServeColumns, device: DeviceColumns, rates: ServeRates) -> Array:
     """A rate [FLOP/s] that the card's power sustains: products of 8 bit take half the energy of 16, those of 4 bit a quarter."""
-    width = np.select([serve.math == float(Math.FP4), serve.math >= float(Math.FP8)], [0.25, 0.5], 1.0)
+    eighth = (serve.math >= float(Math.FP8)) & ((serve.math != float(Math.MX)) | (device.fp4_flops > 0))
+    width = np.select([serve.math == float(Math.FP4), eighth], [0.25, 0.5], 1.0)
     energy = rates.joules_per_flop * width
     power = np.where((energy > 0) & (device.tdp_w > 0), device.tdp_w / np.maximum(energy, 1e-30), np.inf)
     return np.asarray((flops**-_SOFTNESS + power**-_SOFTNESS) ** (-1.0 / _SOFTNESS))
@@ -69,9 +79,10 @@ def peak_ops(device: DeviceColumns, math: Array) -> Array:
     eight = np.where(device.fp8_flops > 0, device.fp8_flops, brain)
     whole = np.where(device.int8_ops > 0, device.int8_ops, sixteen)
     four = np.where(device.fp4_flops > 0, device.fp4_flops, sixteen)
+    mixed = np.where(device.fp4_flops > 0, eight, sixteen)
     tensor = np.where(device.tf32_flops > 0, device.tf32_flops, single)
-    rates = np.broadcast_arrays(single, tensor, sixteen, brain, eight, whole, four, math)
-    return np.asarray(np.choose(rates[7].astype(np.intp), rates[:7]))
+    rates = np.broadcast_arrays(single, tensor, sixteen, brain, eight, whole, four, mixed, math)
+    return np.asarray(np.choose(rates[8].astype(np.intp), rates[:8]))
 
 
 def touched_experts(model: ModelColumns, tokens: Array, skew: Array) -> Array:
@@ -91,18 +102,23 @@ def product_s(
     serve: ServeColumns,
     device: DeviceColumns,
     rates: ServeRates,
+    groups: Array | float = 0.0,
+    grouped: Array | float = 1.0,
 ) -> Array:
     """Seconds of a chain of matrix products on one device.
 
     parameters_read: weights that are fetched; parameters_used: weights that each of `rows` tokens multiplies; num_products: how
-    many products the chain has (each pays a ramp of `stream_ramp_bytes`). Soft maximum of traffic, arithmetic and expanding.
+    many products the chain has (each pays a ramp of `stream_ramp_bytes`); `groups` products of as many experts, over which the rows are
+    spread, each waste part of their last tile, at `grouped` of the rate. Soft maximum of traffic, arithmetic and expanding.
     """
     bandwidth = np.where(serve.offload_bandwidth > 0, serve.offload_bandwidth, device.memory_bandwidth * rates.stream_fraction)
     bandwidth = bandwidth * np.where(serve.offload_bandwidth > 0, 1.0, rates.kernel_quality * rates.format_stream)
     traffic = (parameters_read * weight_bytes + num_products * rates.stream_ramp_bytes) / bandwidth
     peak = within_power(product_peak(device, serve.math, rates) * rates.gemm_fraction, serve, device, rates)
     peak = peak * rates.gemm_quality * rates.format_gemm
-    compute = 2.0 * parameters_used * (rows + rates.gemm_ramp * (rows > 1.0)) / peak
+    # Few rows waste as much again of their tile, many the tile's own height.
+    waste = rates.gemm_ramp * rows / (rows + rates.gemm_ramp) + groups * rates.expert_ramp * (rows > 1.0)
+    compute = 2.0 * parameters_used * (rows + waste) / (peak * grouped)
     vector = np.where(device.fp32_flops > 0, device.fp32_flops, peak_ops(device, np.full(1, float(Math.BF16))) / 8.0)
     expand = parameters_read * serve.dequantise_ops / np.maximum(vector * rates.dequantise_rate, 1.0)
     return soft_max(traffic, compute, expand)
@@ -181,8 +197,15 @@ def _experts_s(model: ModelColumns, serve: ServeColumns, device: DeviceColumns, 
         serve=serve,
         device=device,
         rates=rates,
+        groups=expert_groups(model, share),
+        grouped=rates.grouped_gemm,
     )
     return np.where(model.num_experts > 0, seconds, 0.0)
+
+
+def expert_groups(model: ModelColumns, share: Array) -> Array:
+    """Over how many experts each token's work is spread relative to those it uses: reached experts / k."""
+    return np.where(model.num_experts > 0, share * model.num_experts / np.maximum(model.experts_per_token, 1.0), 0.0)
 
 
 def _attention_s(
@@ -204,22 +227,49 @@ def _attention_s(
     return soft_max(traffic, flops / (peak_ops(device, np.full(1, float(Math.BF16))) * rates.flash_fraction))
 
 
+def group_link(serve: ServeColumns, links: LinkColumns, rates: ServeRates) -> Array:
+    """Bandwidth of the slowest link in a group of ranks [bytes/s]."""
+    ranks = serve.tensor * serve.attention_data
+    link = np.maximum(links.intra_bandwidth * rates.link_fraction, 1.0)
+    # Half of a server's cards hang on each processor; PCIe groups beyond that pass the link between the two.
+    link = link * np.where((links.intra_kind == 1.0) & (ranks > serve.gpus_per_node / 2.0), rates.socket_crossing, 1.0)
+    between = np.maximum(links.inter_bandwidth, 1.0) * rates.link_fraction
+    return np.where(ranks > serve.gpus_per_node, np.minimum(link, between), link)
+
+
 def reduce_s(size_bytes: Array, serve: ServeColumns, links: LinkColumns, rates: ServeRates) -> Array:
     """One all-reduce over the tensor group [s]: a latency and twice the buffer through the link."""
     ranks = serve.tensor * serve.attention_data
-    link = np.maximum(links.intra_bandwidth * rates.link_fraction, 1.0)
     across = ranks > serve.gpus_per_node
-    link = np.where(across, np.minimum(link, np.maximum(links.inter_bandwidth, 1.0) * rates.link_fraction), link)
+    link = group_link(serve, links, rates)
     latency = rates.all_reduce_s * np.log2(np.maximum(ranks, 2.0)) + np.where(across, 2.0 * links.inter_latency_s, 0.0)
     return np.where(ranks > 1.0, latency + 2.0 * (ranks - 1.0) / ranks * size_bytes / link, 0.0)
 
 
 def _communication_s(model: ModelColumns, serve: ServeColumns, links: LinkColumns, rates: ServeRates, *, rows: Array) -> Array:
-    """Two all-reduces a layer, one hand-over a pipeline stage."""
+    """The collectives of all layers, one hand-over a pipeline stage."""
     message = rows * model.hidden_size * 2.0
     stages = np.maximum(serve.pipeline - 1.0, 0.0)
     hand_over = stages * (message / np.maximum(links.intra_bandwidth * rates.link_fraction, 1.0) + rates.all_reduce_s)
-    return 2.0 * model.num_layers * reduce_s(message, serve, links, rates) + hand_over
+    return layers_collective_s(model, serve, links, rates, rows=rows) + hand_over
+
+
+def layers_collective_s(model: ModelColumns, serve: ServeColumns, links: LinkColumns, rates: ServeRates, *, rows: Array) -> Array:
+    """Collectives of all layers [s]: two all-reduces each over the tensor group.
+
+    Where ranks attend to sequences of their own, a layer of experts instead sends each token to the ranks of its k experts in 8 bit and
+    back in 16, and its attention needs no collective but that of its own tensor group.
+    """
+    reduced = 2.0 * model.num_layers * reduce_s(rows * model.hidden_size * 2.0, serve, links, rates)
+    own = serve.replace(attention_data=np.ones(1))
+    local = np.maximum(rows / serve.attention_data, 1.0) * model.hidden_size
+    ranks = serve.tensor * serve.attention_data
+    copies = np.minimum(np.maximum(model.experts_per_token, 1.0), ranks) * (ranks - 1.0) / ranks
+    link = group_link(serve, links, rates)
+    exchange = 2.0 * rates.all_reduce_s * np.log2(np.maximum(ranks, 2.0)) + 3.0 * local * copies / link / serve.tensor
+    moe = parameters.num_moe_layers(model)
+    exchanged = (2.0 * model.num_layers - moe) * reduce_s(local * 2.0, own, links, rates) + moe * exchange
+    return np.where((serve.attention_data > 1.0) & (model.num_experts > 0), exchanged, reduced)
 
 
 def launch_factor(serve: ServeColumns, rates: ServeRates) -> Array:

@@ -12,7 +12,16 @@ import numpy as np
 
 from rightfit.physics import parameters, serving_memory
 from rightfit.physics.columns import Array, DeviceColumns, Dtype, LinkColumns, ModelColumns
-from rightfit.physics.decode import extra_kernels_s, gaps_s, launch_factor, peak_ops, product_s, reduce_s, soft_max
+from rightfit.physics.decode import (
+    expert_groups,
+    extra_kernels_s,
+    gaps_s,
+    launch_factor,
+    layers_collective_s,
+    peak_ops,
+    product_s,
+    soft_max,
+)
 from rightfit.physics.serving_columns import Math, ServeColumns, ServeRates
 
 
@@ -68,14 +77,13 @@ def prefill_times(
     )
     overlap = np.minimum(overlap, 1.0)
     width = serve.tensor * serve.attention_data
-    message = rows * model.hidden_size * 2.0
     scale = pieces * overlap
     traffic = rows * model.num_layers * model.hidden_size * rates.pass_bytes / width
     return PrefillTimes(
         weights=scale * _weights_s(model, serve, device, rates, rows=rows, sequences=sequences),
         attention=overlap * _attention_s(model, serve, device, rates, prompt=prompt, sequences=sequences),
         activations=scale * traffic / (device.memory_bandwidth * rates.stream_fraction),
-        communication=scale * 2.0 * model.num_layers * reduce_s(message, serve, links, rates),
+        communication=scale * layers_collective_s(model, serve, links, rates, rows=rows),
         gaps=scale * gaps_s(model, rates),
         host=rates.step_s * pieces,
     )
@@ -89,6 +97,7 @@ def prefill_s(times: PrefillTimes, model: ModelColumns, serve: ServeColumns, rat
     extra = extra_kernels_s(model, rates)
     device = times.total - times.host - extra
     launch = np.maximum(rates.launch_s, rates.prefill_launch_s) * launch_factor(serve, rates) * model.num_layers
+    launch = launch + rates.moe_prefill_launch_s * parameters.num_moe_layers(model)
     return np.maximum(device, launch) + extra + parameters.num_moe_layers(model) * rates.moe_launch_s + times.host
 
 
@@ -115,7 +124,13 @@ def _weights_s(
     layers = 2.0 * model.num_layers
     seconds = product(parameters_read=dense, parameters_used=dense, weight_bytes=bytes_each, rows=rows, num_products=2.0 * layers)
     seconds = seconds + product(
-        parameters_read=experts * reached, parameters_used=used, weight_bytes=serve.expert_bytes, rows=rows, num_products=layers
+        parameters_read=experts * reached,
+        parameters_used=used,
+        weight_bytes=serve.expert_bytes,
+        rows=rows,
+        num_products=layers,
+        groups=expert_groups(model, reached),
+        grouped=rates.grouped_gemm,
     )
     head_rows = np.where(serve.full_logits > 0, rows, np.minimum(sequences, rows))
     return seconds + product(

@@ -138,7 +138,16 @@ def _mean_step_s(replicas: ReplicaColumns, load: LoadColumns, entering: Array) -
         cached=sequences * load.mean_context[:, None],
         prompt_tokens=entering * load.mean_input[:, None],
         prompt_pairs=entering * load.mean_pairs[:, None],
+        piece=mean_piece(replicas, load)[:, None],
     )
+
+
+def mean_piece(replicas: ReplicaColumns, load: LoadColumns) -> Array:
+    """Tokens in which prompts come, weighted by tokens (N,): whole prompts, or what a step takes."""
+    longest = np.where(replicas.chunk_tokens > 0, replicas.chunk_tokens, np.inf)
+    biased = (load.input_tokens * np.minimum(load.input_tokens, longest[:, None])) @ ATOM_WEIGHTS
+    piece: Array = np.maximum(biased / load.mean_input, 1.0)
+    return piece
 
 
 def most_entering(replicas: ReplicaColumns, load: LoadColumns) -> Array:

@@ -2,7 +2,9 @@
 
 A continuous-batching engine works in steps. In each it computes one token for every running sequence and, in what is left of its token
 budget, pieces of waiting prompts (G.-I. Yu et al., Orca, OSDI 2022; A. Agrawal et al., Sarathi-Serve, OSDI 2024). The time of a step is
-table(tokens in the step) + sequence_s * sequences + cache_token_s * cached tokens read + prompt_pair_s * pairs of prompt tokens.
+table(sequences) + cache_token_s * cached tokens read + stall * (prompt table(prompt tokens) + prompt_pair_s * pairs of prompt tokens):
+a prompt holds up the sequences beside it by the time that it takes, as the serving physics was fitted (`interference`). A step without
+sequences is the prompt's alone and saves `empty_s`.
 """
 
 from __future__ import annotations
@@ -20,16 +22,21 @@ Array = NDArray[np.float64]
 class ReplicaColumns:
     """Step times and limits of N replicas.
 
-    `table_tokens` (G,) ascending token counts and `table_s` (N, G) [s] the time of a step with that many tokens and an empty cache (between
-    two points linear, beyond the last with its slope); `sequence_s`, `cache_token_s`, `prompt_pair_s`, `request_s` (N,) [s] per running
-    sequence, per cached token that a step reads, per pair of a prompt token and one before it, and once per request before its first token.
-    `max_batch` sequences at most; `chunk_tokens` tokens in a step at most (0 = no limit); `cache_tokens` that the cache holds (0 = no
-    limit); `cache_reserve` the share of the output for which room is kept when a request is admitted (1 = never evicted, 0 as vLLM).
+    `table_tokens` (G,) ascending counts of sequences and `table_s` (N, G) [s] the time of a step with that many and an empty cache;
+    `prompt_tokens` (P,) and `prompt_s` (N, P) [s] what so many prompt tokens add (both linear between two points, beyond the last with its
+    slope; no tokens add nothing, whatever the table begins with); `stall` (N,) the share of that which a step with sequences pays; `empty_s` (N,)
+    what a step without sequences saves of table(0); `cache_token_s`, `prompt_pair_s`, `request_s` (N,) [s] per cached token that a step reads, per
+    pair of a prompt token and one before it, and once per request before its first token. `max_batch` sequences at most; `chunk_tokens` tokens
+    in a step at most (0 = no limit); `cache_tokens` that the cache holds (0 = no limit); `cache_reserve` the share of the output for which room
+    is kept when a request is admitted (1 = never evicted, 0 as vLLM).
     """
 
     table_tokens: Array
     table_s: Array
-    sequence_s: Array
+    prompt_tokens: Array
+    prompt_s: Array
+    stall: Array
+    empty_s: Array
     cache_token_s: Array
     prompt_pair_s: Array
     request_s: Array
@@ -62,7 +69,9 @@ class ReplicaColumns:
             ),
         )
         overhead, batch, prompt, cache, *rest = (np.array(value) for value in values)
-        return cls(np.array([0.0, 1.0]), np.stack([overhead, overhead + prompt], axis=1), batch - prompt, cache, *rest)
+        ends, none = np.array([0.0, 1.0]), np.zeros_like(overhead)
+        tables = np.stack([overhead, overhead + batch], axis=1), np.stack([none, prompt], axis=1)
+        return cls(ends, tables[0], ends, tables[1], none + 1.0, none, cache, *rest)
 
     @property
     def num_rows(self) -> int:
@@ -72,24 +81,54 @@ class ReplicaColumns:
     def take(self, index: NDArray[np.intp]) -> Self:
         """Rows `index`."""
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return type(self)(**{name: value if name == "table_tokens" else value[index] for name, value in values.items()})
+        shared = ("table_tokens", "prompt_tokens")
+        return type(self)(**{name: value if name in shared else value[index] for name, value in values.items()})
 
-    def tokens_s(self, tokens: Array) -> Array:
-        """Table value at `tokens` (N, ...) of each row."""
-        grid, table = self.table_tokens, self.table_s
-        place = np.clip(np.searchsorted(grid, tokens, side="right") - 1, 0, grid.size - 2)
-        rows = np.arange(table.shape[0]).reshape((-1,) + (1,) * (np.ndim(tokens) - 1))
-        left, right = table[rows, place], table[rows, place + 1]
-        value: Array = left + (right - left) / (grid[place + 1] - grid[place]) * (tokens - grid[place])
-        return value
+    def sequences_s(self, sequences: Array) -> Array:
+        """Step with `sequences` (N, ...) of each row, an empty cache and no prompts; with none of them what a prompt's own step has beside it."""
+        rows = (-1,) + (1,) * (np.ndim(sequences) - 1)
+        time: Array = interpolated(self.table_tokens, self.table_s, sequences) - np.where(sequences > 0, 0.0, self.empty_s.reshape(rows))
+        return time
+
+    def prompts_s(self, tokens: Array) -> Array:
+        """What `tokens` (N, ...) of prompts of each row take, attention over their own past apart."""
+        return np.where(tokens > 0, interpolated(self.prompt_tokens, self.prompt_s, tokens), 0.0)
+
+    def mean_prompts_s(self, tokens: Array, *, piece: Array, alone: NDArray[np.bool_]) -> Array:
+        """Mean of `prompts_s` over steps which get a Poisson number of pieces of `piece` (N, ...) tokens, `tokens` in the mean.
+
+        With P(x) = a + b x beyond one piece: E P = a p + b tokens, p = 1 - exp(-tokens / piece) the share of steps with a piece. Where prompts are
+        `alone` there is no step without one: E P / p. Exact for a straight table.
+        """
+        one = self.prompts_s(piece)
+        slope = (self.prompts_s(4.0 * piece) - one) / (3.0 * piece)
+        share = -np.expm1(-np.maximum(tokens / piece, 1e-9))
+        return np.asarray((one - slope * piece) * np.where(alone, 1.0, share) + slope * tokens / np.where(alone, share, 1.0))
 
 
-def step_s(replicas: ReplicaColumns, *, sequences: Array, cached: Array, prompt_tokens: Array, prompt_pairs: Array) -> Array:
+def interpolated(grid: Array, table: Array, places: Array) -> Array:
+    """Values of a table (N, G) over `grid` (G,) at `places` (N, ...) of each row; beyond the last point with its slope."""
+    place = np.clip(np.searchsorted(grid, places, side="right") - 1, 0, grid.size - 2)
+    rows = np.arange(table.shape[0]).reshape((-1,) + (1,) * (np.ndim(places) - 1))
+    left, right = table[rows, place], table[rows, place + 1]
+    value: Array = left + (right - left) / (grid[place + 1] - grid[place]) * (places - grid[place])
+    return value
+
+
+def step_s(
+    replicas: ReplicaColumns, *, sequences: Array, cached: Array, prompt_tokens: Array, prompt_pairs: Array, piece: Array | None = None
+) -> Array:
     """Time of one step [s].
 
     sequences: (N, ...) running sequences that get a token; cached: tokens that they read; prompt_tokens: of prompts in this step;
-    prompt_pairs: pairs of a prompt token and one before it. Known error: that of the table it is given.
+    prompt_pairs: pairs of a prompt token and one before it; piece: when given, prompt_tokens are the mean of many steps, which come in pieces
+    of so many. Known error: that of the tables it is given.
     """
     shape = (-1,) + (1,) * (np.ndim(sequences) - 1)
-    linear = replicas.sequence_s.reshape(shape) * sequences + replicas.cache_token_s.reshape(shape) * cached
-    return replicas.tokens_s(sequences + prompt_tokens) + linear + replicas.prompt_pair_s.reshape(shape) * prompt_pairs
+    prompts = (
+        replicas.prompts_s(prompt_tokens) if piece is None else replicas.mean_prompts_s(prompt_tokens, piece=piece, alone=sequences <= 0)
+    )
+    prompts = prompts + replicas.prompt_pair_s.reshape(shape) * prompt_pairs
+    stall = np.where(sequences > 0, replicas.stall.reshape(shape), 1.0)
+    time: Array = replicas.sequences_s(sequences) + replicas.cache_token_s.reshape(shape) * cached + stall * prompts
+    return time

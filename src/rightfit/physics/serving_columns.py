@@ -21,7 +21,7 @@ class Load(IntEnum):
 
 
 class Math(IntEnum):
-    """Arithmetic of the matrix products; the first five as in Dtype."""
+    """Arithmetic of the matrix products; the first five as in Dtype. MX: fp4 weights by fp8 activations, on devices without fp4 in 16 bit."""
 
     FP32 = Dtype.FP32
     TF32 = Dtype.TF32
@@ -30,6 +30,7 @@ class Math(IntEnum):
     FP8 = Dtype.FP8
     INT8 = 5
     FP4 = 6
+    MX = 7
 
 
 class ServingCounter(IntEnum):
@@ -112,12 +113,15 @@ class ServeRates(Columns):
     kernels, `gemm_quality` the rate of its products; `launch_s` host time per layer and step where the engine launches each kernel itself,
     `layer_s` time lost between the kernels of one layer on the device; `step_s` host time per step, `sequence_s` per sequence and step,
     `request_s` per request before its first token. `mla_layer_s`, `moe_layer_s`, `linear_layer_s` further kernels of such layers, `moe_launch_s` host time where experts are called one by one. `prefill_launch_s` as
-    `launch_s` for prompts, which graphs do not cover; `ungraphed_s` as `launch_s` beyond the graph limit; `tensor_launch` the share by which launching
+    `launch_s` for prompts, which graphs do not cover, `moe_prefill_launch_s` what a layer of experts adds to it; `ungraphed_s` as `launch_s` beyond the graph limit; `tensor_launch` the share by which launching
     grows where tensor ranks wait for one another.
     `all_reduce_s` latency of one all-reduce, `link_fraction` of the link that it reaches. `cache_passes` over the cache beside the one read
     (copies of engines that grow tensors), `repeat_passes` as many more for each query head that shares a key head. `half_accumulation` 1 = products
     accumulate in 16 bit, at twice the rate on GeForce cards. `pipeline_loss` per further stage where stages overlap.
     `joules_per_flop` bounds 16-bit products by the card's power (0 = not). `expert_skew` how unequal experts are chosen: tokens that count as independent.
+    `grouped_gemm` multiplies the rate of products of many experts, each of which
+    wastes `expert_ramp` rows of its last tile; `desktop_host` the host's times where the card is a desktop's, whose processor has
+    a higher clock; `socket_crossing` the PCIe link of groups that span both sockets of a server.
     `pass_bytes` activation traffic per token and hidden element of a layer's prefill. `dequantise_rate` of fp32 peak.
     """
 
@@ -146,6 +150,7 @@ class ServeRates(Columns):
     repeat_passes: Array = column(0)
     moe_launch_s: Array = column(0)
     prefill_launch_s: Array = column(0)
+    moe_prefill_launch_s: Array = column(0)
     ungraphed_s: Array = column(0)
     format_launch: Array = column(1)
     tensor_launch: Array = column(0)
@@ -157,3 +162,7 @@ class ServeRates(Columns):
     dequantise_rate: Array = column(0.5)
     interference: Array = column(1)
     burst: Array = column(0)
+    grouped_gemm: Array = column(1)
+    expert_ramp: Array = column(16)
+    desktop_host: Array = column(1)
+    socket_crossing: Array = column(1)

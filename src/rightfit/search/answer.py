@@ -242,10 +242,23 @@ class Counts:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Section:
+    """A further part of an answer, beside the ranked options: `content` for programs, in base units, and `reasons`, which are sentences for people."""
+
+    name: str
+    content: Mapping[str, Any]
+    reasons: tuple[Reason, ...] = ()
+
+    def to_dict(self, render: Render | None = None) -> dict[str, Any]:
+        """As in the plan's JSON: the content and its `text`."""
+        return {**self.content, "text": render_all(self.reasons, render)}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Plan:
     """The answer to a workload. `blame`: the smallest sets of criteria that exclude every offer (only when there is no option). `unfit`: for one
     given server on which nothing fits, the setup that needs least memory, so that it can be said how much is missing. `given`: the server that was
-    given by name ("aws/g5.xlarge"), empty after a search."""
+    given by name ("aws/g5.xlarge"), empty after a search. `sections`: further parts of the answer by name (of serving plans: api, serverless, spot ...)."""
 
     workload: Any
     assumptions: tuple[Assumption, ...]
@@ -258,6 +271,7 @@ class Plan:
     blame: tuple[tuple[str, ...], ...] = ()
     unfit: Option | None = None
     given: str = ""
+    sections: tuple[Section, ...] = ()
 
     @property
     def best(self) -> Option | None:
@@ -277,6 +291,7 @@ class Plan:
                 "blame": [list(group) for group in self.blame],
                 "unfit": self.unfit.to_dict(render) if self.unfit else None,
                 "advice": render_all(self.advice, render),
+                "sections": {section.name: section.to_dict(render) for section in self.sections},
                 "catalog": dict(self.catalog),
                 "counts": dataclasses.asdict(self.counts),
             }
@@ -294,14 +309,18 @@ def render_all(reasons: tuple[Reason, ...], render: Render | None) -> list[Any]:
 
 
 def summary(option: Option) -> dict[str, Any]:
-    """A point of the Pareto front: what to rent, its cost and its time."""
+    """A point of the Pareto front: what to rent, its cost and its time; of a service the month's cost and the latency of a request, with its parts and the replicas."""
     names = ("provider", "region", "instance_type", "nodes", "purchase")
+    times = {name: option.estimate[name].mid for name in ("latency_s", "ttft_s", "tpot_s") if name in option.estimate}
+    replicas = getattr(option.layout, "replicas", None)
     return {
         **{name: getattr(option, name) for name in names},
         "accelerator": dataclasses.asdict(option.accelerator),
         "total_usd": option.cost.total_usd,
         "hourly_usd": option.cost.hourly_usd,
-        "total_time_s": option.estimate["total_time_s"].mid,
+        "total_time_s": option.estimate["total_time_s" if "total_time_s" in option.estimate else "latency_s"].mid,
+        **times,
+        **({} if replicas is None else {"replicas": replicas}),
     }
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Mask = NDArray[np.bool_]
 Index = NDArray[np.intp]
 
+NO_ACCELERATOR = ("none", "no", "cpu", "无")
 DEFAULT_PURCHASES = ("on-demand", "spot")
 WISHES = frozenset({"cloud", "region", "country", "gpu", "software", "purchase", "max_nodes", "deadline", "budget"})
 
@@ -46,7 +47,7 @@ class Wanted:
     def value_of(self, criterion: str) -> str:
         """What the user asked for, in words of the catalog."""
         names = {"cloud": self.clouds, "region": self.regions, "country": self.countries, "gpu": self.gpus, "purchase": self.purchases}
-        return ", ".join(names.get(criterion, ()))
+        return ", ".join(name or "none" for name in names.get(criterion, ()))
 
 
 def read_wanted(workload: Workload, catalog: Catalog) -> Wanted:
@@ -72,7 +73,9 @@ def read_wanted(workload: Workload, catalog: Catalog) -> Wanted:
 
 
 def accelerators_of(name: str) -> tuple[str, ...]:
-    """Accelerators that a loose name covers."""
+    """Accelerators that a loose name covers; "none" means servers without any, whose accelerator has the empty name."""
+    if name.strip().casefold() in NO_ACCELERATOR:
+        return ("",)
     found = facts.match_accelerators(name)
     if not found:
         raise UnknownNameError("GPU", name, nearest=facts.nearest_accelerators(name), field="gpu")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING
 
+from rightfit.errors import ContradictionError
 from rightfit.search.advice import advise
 from rightfit.search.answer import Assumption, Counts, Option, Plan, Reason
 from rightfit.search.constraints import DEFAULT_PURCHASES, minimal_blame, read_wanted
@@ -31,8 +32,8 @@ def default_catalog() -> Catalog:
     return open_catalog()
 
 
-def plan(workload: Workload, *, catalog: Catalog | None = None, top: int = 10) -> Plan:
-    """Rank every way to rent and lay out the workload.
+def plan(workload: Workload, *, catalog: Catalog | None = None, top: int = 10, simulate: bool = False) -> Plan:
+    """Rank every way to rent and lay out the workload; `simulate`: play the options of a service through by simulation as well.
 
     A wish that nothing can fulfil gives a Plan without options whose `rejected`, `blame` and `advice` say why and what would help. Raises
     InputError for what cannot be understood and UnavailableError for tasks of later versions.
@@ -40,7 +41,11 @@ def plan(workload: Workload, *, catalog: Catalog | None = None, top: int = 10) -
     if workload.task in ("serve", "batch"):
         from rightfit.search.serving_planner import plan_serving
 
-        return plan_serving(workload, catalog=catalog or default_catalog(), top=top)
+        return plan_serving(workload, catalog=catalog or default_catalog(), top=top, simulate=simulate)
+    if simulate:
+        raise ContradictionError(
+            f"simulate contradicts task {workload.task}: it is for services; leave it out, or say task serve", field="simulate"
+        )
     found = search(workload, catalog=catalog)
     ranking = rank(found, top=top)
     built = build_options(found, (*ranking.top, *ranking.pareto[:MOST_PARETO]))

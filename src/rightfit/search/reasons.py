@@ -38,7 +38,8 @@ WARNINGS (Option.warnings):
 
     price_unknown {}                               no sound price of the given server is known
 
-STANDING of one server (Verdict.standing): why_best {total_usd, total_time_s}, why_unpriced {},
+STANDING of one server (Verdict.standing): why_best {total_usd, total_time_s} (of a service {monthly_usd, latency_s}, likewise below), why_unpriced {},
+    why_unlisted {}: a CPU server that the search of services left out
     why_ranked {rank, total_usd, total_time_s, best, best_usd, best_time_s, price_factor}   price_factor: at this fraction of its price it would lead
     why_refused {criterion, needed, had, margin, nodes}, followed by the changes below
 

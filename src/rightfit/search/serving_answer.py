@@ -11,7 +11,8 @@ import numpy as np
 from rightfit import facts
 from rightfit.catalog.offers import PURCHASES
 from rightfit.estimate.figures import Figure
-from rightfit.estimate.serving import overhead_bytes, serving_columns
+from rightfit.estimate.serving import serving_columns
+from rightfit.estimate.serving_extras import fixed_bytes
 from rightfit.estimate.serving_intervals import serving_interval
 from rightfit.physics import serving_memory
 from rightfit.physics.columns import Array
@@ -19,8 +20,9 @@ from rightfit.search.answer import Accelerator, Alternative, Cost, Layout, Optio
 from rightfit.search.market import Bill
 from rightfit.search.rank import Row
 from rightfit.search.serving_grid import ReplicaGrid, at_load, token_grid
+from rightfit.search.serving_refine import queue_values
 from rightfit.search.serving_search import ServingExploration, num_parameters, share_of_load
-from rightfit.search.serving_space import ServingSpace
+from rightfit.search.serving_space import CPU_FAMILY, ServingSpace
 from rightfit.search.serving_wish import usual
 
 GBPS = 1e9 / 8
@@ -30,7 +32,10 @@ METRICS = {"ttft_s": "ttft_ms", "tpot_s": "tpot_ms", "latency_s": "latency_ms"}
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ServingLayout(Layout):
-    """How a service runs: `replicas` of `tensor` x `pipeline` accelerators each; `max_batch` requests that one holds at most."""
+    """How a service runs: `replicas` of `tensor` x `pipeline` x `attention_data` accelerators each; `max_batch` requests that one holds at most.
+
+    With `attention_data` over 1 each accelerator attends to its own requests and the experts are spread over all of them (`expert`).
+    """
 
     engine: str = ""
     weight_format: str = ""
@@ -38,6 +43,7 @@ class ServingLayout(Layout):
     replicas: int = 1
     replicas_per_node: int = 1
     max_batch: int = 1
+    attention_data: int = 1
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -109,6 +115,7 @@ def _evaluate(found: ServingExploration, rows: Sequence[Row]) -> _Details:
     values["rate_per_s"] = at_load(grid, grid.rate_per_s, **load)
     values["saturation_per_s"] = found.capacity.saturation_per_s[candidate]
     values["limit"] = grid.limit
+    values, batch = queue_values(found, candidate, values, batch)
     if found.passes is not None:
         pass_s = at_load(grid, found.passes[candidate], **load)
         weights = np.minimum(num_parameters(wish) * _weight_bytes(space), space.needed_bytes)
@@ -137,10 +144,12 @@ def _memory_terms(space: Any) -> dict[str, Array]:
     model, serve = space.model, space.serve
     shape = (len(space),)
     weights = serving_memory.weights_bytes_per_device(model, serve)
-    context = overhead_bytes(serve)
+    context = space.held_bytes
     room = serving_memory.kv_room_bytes(model, serve, space.device, overhead_bytes=context)
     workspace = np.maximum(space.device.memory_bytes * serve.memory_fraction - weights - context - room, 0.0)
-    terms = {"weights": weights, "kv_cache": room, "workspace": workspace, "context": context}
+    extras = fixed_bytes(space.extras, model, serve)
+    terms = {"weights": weights, "kv_cache": room, "workspace": workspace, "context": context - extras}
+    terms |= {"extras": extras} if space.extras else {}
     return {name: np.broadcast_to(value, shape) for name, value in terms.items()}
 
 
@@ -187,13 +196,14 @@ def _option(found: ServingExploration, details: _Details, row: Row, position: in
 
 def _layout(found: ServingExploration, details: _Details, position: int) -> ServingLayout:
     at = details.candidate[position]
-    stack, tensor = found.space.stack[at], int(found.space.tensor[at])
-    per_node = int(found.fleet.gpus_per_node[int(found.space.machine[at])]) // tensor
+    stack, cards = found.space.stack[at], int(found.space.tensor[at])
+    per_node = int(found.fleet.gpus_per_node[int(found.space.machine[at])]) // cards
+    spread = int(np.broadcast_to(found.space.serve.attention_data, (len(found.space),))[at])
     return ServingLayout(
         data=int(details.replicas[position]),
-        tensor=tensor,
-        pipeline=int(found.space.nodes[at]),
-        expert=1,
+        tensor=cards if spread == 1 else 1,
+        pipeline=int(found.space.nodes[at]) if spread == 1 else 1,
+        expert=spread,
         context=1,
         sharding="none",
         shard_degree=1,
@@ -210,6 +220,7 @@ def _layout(found: ServingExploration, details: _Details, position: int) -> Serv
         replicas=int(details.replicas[position]),
         replicas_per_node=per_node,
         max_batch=int(details.values["limit"][position]),
+        attention_data=spread,
     )
 
 
@@ -217,6 +228,8 @@ def _estimate(found: ServingExploration, details: _Details, position: int) -> di
     """Figures by the contract's names. Latencies without a percentile in their name are at the percentile asked for."""
     wish, values = found.wish, details.values
     doubts = 0.0 if getattr(found.wish.model, "certainty", "exact") != "typical" else 1.0
+    if wish.generates and found.fleet.families[int(found.space.machine[details.candidate[position]])] == CPU_FAMILY:
+        doubts += 1.0
     metrics = METRICS if wish.generates else {"latency_s": "latency_ms"}
     modality = "" if wish.generates else _modality(found)
     out = {
@@ -346,6 +359,7 @@ def _facts(found: ServingExploration, details: _Details, row: Row, position: int
         "max_batch": float(details.values["limit"][position]),
         "capacity_bytes": float(found.space.usable_bytes[at]),
         "percentile": wish.limits.percentile,
+        "latency_law": "queue" if at in found.confirmed.kept else "quick",
         "n_plus_one_usd": _n_plus_one(found, details, row, position),
         "replica_rate_per_s": float(found.capacity.rate_per_s[at]),
         "servers_per_replica": float(found.space.nodes[at]),

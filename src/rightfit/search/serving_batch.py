@@ -20,24 +20,33 @@ Mask = NDArray[np.bool_]
 
 
 def judged_batch(
-    wish: ServingWish, wanted: Wanted, market: Market, fleet: ServingFleet, space: ServingSpace, grid: ReplicaGrid
+    wish: ServingWish,
+    wanted: Wanted,
+    market: Market,
+    fleet: ServingFleet,
+    space: ServingSpace,
+    grid: ReplicaGrid,
+    *,
+    node_counts: tuple[int, ...] = NODE_COUNTS,
 ) -> ServingExploration:
     """Every offer with every number of servers: how long the corpus takes and what it costs."""
+    counts = np.array(node_counts, dtype=np.float64)
     able = capacity(grid, wish.limits)
     rate = able.saturation_per_s * space.fits
-    sizing = batch_sizing(wish, fleet, space, rate)
-    prices = batch_bill(wish, market, fleet, sizing)
+    sizing = batch_sizing(wish, fleet, space, rate, counts=counts)
+    prices = batch_bill(wish, market, fleet, sizing, counts=counts)
     column = np.zeros(len(space), dtype=np.intp)
-    failures = judge_batch(market, fleet, space, wanted, sizing, prices, class_facts(fleet, space, able, wish, column, num_columns=1))
+    failures = judge_batch(
+        market, fleet, space, wanted, sizing, prices, class_facts(fleet, space, able, wish, column, num_columns=1), counts=counts
+    )
     return ServingExploration(
         wish, wanted, market, fleet, space, grid, able, ("16-bit",), column, sizing, prices, failures, failures.bits()
     )
 
 
-def batch_sizing(wish: ServingWish, fleet: ServingFleet, space: ServingSpace, rate_per_s: Array) -> Sizing:
+def batch_sizing(wish: ServingWish, fleet: ServingFleet, space: ServingSpace, rate_per_s: Array, *, counts: Array) -> Sizing:
     """The candidate of each (machine class, servers) with the highest throughput, its replicas, and the seconds that the corpus takes."""
     per_group = np.maximum(fleet.gpus_per_node[space.machine] // np.maximum(space.tensor, 1), 1).astype(np.float64)
-    counts = np.array(NODE_COUNTS, dtype=np.float64)
     replicas = np.floor(counts[None, :] / space.nodes[:, None]) * per_group[:, None]
     total = replicas * rate_per_s[:, None]
     shape = (len(fleet), counts.shape[0])
@@ -53,7 +62,7 @@ def batch_sizing(wish: ServingWish, fleet: ServingFleet, space: ServingSpace, ra
     return Sizing(row, used, np.where(known, counts[None, :], np.inf), run_s)
 
 
-def batch_bill(wish: ServingWish, market: Market, fleet: ServingFleet, sizing: Sizing) -> Bill:
+def batch_bill(wish: ServingWish, market: Market, fleet: ServingFleet, sizing: Sizing, *, counts: Array) -> Bill:
     """Time and money with start-up, restarts of spot servers and billing steps, as for training runs."""
     offers, servers = market.offers, market.offers.servers
     machine = fleet.machine_index[offers.server_index]
@@ -66,7 +75,7 @@ def batch_bill(wish: ServingWish, market: Market, fleet: ServingFleet, sizing: S
         accelerators=np.maximum(servers.num_accelerators, 1.0)[offers.server_index],
         network_bytes_per_s=np.nan_to_num(servers.network_bytes_per_s)[offers.server_index],
         local_nvme_bytes=np.nan_to_num(servers.local_nvme_bytes)[offers.server_index],
-        nodes=np.array(NODE_COUNTS, dtype=np.float64),
+        nodes=counts,
         volume=volume,
         market=market.charges,
     )
@@ -80,6 +89,8 @@ def judge_batch(
     sizing: Sizing,
     prices: Bill,
     by_class: dict[str, Array],
+    *,
+    counts: Array,
 ) -> Failures:
     """Every criterion on every (offer, number of servers)."""
     offers: OfferTable = market.offers
@@ -103,7 +114,6 @@ def judge_batch(
     least_ram = (usual()["host_bytes_per_accelerator"] * offers.servers.num_accelerators)[offers.server_index][:, None]
     fails["host_memory"] = fits & (ram < least_ram)
     needed["host_memory"], had["host_memory"] = least_ram, ram
-    counts = np.array(NODE_COUNTS, dtype=np.float64)
     if wanted.max_nodes is not None:
         fails["max_nodes"] = (counts > wanted.max_nodes)[None, :]
         needed["max_nodes"], had["max_nodes"] = np.full((1, 1), float(wanted.max_nodes)), counts[None, :]

@@ -87,6 +87,11 @@ def _refuse_token_options(workload: Workload, name: str) -> None:
             raise ContradictionError(
                 f"{option} contradicts model {name}: it does not produce text token by token; use latency", field=option
             )
+    for option in ("api_price", "prefix_share", "cached_tokens", "adapters", "speculative", "kv_cache"):
+        if getattr(workload, option) is not None:
+            raise ContradictionError(
+                f"{option} contradicts model {name}: it is for models that produce text token by token; leave it out", field=option
+            )
     if workload.output_tokens is not None:
         raise ContradictionError(
             f"output_tokens contradicts model {name}: it does not produce text token by token; leave it out", field="output_tokens"
@@ -163,7 +168,7 @@ def forward_market(catalog: Catalog, wanted: Wanted, *, with_cpus: bool) -> Mark
     sound = ~table.is_quarantined & np.isfinite(table.price_usd_per_h)
     has_card = (table.servers.num_accelerators > 0)[table.server_index]
     rows = np.flatnonzero(sound & has_card)
-    if with_cpus and not wanted.gpus:
+    if with_cpus and (not wanted.gpus or "" in wanted.gpus):
         rows = np.concatenate([rows, cheapest_cpu_offers(table, sound & ~has_card, wanted)])
     offers = table.take(rows)
     return Market(offers, read_market_facts(catalog, offers), catalog.as_of())
@@ -215,7 +220,7 @@ def forward_fleet(servers: ServerTable, offers: OfferTable, choice: ForwardChoic
     some = next(iter(known.values()))
     for server in listed.tolist():
         name, count = servers.accelerator_name[server], float(servers.num_accelerators[server])
-        found = _card_machine(known, families, name, count) if name else _cpu_machine(servers, server, some)
+        found = _card_machine(known, families, name, count) if name else cpu_machine(servers, server, some)
         lacks = "accelerator" if found is None else "" if stacks[found.family] else "engine"
         if name and count != int(count):
             lacks = "whole accelerators"
@@ -251,7 +256,7 @@ def _card_machine(known: Mapping[str, Accelerator], families: Mapping[str, str],
     return _Machine(card.equivalent_to or card.name, families[name], max(int(count), 1), card.memory_bytes, card)
 
 
-def _cpu_machine(servers: ServerTable, server: int, some: Accelerator) -> _Machine | None:
+def cpu_machine(servers: ServerTable, server: int, some: Accelerator) -> _Machine | None:
     """A CPU server as a machine of one replica; its number of cores stands in `num_sms`."""
     if servers.category[server] in _SKIPPED or not servers.vcpus[server] >= 2 or servers.vcpus[server] > 192:
         return None

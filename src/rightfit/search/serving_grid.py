@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rightfit.estimate.serving import overhead_bytes, serving_columns, serving_rates
+from rightfit.estimate.serving import serving_columns, serving_rates
+from rightfit.estimate.serving_extras import ServingExtras, cache_share, more_prompt_s, token_step_s
 from rightfit.physics import serving_memory
 from rightfit.physics.columns import Array
 from rightfit.search.serving_space import ServingSpace, stretched
@@ -101,7 +103,8 @@ def distinct_candidates(space: ServingSpace, usable: Index) -> tuple[Index, Inde
     differ in nothing but price."""
     links = [getattr(space.links, name) for name in ("intra_bandwidth", "intra_kind", "inter_bandwidth", "inter_kind")]
     alone, inside = space.tensor[usable] == 1, space.nodes[usable] == 1
-    keys = [space.device_code[usable], space.tensor[usable], space.nodes[usable], space.stack_code[usable]]
+    spread_over = np.broadcast_to(space.serve.attention_data, (len(space),))[usable]
+    keys = [space.device_code[usable], space.tensor[usable], space.nodes[usable], space.stack_code[usable], spread_over]
     for position, values in enumerate(links):
         column = np.broadcast_to(values, (len(space),))[usable]
         keys.append(np.where(inside & (alone if position < 2 else True), 0.0, column))
@@ -114,7 +117,8 @@ def distinct_candidates(space: ServingSpace, usable: Index) -> tuple[Index, Inde
 
 def _times(space: ServingSpace) -> TokenTimes:
     rows, points = len(space), GRID.shape[0]
-    limit = serving_memory.max_sequences(space.model, space.serve, space.device, overhead_bytes=overhead_bytes(space.serve))
+    limit = serving_memory.max_sequences(space.model, space.serve, space.device, overhead_bytes=space.held_bytes)
+    limit = limit * cache_share(space.extras, space.model, space.serve)
     limit = np.maximum(np.floor(np.broadcast_to(limit, (rows,)) * 1.0), 1.0)
     batch = np.minimum(GRID[None, :], limit[:, None])
     index = np.repeat(np.arange(rows), points)
@@ -124,7 +128,31 @@ def _times(space: ServingSpace) -> TokenTimes:
     names = ("requests_per_s", "step_s", "prompt_s", "tpot_s", "ttft_s")
     rate, step, prompt, tpot, closed = (getattr(times, name).reshape(rows, points) for name in names)
     request = np.broadcast_to(serving_rates(serve, links).request_s, index.shape).reshape(rows, points)
+    if space.extras:
+        parts = (space.model, serve, device, links)
+        step, prompt, tpot, closed, rate = with_extras(space.extras, parts, batch, (step, prompt, tpot, closed, rate))
     return TokenTimes(batch, rate, step, prompt, tpot, closed, request, limit)
+
+
+def with_extras(extras: ServingExtras, parts: tuple[Any, ...], batch: Array, plain: tuple[Array, ...]) -> tuple[Array, ...]:
+    """Step, prompt, TPOT, first token of a closed load and rate with shared prefix, adapters and drafts, from those without, all (rows, points)."""
+    step, prompt, tpot, closed, rate = plain
+    model, serve, device, links = parts
+    rates, flat = serving_rates(serve, links), batch.ravel()
+    context = np.maximum(serve.input_tokens + serve.output_tokens / 2.0, 1.0)
+    better = token_step_s(extras, model, serve, device, links, rates, batch=flat, context=context)
+    tokens = np.broadcast_to(serve.input_tokens, flat.shape) * 1.0
+    more = more_prompt_s(extras, model, serve, device, links, rates, prompt=tokens)
+    change, more = np.broadcast_to(better, flat.shape).reshape(batch.shape) - step, more.reshape(batch.shape)
+    output = np.broadcast_to(serve.output_tokens, flat.shape).reshape(batch.shape)
+    others = (
+        np.broadcast_to(rates.interference, flat.shape).reshape(batch.shape) * np.maximum(batch - 1.0, 0.0) * more / np.maximum(output, 1.0)
+    )
+    change = change + others
+    with np.errstate(divide="ignore", invalid="ignore"):
+        cycle = batch / rate + more + np.maximum(output - 1.0, 0.0) * change
+        faster = np.where(rate > 0, batch / cycle, rate)
+    return step + change - others, prompt + more, tpot + change, closed + more, faster
 
 
 def token_grid(times: TokenTimes, wish: ServingWish, *, percentile: float) -> ReplicaGrid:

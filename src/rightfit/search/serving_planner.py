@@ -2,49 +2,80 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rightfit.search.answer import Assumption, Counts, Option, Plan, Reason
 from rightfit.search.constraints import DEFAULT_PURCHASES, minimal_blame
-from rightfit.search.rank import rank
+from rightfit.search.rank import Row
 from rightfit.search.serving_answer import build_serving_options
+from rightfit.search.serving_autoscale import load_sections
+from rightfit.search.serving_economics import economics
+from rightfit.search.serving_fleet import solver
 from rightfit.search.serving_reasons import serving_advice, serving_rejections, with_serving_reasons
+from rightfit.search.serving_refine import refined
 from rightfit.search.serving_search import SERVING_PURCHASES, ServingExploration, explore_serving
 from rightfit.search.serving_stacks import format_rows
 
 SAVING_WORTH_SAYING = 0.1
+MOST_PARETO = 12
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
     from rightfit.workload import Workload
 
 
-def plan_serving(workload: Workload, *, catalog: Catalog, top: int) -> Plan:
-    """Rank every way to serve a model, or to work off a corpus with it."""
-    found = explore_serving(workload, catalog)
-    ranking = rank(cast("Any", found), top=top)
+def plan_serving(workload: Workload, *, catalog: Catalog, top: int, simulate: bool = False) -> Plan:
+    """Rank every way to serve a model, or to work off a corpus with it; `simulate`: play the shown options through."""
+    if workload.fleet == "mixed":
+        solver()
+    found, ranking = refined(explore_serving(workload, catalog), top=top)
+    candidates = [found.candidate(row.offer, row.node) for row in ranking.top]
     options = with_serving_reasons(found, build_serving_options(found, ranking.top))
+    if simulate:
+        options = simulated_options(found, options, candidates)
+    freed = freed_formats(found, options, catalog)
     return Plan(
         workload=workload,
         assumptions=serving_assumptions(found),
         options=options,
-        pareto=(),
+        pareto=build_serving_options(found, spread_over(ranking.pareto, MOST_PARETO)),
         rejected=serving_rejections(found),
-        advice=(*serving_advice(found, options), *quantisation_advice(found, options, catalog)),
+        advice=(*serving_advice(found, options), *(quantisation_advice(freed, options) if freed else ())),
         catalog={"as_of": dict(found.market.as_of)},
         counts=serving_counts(found),
         blame=() if options else minimal_blame(found.bits),
+        sections=(*load_sections(found, options, candidates[0] if candidates else -1), *economics(found, options, freed)),
     )
 
 
-def quantisation_advice(found: ServingExploration, options: tuple[Option, ...], catalog: Catalog) -> tuple[Reason, ...]:
-    """What the cheapest server with fewer bits would cost, where the user left the weights open and it saves a tenth or more."""
+def spread_over(front: Sequence[Row], most: int) -> list[Row]:
+    """At most so many points of a front, evenly over it, its two ends among them; figures of points that are not options are those of the quick law."""
+    if len(front) <= most:
+        return list(front)
+    return [front[at] for at in np.unique(np.linspace(0, len(front) - 1, most).round().astype(int)).tolist()]
+
+
+def simulated_options(found: ServingExploration, options: tuple[Option, ...], candidates: list[int]) -> tuple[Option, ...]:
+    """The options with the simulation's figures."""
+    from rightfit.search.serving_simulate import refuse_simulation, with_simulation
+
+    refuse_simulation(found.wish)
+    return with_simulation(found, options, candidates)
+
+
+def freed_formats(found: ServingExploration, options: tuple[Option, ...], catalog: Catalog) -> ServingExploration | None:
+    """The same search with any weight format, where the user left the weights open."""
     workload = found.wish.workload
     if not options or not found.wish.generates or found.wish.is_batch or workload.quantization or workload.precision:
-        return ()
-    freed = explore_serving(workload.with_changes(quantization="any"), catalog)
+        return None
+    return explore_serving(workload.with_changes(quantization="any"), catalog)
+
+
+def quantisation_advice(freed: ServingExploration, options: tuple[Option, ...]) -> tuple[Reason, ...]:
+    """What the cheapest server with fewer bits would cost, where it saves a tenth or more."""
     total = np.where(freed.bits == 0, freed.bill.total_usd, np.inf)
     offer, column = (int(at) for at in np.unravel_index(int(np.argmin(total)), total.shape))
     best = options[0].cost.total_usd

@@ -3,8 +3,8 @@
 WHY: serve_cheapest, serve_fastest, serve_balanced {monthly_usd, runner_up, runner_up_usd}; serve_fits {weights_bytes, cache_bytes, requests, devices};
     serve_replicas {replicas, rate_per_s, utilisation}; serve_limit {metric, value_s, limit_s, percentile}; serve_bottleneck {term, share}
 WARNINGS: serve_single {n_plus_one_usd}; serve_across {servers}; serve_quality {format, evidence}; serve_spot {}; serve_engine_uncalibrated {accelerator}
-ADVICE: serve_n_plus_one {servers, monthly_usd}; serve_commit {purchase, monthly_usd, saving_usd, share}; serve_spot_mix {monthly_usd, saving_usd};
-    serve_autoscale {requests, cold_start_s}; serve_quantise {format, monthly_usd, saving_usd, evidence}; serve_bound {metric, limit_s, bound_s ...}
+ADVICE: serve_n_plus_one {servers, monthly_usd}; serve_commit {purchase, monthly_usd, saving_usd, share};
+    serve_quantise {format, monthly_usd, saving_usd, evidence}; serve_bound {metric, limit_s, bound_s ...}
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rightfit import facts
 from rightfit.physics.columns import Array
 from rightfit.search.answer import NearMiss, Option, Reason, Rejection
 from rightfit.search.constraints import first_failure
@@ -23,7 +24,6 @@ from rightfit.search.reasons import CRITERIA
 from rightfit.search.serving_answer import ServingCost, ServingLayout
 from rightfit.search.serving_search import ServingExploration
 from rightfit.search.serving_stacks import SIXTEEN_BIT, format_rows, published_format
-from rightfit.search.serving_wish import usual
 
 HEADLINES = {"cost": "serve_cheapest", "time": "serve_fastest", "balanced": "serve_balanced"}
 BATCH_HEADLINES = {"cost": "cheapest", "time": "fastest", "balanced": "balanced"}
@@ -58,7 +58,7 @@ def _why(found: ServingExploration, option: Option, options: Sequence[Option]) -
         objective = found.wish.workload.objective
         reasons.append(Reason((BATCH_HEADLINES if found.wish.is_batch else HEADLINES)[objective], params))
     if option.memory_terms.get("kv_cache"):
-        reasons.append(Reason("serve_fits", _fit_params(option)))
+        reasons.append(Reason("serve_fits" if option.accelerator.name else "serve_fits_cpu", _fit_params(option)))
     if not found.wish.is_batch:
         reasons.append(_load_reason(option))
     elif found.wanted.deadline_s is not None:
@@ -88,7 +88,7 @@ def _fit_params(option: Option) -> dict[str, Any]:
         "weights_bytes": option.memory_terms["weights"],
         "cache_bytes": option.memory_terms["kv_cache"],
         "requests": option.facts["max_batch"],
-        "devices": option.layout.tensor * option.layout.pipeline,
+        "devices": option.layout.tensor * option.layout.pipeline * max(option.layout.expert, 1),
     }
 
 
@@ -126,12 +126,19 @@ def _warnings(option: Option, published: str) -> tuple[Reason, ...]:
                 "serve_quality", {"format": row["name"], "quality": row["quality"], "evidence": row["evidence"], "source": row["source"]}
             )
         )
+    if isinstance(layout, ServingLayout) and layout.kv_format == "fp8":
+        row = next(row for row in facts.table("serving_features") if row["feature"] == "fp8-kv")
+        reasons.append(
+            Reason("serve_kv_quality", {"kv": "fp8", "quality": row["quality"], "evidence": row["evidence"], "source": row["source"]})
+        )
     if layout.pipeline > 1:
         reasons.append(Reason("serve_across", {"servers": layout.pipeline}))
     if known["spot_high"] > 0:
         reasons.append(Reason("serve_spot", {"monthly_low": known["spot_low"], "monthly_high": known["spot_high"]}))
     if known["family"] not in CALIBRATED:
         reasons.append(Reason("uncalibrated", {"accelerator": option.accelerator.name}))
+    if known["family"] == "cpu" and "tpot_s" in option.estimate:
+        reasons.append(Reason("serve_cpu_rough", {}))
     if known["equivalent_to"]:
         reasons.append(Reason("hidden_chip", {"accelerator": option.accelerator.name, "equivalent": known["equivalent_to"]}))
     if option.nodes <= known["servers_per_replica"] and "total_time_s" not in option.estimate:
@@ -150,7 +157,7 @@ def serving_advice(found: ServingExploration, options: Sequence[Option]) -> tupl
     best = options[0]
     if found.wish.is_batch:
         return ()
-    return (*_redundancy(found, best), *_commitment(found, best), *_autoscaling(found, best))
+    return (*_redundancy(found, best), *_commitment(found, best))
 
 
 def _redundancy(found: ServingExploration, best: Option) -> list[Reason]:
@@ -159,7 +166,7 @@ def _redundancy(found: ServingExploration, best: Option) -> list[Reason]:
 
 
 def _commitment(found: ServingExploration, best: Option) -> list[Reason]:
-    """The best commitment of a year or less, the best of all, and spot with on-demand fallback."""
+    """The best commitment of a year or less, and the best of all."""
     assert isinstance(best.cost, ServingCost)
     rent = best.cost.terms["servers_usd"]
     reasons = []
@@ -168,20 +175,7 @@ def _commitment(found: ServingExploration, best: Option) -> list[Reason]:
         name = min(prices, key=lambda key: prices[key], default="")
         if name and prices[name] < rent and name != best.purchase:
             reasons.append(Reason("serve_commit", {"purchase": name, "monthly_usd": prices[name], "saving_usd": rent - prices[name]}))
-    spot = best.cost.by_purchase.get("spot")
-    if spot is not None and best.purchase != "spot" and spot < rent:
-        half = (spot + rent) / 2.0
-        reasons.append(Reason("serve_spot_mix", {"spot_usd": spot, "monthly_usd": half, "saving_usd": rent - half}))
     return reasons
-
-
-def _autoscaling(found: ServingExploration, best: Option) -> list[Reason]:
-    """When to add a replica: requests in flight per replica at the planned most, and how long a new one takes to answer."""
-    known = usual()
-    load_s = best.memory_terms.get("weights", 0.0) * best.layout.tensor / known["weights_bytes_per_s"]
-    cold_s = known["boot_s"] + known["image_pull_s"] + known["warm_up_s"] + load_s
-    target = max(1.0, float(int(best.facts["batch"])))
-    return [Reason("serve_autoscale", {"requests": target, "rate": best.facts["replica_rate_per_s"], "cold_start_s": cold_s})]
 
 
 def _bounds(found: ServingExploration) -> list[Reason]:
@@ -292,7 +286,7 @@ def _change(found: ServingExploration, criterion: str, needed: float | str, had:
     if isinstance(needed, str) or isinstance(had, str):
         return Reason("change_filter", {"criterion": criterion, "value": had})
     if criterion in LATENCIES:
-        return Reason("serve_change_latency", {"metric": criterion, "limit_s": had})
+        return Reason("serve_change_latency", {"metric": criterion, "limit_s": rounded_up(had)})
     if criterion == "budget":
         return Reason("change_budget", {"budget_usd": had, "factor": had / needed})
     if criterion == "deadline":
@@ -300,6 +294,12 @@ def _change(found: ServingExploration, criterion: str, needed: float | str, had:
     if criterion == "max_nodes":
         return Reason("change_nodes", {"nodes": had})
     return Reason(f"change_{criterion}", {"bytes": needed - had})
+
+
+def rounded_up(seconds: float) -> float:
+    """The next number of three digits, so that the limit that is named does let the offer pass."""
+    step = 10.0 ** (np.floor(np.log10(seconds)) - 2.0)
+    return float(np.ceil(seconds / step - 1e-9) * step)
 
 
 def _least_changes(found: ServingExploration, *, most: int = 3) -> list[Reason]:

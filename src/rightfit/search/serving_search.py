@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from rightfit import facts
 from rightfit.physics.columns import Array
 from rightfit.search.constraints import Failures, Wanted, accelerators_of, filter_failures, read_wanted
-from rightfit.search.explore import Market, known_host_bytes, open_market
+from rightfit.search.explore import Market, known_host_bytes
 from rightfit.search.market import Bill
+from rightfit.search.serving_cpu import cpu_machines, least_bytes, suits_cpus, token_market
 from rightfit.search.serving_grid import Capacity, ReplicaGrid, TokenTimes, at_load, capacity, token_grid, token_times
+from rightfit.search.serving_refine import Confirmed
 from rightfit.search.serving_space import ServingFleet, ServingSpace, build_serving_space, family_of, known_accelerator, serving_fleet
 from rightfit.search.serving_stacks import StackWish, published_format, read_stack_wish, refuse_wrong_pair
 from rightfit.search.serving_wish import ServingWish, read_serving_wish, usual
@@ -70,6 +72,12 @@ class ServingExploration:
     bits: NDArray[np.int32]
     passes: Array | None = None
     times: TokenTimes | None = None
+    confirmed: Confirmed = dataclasses.field(default_factory=Confirmed)
+
+    def sizing_of(self, candidate: int) -> float:
+        """Replicas that a candidate was given, where it is the best of its class and format."""
+        at = int(self.space.machine[candidate]), int(self.column[candidate])
+        return float(self.sizing.replicas[at])
 
     def candidate(self, offer: int, column: int) -> int:
         """The row of the space that an offer would run."""
@@ -80,7 +88,7 @@ class ServingExploration:
 def stack_wish_of(workload: Workload, model: str) -> StackWish:
     """Engine and formats that the workload names for a model."""
     words = {"engine": workload.framework or "", "quantization": workload.quantization or "", "precision": workload.precision or ""}
-    return read_stack_wish(**words, model=model)
+    return read_stack_wish(**words, model=model, kv_cache=workload.kv_cache or "")
 
 
 def serving_wanted(workload: Workload, catalog: Catalog) -> Wanted:
@@ -89,37 +97,42 @@ def serving_wanted(workload: Workload, catalog: Catalog) -> Wanted:
     return wanted if workload.purchase or workload.task == "batch" else dataclasses.replace(wanted, purchases=SERVING_PURCHASES)
 
 
-def explore_serving(workload: Workload, catalog: Catalog) -> ServingExploration:
-    """Search every way to serve a model."""
+def explore_serving(workload: Workload, catalog: Catalog, *, market: Market | None = None) -> ServingExploration:
+    """Search every way to serve a model; on the servers of `market` alone where one is given."""
     wish = read_serving_wish(workload)
-    return explore_tokens(wish, catalog) if wish.generates else explore_forward(wish, catalog)
+    return (explore_tokens if wish.generates else explore_forward)(wish, catalog, market=market)
 
 
-def explore_forward(wish: ServingWish, catalog: Catalog) -> ServingExploration:
+def explore_forward(wish: ServingWish, catalog: Catalog, *, market: Market | None = None) -> ServingExploration:
     """Models of one forward pass: accelerators and CPU servers."""
     from rightfit.search import serving_forward as forward
 
     wanted = serving_wanted(wish.workload, catalog)
     choice = forward.read_forward_choice(wish.workload, forward.modality_of(wish)[0])
-    market = forward.forward_market(catalog, wanted, with_cpus=forward.suits_cpu(wish))
+    market = market or forward.forward_market(catalog, wanted, with_cpus=forward.suits_cpu(wish))
     fleet, machines = forward.forward_fleet(market.offers.servers, market.offers, choice)
     space, passes = forward.forward_space(fleet, machines, wish)
     grid = forward.forward_grid(passes, percentile=wish.limits.percentile)
     return dataclasses.replace(judged(wish, wanted, market, fleet, space, grid), passes=passes)
 
 
-def explore_tokens(wish: ServingWish, catalog: Catalog) -> ServingExploration:
+def explore_tokens(wish: ServingWish, catalog: Catalog, *, market: Market | None = None) -> ServingExploration:
     """Language models."""
     workload = wish.workload
     stacks = stack_wish_of(workload, wish.model.name)
-    cards = tuple(known_accelerator(name) for gpu in workload.gpu for name in accelerators_of(gpu))
+    cards = tuple(known_accelerator(name) for gpu in workload.gpu for name in accelerators_of(gpu) if name)
     refuse_wrong_pair(stacks, tuple((card, family_of(card)) for card in cards))
-    market = open_market(catalog)
-    fleet = serving_fleet(market.offers.servers, stacks)
-    space = build_serving_space(market.offers.servers, fleet, wish)
+    wanted = serving_wanted(workload, catalog)
+    every_cpu = market is not None or bool(wanted.gpus)
+    with_cpus = market is not None or suits_cpus(wish, stacks, wanted)
+    market = market or token_market(catalog, wanted, with_cpus=with_cpus, least_bytes=least_bytes(wish, stacks))
+    servers = market.offers.servers
+    processors = cpu_machines(servers, np.unique(market.offers.server_index), wish, stacks, every=every_cpu) if with_cpus else {}
+    fleet = serving_fleet(servers, stacks, processors=processors)
+    space = build_serving_space(servers, fleet, wish)
     times = token_times(space)
     grid = token_grid(times, wish, percentile=wish.limits.percentile)
-    return dataclasses.replace(judged(wish, serving_wanted(workload, catalog), market, fleet, space, grid), times=times)
+    return dataclasses.replace(judged(wish, wanted, market, fleet, space, grid), times=times)
 
 
 def judged(
@@ -141,7 +154,10 @@ def judged(
 
 def format_columns(space: ServingSpace, published: str) -> tuple[tuple[str, ...], Index]:
     """Weight formats as columns of the answer: as published first, whatever its arithmetic is called."""
-    names = ["16-bit" if stack.is_full_precision or stack.format == published else f"{stack.format}/{stack.kv}" for stack in space.stack]
+    names = [
+        "16-bit" if stack.kv == "16-bit" and (stack.is_full_precision or stack.format == published) else f"{stack.format}/{stack.kv}"
+        for stack in space.stack
+    ]
     order = tuple(dict.fromkeys(sorted(names, key=lambda name: name != "16-bit"))) or ("16-bit",)
     return order, np.array([order.index(name) for name in names], dtype=np.intp)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,20 +19,24 @@ from rightfit.estimate import serving_cases
 from rightfit.estimate.convert import device_columns, model_columns
 from rightfit.estimate.hardware import architecture_code, link_columns
 from rightfit.estimate.serving import overhead_bytes
+from rightfit.estimate.serving_extras import ServingExtras, fixed_bytes
 from rightfit.estimate.software import architecture_names
 from rightfit.facts.records import Accelerator, TransformerArchitecture
 from rightfit.physics import serving_memory
 from rightfit.physics.columns import Array, DeviceColumns, LinkColumns, ModelColumns
 from rightfit.physics.serving_columns import Load, ServeColumns
 from rightfit.search.machines import chips
-from rightfit.search.serving_stacks import Stack, StackWish, stacks_of
+from rightfit.search.serving_stacks import Stack, StackWish, has_feature, stacks_of
 
 if TYPE_CHECKING:
     from rightfit.catalog import ServerTable
     from rightfit.search.serving_wish import ServingWish
 
 Index = NDArray[np.intp]
+#: Machine class, accelerators in a server, servers, stack, and whether attention is data parallel with experts over all accelerators.
+Candidate = tuple[int, int, int, Stack, bool]
 
+CPU_FAMILY = "cpu"
 TENSOR_DEGREES = (1, 2, 4, 8, 16)
 PIPELINE_NODES = (2, 3, 4, 6, 8, 16)
 PLAIN = ("machine", "tensor", "nodes", "fits", "needed_bytes", "usable_bytes", "device_code", "stack_code")
@@ -57,7 +61,10 @@ class ServingFleet:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ServingSpace:
-    """Candidates, one row each: machine class, accelerators of one replica, servers that it spans, and the columns that physics reads."""
+    """Candidates, one row each: machine class, accelerators of one replica in a server (`tensor`), servers that it spans, and the columns that physics reads.
+
+    How a replica divides its accelerators is in `serve`. Its input length is that of the part of a prompt that is not shared with other requests.
+    """
 
     machine: Index
     tensor: Index
@@ -72,6 +79,7 @@ class ServingSpace:
     usable_bytes: Array
     device_code: Index
     stack_code: Index
+    extras: ServingExtras = dataclasses.field(default_factory=ServingExtras)
 
     def __len__(self) -> int:
         return len(self.stack)
@@ -80,7 +88,12 @@ class ServingSpace:
         """Rows `index`."""
         plain: dict[str, Any] = {name: getattr(self, name)[index] for name in PLAIN}
         columns: dict[str, Any] = {name: getattr(self, name).take(index) for name in ("model", "serve", "device", "links")}
-        return ServingSpace(stack=tuple(self.stack[i] for i in index.tolist()), **plain, **columns)
+        return ServingSpace(stack=tuple(self.stack[i] for i in index.tolist()), extras=self.extras, **plain, **columns)
+
+    @property
+    def held_bytes(self) -> Array:
+        """What one device holds beside weights, workspace and cache of the model: the engine's context, adapters, a draft, a shared prefix."""
+        return overhead_bytes(self.serve) + fixed_bytes(self.extras, self.model, self.serve)
 
 
 def family_of(accelerator: Accelerator) -> str:
@@ -90,9 +103,9 @@ def family_of(accelerator: Accelerator) -> str:
     return architecture_names()[architecture_code(accelerator.vendor, accelerator.architecture, accelerator.compute_capability)]
 
 
-def serving_fleet(servers: ServerTable, wish: StackWish) -> ServingFleet:
-    """Machine classes of a table of servers, and what runs on each."""
-    known = chips(servers)
+def serving_fleet(servers: ServerTable, wish: StackWish, *, processors: Mapping[int, Accelerator] | None = None) -> ServingFleet:
+    """Machine classes of a table of servers, and what runs on each. `processors`: servers without accelerators that may serve too, by row."""
+    known, cpus = chips(servers), processors or {}
     verdicts: dict[str, tuple[tuple[Stack, ...], str]] = {name: stacks_of(card, family_of(card), wish) for name, card in known.items()}
     keys: dict[tuple[object, ...], int] = {}
     machine = np.full(len(servers), -1, dtype=np.intp)
@@ -106,7 +119,21 @@ def serving_fleet(servers: ServerTable, wish: StackWish) -> ServingFleet:
         servers.network_bytes_per_s.tolist(),
         strict=True,
     )
+    on_cpu: dict[int, tuple[tuple[Stack, ...], str]] = {}
+    cards: list[Accelerator] = []
     for server, (name, count, interconnect, rdma, network) in enumerate(rows):
+        if server in cpus:
+            card = cpus[server]
+            has_bf16 = int(card.bf16_flops > 0)
+            if has_bf16 not in on_cpu:
+                on_cpu[has_bf16] = stacks_of(card, CPU_FAMILY, wish)
+            missing.append(on_cpu[has_bf16][1])
+            if on_cpu[has_bf16][0]:
+                machine[server] = keys.setdefault(("", card.name, card.memory_bytes), len(first))
+                if machine[server] == len(first):
+                    first.append(server)
+                    cards.append(card)
+            continue
         lacks = verdicts[name][1] if name in verdicts else "accelerator"
         lacks = lacks or ("whole accelerators" if count < 1 or count != int(count) else "")
         missing.append(lacks)
@@ -116,16 +143,17 @@ def serving_fleet(servers: ServerTable, wish: StackWish) -> ServingFleet:
         if key not in keys:
             keys[key] = len(first)
             first.append(server)
+            cards.append(known[name])
         machine[server] = keys[key]
     names = [servers.accelerator_name[row] for row in first]
     return ServingFleet(
-        accelerators=tuple(known[name] for name in names),
-        families=tuple(family_of(known[name]) for name in names),
-        gpus_per_node=servers.num_accelerators[first].astype(np.intp) if first else np.zeros(0, dtype=np.intp),
+        accelerators=tuple(cards),
+        families=tuple(family_of(known[name]) if name else CPU_FAMILY for name in names),
+        gpus_per_node=np.maximum(servers.num_accelerators[first], 1).astype(np.intp) if first else np.zeros(0, dtype=np.intp),
         first=np.array(first, dtype=np.intp),
         machine_index=machine,
         missing=tuple(missing),
-        stacks=tuple(verdicts[name][0] for name in names),
+        stacks=tuple(verdicts[name][0] if name else on_cpu[int(card.bf16_flops > 0)][0] for name, card in zip(names, cards, strict=True)),
     )
 
 
@@ -140,33 +168,53 @@ def build_serving_space(servers: ServerTable, fleet: ServingFleet, wish: Serving
     """All candidates: replicas within one server, and pipelines over servers where those do not hold the model."""
     workload = wish.workload
     single = [
-        (machine, degree, 1, stack)
+        (machine, degree, 1, stack, False)
         for machine in range(len(fleet))
         for degree in degrees_of(wish.model, int(fleet.gpus_per_node[machine]), wanted=workload.tensor_parallel)
         for stack in fleet.stacks[machine]
         if (workload.pipeline_parallel or 1) == 1
-    ]
+    ] + _attention_data(fleet, wish, nodes=(1,))
     inside = _columns(servers, fleet, wish, single)
     held = {(int(inside.machine[row]), inside.stack[row]) for row in np.flatnonzero(inside.fits)}
     chained = [
-        (machine, max(degrees), nodes, stack)
+        (machine, max(degrees), nodes, stack, False)
         for machine in range(len(fleet))
         if (degrees := degrees_of(wish.model, int(fleet.gpus_per_node[machine]), wanted=workload.tensor_parallel))
         for stack in fleet.stacks[machine]
-        if (machine, stack) not in held
+        if (machine, stack) not in held and fleet.families[machine] != CPU_FAMILY
         for nodes in ((workload.pipeline_parallel,) if workload.pipeline_parallel else PIPELINE_NODES)
         if nodes and 1 < nodes <= wish.model.num_layers
     ]
+    chained += [row for row in _attention_data(fleet, wish, nodes=PIPELINE_NODES) if (row[0], row[3]) not in held]
     across = _columns(servers, fleet, wish, chained)
     return joined(inside, _smallest_that_fit(across))
 
 
+def _attention_data(fleet: ServingFleet, wish: ServingWish, *, nodes: Sequence[int]) -> list[Candidate]:
+    """Layouts of mixtures of experts in which each accelerator attends to its own requests and experts are spread over all of them.
+
+    A latent cache cannot be cut by heads and would stand on each accelerator of a tensor group. Only engines and cards of facts/data/serving_features.csv.
+    """
+    if not wish.model.num_experts or wish.workload.tensor_parallel or wish.workload.pipeline_parallel:
+        return []
+    return [
+        (machine, int(fleet.gpus_per_node[machine]), count, stack, True)
+        for machine in range(len(fleet))
+        if fleet.gpus_per_node[machine] > 1
+        for stack in fleet.stacks[machine]
+        if has_feature("attention-data", stack.name, fleet.families[machine])
+        for count in nodes
+        if wish.model.num_experts % (int(fleet.gpus_per_node[machine]) * count) == 0
+    ]
+
+
 def _smallest_that_fit(space: ServingSpace) -> ServingSpace:
-    """Of the pipelines of one class and stack, the two shortest that hold the model (the longest where none does)."""
+    """Of the layouts over servers of one class and stack, the two smallest that hold the model (the largest where none does)."""
     chosen: list[int] = []
-    groups: dict[tuple[int, Stack], list[int]] = {}
+    groups: dict[tuple[int, Stack, bool], list[int]] = {}
     for row in range(len(space)):
-        groups.setdefault((int(space.machine[row]), space.stack[row]), []).append(row)
+        spread = bool(np.broadcast_to(space.serve.attention_data, (len(space),))[row] > 1)
+        groups.setdefault((int(space.machine[row]), space.stack[row], spread), []).append(row)
     for rows in groups.values():
         fitting = [row for row in rows if space.fits[row]]
         chosen += fitting[:2] if fitting else rows[-1:]
@@ -185,7 +233,7 @@ def joined(first: ServingSpace, second: ServingSpace) -> ServingSpace:
         for name in ("serve", "device", "links")
     }
     values: dict[str, Any] = {**plain, **columns}
-    return ServingSpace(stack=(*first.stack, *second.stack), model=first.model, **values)
+    return ServingSpace(stack=(*first.stack, *second.stack), model=first.model, extras=first.extras, **values)
 
 
 def stretched(columns: Any, rows: int) -> Any:
@@ -193,11 +241,12 @@ def stretched(columns: Any, rows: int) -> Any:
     return type(columns)(**{field.name: np.broadcast_to(getattr(columns, field.name), (rows,)) for field in dataclasses.fields(columns)})
 
 
-def _columns(servers: ServerTable, fleet: ServingFleet, wish: ServingWish, rows: Sequence[tuple[int, int, int, Stack]]) -> ServingSpace:
+def _columns(servers: ServerTable, fleet: ServingFleet, wish: ServingWish, rows: Sequence[Candidate]) -> ServingSpace:
     """Candidates as columns, with what fits."""
     machine = np.array([row[0] for row in rows], dtype=np.intp)
     tensor, nodes = (np.array([row[at] for row in rows], dtype=np.intp) for at in (1, 2))
     stacks = tuple(row[3] for row in rows)
+    spread = np.array([row[4] for row in rows], dtype=np.bool_)
     model = model_columns([wish.model])
     if not rows:
         nothing = np.zeros(0)
@@ -215,18 +264,21 @@ def _columns(servers: ServerTable, fleet: ServingFleet, wish: ServingWish, rows:
             nothing,
             machine,
             machine,
+            wish.extras,
         )
     values = [stack_values(stack, fleet.families[row], wish.model) for row, stack in zip(machine.tolist(), stacks, strict=True)]
     serve = ServeColumns.of(
         **{name: np.array([value[name] for value in values]) for name in values[0]},
-        tensor=tensor,
-        pipeline=nodes,
+        tensor=np.where(spread, 1, tensor),
+        pipeline=np.where(spread, 1, nodes),
+        attention_data=np.where(spread, tensor * nodes, 1),
+        expert=np.where(spread, tensor * nodes, 1),
         gpus_per_node=fleet.gpus_per_node[machine],
-        input_tokens=wish.input_tokens,
+        input_tokens=wish.input_tokens - wish.extras.shared_tokens,
         output_tokens=wish.output_tokens,
         load=Load.CLOSED,
     )
-    names = [card.name for card in fleet.accelerators]
+    names = [(card.name, card.memory_bytes) for card in fleet.accelerators]
     codes = {name: code for code, name in enumerate(dict.fromkeys(names))}
     kinds = {stack: code for code, stack in enumerate(dict.fromkeys(stack for found in fleet.stacks for stack in found))}
     device_code = np.array([codes[name] for name in names], dtype=np.intp)[machine]
@@ -235,8 +287,9 @@ def _columns(servers: ServerTable, fleet: ServingFleet, wish: ServingWish, rows:
     device = device.replace(memory_bytes=np.array([card.memory_bytes for card in fleet.accelerators])[machine])
     links = _links(servers, fleet).take(machine)
     needed, usable = memory_need(model, serve, device)
+    needed = needed + fixed_bytes(wish.extras, model, serve)
     return ServingSpace(
-        machine, tensor, nodes, stacks, model, serve, device, links, needed <= usable, needed, usable, device_code, stack_code
+        machine, tensor, nodes, stacks, model, serve, device, links, needed <= usable, needed, usable, device_code, stack_code, wish.extras
     )
 
 

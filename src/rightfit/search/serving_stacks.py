@@ -34,12 +34,13 @@ class Stack:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StackWish:
-    """What the user fixed: engine names of the table, weight formats, and whether any format will do."""
+    """What the user fixed: engine names of the table, weight formats and those of the cache, and whether any weight format will do."""
 
     engines: tuple[str, ...]
     formats: tuple[str, ...]
     is_free: bool
     published: str = ""
+    kv: tuple[str, ...] = ("16-bit",)
 
 
 @functools.cache
@@ -60,13 +61,13 @@ def published_format(model: str) -> str:
     return next((row["format"] for row in rows if re.search(row["pattern"], model, re.IGNORECASE)), "")
 
 
-def read_stack_wish(*, engine: str, quantization: str, precision: str, model: str = "") -> StackWish:
+def read_stack_wish(*, engine: str, quantization: str, precision: str, model: str = "", kv_cache: str = "") -> StackWish:
     """The user's words as names of the tables; unknown ones raise with what is allowed. Without a word a model is served as it was published."""
     formats, is_free = _formats(quantization, precision)
     published = published_format(model)
     if published and not precision and not quantization.strip():
         formats = (published, *formats)
-    return StackWish(_engines(engine), formats, is_free, published)
+    return StackWish(_engines(engine), formats, is_free, published, {"fp8": ("fp8",), "any": ("16-bit", "fp8")}.get(kv_cache, ("16-bit",)))
 
 
 def _engines(text: str) -> tuple[str, ...]:
@@ -85,7 +86,7 @@ def _formats(quantization: str, precision: str) -> tuple[tuple[str, ...], bool]:
     if lowered.startswith("gguf-"):
         lowered = "gguf-" + lowered.removeprefix("gguf-").replace("-", "_")
     if lowered in ("any", "free", "auto"):
-        return tuple(name for name, row in format_rows().items() if row["free"] == "1"), True
+        return tuple(name for name, row in format_rows().items() if row["free"] != "0"), True
     if lowered:
         found = tuple(name for name, row in format_rows().items() if name == lowered or lowered in row["words"].split("|"))
         if not found:
@@ -103,7 +104,26 @@ def _formats(quantization: str, precision: str) -> tuple[tuple[str, ...], bool]:
 
 
 def stacks_of(accelerator: Accelerator, family: str, wish: StackWish) -> tuple[tuple[Stack, ...], str]:
-    """The stacks to try on an accelerator, or none and what it lacks.
+    """The stacks to try on an accelerator, each with the cache formats wanted, or none and what it lacks."""
+    found, lacks = _weight_stacks(accelerator, family, wish)
+    stacks = tuple(
+        dataclasses.replace(stack, kv=kv)
+        for stack in found
+        for kv in wish.kv
+        if kv == "16-bit" or has_feature(f"{kv}-kv", stack.name, family)
+    )
+    return (stacks, "") if stacks else ((), lacks or "kv_cache")
+
+
+@functools.cache
+def has_feature(feature: str, engine: str, family: str) -> bool:
+    """Whether an engine has a feature of facts/data/serving_features.csv on a family of cards."""
+    rows = (row for row in facts.table("serving_features") if row["feature"] == feature)
+    return any(engine in row["engines"].split("|") and family in row["families"].split("|") for row in rows)
+
+
+def _weight_stacks(accelerator: Accelerator, family: str, wish: StackWish) -> tuple[tuple[Stack, ...], str]:
+    """The stacks by weight format, with a cache of 16 bit.
 
     For each format the first engine of the table that runs it there; 16 bit means bf16 where the accelerator has it, else fp16.
     """
@@ -126,6 +146,8 @@ def stacks_of(accelerator: Accelerator, family: str, wish: StackWish) -> tuple[t
     ]
     if "bf16" in formats and "fp16" in formats:
         formats.remove("fp16")
+    if wish.is_free:
+        formats = [name for name in formats if name not in format_rows() or format_rows()[name]["free"] == "1" or family == "cpu"]
     found = [stack for name in formats for stack in [_first(rows, name)] if stack]
     as_published = [stack for stack in found if stack.format == wish.published]
     if as_published and not wish.is_free:
@@ -172,6 +194,8 @@ def pair_problem(name: str, lacks: str, wish: StackWish) -> str:
         row = next(row for row in stack_rows() if row["name"] == wish.engines[0])
         others = "a newer card" if accelerator.vendor == "NVIDIA" else "another card or engine"
         return f"{row['name']} does not run {', '.join(wish.formats[:2])} weights on {name} ({row['source']}); use {others}"
+    if lacks == "kv_cache":
+        return f"{name} has no engine of the table that keeps its cache in {wish.kv[0]}; use kv_cache 16bit, or a newer card"
     if lacks in format_rows():
         return (
             f"{name} has no {lacks} arithmetic: {lacks} weights are not served on it; use quantization awq or gptq, or a card that has it"

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from rightfit import facts
 from rightfit.errors import ContradictionError, InputError
+from rightfit.estimate.serving_extras import ServingExtras
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.search.answer import Assumption
 from rightfit.search.wish import Notes
 
 if TYPE_CHECKING:
+    from rightfit.search.serving_load import ServingLoad
     from rightfit.workload import Workload
+    from rightfit.workload.traces import Requests
 
 LATENCIES = ("ttft", "tpot", "latency")
 _GENERATING = ("decoder", "moe-decoder", "vlm")
@@ -33,7 +36,8 @@ class ServingWish:
     """What the serving search needs to know of a workload.
 
     `rate_per_s` requests a second (0 where only users were given), `users` with a request in flight at the same time, `requests` of a batch
-    job in all (0 for a service). `input_tokens`, `output_tokens` of one request; both 0 for models that do not generate text.
+    job in all (0 for a service). `input_tokens`, `output_tokens` of one request in the mean; both 0 for models that do not generate text. `load`: laws of
+    lengths, trace and profile of a service that generates text.
     """
 
     workload: Workload
@@ -45,6 +49,8 @@ class ServingWish:
     output_tokens: int
     limits: Limits
     assumptions: tuple[Assumption, ...]
+    load: ServingLoad | None = None
+    extras: ServingExtras = dataclasses.field(default_factory=ServingExtras)
 
     @property
     def is_batch(self) -> bool:
@@ -76,21 +82,32 @@ def read_serving_wish(workload: Workload) -> ServingWish:
             notes.take(field, str(getattr(workload, field)), f"default_{field}")
     if not is_generating(model):
         from rightfit.search.serving_forward import read_forward_wish
+        from rightfit.search.serving_load import refuse_laws
 
+        refuse_laws(workload)
         return read_forward_wish(workload, model, notes)
     assert isinstance(model, TransformerArchitecture)
     if model.certainty == "typical":
         notes.take("model", model.name, "typical_shape", params=model.params_total)
-    prompt, output = token_lengths(workload, model, notes)
+    from rightfit.search.serving_extras import read_extras
+    from rightfit.search.serving_load import mean_lengths, read_load, trace_of
+
+    trace = trace_of(workload)
+    prompt, output = token_lengths(workload, model, notes) if trace is None else mean_lengths(trace)
+    rate = request_rate(workload, notes, trace=trace)
+    extras = read_extras(workload, model, input_tokens=prompt, notes=notes)
+    load = read_load(workload, trace, lengths=(prompt, output), rate_per_s=rate, longest=model.max_position or 0, notes=notes)
     return ServingWish(
         workload=workload,
         model=model,
-        rate_per_s=request_rate(workload, notes),
+        rate_per_s=rate,
         users=workload.users or 0,
         requests=requests_of(workload, prompt, notes) if workload.task == "batch" else 0.0,
         input_tokens=prompt,
         output_tokens=output,
         limits=token_limits(workload, notes),
+        load=None if load is None else dataclasses.replace(load, shared_tokens=extras.shared_tokens),
+        extras=extras,
         assumptions=tuple(notes.taken),
     )
 
@@ -113,8 +130,18 @@ def token_lengths(workload: Workload, model: TransformerArchitecture, notes: Not
     return chosen[0], chosen[1]
 
 
-def request_rate(workload: Workload, notes: Notes) -> float:
-    """Requests a second that must be served."""
+def request_rate(workload: Workload, notes: Notes, *, trace: Requests | None = None) -> float:
+    """Requests a second that must be served: as given, of the trace's busiest hour, or the peak of the profile."""
+    if trace is not None:
+        from rightfit.search.serving_load import busiest_rate_per_s
+
+        return busiest_rate_per_s(trace)
+    if workload.profile:
+        from rightfit.search.serving_load import peak_of
+
+        peak = peak_of(workload)
+        if peak is not None:
+            return peak
     if workload.task == "batch" or (workload.rate_per_s is None and workload.users):
         return 0.0
     if workload.rate_per_s is None:

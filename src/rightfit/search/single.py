@@ -95,6 +95,10 @@ def estimate_one(workload: Workload, *, on: str, nodes: int = 1, catalog: Catalo
     if not 1 <= nodes <= LARGEST_NODES:
         raise InputError(f"nodes: {nodes} is not possible; give 1 to {LARGEST_NODES}", field="nodes")
     catalog = catalog or default_catalog()
+    if workload.task in ("serve", "batch"):
+        from rightfit.search.serving_single import estimate_serving
+
+        return estimate_serving(workload, on=on, nodes=nodes, catalog=catalog)
     row = find_server(catalog, on)
     market, priced = market_of_one(catalog, row)
     if not market.offers.servers.accelerator_name[0]:
@@ -209,6 +213,10 @@ def _refusal(rejection: Rejection) -> Reason:
 def why(workload: Workload, server: str, *, catalog: Catalog | None = None) -> Verdict:
     """Why a server was or was not chosen for a workload, and the least change that would alter it."""
     catalog = catalog or default_catalog()
+    if workload.task in ("serve", "batch"):
+        from rightfit.search.serving_single import why_serving
+
+        return why_serving(workload, server, catalog=catalog)
     row = find_server(catalog, server)
     found = search(workload, catalog=catalog)
     offers = np.flatnonzero(found.market.offers.server_index == row)

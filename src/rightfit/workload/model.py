@@ -44,10 +44,26 @@ class Workload(BaseModel):
     users: int | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
+    input_law: str | None = Field(default=None, description="law of prompt lengths as typed; input_tokens is its mean")
+    output_law: str | None = Field(default=None, description="law of answer lengths as typed; output_tokens is its mean")
+    trace: str | None = Field(default=None, description="file with requests: times and lengths")
+    profile: str | None = Field(default=None, description="rate over the day: a name, 24 numbers, or a file with them")
     ttft_s: float | None = None
     tpot_s: float | None = None
     latency_s: float | None = None
     percentile: float | None = None
+    api_price: str | None = Field(default=None, description="price of an API per million tokens in and out, as typed")
+    api_input_usd_per_million: float | None = None
+    api_output_usd_per_million: float | None = None
+    prefix_share: float | None = None
+    cached_tokens: int | None = None
+    adapters: int | None = None
+    adapter_rank: int | None = None
+    speculative: str | None = None
+    draft_tokens: int | None = None
+    acceptance: float | None = None
+    kv_cache: str | None = None
+    fleet: Literal["single", "mixed"] | None = None
     cloud: tuple[str, ...] = ()
     region: tuple[str, ...] = ()
     country: tuple[str, ...] = ()
@@ -73,6 +89,9 @@ class Workload(BaseModel):
 
     def __init__(self, **wishes: Any) -> None:
         chosen_by_us = wishes.pop("assumed", ())  # from to_dict(): those are chosen afresh
+        for side in ("input", "output"):  # from to_dict(): the law says more than its mean beside it
+            if wishes.get(f"{side}_law"):
+                wishes[f"{side}_tokens"] = wishes.pop(f"{side}_law")
         given = read_wishes({key: value for key, value in wishes.items() if key not in chosen_by_us})
         given |= rules.as_typed(given)
         raise_problems(rules.contradictions(given))
@@ -120,10 +139,12 @@ class Workload(BaseModel):
         value = getattr(self, option.attributes[0])
         if value is None or value == ():
             return None
+        if option.kind == "lengths":
+            return getattr(self, option.attributes[1]) or value
         if option.kind == "duration":
             return units.exact_duration(value)
         if option.kind == "rate":
             return f"{units.exact_number(value)}/s"
-        if option.kind == "money":
-            return self.budget
+        if option.kind in ("money", "price_pair"):
+            return self.budget if option.kind == "money" else self.api_price
         return list(value) if isinstance(value, tuple) else value

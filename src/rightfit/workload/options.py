@@ -77,11 +77,58 @@ OPTIONS: Mapping[str, Option] = {
         ),
         _option("rate", "rate", "rate_per_s", low=1e-7, high=1e7, help="requests to serve", example="10/s"),
         _option("users", "count", low=1, high=1e8, help="users at the same time", example="200"),
-        _option("input_tokens", "length", low=1, high=2**24, help="prompt length of a request", example="1024"),
-        _option("output_tokens", "length", low=1, high=2**24, help="answer length of a request", example="256"),
+        _option(
+            "input_tokens",
+            "lengths",
+            "input_tokens",
+            "input_law",
+            low=1,
+            high=2**24,
+            help="prompt length of a request, or its law",
+            example="1024",
+        ),
+        _option(
+            "output_tokens",
+            "lengths",
+            "output_tokens",
+            "output_law",
+            low=1,
+            high=2**24,
+            help="answer length of a request, or its law",
+            example="256",
+        ),
+        _option("trace", "text", help="CSV or JSON lines of requests: time, input tokens, output tokens", example="requests.csv"),
+        _option("profile", "text", help="rate over the day: office, consumer, flat, 24 numbers, or a file with them", example="office"),
         _option("ttft", "duration", "ttft_s", low=1e-3, high=3600.0, help="time to first token", example="300ms"),
         _option("tpot", "duration", "tpot_s", low=1e-5, high=60.0, help="time per output token", example="30ms"),
         _option("latency", "duration", "latency_s", low=1e-5, high=86400.0, help="time of a whole request", example="100ms"),
+        _option(
+            "api_price",
+            "price_pair",
+            "api_output_usd_per_million",
+            "api_input_usd_per_million",
+            "api_price",
+            low=1e-6,
+            high=1e5,
+            help="price of an API to compare with, per million tokens in and out",
+            example="0.15/0.60",
+        ),
+        _option("prefix_share", "share", low=0.0, high=0.999, help="share of each prompt that all requests have in common", example="0.6"),
+        _option(
+            "cached_tokens",
+            "length",
+            low=1,
+            high=2**24,
+            help="tokens at the start of each prompt that all requests have in common",
+            example="600",
+        ),
+        _option("adapters", "count", low=1, high=10000, help="LoRA adapters served at the same time", example="20"),
+        _option("adapter_rank", "count", low=1, high=4096, help="rank of the adapters served", example="16"),
+        _option("speculative", "text", help="speculative decoding with this draft model, or ngram", example="qwen2.5-0.5b"),
+        _option("draft_tokens", "count", low=1, high=32, help="tokens that are drafted in a step", example="3"),
+        _option("acceptance", "share", low=0.0, high=0.999, help="probability that a drafted token is accepted", example="0.7"),
+        _option("kv_cache", "word", vocabulary=vocabulary.KV_CACHES, help="number format of the key-value cache", example="fp8"),
+        _option("fleet", "word", vocabulary=vocabulary.FLEETS, help="one kind of server, or several at least cost", example="mixed"),
         _option("percentile", "percent", low=1, high=99.99, help="percentile at which the latencies hold", example="95"),
         _option("cloud", "names", help="only these clouds", example="aws,gcp"),
         _option("region", "names", help="only these regions", example="us-east-1"),
@@ -297,10 +344,57 @@ def _read_length(option: Option, value: Any) -> dict[str, Any]:
     return _read_count(option, plain or text)
 
 
+def _read_lengths(option: Option, value: Any) -> dict[str, Any]:
+    """Tokens of every request, or the law of them: the mean is kept as the number, the law as typed."""
+    text = _text(option, value)
+    if not any(mark in text for mark in ("..", "~", "=", ":")):
+        return _read_length(option, value)
+    from rightfit.workload.traces import read_lengths  # only a law needs it
+
+    law = read_lengths(text)
+    _within(option, law.mean, shown=f"a mean of {law.mean:.0f}")
+    return {option.name: max(round(law.mean), 1), option.attributes[1]: text}
+
+
 def _read_percent(option: Option, value: Any) -> dict[str, Any]:
     text = _text(option, value)
     number = units.parse_count(text.casefold().removeprefix("p").removesuffix("%").strip() or text, example=option.example)
     return {option.name: _within(option, number, shown=repr(text))}
+
+
+def _read_share(option: Option, value: Any) -> dict[str, Any]:
+    """A part of one: "0.6" or "60%"."""
+    text = _text(option, value)
+    number = units.parse_count(text.removesuffix("%").strip() or text, example=option.example) / (100.0 if text.endswith("%") else 1.0)
+    if number < 0 or number > 1:
+        raise QuantityError(
+            f"{text!r} is not a share; allowed {option.low:g} to {option.high:g}, for example 0.6 or 60%", field=option.name
+        )
+    return {option.name: _within(option, number, shown=repr(text))}
+
+
+def _read_price_pair(option: Option, value: Any) -> dict[str, Any]:
+    """Prices of a million tokens in and out: "0.15/0.60" (USD), "1/4cny", "$0.2" for both."""
+    text = _text(option, value)
+    parts = [part.strip() for part in text.split("/")]
+    if len(parts) > 2 or not all(parts):
+        raise QuantityError(f"cannot read {text!r} as prices per million tokens in and out; write for example {option.example}")
+    amounts = [_amount(part, option) for part in parts]
+    currency = next((money_.currency for money_ in amounts if money_.currency), "usd")
+    prices = [_within(option, money.to_usd(units.Money(one.amount, one.currency or currency, False)), shown=repr(text)) for one in amounts]
+    return {"api_price": text, "api_input_usd_per_million": prices[0], "api_output_usd_per_million": prices[-1]}
+
+
+def _amount(part: str, option: Option) -> units.Money:
+    """An amount of money whose currency may be left out (then empty)."""
+    if part.replace(".", "", 1).isdigit():
+        return units.Money(float(part), "", False)
+    if part.lstrip("-+").replace(".", "", 1).isdigit():
+        raise QuantityError(f"{part!r} is not positive; write for example {option.example}")
+    try:
+        return units.parse_money(part)
+    except InputError:
+        raise QuantityError(f"cannot read {part!r} as a price; write for example {option.example}, in USD or with a currency") from None
 
 
 def _read_duration(option: Option, value: Any) -> dict[str, Any]:
@@ -351,7 +445,10 @@ _READERS: Mapping[str, Callable[[Option, Any], dict[str, Any]]] = {
     "number": _read_number,
     "count": _read_count,
     "length": _read_length,
+    "lengths": _read_lengths,
     "percent": _read_percent,
+    "share": _read_share,
+    "price_pair": _read_price_pair,
     "duration": _read_duration,
     "rate": _read_rate,
     "money": _read_money,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rightfit.errors import QuantityError, UnknownNameError
+from rightfit.errors import FileInputError, QuantityError, UnknownNameError
 from rightfit.workload.traces import Requests
 from rightfit.workload.vocabulary import nearest_words
 
@@ -53,9 +54,17 @@ def hourly_rates(profile: str, *, peak_per_s: float) -> Array:
     """Rates of 24 hours (24,) [1/s] whose busiest is `peak_per_s`: the name of a shape, or 24 numbers separated by commas (relative or in requests/s)."""
     if not 0 < peak_per_s < math.inf:
         raise QuantityError(f"a rate of {peak_per_s:g}/s makes no sense; give a number above 0", field="rate")
+    shape = shape_of(profile)
+    return np.asarray(shape / shape.max() * peak_per_s)
+
+
+def shape_of(profile: str) -> Array:
+    """The 24 numbers (24,) that a profile says: those of a named shape, typed with commas, or in a file (one a line or with commas)."""
     name = profile.strip().casefold()
     if "," in name:
         shape = _typed(profile)
+    elif _is_file(profile):
+        shape = _typed(_file_text(profile), where=f"{profile}: ")
     elif name in SHAPES:
         shape = np.array(SHAPES[name])
     else:
@@ -63,25 +72,47 @@ def hourly_rates(profile: str, *, peak_per_s: float) -> Array:
             "load profile",
             profile,
             nearest=nearest_words(name, list(SHAPES), count=1),
-            allowed=f"allowed: {', '.join(SHAPES)}, or 24 numbers with commas",
+            allowed=f"allowed: {', '.join(SHAPES)}, 24 numbers with commas, or a file with them",
         )
-    return np.asarray(shape / shape.max() * peak_per_s)
+    return shape
 
 
-def _typed(profile: str) -> Array:
-    cells = [cell.strip() for cell in profile.split(",")]
+def _is_file(profile: str) -> bool:
+    return any(mark in profile for mark in "./\\") or Path(profile).is_file()
+
+
+def _file_text(path: str) -> str:
+    """The numbers of a file with commas: one a line, the last cell where a line has several (hour,rate), a heading left out."""
+    try:
+        text = Path(path).read_text("utf-8-sig")
+    except FileNotFoundError:
+        raise FileInputError(f"no such file: {path}") from None
+    except UnicodeDecodeError:
+        raise FileInputError(f"{path} is not UTF-8 text; a load profile has {HOURS} numbers, one a line") from None
+    except (OSError, ValueError) as error:
+        raise FileInputError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+    lines = [line.strip().strip("[]") for line in text[:100_000].splitlines() if line.strip().strip("[]")]
+    if len(lines) == 1:
+        return lines[0]
+    if lines and not any(mark.isdigit() for mark in lines[0]):
+        lines = lines[1:]
+    return ",".join(line.rstrip(",").rpartition(",")[2] for line in lines)
+
+
+def _typed(profile: str, *, where: str = "") -> Array:
+    cells = [cell.strip() for cell in profile.rstrip(", ").split(",")]
     if len(cells) != HOURS:
-        raise QuantityError(f"a load profile has {HOURS} hours; {len(cells)} numbers were given")
+        raise QuantityError(f"{where}a load profile has {HOURS} hours; {len(cells)} numbers were given")
     values = np.zeros(HOURS)
     for hour, cell in enumerate(cells):
         try:
             values[hour] = float(cell)
         except ValueError:
-            raise QuantityError(f"hour {hour} of the load profile: {cell[:40]!r} is no number") from None
+            raise QuantityError(f"{where}hour {hour} of the load profile: {cell[:40]!r} is no number") from None
         if not 0 <= values[hour] < math.inf:
-            raise QuantityError(f"hour {hour} of the load profile: {cell[:40]!r} makes no sense; give 0 or more")
+            raise QuantityError(f"{where}hour {hour} of the load profile: {cell[:40]!r} makes no sense; give 0 or more")
     if values.max() <= 0:
-        raise QuantityError("all 24 hours of the load profile are 0; at least one must be above")
+        raise QuantityError(f"{where}all 24 hours of the load profile are 0; at least one must be above")
     return values
 
 

@@ -17,6 +17,18 @@ _SERVING_ATTRIBUTES = {
     "latency_s": "latency",
     "input_tokens": "input_tokens",
     "output_tokens": "output_tokens",
+    "trace": "trace",
+    "profile": "profile",
+    "api_output_usd_per_million": "api_price",
+    "prefix_share": "prefix_share",
+    "cached_tokens": "cached_tokens",
+    "adapters": "adapters",
+    "adapter_rank": "adapter_rank",
+    "speculative": "speculative",
+    "draft_tokens": "draft_tokens",
+    "acceptance": "acceptance",
+    "kv_cache": "kv_cache",
+    "fleet": "fleet",
 }
 _TRAINING_ATTRIBUTES = (
     "method",
@@ -38,7 +50,7 @@ Given = Mapping[str, Any]
 def contradictions(given: Given) -> list[InputError]:
     """Every pair of given options that cannot both hold, one error each."""
     task = given.get("task") or _implied_task(given)
-    checks = (_missing_model, _against_task, _against_method, _money_and_time, _batches, _percentile)
+    checks = (_missing_model, _against_task, _against_method, _money_and_time, _batches, _percentile, _loads, _services)
     return [ContradictionError(message, field=field) for check in checks for field, message in check(given, task)]
 
 
@@ -51,11 +63,53 @@ def defaults(given: Given) -> dict[str, Any]:
     return {name: value for name, value in usual.items() if value is not None and name not in given}
 
 
+def _services(given: Given, task: str) -> list[tuple[str, str]]:
+    """Options of services that say the same thing twice, or need another."""
+    found = []
+    if "prefix_share" in given and "cached_tokens" in given:
+        found.append(("prefix_share", "prefix_share contradicts cached_tokens: both say how much of the prompt is shared; give one"))
+    if given.get("cached_tokens", 0) >= given.get("input_tokens", float("inf")):
+        found.append(
+            (
+                "cached_tokens",
+                f"cached_tokens {given['cached_tokens']} contradicts input_tokens {given['input_tokens']}: it is the shared part of the prompt; "
+                f"at most {max(given['input_tokens'] - 1, 1)}",
+            )
+        )
+    found += [
+        (name, f"{name}: of which drafts? give speculative with it, for example speculative ngram")
+        for name in ("draft_tokens", "acceptance")
+        if name in given and "speculative" not in given
+    ]
+    if "adapter_rank" in given and "adapters" not in given:
+        found.append(("adapter_rank", "adapter_rank: of how many? give adapters with it, for example adapters 20"))
+    if task == "batch" and given.get("fleet") == "mixed":
+        found.append(("fleet", "fleet mixed contradicts task batch: it shares a rate out among servers; leave it out, or say task serve"))
+    return found
+
+
+def _loads(given: Given, task: str) -> list[tuple[str, str]]:
+    """A trace has its lengths, and users have no rate that a day could change."""
+    found = [
+        (name, f"{name} contradicts trace: the trace says how long requests are; leave one out")
+        for name in ("input_tokens", "output_tokens")
+        if name in given and "trace" in given
+    ]
+    return found + [
+        (name, f"{name} contradicts users: it is about requests over time; give rate in place of users, or leave {name} out")
+        for name in ("trace", "profile")
+        if name in given and "users" in given
+    ]
+
+
 def as_typed(given: Given) -> dict[str, Any]:
     """The friendly form of a budget and an amount of data that were given as plain numbers."""
     typed: dict[str, Any] = {}
     if "budget_usd" in given and "budget" not in given:
         typed["budget"] = f"{exact_number(given['budget_usd'])}usd" + ("/month" if given.get("budget_per_month") else "")
+    if "api_output_usd_per_million" in given and "api_price" not in given:
+        sides = (given.get(f"api_{side}_usd_per_million", given["api_output_usd_per_million"]) for side in ("input", "output"))
+        typed["api_price"] = "/".join(exact_number(side) for side in sides)
     for name, unit in (("data_tokens", "tokens"), ("data_samples", "samples"), ("data_bytes", "bytes")):
         if name in given and "data" not in given and not typed.keys() & {"data"}:
             typed |= {"data": f"{exact_number(given[name])} {unit}", "data_unit": given.get("data_unit", unit)}
@@ -107,7 +161,7 @@ def _against_task(given: Given, task: str) -> list[tuple[str, str]]:
                 _SERVING_ATTRIBUTES[name],
                 f"{_SERVING_ATTRIBUTES[name]} contradicts task batch: nobody waits; use deadline, or say task serve",
             )
-            for name in ("rate_per_s", "users", "ttft_s", "tpot_s", "latency_s")
+            for name in ("rate_per_s", "users", "ttft_s", "tpot_s", "latency_s", "trace", "profile")
             if name in given
         ]
     return found

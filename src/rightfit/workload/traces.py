@@ -11,6 +11,7 @@ import csv
 import dataclasses
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -91,12 +92,14 @@ class Requests:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Lengths:
-    """A law of token counts: fixed (`variation` 0), else log-normal with that coefficient of variation, within [smallest, largest]."""
+    """A law of token counts: fixed (`variation` 0), else log-normal with that coefficient of variation, within [smallest, largest]; or `even`, all
+    lengths from smallest to largest alike."""
 
     mean: float
     variation: float = 0.0
     smallest: int = 1
     largest: int = LARGEST_TOKENS
+    even: bool = False
 
     def __post_init__(self) -> None:
         _check_positive(self.mean, "mean length")
@@ -107,6 +110,8 @@ class Lengths:
 
     def quantiles(self, shares: Array) -> Array:
         """Length at each share of the requests, before rounding."""
+        if self.even:
+            return np.asarray(self.smallest + (self.largest - self.smallest) * shares)
         if self.variation == 0:
             return np.full(shares.shape, self.mean)
         spread = math.log1p(self.variation**2)
@@ -116,11 +121,71 @@ class Lengths:
 
     def draw(self, count: int, *, dice: np.random.Generator) -> Counts:
         """`count` lengths."""
+        if self.even:
+            return dice.integers(self.smallest, self.largest + 1, count).astype(np.int64)
         if self.variation == 0:
             return np.full(count, max(round(self.mean), 1), dtype=np.int64)
         spread = math.log1p(self.variation**2)
         drawn = dice.lognormal(math.log(self.mean) - spread / 2.0, math.sqrt(spread), count)
         return np.clip(np.rint(drawn), self.smallest, self.largest).astype(np.int64)
+
+    def capped(self, largest: int) -> Lengths:
+        """The same law with nothing longer than `largest` (what a model's context leaves)."""
+        if self.even:
+            top = min(self.largest, largest)
+            return dataclasses.replace(self, largest=top, mean=(self.smallest + top) / 2.0)
+        return dataclasses.replace(self, largest=max(min(self.largest, largest), self.smallest))
+
+
+_LENGTHS_EXAMPLE = "write one number, a range (200..4000), two percentiles (p50=500,p95=3000), or a mean and its variation (mean=512,cv=1)"
+_EVEN = re.compile(r"^([0-9][0-9,_.]*k?)\s*(?:\.\.|-|~|to)\s*([0-9][0-9,_.]*k?)$")
+_NAMED = re.compile(r"(p[0-9]{1,2}(?:\.[0-9]+)?|mean|cv|min|max)\s*[=:]\s*([0-9]+(?:\.[0-9]+)?)(k?)")
+
+
+def read_lengths(text: str) -> Lengths:
+    """A law of lengths as typed: "1024", "200..4000" (all alike), "p50=500,p95=3000" or "mean=512,cv=1" (log-normal; min= and max= cut it)."""
+    folded = text.strip().casefold().removesuffix("tokens").strip()
+    between = _EVEN.match(folded.replace(" ", "")) if ".." in folded or "~" in folded else None
+    if between:
+        low, high = (_length(part, text) for part in between.groups())
+        if low > high:
+            raise QuantityError(f"lengths {text!r}: the first is the shorter one; say {high}..{low}?")
+        return Lengths((low + high) / 2.0, 0.0, low, high, even=low < high)
+    named = {name: float(value) * (1024.0 if kilo else 1.0) for name, value, kilo in _NAMED.findall(folded)}
+    if _NAMED.sub("", folded).strip(" ,;/") or not named:
+        raise QuantityError(f"cannot read {text!r} as lengths in tokens; {_LENGTHS_EXAMPLE}")
+    return _log_normal(named, text)
+
+
+def _length(part: str, text: str) -> int:
+    plain = part.replace(",", "").replace("_", "").rstrip(".")
+    number = (
+        float(plain.removesuffix("k")) * (1024.0 if plain.endswith("k") else 1.0)
+        if plain.removesuffix("k").replace(".", "", 1).isdigit()
+        else 0.0
+    )
+    if not 1 <= number <= LARGEST_TOKENS or number != int(number):
+        raise QuantityError(f"lengths {text!r}: {part!r} is no length in tokens; {_LENGTHS_EXAMPLE}")
+    return int(number)
+
+
+def _log_normal(named: Mapping[str, float], text: str) -> Lengths:
+    """A log-normal law from two percentiles, or from its mean (or median) and coefficient of variation."""
+    shares = sorted((float(name[1:]) / 100.0, value) for name, value in named.items() if name[0] == "p")
+    if len(shares) == 2 and "mean" not in named and "cv" not in named:
+        (low_share, low), (high_share, high) = shares
+        if not 0 < low <= high or not 0 < low_share < high_share < 1:
+            raise QuantityError(f"lengths {text!r}: a higher percentile cannot be shorter; {_LENGTHS_EXAMPLE}")
+        scores = [NormalDist().inv_cdf(share) for share in (low_share, high_share)]
+        spread = math.log(high / low) / (scores[1] - scores[0])
+        mean, variation = low * math.exp(spread**2 / 2.0 - spread * scores[0]), math.sqrt(math.expm1(spread**2))
+    elif "mean" in named and not shares:
+        mean, variation = named["mean"], named.get("cv", 0.0)
+    elif len(shares) == 1 and shares[0][0] == 0.5 and "cv" in named and "mean" not in named:
+        mean, variation = shares[0][1] * math.sqrt(1.0 + named["cv"] ** 2), named["cv"]
+    else:
+        raise QuantityError(f"lengths {text!r} do not say one law; {_LENGTHS_EXAMPLE}")
+    return Lengths(mean, variation, int(max(named.get("min", 1.0), 1.0)), int(named.get("max", LARGEST_TOKENS)))
 
 
 def draw_requests(count: int, *, rate_per_s: float, inputs: Lengths, outputs: Lengths, variation: float = 1.0, seed: int = 0) -> Requests:

@@ -111,6 +111,18 @@ QUANTIZATIONS = Vocabulary(
         "gguf": "gguf-q4-k-m",
     },
 )
+KV_CACHES = Vocabulary(
+    ("16bit", "fp8", "any"),
+    {
+        **_aliases(fp8="fp8-e4m3 fp8-e5m2 float8 8bit", any="free 任意"),
+        "16-bit": "16bit",
+        "fp16": "16bit",
+        "bf16": "16bit",
+        "none": "16bit",
+        "auto": "16bit",
+    },
+)
+FLEETS = Vocabulary(("single", "mixed"), _aliases(single="one uniform 单一", mixed="mix hybrid heterogeneous 混合"))
 OBJECTIVES = Vocabulary(
     ("cost", "time", "balanced"),
     _aliases(cost="cheap cheapest price money 便宜 成本 最便宜", time="fast fastest speed 最快 时间", balanced="balance both 均衡"),

@@ -31,10 +31,25 @@ Ask = Annotated[str | None, typer.Option("--ask", help="The wish in plain words.
 On = Annotated[str | None, typer.Option("--on", help="The server, e.g. aws/p4d.24xlarge.", metavar="PROVIDER/INSTANCE", show_default=False)]
 Nodes = Annotated[int, typer.Option("--nodes", help="How many of them.", metavar="N")]
 Engine = Annotated[str, typer.Option("--engine", help="analytic, or traced (memory only; needs the extra trace).", metavar="WORD")]
+Simulate = Annotated[
+    bool,
+    typer.Option(
+        "--simulate", help="Services of language models: simulate the shown options, and print those percentiles beside the analytic ones."
+    ),
+]
 Server = Annotated[str, typer.Argument(help="The server, e.g. aws/g5.xlarge.", metavar="PROVIDER/INSTANCE", show_default=False)]
 
 
-def plan(model: Model = None, file: File = None, save: Save = None, ask: Ask = None, *, view: View, wishes: dict[str, Any]) -> int:
+def plan(
+    model: Model = None,
+    file: File = None,
+    save: Save = None,
+    simulate: Simulate = False,
+    ask: Ask = None,
+    *,
+    view: View,
+    wishes: dict[str, Any],
+) -> int:
     """Rank servers for a workload.
 
     Examples:
@@ -54,7 +69,7 @@ def plan(model: Model = None, file: File = None, save: Save = None, ask: Ask = N
     from rightfit.cli.plan_view import plan_answer
 
     catalog = open_market(view)
-    found = api.plan(workload, catalog=catalog, top=_num_options(view))
+    found = api.plan(workload, catalog=catalog, top=_num_options(view), simulate=simulate)
     emit(plan_answer(found, view, catalog=catalog), view)
     return 0 if found.best else 1
 

@@ -1,0 +1,178 @@
+"""What a service has beside the model itself: a prefix that all prompts share, LoRA adapters, a draft for speculative decoding.
+
+Each changes step, prompt and memory of the serving physics by a few terms; with none of them nothing is changed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from rightfit import facts
+from rightfit.estimate.convert import model_columns
+from rightfit.estimate.serving import serving_rates
+from rightfit.estimate.serving_words import format_names
+from rightfit.facts.records import TransformerArchitecture
+from rightfit.physics import adapters, decode, prefill, serving_memory, speculative
+from rightfit.physics.columns import Array, DeviceColumns, LinkColumns, ModelColumns
+from rightfit.physics.serving_columns import ServeColumns, ServeRates
+
+DRAFT_FORMAT = "bf16"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ServingExtras:
+    """`shared_tokens` at the start of every prompt that are in the cache already; `adapters` of rank `adapter_rank`; `draft_tokens` drafted in a step (0: no
+    drafts), each accepted with probability `acceptance`, by `draft` or, where that is None, by n-grams at no cost."""
+
+    shared_tokens: float = 0.0
+    adapters: float = 0.0
+    adapter_rank: float = 0.0
+    draft: TransformerArchitecture | None = None
+    draft_tokens: float = 0.0
+    acceptance: float = 0.0
+
+    def __bool__(self) -> bool:
+        return bool(self.shared_tokens or self.adapters or self.draft_tokens)
+
+
+def fixed_bytes(extras: ServingExtras, model: ModelColumns, serve: ServeColumns) -> Array:
+    """What one device holds for them whatever the load [bytes]: adapters, the draft's weights, the shared prefix."""
+    held = np.zeros(1)
+    if extras.adapters:
+        held = held + extras.adapters * adapters.adapter_bytes(model, rank=np.full(1, extras.adapter_rank)) / (
+            serve.tensor * serve.pipeline
+        )
+    if extras.draft is not None:
+        draft, own = _draft_columns(extras.draft, serve)
+        held = held + serving_memory.weights_bytes_per_device(draft, own)
+    if extras.shared_tokens:
+        # Ranks of attention data parallelism each keep the prefix for their own sequences.
+        one = serving_memory.kv_bytes_per_device(model, serve, tokens=np.full(1, extras.shared_tokens))
+        held = held + one * serve.attention_data
+    return held
+
+
+def cache_share(extras: ServingExtras, model: ModelColumns, serve: ServeColumns) -> Array:
+    """Share of the cache's room that is left to the model itself, the rest being the draft's."""
+    if extras.draft is None:
+        return np.ones(1)
+    draft, own = _draft_columns(extras.draft, serve)
+    tokens = np.maximum(serve.input_tokens + serve.output_tokens, 1.0)
+    mine, other = (serving_memory.kv_bytes_per_device(part, columns, tokens=tokens) for part, columns in ((model, serve), (draft, own)))
+    return np.asarray(mine / (mine + other))
+
+
+def token_step_s(
+    extras: ServingExtras,
+    model: ModelColumns,
+    serve: ServeColumns,
+    device: DeviceColumns,
+    links: LinkColumns,
+    rates: ServeRates,
+    *,
+    batch: Array,
+    context: Array,
+) -> Array:
+    """Seconds per token of a sequence when `batch` of them run, (N,); context: (N,) tokens of each beside the shared ones.
+
+    Without drafts the step itself with the shared prefix read and the adapters applied; with drafts a step over draft_tokens + 1 tokens of each sequence and
+    the draft's own steps, over the tokens that are kept. Each sequence reads the prefix for itself (no cascade attention).
+    """
+    seen = context + extras.shared_tokens
+    narrow = decode.decode_times(model, serve, device, links, rates, batch=batch, context=seen)
+    terms = narrow
+    if extras.draft_tokens:
+        wide = decode.decode_times(model, serve, device, links, rates, batch=batch * (extras.draft_tokens + 1.0), context=seen)
+        terms = dataclasses.replace(wide, attention=narrow.attention, host=narrow.host)
+    step = decode.step_s(terms, model, serve, rates) + _adapters_s(extras, model, serve, device, rates, batch=batch)
+    if not extras.draft_tokens:
+        return np.asarray(step)
+    drafting = np.zeros(1)
+    if extras.draft is not None:
+        drafting = _draft_step_s(extras.draft, serve, device, links, batch=batch, context=seen)
+    known = {"drafted": np.full(1, extras.draft_tokens), "acceptance": np.full(1, extras.acceptance)}
+    return speculative.token_s(step, draft_s=drafting, **known)
+
+
+def more_prompt_s(
+    extras: ServingExtras,
+    model: ModelColumns,
+    serve: ServeColumns,
+    device: DeviceColumns,
+    links: LinkColumns,
+    rates: ServeRates,
+    *,
+    prompt: Array,
+) -> Array:
+    """What they add to a pass over `prompt` (N,) tokens of one sequence [s]: attention to the shared ones, the adapters' products, the draft's own pass."""
+    more = np.zeros(prompt.shape)
+    if extras.shared_tokens:
+        times = prefill.prefill_times(model, serve, device, links, rates, prompt=prompt, sequences=np.ones(1))
+        more = more + times.attention * 2.0 * extras.shared_tokens / np.maximum(prompt, 1.0)
+    if extras.adapters:
+        more = more + _adapters_s(extras, model, serve, device, rates, batch=np.ones(1))
+    if extras.draft is not None:
+        draft, own = _draft_columns(extras.draft, serve)
+        known = serving_rates(own, links)
+        passed = prefill.prefill_times(draft, own, device, links, known, prompt=prompt, sequences=np.ones(1))
+        more = more + prefill.prefill_s(passed, draft, own, known)
+    return more
+
+
+def effect_of(
+    extras: ServingExtras, model: ModelColumns, serve: ServeColumns, device: DeviceColumns, links: LinkColumns, *, batch: Array
+) -> dict[str, float]:
+    """Figures of one row for the answer: memory of each part on one device, tokens a step, and time per token at `batch` with them and without."""
+    rates = serving_rates(serve, links)
+    context = np.maximum(serve.input_tokens + serve.output_tokens / 2.0, 1.0)
+    known = {"batch": batch, "context": context}
+    apart = {
+        "adapters_bytes": dataclasses.replace(extras, shared_tokens=0.0, draft=None),
+        "draft_bytes": dataclasses.replace(extras, shared_tokens=0.0, adapters=0.0),
+        "prefix_bytes": dataclasses.replace(extras, adapters=0.0, draft=None),
+    }
+    plain = ServingExtras(shared_tokens=extras.shared_tokens)
+    tokens = speculative.expected_tokens(np.full(1, extras.acceptance), drafted=np.full(1, extras.draft_tokens))
+    out = {name: fixed_bytes(part, model, serve) for name, part in apart.items()}
+    out |= {
+        "token_s": token_step_s(extras, model, serve, device, links, rates, **known),
+        "plain_token_s": token_step_s(plain, model, serve, device, links, rates, **known),
+        "adapters_s": _adapters_s(extras, model, serve, device, rates, batch=batch),
+        "tokens_per_step": tokens,
+    }
+    figures = {name: float(np.broadcast_to(value, (1,))[0]) for name, value in out.items()}
+    counts = {name: float(getattr(extras, name)) for name in ("shared_tokens", "adapters", "adapter_rank", "draft_tokens", "acceptance")}
+    return {**counts, **figures}
+
+
+def _adapters_s(
+    extras: ServingExtras, model: ModelColumns, serve: ServeColumns, device: DeviceColumns, rates: ServeRates, *, batch: Array
+) -> Array:
+    return adapters.adapter_step_s(
+        model,
+        adapters=np.full(1, extras.adapters),
+        rank=np.full(1, extras.adapter_rank),
+        batch=batch,
+        kernel_s=np.full(1, facts.coefficients("serving_planning")["adapter_kernel_s"]),
+        bandwidth=device.memory_bandwidth * rates.stream_fraction,
+        devices=serve.tensor,
+    )
+
+
+def _draft_columns(draft: TransformerArchitecture, serve: ServeColumns) -> tuple[ModelColumns, ServeColumns]:
+    """The draft in 16 bit on the devices of the model."""
+    code = float(format_names().index(DRAFT_FORMAT))
+    widths = {name: np.full(1, 2.0) for name in ("linear_bytes", "expert_bytes", "attention_bytes", "other_bytes")}
+    own = serve.replace(weight_format=np.full(1, code), dequantise_ops=np.zeros(1), **widths)
+    return model_columns([draft]), own
+
+
+def _draft_step_s(
+    draft: TransformerArchitecture, serve: ServeColumns, device: DeviceColumns, links: LinkColumns, *, batch: Array, context: Array
+) -> Array:
+    model, own = _draft_columns(draft, serve)
+    rates = serving_rates(own, links)
+    terms = decode.decode_times(model, own, device, links, rates, batch=batch, context=context)
+    return decode.step_s(terms, model, own, rates)

@@ -1,0 +1,189 @@
+"""The last options of a serving search by the better law: percentiles of the queue model in place of the quick ones, replicas in agreement.
+
+The search sizes every candidate with a law of one formula. For those that would be shown, `physics.waiting` gives the percentiles; a candidate that breaks a limit
+by them gets more replicas, one that no number of replicas helps is dropped, and the market is priced and ranked anew until the shown options are all confirmed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rightfit.physics import waiting
+from rightfit.physics.columns import Array
+from rightfit.physics.queueing import steady
+from rightfit.physics.replicas import ReplicaColumns
+from rightfit.search.rank import Ranking, rank
+from rightfit.search.serving_grid import distinct_candidates
+from rightfit.search.serving_replicas import replica_columns
+from rightfit.search.serving_wish import ServingWish, usual
+
+if TYPE_CHECKING:
+    from rightfit.search.serving_search import ServingExploration, Sizing
+
+PERCENTILES = (0.5, 0.95, 0.99)
+METRICS = ("ttft_s", "tpot_s", "latency_s")
+MOST_ROUNDS = 8
+MOST_CONFIRMED = 24
+#: A share of the limits beyond which one replica less is not even tried.
+SPACIOUS = 0.85
+LEAST_LOAD = 0.02
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Queued:
+    """One candidate at one number of replicas by the queue model: percentiles by "metric@share", capacity of a replica, sequences in flight."""
+
+    replicas: float
+    values: Mapping[str, float]
+    capacity_per_s: float
+    batch: float
+    utilisation: float
+    excess: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Confirmed:
+    """What was found of candidates: row of the space -> the queue model's figures, or the least latencies of one that was dropped."""
+
+    kept: Mapping[int, Queued] = dataclasses.field(default_factory=dict)
+    dropped: Mapping[int, Queued] = dataclasses.field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.kept or self.dropped)
+
+
+def refined(found: ServingExploration, *, top: int) -> tuple[ServingExploration, Ranking]:
+    """The search with its first `top` options confirmed, and their order. Loads of users, batch jobs and forward passes are left as they are."""
+    ranking = rank(cast("Any", found), top=top)
+    wish = found.wish
+    if not wish.generates or wish.is_batch or not wish.rate_per_s or wish.load is None:
+        return found, ranking
+    group = groups_of(found)
+    book: dict[int, Queued] = {}
+    for _ in range(MOST_ROUNDS):
+        rows = [found.candidate(row.offer, row.node) for row in ranking.top]
+        asked = list(dict.fromkeys(int(group[row]) for row in rows if int(group[row]) not in book))
+        asked = asked[: MOST_CONFIRMED - len(book)]
+        if not asked:
+            break
+        first = [next(row for row in rows if int(group[row]) == code) for code in asked]
+        columns = replica_columns(found.space.take(np.array(first, dtype=np.intp)))
+        for position, (code, row) in enumerate(zip(asked, first, strict=True)):
+            book[code] = confirm(found.wish, columns.take(np.array([position])), replicas=found.sizing_of(row))
+        found = with_confirmed(found, group, book)
+        ranking = rank(cast("Any", found), top=top)
+    return found, ranking
+
+
+def groups_of(found: ServingExploration) -> NDArray[np.intp]:
+    """A number for each candidate; those whose times cannot differ share it. Candidates that do not fit have -1."""
+    usable = np.flatnonzero(found.space.fits)
+    out = np.full(len(found.space), -1, dtype=np.intp)
+    out[usable] = distinct_candidates(found.space, usable)[1]
+    return out
+
+
+def confirm(wish: ServingWish, columns: ReplicaColumns, *, replicas: float) -> Queued:
+    """The fewest replicas of one candidate that keep the limits by the queue model, found from those of the quick law; infinite where none do."""
+    here = queued(wish, columns, replicas=replicas)
+    if here.excess > 1.0:
+        return _more(wish, columns, here)
+    while here.replicas > 1 and here.excess < SPACIOUS and not wish.users:
+        fewer = queued(wish, columns, replicas=here.replicas - 1.0)
+        if fewer.excess > 1.0:
+            break
+        here = fewer
+    return here
+
+
+def _more(wish: ServingWish, columns: ReplicaColumns, here: Queued) -> Queued:
+    """More replicas until the limits hold: by one where there are few, by a tenth where there are many; none where a lone request breaks them."""
+    alone = queued(wish, columns, replicas=wish.rate_per_s / max(LEAST_LOAD * here.capacity_per_s, 1e-12))
+    if alone.excess > 1.0:
+        return dataclasses.replace(alone, replicas=math.inf)
+    low, high = here.replicas, math.inf
+    step = 1.0
+    while not math.isfinite(high):
+        tried = low + max(step, math.floor(0.1 * low))
+        here = queued(wish, columns, replicas=tried)
+        low, high, step = (tried, high, 2.0 * step) if here.excess > 1.0 else (low, tried, step)
+    best = here
+    while high - low > 1.0:
+        middle = math.floor((low + high) / 2.0)
+        here = queued(wish, columns, replicas=middle)
+        low, high, best = (middle, high, best) if here.excess > 1.0 else (low, middle, here)
+    return best
+
+
+def queued(wish: ServingWish, columns: ReplicaColumns, *, replicas: float) -> Queued:
+    """Percentiles of one candidate when the load is shared by so many replicas at random; `excess`: the worst figure over its limit."""
+    assert wish.load is not None
+    load = wish.load.columns(np.array([wish.rate_per_s / replicas]))
+    shares = tuple(dict.fromkeys((*PERCENTILES, wish.limits.percentile)))
+    means = steady(columns, load)
+    utilisation = float(means.load[0])
+    if utilisation > float(usual()["most_utilisation"]) * (1.0 + 1e-9):  # too much whatever its percentiles are
+        return Queued(replicas, {}, float(means.capacity_per_s[0]), float(means.batch[0]), utilisation, math.inf)
+    found = waiting.latency(columns, load, shares=np.array(shares))
+    values = {f"{name}@{share:g}": float(getattr(found, name)[0, place]) for name in METRICS for place, share in enumerate(shares)}
+    limits = {name: getattr(wish.limits, name) for name in METRICS}
+    excess = max(values[f"{name}@{wish.limits.percentile:g}"] / limit for name, limit in limits.items())
+    return Queued(replicas, values, float(means.capacity_per_s[0]), float(means.batch[0]), utilisation, excess)
+
+
+def with_confirmed(found: ServingExploration, group: NDArray[np.intp], book: Mapping[int, Queued]) -> ServingExploration:
+    """The search with the replicas of `book` (by group) in place of the quick law's: sized, priced and judged again."""
+    from rightfit.search.serving_search import judge_serving, monthly_bill, size
+
+    rows = {int(row): book[int(group[row])] for row in np.flatnonzero(np.isin(group, list(book)))}
+    able = found.capacity
+    changed: dict[str, Array] = {
+        name: getattr(able, name).copy() for name in ("rate_per_s", "saturation_per_s", *(f"alone_{name}" for name in METRICS))
+    }
+    for row, known in rows.items():
+        usable = math.isfinite(known.replicas)
+        changed["rate_per_s"][row] = found.wish.rate_per_s / known.replicas if usable else 0.0
+        changed["saturation_per_s"][row] = known.capacity_per_s
+        if not usable:
+            for name in METRICS:
+                changed[f"alone_{name}"][row] = known.values[f"{name}@{found.wish.limits.percentile:g}"]
+    able = dataclasses.replace(able, **changed)
+    sizing = size(found.wish, found.fleet, found.space, found.grid, able, found.column, num_columns=len(found.formats))
+    sizing = dataclasses.replace(sizing, latency_s=_queued_latency(sizing, rows, percentile=found.wish.limits.percentile))
+    bill = monthly_bill(found.wish, found.market, found.fleet, found.space, sizing)
+    failures = judge_serving(found.market, found.fleet, found.space, found.wanted, found.wish, able, sizing, bill, found.column)
+    kept = {row: known for row, known in rows.items() if math.isfinite(known.replicas)}
+    dropped = {row: known for row, known in rows.items() if not math.isfinite(known.replicas)}
+    return dataclasses.replace(
+        found, capacity=able, sizing=sizing, bill=bill, failures=failures, bits=failures.bits(), confirmed=Confirmed(kept, dropped)
+    )
+
+
+def _queued_latency(sizing: Sizing, rows: Mapping[int, Queued], *, percentile: float) -> Array:
+    """Latency under the load by (machine class, format): the queue model's where it is known."""
+    latency = sizing.latency_s.copy()
+    for place in zip(*np.nonzero(np.isin(sizing.row, list(rows))), strict=True):
+        latency[place] = rows[int(sizing.row[place])].values.get(f"latency_s@{percentile:g}", latency[place])
+    return latency
+
+
+def queue_values(
+    found: ServingExploration, candidates: list[int], values: Mapping[str, Array], batch: Array
+) -> tuple[dict[str, Array], Array]:
+    """Figures and sequences in flight by the queue model for those candidates that were confirmed; of the rest the quick law's, which are given."""
+    out = {name: np.array(column, dtype=np.float64) for name, column in values.items()}
+    running = np.array(batch, dtype=np.float64)
+    for position, row in enumerate(candidates):
+        known = found.confirmed.kept.get(row)
+        if known is None:
+            continue
+        running[position] = max(known.batch, 1e-9)
+        for name in out.keys() & known.values.keys():
+            out[name][position] = known.values[name]
+    return out, running
