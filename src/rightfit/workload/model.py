@@ -73,7 +73,7 @@ class Workload(BaseModel):
     precision: str | None = None
     quantization: str | None = None
     objective: Literal["cost", "time", "balanced"] = "cost"
-    currency: Literal["usd", "cny"] = "usd"
+    currency: str = Field(default="usd", description="code of the currency that answers are printed in")
     optimizer: str | None = None
     lora_rank: int | None = None
     lora_targets: tuple[str, ...] = ()
