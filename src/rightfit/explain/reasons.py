@@ -121,7 +121,7 @@ def _number_text(name: str, value: float, lang: Lang, currency: str) -> str:
         return q.duration_text(value, lang)
     if name.endswith("_h"):
         return q.duration_text(value * 3600, lang)
-    if name.endswith("_probability") or name in _SHARES:
+    if name.endswith(("_probability", "_share")) or name in _SHARES:
         return q.probability_text(value, lang) if name.endswith("probability") else q.percent_text(value)
     if name.startswith("expected_"):
         return q.plain(value, 2) if value == 0 or value >= 1e-3 else say("quantities.tiny", lang)
