@@ -154,15 +154,15 @@ def options_table(plan: Plan, view: View) -> Table:
         Column("purchase"),
         Column("hourly", money, right=True, drop=1),
         Column("total_time", format_duration, right=True),
-        Column("total", money, right=True),
+        Column("total", right=True),
         Column("peak", q.memory_text, right=True, drop=4),
         Column("layout", drop=6),
         Column("as_of", drop=2),
     )
-    return Table(columns, [_option_record(option, view.lang) for option in plan.options])
+    return Table(columns, [_option_record(option, view.lang, currency) for option in plan.options])
 
 
-def _option_record(option: Option, lang: Lang) -> dict[str, Any]:
+def _option_record(option: Option, lang: Lang, currency: str) -> dict[str, Any]:
     nodes = f"{option.nodes}x " if option.nodes > 1 else ""
     return {
         "rank": option.rank,
@@ -172,11 +172,24 @@ def _option_record(option: Option, lang: Lang) -> dict[str, Any]:
         "purchase": q.purchase_text(option.purchase, lang),
         "hourly": option.cost.hourly_usd,
         "total_time": option.estimate["total_time_s"].mid,
-        "total": option.cost.total_usd,
+        "total": total_text(option, currency),
         "peak": option.estimate["peak_memory_bytes"].mid,
         "layout": layout_text(option.layout, lang),
-        "as_of": option.price_as_of,
+        "as_of": dated_text(option, lang),
     }
+
+
+def total_text(option: Option, currency: str) -> str:
+    """The total; of an estimated price also what the option is ranked by."""
+    total = str(q.money_text(option.cost.total_usd, currency))
+    if not option.facts.get("is_estimate"):
+        return total
+    return f"~{total} (<{q.money_text(option.facts['price']['ranked_usd'], currency)})"
+
+
+def dated_text(option: Option, lang: Lang) -> str:
+    """The date of the price, and whether it is old."""
+    return option.price_as_of + (label("remark", "is_old", lang) if option.facts.get("is_stale") else "")
 
 
 def terms_table(name: str, terms: Sequence[Term], lang: Lang, *, show: Callable[[Any], str], most: int | None) -> Table:

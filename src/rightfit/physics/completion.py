@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-GRID = 4096
+GRID = 1024
 REACH = 14.0  # standard deviations of the excess that the grid holds beyond its mean
 LARGEST_EXPONENT = 30.0  # beyond e^30 repetitions of a segment the run never ends in practice
 
@@ -54,7 +54,7 @@ def completion(*, work_s: float, interval_s: float, save_s: float, restart_s: fl
 
     work_s, interval_s (work between checkpoints), save_s (one checkpoint), restart_s (from a stop to working again): [s]; rate_per_s: stops of the
     whole job [1/s]. A run shorter than an interval saves once, at its end. Infinite times where a segment would be repeated over e^30 times.
-    Known error: the grid resolves 1 / 4096 of the range; stops are taken as independent, while real ones come in bursts.
+    Known error: the grid resolves 1 / 1024 of the range; stops are taken as independent, while real ones come in bursts.
     """
     lengths = segments(work_s, interval_s=interval_s)
     undisturbed = work_s + save_s * sum(count for _, count in lengths)

@@ -48,7 +48,7 @@ def plan(workload: Workload, *, catalog: Catalog | None = None, top: int = 10, s
         )
     found = search(workload, catalog=catalog)
     ranking = rank(found, top=top)
-    built = build_options(found, (*ranking.top, *ranking.pareto[:MOST_PARETO]))
+    built = build_options(found, (*ranking.top, *ranking.pareto[:MOST_PARETO]), num_full=len(ranking.top))
     options = with_reasons(found, built[: len(ranking.top)])
     return answer(found, options, built[len(ranking.top) :])
 

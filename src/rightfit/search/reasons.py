@@ -26,8 +26,9 @@ WHY an option stands where it does (Option.why):
     deadline_met      {total_time_s, deadline_s, probability};   budget_met {total_usd, budget_usd}
 
 WARNINGS (Option.warnings):
-    price_stale {as_of}, price_estimate {source}, price_region {region}
-    spot_interruption {monthly_low, monthly_high, expected_interruptions}, spot_rate_unknown {monthly_low, monthly_high}
+    price_stale {as_of}, price_estimate {listed_usd, expected_usd, low_usd, high_usd, ranked_usd, source}, price_region {region}
+    spot_interruption, spot_rate_unknown, failures_expected {monthly_low, monthly_high, expected_interruptions, nodes}
+    save_every {interval_s, save_s, restart_s}, no_checkpoints, no_checkpoints_never {loss_usd, times, total_usd}
     commitment {term_h, used_h}                    a subscription is billed for its whole term
     memory_tight {probability, peak_bytes, limit_bytes}, deadline_risk {probability, deadline_s}
     host_memory_unknown {}, host_memory_low {needed_bytes, had_bytes}, network_unknown {}, uncalibrated {accelerator}

@@ -8,20 +8,25 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rightfit import facts
 from rightfit.estimate.figures import Figure
 from rightfit.physics import interruption
 from rightfit.physics.columns import Array
-from rightfit.physics.completion import Completion, completion
+from rightfit.physics.completion import Completion, completion, segments
+
+if TYPE_CHECKING:
+    from rightfit.search.market import MarketFacts
 
 KNOWN_SHARES = (0.025, 0.1, 0.5, 0.9, 0.975)
 ANCHORS = 3  # equally likely speeds of the work for which the law is computed
 SPEEDS = 45  # and between which its stretch (wall time over work) is carried over
 CHANCES = 101  # equally likely stretches taken from each law
 RATES = 3  # interruption rates, evenly spread over the logarithm of their band
+CALM = 0.005  # below this chance of any stop the law is that of the undisturbed run: it moves no bound that is stated
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -68,6 +73,11 @@ class Risk:
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         return {**values, "total": self.total.to_dict()}
 
+    @property
+    def without_checkpoints(self) -> float:
+        """How many times as long the run would take if nothing were saved."""
+        return self.without_checkpoints_s / self.total.mid
+
 
 def likely_values(figure: Figure, count: int) -> Array:
     """`count` equally likely values of a figure: its quantiles between those that its intervals state, straight in the logarithm."""
@@ -87,6 +97,10 @@ def completion_of(run: Figure, hazard: Hazard, *, interval_s: float) -> Completi
 
     Known error: between the anchors the stretch is that of the nearest; it changes slowly with the length of the work.
     """
+    if float(hazard.rates_per_s().max()) * run.high95 < CALM:
+        calm = likely_values(run, SPEEDS * RATES)
+        saves = np.array([hazard.save_s * sum(count for _, count in segments(work, interval_s=max(interval_s, 1.0))) for work in calm])
+        return Completion(calm + saves, np.full(calm.shape, 1.0 / calm.shape[0]))
     chances = (np.arange(CHANCES) + 0.5) / CHANCES
     finer = likely_values(run, SPEEDS).reshape(ANCHORS, -1)
     times = []
@@ -133,3 +147,40 @@ def without_checkpoints_s(work_s: float, hazard: Hazard) -> float:
     if rate * work_s > 30.0:
         return math.inf
     return math.exp(rate * hazard.restart_s) * math.expm1(rate * work_s) / rate
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RunOfRow:
+    """A run on `nodes` servers with `accelerators` each: undisturbed `work` [s], `startup_s` before it, `total_s` as the search expects it."""
+
+    work: Figure
+    startup_s: float
+    total_s: float
+    nodes: int
+    accelerators: float
+    checkpoint_bytes: float
+
+
+def risk_of_row(charges: MarketFacts, offer: int, run: RunOfRow, *, deadline_s: float | None) -> Risk | None:
+    """The risk of a run on an offer; None where it is not spot and fewer stops are expected than are worth telling."""
+    usual = facts.coefficients("planning")
+    hazard = Hazard(
+        spot_low=float(charges.spot_low[offer]),
+        spot_high=float(charges.spot_high[offer]),
+        nodes=run.nodes,
+        other_per_s=usual["failures_per_accelerator_s"] * run.accelerators * run.nodes,
+        save_s=run.checkpoint_bytes / (usual["checkpoint_bytes_per_s"] * run.nodes),
+        restart_s=usual["restart_s"],
+    )
+    told = hazard.spot_high > 0 or hazard.mean_rate_per_s() * run.total_s >= usual["failures_told"]
+    if not told or not math.isfinite(run.total_s):
+        return None
+    return risk_of(run.work, hazard, startup_s=run.startup_s, expected_s=run.total_s, deadline_s=deadline_s)
+
+
+def risk_facts(risk: Risk | None, hourly_usd: float) -> dict[str, Any] | None:
+    """The risk of an option as plain figures, with the rent that it would run up if nothing were saved."""
+    if risk is None:
+        return None
+    rent = risk.without_checkpoints_s / 3600.0 * float(hourly_usd)
+    return {**risk.to_dict(), "without_checkpoints": risk.without_checkpoints, "without_checkpoints_usd": rent}

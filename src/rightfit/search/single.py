@@ -152,7 +152,7 @@ def market_of_one(catalog: Catalog, row: int) -> tuple[Market, bool]:
     offers = dataclasses.replace(whole.offers.take(rows), servers=servers, server_index=np.zeros(rows.shape[0], dtype=np.intp))
     if not priced:
         offers = dataclasses.replace(offers, price_usd_per_h=np.full(1, np.nan))
-    return Market(offers, whole.charges.take(rows), whole.as_of), priced
+    return Market(offers, whole.charges.take(rows), whole.as_of, whole.doubt.take(rows) if whole.doubt else None), priced
 
 
 def with_least_memory(found: Exploration) -> Exploration:
