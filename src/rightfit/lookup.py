@@ -9,6 +9,7 @@ from rightfit.units import normalize
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog, OfferFilter, ServerTable
+    from rightfit.catalog.history import PricePoint
     from rightfit.catalog.market import PriceList, ServerList
     from rightfit.facts import Accelerator, Dataset, Model
 
@@ -98,6 +99,24 @@ def prices(
     fits = np.array(_server_fits(offers.servers, [word for word in words if word not in named]))
     rows = np.flatnonzero(in_region[offers.region_index] & fits[offers.server_index])
     return PriceList(offers.take(first_offers(offers, rows, sort="price", limit=limit)), len(rows))
+
+
+def price_history(
+    query: str,
+    *,
+    cloud: Names = (),
+    region: Names = (),
+    country: Names = (),
+    gpu: Names = (),
+    purchase: Names = (),
+    catalog: Catalog | None = None,
+) -> list[PricePoint]:
+    """How the prices moved that `prices` gives: every price with the dates at which it was seen, oldest first."""
+    from rightfit.catalog import history, open_catalog
+
+    market = catalog or open_catalog()
+    found = prices(query, cloud=cloud, region=region, country=country, gpu=gpu, purchase=purchase, catalog=market)
+    return history.price_history(found.rows())
 
 
 def _filter(*, cloud: Names = (), region: Names = (), country: Names = (), gpu: Names = (), purchase: Names = ()) -> OfferFilter:

@@ -7,17 +7,13 @@ catalog with the date it was last seen.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from rightfit.catalog.overlay import HISTORY, KEYS, current, load, num_rows, row_keys, stack, take
 from rightfit.catalog.pack import PackedColumn, PackedTable
-
-if TYPE_CHECKING:
-    from rightfit.catalog.market import Catalog
-    from rightfit.catalog.offers import OfferFilter
 
 COLUMNS = ("provider", "instance_type", "region", "purchase", "price_usd_hour", "currency_original", "price_original", "as_of", "source", "note")
 _SAME_PRICE = 1e-6  # relative; prices are written with ten digits
@@ -61,12 +57,8 @@ def extended(history: PackedTable | None, found: PackedTable) -> PackedTable:
     return take(joined, np.sort(np.unique(keys, return_index=True)[1]))
 
 
-def price_history(catalog: Catalog, name: str = "", *, wanted: OfferFilter | None = None) -> list[PricePoint]:
-    """Every price of the matching offers with its dates, oldest first: what the history holds, and the price of now."""
-    from rightfit.catalog.offers import OfferFilter
-
-    every = OfferFilter(has_accelerator=None, include_slices=True, include_not_recommended=True)
-    now = catalog.prices(wanted or every, name=name, limit=None).rows()
+def price_history(now: Sequence[Mapping[str, Any]]) -> list[PricePoint]:
+    """Every price of the given offers (rows of a `PriceList`) with its dates, oldest first: what the history holds, and the price of now."""
     points: dict[tuple[str, str, str, str], dict[tuple[str, float], str]] = {}
     for row in now:
         points[row["provider"], row["instance_type"], row["region"], row["purchase"]] = {}

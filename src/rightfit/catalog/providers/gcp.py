@@ -27,7 +27,11 @@ _GPU_OF = {
 # Families whose price is more than cores, memory and GPUs of one SKU family each, or whose SKUs are named after something else.
 _LEFT_OUT = ("f1", "g1", "m2", "e2-micro", "e2-small", "e2-medium", "a4", "a4x", "ct", "a3-megagpu", "a3-ultragpu")
 
-Parts = Mapping[tuple[str, str, str, str], float]  # (family or gpu, core|ram|gpu, region, purchase) -> USD an hour
+# GiB of local SSD that these types always have, a GPU of them; billed as a part of its own. https://cloud.google.com/compute/docs/disks/local-ssd
+_SSD_GIB_PER_GPU = {"a2-ultragpu": 375, "a3-highgpu": 750}
+_HOURS_IN_MONTH = 730.0
+
+Parts = Mapping[tuple[str, str, str, str], float]  # (family or gpu, core|ram|gpu|ssd, region, purchase) -> USD an hour
 
 
 class _Gcp:
@@ -83,6 +87,7 @@ def sku_parts(skus: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str, st
         if unit.get("currencyCode", "USD") != "USD":
             raise NetworkError(f"gcp: asked for USD and got prices in {unit['currencyCode']}; nothing taken")
         price = float(unit.get("units", 0) or 0) + float(unit.get("nanos", 0)) / 1e9
+        price /= _HOURS_IN_MONTH if named[1] == "ssd" else 1.0
         for region in sku.get("serviceRegions", ()):
             if price > 0:  # preview SKUs are listed at zero
                 parts[(*named, region, purchase)] = price
@@ -91,6 +96,8 @@ def sku_parts(skus: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str, st
 
 def _part_of(sku: Mapping[str, Any]) -> tuple[str, str] | None:
     text = sku.get("description", "")
+    if sku["category"].get("resourceFamily") == "Storage" and text.casefold().startswith("ssd backed local storage"):
+        return "local", "ssd"
     if sku["category"].get("resourceFamily") != "Compute" or any(word in text.casefold() for word in _OTHER_PRODUCTS):
         return None
     if found := _GPU.match(text):
@@ -105,7 +112,7 @@ def _part_of(sku: Mapping[str, Any]) -> tuple[str, str] | None:
 def server_prices(servers: Mapping[str, KnownServer], parts: Parts, *, regions: Sequence[str]) -> Iterator[PriceRow]:
     """Prices of the known server types wherever all their parts have one."""
     for server in servers.values():
-        name, attached, _ = server.instance_type.partition("+")
+        name = server.instance_type.partition("+")[0]
         family = name.split("-")[0]
         if name.startswith(_LEFT_OUT) or "lssd" in name:
             continue
@@ -125,7 +132,9 @@ def _sum(server: KnownServer, parts: Parts, *, family: str, region: str, purchas
         return price
     found = (parts.get((gpu, "gpu", region, purchase)) for gpu in _GPU_OF.get(server.accelerator_name, ()))
     gpu = next((value for value in found if value is not None), None)
-    return None if gpu is None else price + server.num_accelerators * gpu
+    ssd_gib = _SSD_GIB_PER_GPU.get("-".join(server.instance_type.split("-")[:2]), 0)
+    ssd = parts.get(("local", "ssd", region, purchase)) if ssd_gib else 0.0
+    return None if gpu is None or ssd is None else price + server.num_accelerators * (gpu + ssd_gib * ssd)
 
 
 PROVIDER = _Gcp()

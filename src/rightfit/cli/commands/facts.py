@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from rightfit import units
+from rightfit.cli.commands.catalog import listing_of_history
 from rightfit.cli.labels import label
 from rightfit.cli.market import open_market
 from rightfit.cli.output import Answer, View, emit, listing
@@ -26,6 +27,7 @@ Countries = Annotated[
 Purchases = Annotated[
     list[str] | None, typer.Option("--purchase", help="Only these ways to pay, e.g. spot.", metavar="A,B", show_default=False)
 ]
+History = Annotated[bool, typer.Option("--history", help="How the prices moved: every price with the dates at which it was seen.")]
 Kind = Annotated[str | None, typer.Option("--kind", help="Only this family: transformer, vision, diffusion, other.", metavar="WORD")]
 
 
@@ -161,6 +163,7 @@ def prices(
     region: Regions = None,
     country: Countries = None,
     purchase: Purchases = None,
+    history: History = False,
     *,
     view: View,
 ) -> None:
@@ -170,13 +173,13 @@ def prices(
     """
     from rightfit import lookup
 
+    chosen = {"cloud": cloud or (), "gpu": gpu or (), "region": region or (), "country": country or (), "purchase": purchase or ()}
+    if history:
+        listing_of_history(lookup.price_history(_joined(query), **chosen, catalog=open_market(view)), view)
+        return
     found = lookup.prices(
         _joined(query),
-        cloud=cloud or (),
-        gpu=gpu or (),
-        region=region or (),
-        country=country or (),
-        purchase=purchase or (),
+        **chosen,
         limit=view.limit(default=20),
         catalog=open_market(view),
     )
