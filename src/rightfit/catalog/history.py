@@ -15,7 +15,18 @@ import numpy as np
 from rightfit.catalog.overlay import HISTORY, KEYS, current, load, num_rows, row_keys, stack, take
 from rightfit.catalog.pack import PackedColumn, PackedTable
 
-COLUMNS = ("provider", "instance_type", "region", "purchase", "price_usd_hour", "currency_original", "price_original", "as_of", "source", "note")
+COLUMNS = (
+    "provider",
+    "instance_type",
+    "region",
+    "purchase",
+    "price_usd_hour",
+    "currency_original",
+    "price_original",
+    "as_of",
+    "source",
+    "note",
+)
 _SAME_PRICE = 1e-6  # relative; prices are written with ten digits
 
 
@@ -78,7 +89,9 @@ def _past() -> Iterable[tuple[tuple[str, str, str, str], str, float, str]]:
     if table is None:
         return []
     texts = {name: column.texts() for name, column in table.items()}
-    keys = zip(texts["provider"], texts["instance_type"], texts["region"], (mode.replace("_", "-") for mode in texts["purchase"]), strict=True)
+    keys = zip(
+        texts["provider"], texts["instance_type"], texts["region"], (mode.replace("_", "-") for mode in texts["purchase"]), strict=True
+    )
     return zip(keys, texts["as_of"], map(float, texts["price_usd_hour"]), texts["source"], strict=True)
 
 

@@ -155,7 +155,9 @@ def encode_packed(table: PackedTable) -> bytes:
         header.append({"name": name, "kind": "dictionary", "width": width, "labels": list(column.labels), "bytes": len(section)})
         sections.append(section)
     head = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
-    return lzma.compress(len(head).to_bytes(4, "little") + head + b"".join(sections), format=lzma.FORMAT_XZ, check=lzma.CHECK_CRC64, preset=0)
+    return lzma.compress(
+        len(head).to_bytes(4, "little") + head + b"".join(sections), format=lzma.FORMAT_XZ, check=lzma.CHECK_CRC64, preset=0
+    )
 
 
 def num_rows(table: PackedTable) -> int:

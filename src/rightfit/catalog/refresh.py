@@ -118,7 +118,9 @@ def _only_refresh() -> Iterator[None]:
         path.parent.mkdir(parents=True, exist_ok=True)
         stream = path.open("a+b")
     except OSError as error:
-        raise CatalogError(f"refreshed prices cannot be kept in {path.parent} ({error.strerror}); set RIGHTFIT_DATA_DIR to a writable folder") from None
+        raise CatalogError(
+            f"refreshed prices cannot be kept in {path.parent} ({error.strerror}); set RIGHTFIT_DATA_DIR to a writable folder"
+        ) from None
     with stream:
         if not store.try_lock(stream.fileno()):
             stream.seek(0)
@@ -135,12 +137,16 @@ def _job(*, every_type: bool, pace: Pace | None, progress: Progress) -> _Job:
     base = {name: tables.load_packed(name) for name in (*overlay.KEYS, "regions")}
     fetched = _current_tables()
     before = overlay.merged("prices", base["prices"], fetched)
-    today = datetime.datetime.now(tz=datetime.UTC).date()
+    today = _today()
     newest = tables.newest_date(before["as_of"].labels)
     if (newest - today).days > limits["clock"]["oldest_behind_newest_bundled_days"]:
         raise CatalogError(f"this machine's clock says {today}, but there are prices of {newest}; set the clock right before a refresh")
     known = _known(base["regions"], overlay.merged("servers", base["servers"], fetched), every_type=every_type)
     return _Job(known, base, before, rule, limits, today.isoformat(), pace, progress)
+
+
+def _today() -> datetime.date:
+    return datetime.datetime.now(tz=datetime.UTC).date()
 
 
 def _current_tables() -> dict[str, PackedTable]:
@@ -192,7 +198,9 @@ def _judged(provider: Provider, job: _Job) -> Gathered:
     if not found.num_prices:
         hint = f"; {sum(found.left_out.values()):,} were {next(iter(found.left_out))}" if found.left_out else ""
         raise NetworkError(f"{provider.name}: gave no price that can be used{hint}; the old prices stay")
-    problem = level_problem(job.before, found.tables["prices"], limits=job.limits["level"], estimate_patterns=job.rule["estimate"]["note_patterns"])
+    problem = level_problem(
+        job.before, found.tables["prices"], limits=job.limits["level"], estimate_patterns=job.rule["estimate"]["note_patterns"]
+    )
     if problem:
         raise _RefusedError(f"{provider.name}: refused, {problem}; the old prices stay")
     return found
@@ -243,7 +251,9 @@ def _fetched(provider: Provider, part: str, *, client: Client, known: Known) -> 
         raise MissingComponentError(f"{provider.name}: needs {error.name}; pip install 'rightfit[{provider.needs.extra}]'") from None
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         what = f"no {error.args[0]!r}" if isinstance(error, KeyError) and error.args else type(error).__name__
-        raise NetworkError(f"{provider.name}: the answer for {part} has another form than expected ({what}); a newer rightfit may know it") from None
+        raise NetworkError(
+            f"{provider.name}: the answer for {part} has another form than expected ({what}); a newer rightfit may know it"
+        ) from None
 
 
 def _is_fresh(path: Path, *, max_age_h: float) -> bool:
@@ -273,7 +283,7 @@ def _publish(gathered: dict[str, Gathered], job: _Job) -> dict[str, Outcome]:
             overlay.publish(generation)
             _clear_up(generation)
             for name, found in gathered.items():
-                outcomes[name] = _refreshed(name, found, findings, changed)
+                outcomes[name] = _refreshed(name, found, findings, changed=changed, known=job.known)
             return outcomes
         path.unlink(missing_ok=True)
         overlay.remove(generation)
@@ -284,7 +294,8 @@ def _publish(gathered: dict[str, Gathered], job: _Job) -> dict[str, Outcome]:
 
 def _built(gathered: Mapping[str, Gathered], job: _Job) -> tuple[str, Path, Mapping[str, int]]:
     """A new generation from the current one and the gathered rows, and its store; the changed prices by provider of the catalog."""
-    fetched, new = _current_tables(), {}
+    fetched = _current_tables()
+    new: dict[str, PackedTable] = {}
     for name, key in overlay.KEYS.items():
         layers = [fetched[name]] if name in fetched else [overlay.empty_like(job.base[name])]
         joined = overlay.stack([*layers, *(found.tables[name] for found in gathered.values())])
@@ -305,7 +316,10 @@ def _built(gathered: Mapping[str, Gathered], job: _Job) -> tuple[str, Path, Mapp
 
 def _sources(gathered: Mapping[str, Gathered], job: _Job) -> dict[str, dict[str, Any]]:
     known = overlay.facts(overlay.current()).get("sources", {}) if overlay.current() else {}
-    return {**known, **{name: {"as_of": job.today, "prices": found.num_prices, "left_out": dict(found.left_out)} for name, found in gathered.items()}}
+    return {
+        **known,
+        **{name: {"as_of": job.today, "prices": found.num_prices, "left_out": dict(found.left_out)} for name, found in gathered.items()},
+    }
 
 
 def _error_findings(path: Path) -> list[tuple[str, str, str, str, str, str, str]]:
@@ -332,12 +346,15 @@ def _refusal(name: str, found: Gathered, findings: Sequence[tuple[str, ...]], jo
     if len(own) <= job.limits["quarantined"]["highest_share"] * max(found.num_prices, 1):
         return None
     (check, count) = Counter(finding[4] for finding in own).most_common(1)[0]
-    lines = tuple(f"{finding[4]}: {finding[0]}/{finding[1]} {finding[2]} {finding[3]}: {finding[5]} (limit: {finding[6]})" for finding in own)
+    lines = tuple(
+        f"{finding[4]}: {finding[0]}/{finding[1]} {finding[2]} {finding[3]}: {finding[5]} (limit: {finding[6]})" for finding in own
+    )
     message = f"{name}: refused, {len(own):,} of {found.num_prices:,} prices fail the integrity checks (most often {check}, {count:,}); the old prices stay"
     return Outcome(name, "refused", message=message, findings=lines)
 
 
-def _refreshed(name: str, found: Gathered, findings: Sequence[tuple[str, ...]], changed: Mapping[str, int]) -> Outcome:
+def _refreshed(name: str, found: Gathered, findings: Sequence[tuple[str, ...]], *, changed: Mapping[str, int], known: Known) -> Outcome:
+    servers = zip(found.tables["servers"]["provider"].texts(), found.tables["servers"]["instance_type"].texts(), strict=True)
     covered = found.tables["prices"]["provider"].labels
     notes = [f"{count:,} left out {reason}" for reason, count in found.left_out.items()]
     notes += [f"{count:,} rejected: {reason}" for reason, count in found.rejected.items()]
@@ -346,7 +363,7 @@ def _refreshed(name: str, found: Gathered, findings: Sequence[tuple[str, ...]], 
         "refreshed",
         prices=found.num_prices,
         changed=sum(changed.get(provider, 0) for provider in covered) // 2,  # a row before and a row after
-        new_servers=overlay.num_rows(found.tables["servers"]),
+        new_servers=sum(server not in known.servers.get(provider, {}) for provider, server in servers),
         quarantined=len(_own_findings(found, findings)),
         message="; ".join(notes),
         findings=tuple(" ".join(finding) for finding in _own_findings(found, findings)[:_SHOWN]),

@@ -33,7 +33,9 @@ class ColumnWriter:
     def table(self) -> dict[str, PackedColumn]:
         """The rows so far."""
         return {
-            name: PackedColumn(tuple(places), np.frombuffer(self._codes[name], dtype=np.intc).astype(np.intp) if places else np.zeros(0, dtype=np.intp))
+            name: PackedColumn(
+                tuple(places), np.frombuffer(self._codes[name], dtype=np.intc).astype(np.intp) if places else np.zeros(0, dtype=np.intp)
+            )
             for name, places in self._places.items()
         }
 
@@ -173,7 +175,10 @@ def sort_out(found: Gathered, *, base: Mapping[str, PackedTable], accelerators: 
     types = _places(base["servers"], "instance_type") | _places(found.tables["servers"], "instance_type")
     no_type = join_index([prices["provider"], prices["instance_type"]], types) < 0
     no_region = join_index([prices["provider"], prices["region"]], _places(base["regions"], "region")) < 0
-    for reason, rows, column in (("of a server type that the catalog does not know", no_type, "instance_type"), ("of a region that the catalog does not know", no_region & ~no_type, "region")):
+    for reason, rows, column in (
+        ("of a server type that the catalog does not know", no_type, "instance_type"),
+        ("of a region that the catalog does not know", no_region & ~no_type, "region"),
+    ):
         if rows.any():
             first = prices[column].labels[prices[column].codes[int(np.flatnonzero(rows)[0])]]
             found.left_out[f"{reason} ({first[:60]})"] += int(np.count_nonzero(rows))
@@ -209,6 +214,3 @@ def is_row_of(table: PackedTable, sources: Iterable[str]) -> Flags:
     """Rows that stand for one of the sources."""
     wanted = frozenset(sources)
     return np.array([label in wanted for label in table["source"].labels], dtype=np.bool_)[table["source"].codes]
-
-
-

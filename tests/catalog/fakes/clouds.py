@@ -45,7 +45,9 @@ def azure(prices: Prices, *, currency: str = "USD", page_size: int = 3, repeats:
         following = ""
         if skip + page_size < len(wanted):
             target = dict(request.query) | {"$skip": str(skip if repeats and skip else skip + page_size)}
-            following = f"http://{request.headers['host']}/azure/api/retail/prices?" + "&".join(f"{key}={value}" for key, value in target.items())
+            following = f"http://{request.headers['host']}/azure/api/retail/prices?" + "&".join(
+                f"{key}={value}" for key, value in target.items()
+            )
         return Reply({"BillingCurrency": currency, "Items": items, "NextPageLink": following or None, "Count": len(items)})
 
     return answer
@@ -55,6 +57,10 @@ def verda(prices: Prices, *, currency: str = "usd") -> Answer:
     """POST /v1/oauth2/token, GET /v1/locations, GET /v1/instance-types."""
     kinds = sorted({name for name, _, _ in prices})
     places = sorted({place for _, place, _ in prices})
+
+    def price(name: str, purchase: str) -> str:
+        """The API has one price for all places."""
+        return str(next((prices[name, place, purchase] for place in places if (name, place, purchase) in prices), ""))
 
     def kind(name: str) -> dict[str, Any]:
         return {
@@ -66,8 +72,8 @@ def verda(prices: Prices, *, currency: str = "usd") -> Answer:
             "memory": {"description": "120GB RAM", "size_in_gigabytes": 120},
             "model": "A100",
             "name": "A100 SXM4 80GB",
-            "price_per_hour": str(prices.get((name, places[0], "on-demand"), "")),
-            "spot_price": str(prices.get((name, places[0], "spot"), "")),
+            "price_per_hour": price(name, "on-demand"),
+            "spot_price": price(name, "spot"),
         }
 
     def answer(request: Request) -> Reply:
@@ -124,7 +130,10 @@ def oci(shapes: Sequence[Mapping[str, Any]], products: Mapping[str, float]) -> A
     """GET shapes.json and products.json of the cost estimator."""
 
     def product(number: str, price: float) -> dict[str, Any]:
-        local = [{"currencyCode": "EUR", "prices": [{"model": "PAY_AS_YOU_GO", "value": 99}]}, {"currencyCode": "USD", "prices": [{"model": "PAY_AS_YOU_GO", "value": price}]}]
+        local = [
+            {"currencyCode": "EUR", "prices": [{"model": "PAY_AS_YOU_GO", "value": 99}]},
+            {"currencyCode": "USD", "prices": [{"model": "PAY_AS_YOU_GO", "value": price}]},
+        ]
         return {"partNumber": number, "billingModel": "UCM", "pricetype": "HOUR", "currencyCodeLocalizations": local}
 
     def answer(request: Request) -> Reply:
@@ -199,7 +208,12 @@ def aws_pricing(products: Sequence[Mapping[str, Any]], *, page_size: int = 2, re
 
 def aws_product(name: str, region: str, price: str, *, reserved: Mapping[str, Mapping[str, str]] | None = None) -> dict[str, Any]:
     """One product of the price list. `reserved`: term and option -> its price dimensions by unit."""
-    dimension = {"unit": "Hrs", "pricePerUnit": {"USD": price}, "description": f"${price} per On Demand Linux {name} Instance Hour", "beginRange": "0"}
+    dimension = {
+        "unit": "Hrs",
+        "pricePerUnit": {"USD": price},
+        "description": f"${price} per On Demand Linux {name} Instance Hour",
+        "beginRange": "0",
+    }
     terms: dict[str, Any] = {"OnDemand": {"S.JRTC": {"priceDimensions": {"S.JRTC.6YS6": dimension}, "termAttributes": {}}}}
     for index, (how, units) in enumerate((reserved or {}).items()):
         length, option = how.split("/")
@@ -207,7 +221,11 @@ def aws_product(name: str, region: str, price: str, *, reserved: Mapping[str, Ma
         attributes = {"LeaseContractLength": length, "OfferingClass": "standard", "PurchaseOption": option}
         terms.setdefault("Reserved", {})[f"r{index}"] = {"priceDimensions": dimensions, "termAttributes": attributes}
     attributes = {"instanceType": name, "regionCode": region, "operatingSystem": "Linux", "tenancy": "Shared"}
-    return {"product": {"productFamily": "Compute Instance", "attributes": attributes, "sku": "S"}, "serviceCode": "AmazonEC2", "terms": terms}
+    return {
+        "product": {"productFamily": "Compute Instance", "attributes": attributes, "sku": "S"},
+        "serviceCode": "AmazonEC2",
+        "terms": terms,
+    }
 
 
 def aws_ec2(spot: Sequence[tuple[str, str, str]], types: str = "") -> Answer:
@@ -264,7 +282,10 @@ def alicloud(prices: Prices, spot: Mapping[tuple[str, str], float], *, currency:
 
     def available(region: str) -> dict[str, Any]:
         names = sorted({name for name, place, _ in prices if place == region})
-        resource = {"Type": "InstanceType", "SupportedResources": {"SupportedResource": [{"Value": name, "Status": "Available"} for name in names]}}
+        resource = {
+            "Type": "InstanceType",
+            "SupportedResources": {"SupportedResource": [{"Value": name, "Status": "Available"} for name in names]},
+        }
         zone = {"ZoneId": f"{region}-a", "RegionId": region, "AvailableResources": {"AvailableResource": [resource]}}
         return {"AvailableZones": {"AvailableZone": [zone]}}
 
@@ -274,12 +295,25 @@ def alicloud(prices: Prices, spot: Mapping[tuple[str, str], float], *, currency:
         if value is None:
             return Reply({"Code": "InvalidInstanceType.ValueNotSupported", "Message": "secret detail", "RequestId": "r"}, 404)
         lines = [{"Resource": "instanceType", "TradePrice": value, "OriginalPrice": value}, {"Resource": "systemDisk", "TradePrice": 0.05}]
-        total = {"OriginalPrice": value + 0.05, "TradePrice": value + 0.05, "DiscountPrice": 0, "Currency": currency, "DetailInfos": {"DetailInfo": lines}}
+        total = {
+            "OriginalPrice": value + 0.05,
+            "TradePrice": value + 0.05,
+            "DiscountPrice": 0,
+            "Currency": currency,
+            "DetailInfos": {"DetailInfo": lines},
+        }
         return Reply({"RequestId": "r", "PriceInfo": {"Price": total, "Rules": {"Rule": []}}})
 
     def history(query: Mapping[str, str]) -> dict[str, Any]:
         items = [
-            {"InstanceType": name, "ZoneId": zone, "SpotPrice": value, "OriginPrice": 9, "Timestamp": "2026-11-20T10:00:00Z", "NetworkType": "vpc"}
+            {
+                "InstanceType": name,
+                "ZoneId": zone,
+                "SpotPrice": value,
+                "OriginPrice": 9,
+                "Timestamp": "2026-11-20T10:00:00Z",
+                "NetworkType": "vpc",
+            }
             for (name, zone), value in spot.items()
             if name == query["InstanceType"] and zone.startswith(query["RegionId"])
         ]
@@ -296,7 +330,16 @@ def alicloud(prices: Prices, spot: Mapping[tuple[str, str], float], *, currency:
             return Reply({"RequestId": "r", **available(query["RegionId"])})
         if action == "DescribeSpotPriceHistory":
             return Reply(history(query))
-        gpu = {"InstanceTypeId": "ecs.gn9z.new", "InstanceTypeFamily": "ecs.gn9z", "CpuCoreCount": 16, "MemorySize": 120.0, "GPUAmount": 1, "GPUSpec": "NVIDIA L40S", "GPUMemorySize": 48.0, "CpuArchitecture": "X86"}
+        gpu = {
+            "InstanceTypeId": "ecs.gn9z.new",
+            "InstanceTypeFamily": "ecs.gn9z",
+            "CpuCoreCount": 16,
+            "MemorySize": 120.0,
+            "GPUAmount": 1,
+            "GPUSpec": "NVIDIA L40S",
+            "GPUMemorySize": 48.0,
+            "CpuArchitecture": "X86",
+        }
         return Reply({"RequestId": "r", "NextToken": "", "InstanceTypes": {"InstanceType": [gpu]}})
 
     return answer

@@ -115,10 +115,16 @@ def _handler(fake: Fake) -> type[BaseHTTPRequestHandler]:
             waiting = fake.faults.get(source, [])
             fault = waiting.pop(0) if waiting else None
             answer = fake.answers.get(source)
-            reply = Reply({"error": "nothing here"}, 404) if answer is None else answer(request) if not isinstance(fault, int) else Reply({"error": "fault"}, fault, {"Retry-After": "0"})
+            reply = (
+                Reply({"error": "nothing here"}, 404)
+                if answer is None
+                else answer(request)
+                if not isinstance(fault, int)
+                else Reply({"error": "fault"}, fault, {"Retry-After": "0"})
+            )
             self._send(reply, fault)
 
-        do_POST = do_GET
+        do_POST = do_GET  # noqa: N815
 
         def _send(self, reply: Reply, fault: Fault | None) -> None:
             is_json = isinstance(reply.body, (dict, list))

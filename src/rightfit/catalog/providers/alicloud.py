@@ -13,7 +13,12 @@ from rightfit.catalog.providers.base import Known, Need, PriceRow, Row, ServerRo
 from rightfit.catalog.providers.client import Client, endpoint, refused
 from rightfit.errors import NetworkError, RightfitError
 
-_TERMS = (("on-demand", "Hour", 1, 1.0), ("subscription-1m", "Month", 1, 730.0), ("subscription-1y", "Year", 1, 8760.0), ("subscription-3y", "Year", 3, 26280.0))
+_TERMS = (
+    ("on-demand", "Hour", 1, 1.0),
+    ("subscription-1m", "Month", 1, 730.0),
+    ("subscription-1y", "Year", 1, 8760.0),
+    ("subscription-3y", "Year", 3, 26280.0),
+)
 _REFUSALS = ("InvalidAccessKeyId", "Forbidden", "SignatureDoesNotMatch", "InvalidSecurityToken", "NoPermission", "CredentialsException")
 # A type or term that the region does not sell.
 _NOT_SOLD = ("InvalidInstanceType", "PriceNotFound", "ChargeTypeViolation", "InvalidPeriod", "InvalidResourceType", "InvalidParameter")
@@ -28,7 +33,11 @@ class _Alicloud:
         extra="prices-alicloud",
         packages=("httpx", "tenacity", "alibabacloud_ecs20140526", "alibabacloud_credentials"),
         credentials="`aliyun configure` or ALIBABA_CLOUD_ACCESS_KEY_ID and ALIBABA_CLOUD_ACCESS_KEY_SECRET",
-        variables=(("ALIBABA_CLOUD_ACCESS_KEY_ID", "ALIBABA_CLOUD_ACCESS_KEY_SECRET"), ("ALIBABA_CLOUD_ECS_METADATA",), ("ALIBABA_CLOUD_CREDENTIALS_URI",)),
+        variables=(
+            ("ALIBABA_CLOUD_ACCESS_KEY_ID", "ALIBABA_CLOUD_ACCESS_KEY_SECRET"),
+            ("ALIBABA_CLOUD_ECS_METADATA",),
+            ("ALIBABA_CLOUD_CREDENTIALS_URI",),
+        ),
         files=("~/.alibabacloud/credentials", "~/.alibabacloud/credentials.ini", "~/.aliyun/config.json"),
     )
 
@@ -42,7 +51,9 @@ class _Alicloud:
             yield from _types(service, client)
             return
         sold = _sold(service, client, region)
-        wanted = [name for name, server in known.servers["alicloud"].items() if name in sold and (known.every_type or server.num_accelerators)]
+        wanted = [
+            name for name, server in known.servers["alicloud"].items() if name in sold and (known.every_type or server.num_accelerators)
+        ]
         rows = _listed if kind == "listed" else _spot
         for name in wanted:
             yield from rows(service, client, region=region, name=name)
@@ -96,7 +107,9 @@ def _sold(service: Any, client: Client, region: str) -> frozenset[str]:
     """Server types that a region sells by the hour."""
     from alibabacloud_ecs20140526 import models
 
-    request = models.DescribeAvailableResourceRequest(region_id=region, destination_resource="InstanceType", instance_charge_type="PostPaid")
+    request = models.DescribeAvailableResourceRequest(
+        region_id=region, destination_resource="InstanceType", instance_charge_type="PostPaid"
+    )
     try:
         body = _ask(service.describe_available_resource, request, client)
     except Exception as error:
@@ -113,14 +126,25 @@ def _listed(service: Any, client: Client, *, region: str, name: str) -> Iterator
 
     for purchase, unit, period, hours in _TERMS:
         # Types that are new or sold in one zone only want a disk that fits them; the smallest ESSD costs nothing in the instance's own line.
-        request = models.DescribePriceRequest(region_id=region, resource_type="instance", instance_type=name, price_unit=unit, period=period)
+        request = models.DescribePriceRequest(
+            region_id=region, resource_type="instance", instance_type=name, price_unit=unit, period=period
+        )
         try:
             price = _ask(service.describe_price, request, client).price_info.price
         except Exception as error:
             if any(word in _code(error) for word in _NOT_SOLD):
                 continue
             raise _plain(error) from None
-        yield PriceRow("alicloud", name, region, purchase, _server_alone(price), price.currency or "CNY", hours, "price of this account" if price.discount_price else "")
+        yield PriceRow(
+            "alicloud",
+            name,
+            region,
+            purchase,
+            _server_alone(price),
+            price.currency or "CNY",
+            hours,
+            "price of this account" if price.discount_price else "",
+        )
 
 
 def _server_alone(price: Any) -> float:
@@ -182,7 +206,18 @@ def server_row(item: Any) -> ServerRow:
     gpu = (match_accelerator(item.gpuspec or "", memory_gib=each) or str(item.gpuspec)) if count else ""
     arch = "arm64" if (item.cpu_architecture or "").upper() == "ARM" else "x86_64"
     family = item.instance_type_family or ""
-    return ServerRow("alicloud", item.instance_type_id, family, "gpu" if count else "general", float(item.cpu_core_count), float(item.memory_size), gpu, count, each, arch)
+    return ServerRow(
+        "alicloud",
+        item.instance_type_id,
+        family,
+        "gpu" if count else "general",
+        float(item.cpu_core_count),
+        float(item.memory_size),
+        gpu,
+        count,
+        each,
+        arch,
+    )
 
 
 PROVIDER = _Alicloud()

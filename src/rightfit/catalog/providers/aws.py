@@ -41,7 +41,12 @@ class _Aws:
         extra="prices-aws",
         packages=("httpx", "tenacity", "boto3"),
         credentials="`aws configure`, `aws sso login` or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
-        variables=(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), ("AWS_PROFILE",), ("AWS_WEB_IDENTITY_TOKEN_FILE",), ("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",)),
+        variables=(
+            ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"),
+            ("AWS_PROFILE",),
+            ("AWS_WEB_IDENTITY_TOKEN_FILE",),
+            ("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",),
+        ),
         files=("~/.aws/credentials", "~/.aws/config"),
     )
 
@@ -84,7 +89,12 @@ def _plain(error: Exception) -> NetworkError:
     code = _code(error)
     if code in _CLOCK:
         return NetworkError("aws: the request's time was refused; this machine's clock is off, set it right")
-    if code in _REFUSALS or code in ("NoCredentialsError", "PartialCredentialsError", "ProfileNotFound") or "Token" in code or "SSO" in code:
+    if (
+        code in _REFUSALS
+        or code in ("NoCredentialsError", "PartialCredentialsError", "ProfileNotFound")
+        or "Token" in code
+        or "SSO" in code
+    ):
         return refused("aws", PROVIDER.needs.credentials)
     if code == "PaginationError":
         return NetworkError("aws: the list leads back to a page already read; try again later")

@@ -107,7 +107,7 @@ class Need:
 
     def missing_packages(self) -> tuple[str, ...]:
         """Packages that are not installed."""
-        return tuple(name for name in self.packages if importlib.util.find_spec(name) is None)
+        return tuple(name for name in self.packages if not _is_installed(name))
 
     def has_credentials(self) -> bool:
         """Whether something that looks like credentials is there; whether they are good only the provider can say."""
@@ -116,6 +116,13 @@ class Need:
         if any(all(os.environ.get(name) for name in group) for group in self.variables):
             return True
         return any(os.path.exists(os.path.expanduser(name)) for name in self.files)  # noqa: PTH110, PTH111
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # the package that should hold it is missing
+        return False
 
 
 class Provider(Protocol):
@@ -142,5 +149,7 @@ def match_accelerator(name: str, *, memory_gib: float = 0.0) -> str:
     known = facts.accelerators()
     found = [known[match] for match in facts.match_accelerators(name)]
     if memory_gib and len(found) > 1:
-        found = [entry for entry in found if abs(entry.memory_bytes / 2**30 / memory_gib - 1) < 0.12]  # nominal and usable sizes differ by 8 %
+        found = [
+            entry for entry in found if abs(entry.memory_bytes / 2**30 / memory_gib - 1) < 0.12
+        ]  # nominal and usable sizes differ by 8 %
     return found[0].name if len(found) == 1 else ""

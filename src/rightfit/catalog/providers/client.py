@@ -137,7 +137,9 @@ class Client:
         if status in (401, 403):
             raise refused(self.provider, self.credentials, skew_s=self.skew_s)
         if status >= 400:
-            raise NetworkError(f"{self.provider}: {_place(url)} answered {status}; the service may have changed, see `rightfit catalog refresh --help`")
+            raise NetworkError(
+                f"{self.provider}: {_place(url)} answered {status}; the service may have changed, see `rightfit catalog refresh --help`"
+            )
 
     def _watch_clock(self, date: str) -> None:
         try:
@@ -149,7 +151,9 @@ class Client:
         self.skew_s = (datetime.datetime.now(tz=datetime.UTC) - server).total_seconds()
         if abs(self.skew_s) > _REFUSED_SKEW_S:
             days = self.skew_s / 86400
-            raise NetworkError(f"{self.provider}: this machine's clock is {abs(days):.0f} days {'ahead' if days > 0 else 'behind'}; set it right, or prices get wrong dates")
+            raise NetworkError(
+                f"{self.provider}: this machine's clock is {abs(days):.0f} days {'ahead' if days > 0 else 'behind'}; set it right, or prices get wrong dates"
+            )
 
 
 def _read_json(answer: Any) -> Any:

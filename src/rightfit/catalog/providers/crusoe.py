@@ -10,7 +10,12 @@ from collections.abc import Iterator, Sequence
 from rightfit.catalog.providers.base import Known, Need, PriceRow, Row
 from rightfit.catalog.providers.client import Client, endpoint, one_line, refused
 
-_FORMS = (("a100", "40gb", "A100-PCIe-40GB"), ("a100", "sxm", "A100-SXM-80GB"), ("a100", "", "A100-PCIe-80GB"), ("h100", "", "H100-SXM-80GB"))
+_FORMS = (
+    ("a100", "40gb", "A100-PCIe-40GB"),
+    ("a100", "sxm", "A100-SXM-80GB"),
+    ("a100", "", "A100-PCIe-80GB"),
+    ("h100", "", "H100-SXM-80GB"),
+)
 _ALSO = (("h200", "", "H200-SXM-141GB"), ("b200", "", "B200-SXM-180GB"), ("l40s", "", "L40S"), ("a40", "", "A40"), ("mi300x", "", "MI300X"))
 
 
@@ -55,8 +60,6 @@ def plain_name(product: str, count: int) -> str:
     """ "a100-80gb-sxm-ib.8x" is what lists of prices call 8x_A100-SXM-80GB."""
     found = (name for start, word, name in _FORMS + _ALSO if product.startswith(start) and word in product)
     return f"{count}x_{next(found, '')}"
-
-
 
 
 PROVIDER = _Crusoe()

@@ -17,8 +17,14 @@ _COMPUTE_ENGINE = "services/6F81-5844-456A"
 _PURCHASES = {"OnDemand": "on-demand", "Preemptible": "spot", "Commit1Yr": "reserved-1y", "Commit3Yr": "reserved-3y"}
 _OTHER_PRODUCTS = ("sole tenancy", "premium", "custom", "suspended", "dws", "reserved ", "upgrade", "extended", "calendar")
 # "Spot Preemptible A2 Instance Core running in Virginia", "Commitment v1: N2 Ram in Americas for 1 Year", "Nvidia L4 GPU running in ...".
-_FAMILY = re.compile(r"^(?:spot preemptible |preemptible |commitment v\d: |commitment: )?(?P<family>[a-z]\d[a-z]?)(?: \w+)*? (?:instance |predefined |arm |amd )*(?P<part>core|cpu|ram)\b", re.IGNORECASE)
-_GPU = re.compile(r"^(?:spot preemptible |preemptible |commitment v\d: |commitment: )?(?:nvidia )?(?:tesla )?(?P<gpu>[a-z]+\d+\w*(?: \d+gb)?(?: (?:mega|plus))?) gpu\b", re.IGNORECASE)
+_FAMILY = re.compile(
+    r"^(?:spot preemptible |preemptible |commitment v\d: |commitment: )?(?P<family>[a-z]\d[a-z]?)(?: \w+)*? (?:instance |predefined |arm |amd )*(?P<part>core|cpu|ram)\b",
+    re.IGNORECASE,
+)
+_GPU = re.compile(
+    r"^(?:spot preemptible |preemptible |commitment v\d: |commitment: )?(?:nvidia )?(?:tesla )?(?P<gpu>[a-z]+\d+\w*(?: \d+gb)?(?: (?:mega|plus))?) gpu\b",
+    re.IGNORECASE,
+)
 _GPU_OF = {
     "A100-SXM-40GB": ("a100",), "A100-SXM-80GB": ("a100 80gb",), "H100-SXM-80GB": ("h100 80gb", "h100 80gb plus", "h100 80gb mega"),
     "L4": ("l4",), "T4": ("t4",), "V100-SXM-16GB": ("v100",), "P100": ("p100",), "P100-PCIe-16GB": ("p100",), "P4": ("p4",), "K80": ("k80",),
@@ -53,7 +59,12 @@ class _Gcp:
         address = f"{endpoint('gcp', 'https://cloudbilling.googleapis.com')}/v1/{_COMPUTE_ENGINE}/skus"
         headers = {"Authorization": f"Bearer {_token()}"}
         wanted = {"currencyCode": "USD", "pageSize": 5000}
-        pages = client.pages(address, params=wanted, headers=headers, next_of=lambda page: {"pageToken": page["nextPageToken"]} if page.get("nextPageToken") else None)
+        pages = client.pages(
+            address,
+            params=wanted,
+            headers=headers,
+            next_of=lambda page: {"pageToken": page["nextPageToken"]} if page.get("nextPageToken") else None,
+        )
         parts = sku_parts(sku for page in pages for sku in page["skus"])
         yield from server_prices(known.servers["gcp"], parts, regions=known.regions["gcp"])
 

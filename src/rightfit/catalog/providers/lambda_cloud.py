@@ -28,7 +28,16 @@ class _Lambda:
             gpus = float(shape.get("gpus", 0))
             gpu = match_accelerator(kind.get("gpu_description") or kind.get("description", "")) if gpus else ""
             if gpu or not gpus:
-                yield ServerRow("lambda", kind["name"], "gpu", "gpu" if gpus else "general", float(shape["vcpus"]), float(shape["memory_gib"]), gpu, gpus)
+                yield ServerRow(
+                    "lambda",
+                    kind["name"],
+                    "gpu",
+                    "gpu" if gpus else "general",
+                    float(shape["vcpus"]),
+                    float(shape["memory_gib"]),
+                    gpu,
+                    gpus,
+                )
             for region in dict.fromkeys([*known.regions["lambda"], *listed]):
                 yield PriceRow("lambda", kind["name"], region, "on-demand", kind["price_cents_per_hour"] / 100)
 

@@ -33,7 +33,9 @@ class _Oci:
                 continue
             yield PriceRow("oci", shape["name"], "global", "on-demand", price)
             if shape.get("allowPreemptible"):
-                yield PriceRow("oci", shape["name"], "global", "spot", price * _PREEMPTIBLE_SHARE, note="computed: half of on demand, Oracle's rule")
+                yield PriceRow(
+                    "oci", shape["name"], "global", "spot", price * _PREEMPTIBLE_SHARE, note="computed: half of on demand, Oracle's rule"
+                )
 
 
 def shape_price(shape: Mapping[str, Any], products: Mapping[str, Mapping[str, Any]]) -> float | None:

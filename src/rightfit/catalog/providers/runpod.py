@@ -24,7 +24,9 @@ class _RunPod:
     def fetch(self, client: Client, part: str, *, known: Known) -> Iterator[Row]:
         key = os.environ.get("RUNPOD_API_KEY", "")  # not needed for list prices; sent if there is one
         headers = {"Authorization": f"Bearer {key}"} if key else {}
-        answer = client.json(endpoint("runpod", "https://api.runpod.io") + "/graphql", method="POST", json={"query": _QUERY}, headers=headers)
+        answer = client.json(
+            endpoint("runpod", "https://api.runpod.io") + "/graphql", method="POST", json={"query": _QUERY}, headers=headers
+        )
         if answer.get("errors") or not answer.get("data"):
             raise NetworkError("runpod: the query was refused; its interface may have changed")
         for gpu in answer["data"]["gpuTypes"]:

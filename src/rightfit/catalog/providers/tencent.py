@@ -27,7 +27,14 @@ _MODES: dict[str, tuple[tuple[str, str, str, float], ...]] = {
     ),
     "SPOTPAID": (("spot", "UnitPriceDiscount", "UnitPrice", 1.0),),
 }
-_THROTTLED = ("RequestLimitExceeded", "InternalError", "InternalServerError", "ServerNetworkError", "ClientNetworkError", "ResourceUnavailable")
+_THROTTLED = (
+    "RequestLimitExceeded",
+    "InternalError",
+    "InternalServerError",
+    "ServerNetworkError",
+    "ClientNetworkError",
+    "ResourceUnavailable",
+)
 
 
 class _Tencent:
@@ -70,7 +77,9 @@ def _prices(item: Any, service: Any, client: Client, *, charge: str, region: str
     for purchase, discounted, listed, hours in _MODES[charge]:
         value = getattr(price, discounted, None) or getattr(price, listed, None)
         if value:  # zero stands for "not sold so"
-            yield PriceRow("tencent", item.InstanceType, region, purchase, float(value), currency, hours, "cheapest zone, discount of this account")
+            yield PriceRow(
+                "tencent", item.InstanceType, region, purchase, float(value), currency, hours, "cheapest zone, discount of this account"
+            )
 
 
 def _service(region: str, client: Client) -> Any:

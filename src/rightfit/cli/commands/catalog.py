@@ -140,7 +140,9 @@ def refresh(providers: Providers = None, every_type: EveryType = False, *, view:
     shown = [{**record, "status": label("refresh", record["status"], view.lang)} for record in records]
     emit(Answer(records, records, [Table(_REFRESH_COLUMNS, shown)]), view)
     _explain(outcomes, view)
-    if not any(outcome.status == "refreshed" for outcome in outcomes) or any(outcome.status in ("failed", "refused") for outcome in outcomes):
+    if not any(outcome.status == "refreshed" for outcome in outcomes) or any(
+        outcome.status in ("failed", "refused") for outcome in outcomes
+    ):
         raise typer.Exit(3)
 
 
