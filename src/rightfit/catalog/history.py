@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rightfit.catalog.overlay import HISTORY, KEYS, current, load, num_rows, row_keys, stack, take
+from rightfit.catalog.overlay import HISTORY, KEYS, PRICE_COLUMNS, current, load, num_rows, row_keys, stack, take
 from rightfit.catalog.pack import PackedColumn, PackedTable
 
 COLUMNS = (
@@ -88,11 +88,11 @@ def _past() -> Iterable[tuple[tuple[str, str, str, str], str, float, str]]:
     table = load(generation).get(HISTORY) if generation else None
     if table is None:
         return []
-    texts = {name: column.texts() for name, column in table.items()}
+    texts = {name: column.texts() for name, column in table.items() if name not in PRICE_COLUMNS}
     keys = zip(
         texts["provider"], texts["instance_type"], texts["region"], (mode.replace("_", "-") for mode in texts["purchase"]), strict=True
     )
-    return zip(keys, texts["as_of"], map(float, texts["price_usd_hour"]), texts["source"], strict=True)
+    return zip(keys, texts["as_of"], table["price_usd_hour"].numbers().tolist(), texts["source"], strict=True)
 
 
 def _points(key: tuple[str, str, str, str], entries: Mapping[tuple[str, float], str]) -> list[PricePoint]:

@@ -32,6 +32,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "interruptions": ("provider", "instance_type", "region"),
     "market_gpu_prices": ("provider", "gpu_name", "gpu_count", "region", "purchase"),
 }
+PRICE_COLUMNS = ("price_usd_hour", "price_original")
 HISTORY = "history"
 _KEPT_GENERATIONS = 2
 
@@ -148,12 +149,14 @@ def _write_synced(path: Path, data: bytes) -> None:
 
 def encode_packed(table: PackedTable) -> bytes:
     """A packed table from columns as they are, quickly (the wheel's are squeezed harder)."""
-    header, sections = [], []
+    header: list[dict[str, Any]] = []
+    sections: list[bytes] = []
     for name, column in table.items():
         width = 1 if len(column.labels) <= 256 else 2 if len(column.labels) <= 65536 else 4
-        section = column.codes.astype(f"<u{width}").tobytes()
-        header.append({"name": name, "kind": "dictionary", "width": width, "labels": list(column.labels), "bytes": len(section)})
-        sections.append(section)
+        kind = {"kind": "number"} if column.values is not None else {"kind": "dictionary", "width": width, "labels": list(column.labels)}
+        cells = column.codes.astype(f"<u{width}") if column.values is None else column.values.astype("<f8")
+        sections.append(cells.tobytes())
+        header.append({"name": name, **kind, "bytes": len(sections[-1])})
     head = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
     return lzma.compress(
         len(head).to_bytes(4, "little") + head + b"".join(sections), format=lzma.FORMAT_XZ, check=lzma.CHECK_CRC64, preset=0
@@ -162,17 +165,29 @@ def encode_packed(table: PackedTable) -> bytes:
 
 def num_rows(table: PackedTable) -> int:
     """Rows of a packed table."""
-    return len(next(iter(table.values())).codes) if table else 0
+    return len(next(iter(table.values()))) if table else 0
 
 
 def empty_like(table: PackedTable) -> dict[str, PackedColumn]:
     """No rows of the same columns."""
-    return {name: PackedColumn((), np.zeros(0, dtype=np.intp)) for name in table}
+    return {name: PackedColumn((), np.zeros(0, dtype=np.int32)) for name in table}
+
+
+def numeric(table: PackedTable) -> dict[str, PackedColumn]:
+    """The table with its prices as numbers: half a million different prices as texts would take a hundred megabytes."""
+    none = np.zeros(0, dtype=np.int32)
+    return {name: PackedColumn((), none, column.numbers()) if name in PRICE_COLUMNS else column for name, column in table.items()}
 
 
 def take(table: PackedTable, rows: Indices | Flags) -> dict[str, PackedColumn]:
     """Some rows; labels are shared."""
-    return {name: PackedColumn(column.labels, column.codes[rows]) for name, column in table.items()}
+    return {name: _take_column(column, rows) for name, column in table.items()}
+
+
+def _take_column(column: PackedColumn, rows: Indices | Flags) -> PackedColumn:
+    if column.values is not None:
+        return PackedColumn((), column.codes, column.values[rows])
+    return PackedColumn(column.labels, column.codes[rows])
 
 
 def stack(tables: Sequence[PackedTable]) -> dict[str, PackedColumn]:
@@ -181,20 +196,27 @@ def stack(tables: Sequence[PackedTable]) -> dict[str, PackedColumn]:
 
 
 def _stack_column(columns: Sequence[PackedColumn]) -> PackedColumn:
+    if any(column.values is not None for column in columns):
+        return PackedColumn((), np.zeros(0, dtype=np.int32), np.concatenate([column.numbers() for column in columns]))
     places: dict[str, int] = {}
     codes = []
     for column in columns:
-        mapping = np.fromiter((places.setdefault(label, len(places)) for label in column.labels), dtype=np.int32, count=len(column.labels))
+        numbers = (places.setdefault(label, len(places)) for label in column.labels)
+        mapping = np.fromiter(numbers, dtype=np.int32, count=len(column.labels))
         codes.append(mapping[column.codes] if len(column.codes) else np.zeros(0, dtype=np.int32))
-    return PackedColumn(tuple(places), np.concatenate(codes).astype(np.intp))
+    return PackedColumn(tuple(places), np.concatenate(codes))
 
 
 def row_keys(tables: Sequence[PackedTable], key: Sequence[str]) -> list[Indices]:
     """One integer for each row's key, comparable between the tables."""
-    joined = [_stack_column([table[name] for table in tables]) for name in key]
-    combined = np.zeros(len(joined[0].codes), dtype=np.intp)
-    for column in joined:
-        combined = combined * max(1, len(column.labels)) + column.codes
+    combined = np.zeros(sum(map(num_rows, tables)), dtype=np.intp)
+    for name in key:
+        column = _stack_column([table[name] for table in tables])
+        if column.values is not None:
+            distinct, codes = np.unique(column.values, return_inverse=True)
+            combined = combined * max(1, len(distinct)) + codes.reshape(-1)
+        else:
+            combined = combined * max(1, len(column.labels)) + column.codes
     ends = np.cumsum([num_rows(table) for table in tables])
     return [np.asarray(part) for part in np.split(combined, ends[:-1])]
 

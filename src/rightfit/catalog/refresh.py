@@ -134,7 +134,7 @@ def _only_refresh() -> Iterator[None]:
 
 def _job(*, every_type: bool, pace: Pace | None, progress: Progress) -> _Job:
     rule, limits = tables.rules(), refresh_rules()
-    base = {name: tables.load_packed(name) for name in (*overlay.KEYS, "regions")}
+    base = {name: overlay.numeric(tables.load_packed(name)) if name == "prices" else tables.load_packed(name) for name in (*overlay.KEYS, "regions")}
     fetched = _current_tables()
     before = overlay.merged("prices", base["prices"], fetched)
     today = _today()
@@ -294,24 +294,34 @@ def _publish(gathered: dict[str, Gathered], job: _Job) -> dict[str, Outcome]:
 
 def _built(gathered: Mapping[str, Gathered], job: _Job) -> tuple[str, Path, Mapping[str, int]]:
     """A new generation from the current one and the gathered rows, and its store; the changed prices by provider of the catalog."""
-    fetched = _current_tables()
-    new: dict[str, PackedTable] = {}
-    for name, key in overlay.KEYS.items():
-        layers = [fetched[name]] if name in fetched else [overlay.empty_like(job.base[name])]
-        joined = overlay.stack([*layers, *(found.tables[name] for found in gathered.values())])
-        new[name] = overlay.take(joined, overlay.last_of_each(overlay.row_keys([joined], key)[0]))
-    latest = overlay.stack([found.tables["prices"] for found in gathered.values()])
-    latest = overlay.take(latest, overlay.last_of_each(overlay.row_keys([latest], overlay.KEYS["prices"])[0]))
-    moved = history.changes(job.before, latest)
-    new[overlay.HISTORY] = history.extended(fetched.get(overlay.HISTORY), moved)
-    sources = _sources(gathered, job)
     try:
-        generation = overlay.write_generation(new, sources=sources)
+        generation, changed = _new_generation(gathered, job)  # its tables are let go before the store is built
         path = store.store_path(generation=generation)
         store.build_store(path, generation=generation)
     except (OSError, sqlite3.Error) as error:
         raise CatalogError(f"the refreshed prices cannot be written ({error}); the old catalog stays") from None
-    return generation, path, Counter(moved["provider"].texts())
+    return generation, path, changed
+
+
+def _new_generation(gathered: Mapping[str, Gathered], job: _Job) -> tuple[str, Mapping[str, int]]:
+    fetched = _current_tables()
+    new = {name: _joined(name, fetched, [found.tables[name] for found in gathered.values()], job) for name in overlay.KEYS}
+    latest = _last([found.tables["prices"] for found in gathered.values()], overlay.KEYS["prices"])
+    moved = history.changes(job.before, latest)
+    new[overlay.HISTORY] = history.extended(fetched.get(overlay.HISTORY), moved)
+    return overlay.write_generation(new, sources=_sources(gathered, job)), Counter(moved["provider"].texts())
+
+
+def _joined(name: str, fetched: Mapping[str, PackedTable], found: Sequence[PackedTable], job: _Job) -> PackedTable:
+    """What was fetched before, with what is fetched now over it."""
+    return _last([fetched.get(name, overlay.empty_like(job.base[name])), *found], overlay.KEYS[name])
+
+
+def _last(layers: Sequence[PackedTable], key: Sequence[str]) -> PackedTable:
+    layers = [layer for layer in layers if overlay.num_rows(layer)] or list(layers[:1])
+    joined = overlay.stack(layers) if len(layers) > 1 else layers[0]
+    last = overlay.last_of_each(overlay.row_keys([joined], key)[0])
+    return joined if len(last) == overlay.num_rows(joined) else overlay.take(joined, last)
 
 
 def _sources(gathered: Mapping[str, Gathered], job: _Job) -> dict[str, dict[str, Any]]:

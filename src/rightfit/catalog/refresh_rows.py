@@ -12,32 +12,34 @@ from typing import Any
 import numpy as np
 
 from rightfit.catalog.offers import INTERRUPTION_BANDS, PURCHASE_CODES, Flags
-from rightfit.catalog.overlay import last_of_each, num_rows, row_keys, take
+from rightfit.catalog.overlay import PRICE_COLUMNS, last_of_each, num_rows, row_keys, take
 from rightfit.catalog.pack import PackedColumn, PackedTable
 from rightfit.catalog.providers.base import InterruptionRow, MarketRow, PriceRow, Row, ServerRow
 from rightfit.catalog.tables import join_index, matches_any
 
 
 class ColumnWriter:
-    """Rows of text gathered as coded columns: 500,000 prices take a few tens of megabytes."""
+    """Rows gathered as coded columns, prices as numbers: 500,000 prices take a few tens of megabytes."""
 
-    def __init__(self, columns: Sequence[str]) -> None:
-        self._places: dict[str, dict[str, int]] = {name: {} for name in columns}
-        self._codes: dict[str, array[int]] = {name: array("i") for name in columns}
+    def __init__(self, columns: Sequence[str], *, numbers: Sequence[str] = ()) -> None:
+        self._places: dict[str, dict[str, int]] = {name: {} for name in columns if name not in numbers}
+        self._codes: dict[str, array[int]] = {name: array("i") for name in self._places}
+        self._values: dict[str, array[float]] = {name: array("d") for name in numbers}
+        self._columns = tuple(columns)
 
-    def add(self, texts: Mapping[str, str]) -> None:
-        """One row; columns that it lacks are empty."""
+    def add(self, texts: Mapping[str, str], *numbers: float) -> None:
+        """One row: texts by column (those that it lacks are empty), and the numbers in their order."""
+        for values, number in zip(self._values.values(), numbers, strict=True):
+            values.append(number)
         for name, places in self._places.items():
             self._codes[name].append(places.setdefault(texts.get(name, ""), len(places)))
 
     def table(self) -> dict[str, PackedColumn]:
         """The rows so far."""
-        return {
-            name: PackedColumn(
-                tuple(places), np.frombuffer(self._codes[name], dtype=np.intc).astype(np.intp) if places else np.zeros(0, dtype=np.intp)
-            )
-            for name, places in self._places.items()
-        }
+        none = np.zeros(0, dtype=np.int32)
+        table = {name: PackedColumn(tuple(places), np.array(self._codes[name], dtype=np.int32)) for name, places in self._places.items()}
+        table |= {name: PackedColumn((), none, np.array(values, dtype=np.float64)) for name, values in self._values.items()}
+        return {name: table[name] for name in self._columns}
 
 
 @dataclasses.dataclass(slots=True)
@@ -66,7 +68,7 @@ class Conversion:
 def gather(rows: Iterable[Row], *, base: Mapping[str, PackedTable], source: str, today: str, conversion: Conversion) -> Gathered:
     """Columns of all rows. Prices that are no prices, or in an unknown currency, are rejected and counted."""
     found = Gathered()
-    writers = {name: ColumnWriter(tuple(table)) for name, table in base.items()}
+    writers = {name: ColumnWriter(tuple(table), numbers=PRICE_COLUMNS if name == "prices" else ()) for name, table in base.items()}
     stamp = {"as_of": today, "source": source}
     for row in rows:
         if isinstance(row, PriceRow):
@@ -75,7 +77,7 @@ def gather(rows: Iterable[Row], *, base: Mapping[str, PackedTable], source: str,
             if problem:
                 found.rejected[problem] += 1
             else:
-                writers["prices"].add(_price_texts(row, conversion) | stamp)
+                writers["prices"].add(_price_texts(row) | stamp, *_price_numbers(row, conversion))
         elif isinstance(row, ServerRow):
             writers["servers"].add(_server_texts(row) | {"source": f"{source} ({today})"})
         elif isinstance(row, InterruptionRow):
@@ -98,18 +100,20 @@ def _number(value: float) -> str:
     return f"{value:.10g}"
 
 
-def _price_texts(row: PriceRow, conversion: Conversion) -> dict[str, str]:
-    """Prepaid terms keep the price of the term, everything else is stated by the hour."""
+def _price_numbers(row: PriceRow, conversion: Conversion) -> tuple[float, float]:
+    """USD an hour, and the original price: prepaid terms keep the price of the term, everything else is stated by the hour."""
     hourly = row.price / row.hours
     original = row.price if row.hours == conversion.hours_in_term.get(row.purchase) else hourly
+    return float(_number(hourly / conversion.units_per_usd[row.currency])), float(_number(original))
+
+
+def _price_texts(row: PriceRow) -> dict[str, str]:
     return {
         "provider": row.provider,
         "region": row.region,
         "instance_type": row.instance_type,
-        "price_usd_hour": _number(hourly / conversion.units_per_usd[row.currency]),
         "purchase": row.purchase.replace("-", "_"),
         "currency_original": row.currency,
-        "price_original": _number(original),
         "note": row.note,
     }
 
