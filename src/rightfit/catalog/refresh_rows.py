@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rightfit.catalog.offers import INTERRUPTION_BANDS, PURCHASE_CODES, Flags
+from rightfit.catalog.offers import INTERRUPTION_BANDS, PURCHASE_CODES
 from rightfit.catalog.overlay import PRICE_COLUMNS, last_of_each, num_rows, row_keys, take
 from rightfit.catalog.pack import PackedColumn, PackedTable
 from rightfit.catalog.providers.base import InterruptionRow, MarketRow, PriceRow, Row, ServerRow
@@ -212,9 +212,3 @@ def level_problem(before: PackedTable, new: PackedTable, *, limits: Mapping[str,
             mode = name.replace("_", "-")
             return f"its {len(own):,} {mode} prices are in the middle {middle:.3g} times the old ones; a currency or unit may be wrong"
     return ""
-
-
-def is_row_of(table: PackedTable, sources: Iterable[str]) -> Flags:
-    """Rows that stand for one of the sources."""
-    wanted = frozenset(sources)
-    return np.array([label in wanted for label in table["source"].labels], dtype=np.bool_)[table["source"].codes]
