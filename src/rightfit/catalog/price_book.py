@@ -36,7 +36,10 @@ def _percent(value: Any) -> Any:
 
 
 def _bytes(value: Any) -> Any:
-    return units.parse_bytes(value) if isinstance(value, str) else value
+    try:
+        return units.parse_bytes(value) if isinstance(value, str) else value
+    except InputError as error:
+        raise ValueError(str(error)) from None  # pydantic knows the field
 
 
 def _listed(value: Any) -> Any:
@@ -303,9 +306,7 @@ def _from_csv(text: str, path: str) -> tuple[_Raw, Mapping[str, Any]]:
     return raw, {}
 
 
-def _entry(
-    kind: str, line: int, values: Mapping[str, Any], lines: Mapping[str, int], path: str, problems: list[str]
-) -> Entry | None:
+def _entry(kind: str, line: int, values: Mapping[str, Any], lines: Mapping[str, int], path: str, problems: list[str]) -> Entry | None:
     model = _KINDS.get(kind)
     if model is None:
         problems.append(f"{path}:{line}: entry: unknown kind {kind!r}{_near(kind, _KINDS)}; allowed: {', '.join(_KINDS)}")
@@ -316,7 +317,8 @@ def _entry(
     except ValidationError as error:
         problems += [_problem(item, kind, model, line, lines, path) for item in error.errors()]
     except InputError as error:
-        problems.append(f"{path}:{lines.get(error.field or '', line)}: {kind}.{error.field}: {error}")
+        field = "provider" if error.field == "cloud" else error.field or ""
+        problems.append(f"{path}:{lines.get(field, line)}: {kind}.{field}: {error}")
     else:
         return entry
     return None

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import fnmatch
 import re
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,7 +20,31 @@ if TYPE_CHECKING:
 
 UNITS = ("accelerators", "vcpus", "servers")
 _EXAMPLE = 'write for example "8 A100 in us-east-1", "192 vcpus on aws", "4 p4d.24xlarge" or "8 A100 in us-east-1 spot"'
-_FILLERS = frozenset({"max", "at", "most", "maximum", "up", "to", "no", "more", "than", "in", "on", "of", "最多", "至多", "不超过", "台", "张", "块", "个", "卡", "x"})
+_FILLERS = frozenset(
+    [
+        "max",
+        "at",
+        "most",
+        "maximum",
+        "up",
+        "to",
+        "no",
+        "more",
+        "than",
+        "in",
+        "on",
+        "of",
+        "x",
+        "最多",
+        "至多",
+        "不超过",
+        "台",
+        "张",
+        "块",
+        "个",
+        "卡",
+    ]
+)
 _VCPUS = frozenset({"vcpu", "vcpus", "cores", "cpus", "核", "个vcpu"})
 _GPUS = frozenset({"gpu", "gpus", "card", "cards", "accelerators", "accelerator", "加速卡"})
 _SERVERS = frozenset({"server", "servers", "node", "nodes", "instance", "instances", "服务器"})
@@ -76,15 +100,21 @@ def worst_excess(quotas: Iterable[Quota], offers: OfferTable, num_servers: Float
     limit, taken = np.full(shape, np.inf), np.zeros(shape)
     count = np.where(np.isfinite(num_servers), num_servers, 0.0)
     for quota in quotas:
-        takes = quota.used_per_server(offers.servers)[offers.server_index][:, None] * count
-        tighter = quota.applies(offers)[:, None] & (takes * limit > taken * quota.most if quota.most else takes > 0)
-        tighter |= quota.applies(offers)[:, None] & np.isinf(limit)
+        takes = np.where(quota.applies(offers), quota.used_per_server(offers.servers)[offers.server_index], 0.0)[:, None] * count
+        tighter = takes * _over(limit) > taken * _over(quota.most)
         limit, taken = np.where(tighter, quota.most, limit), np.where(tighter, takes, taken)
     return limit, taken, taken > limit
 
 
-def read_quota(text: str, regions: Iterable[Region], *, types: Iterable[str] = (), field: str = "quota") -> Quota:
-    """A limit in words; UnknownNameError or QuantityError in one line for what cannot be read."""
+def _over(limit: Any) -> Any:
+    """A limit to multiply with: finite and over zero, so that none and no limit at all compare with the others."""
+    return np.clip(limit, 1e-9, 1e15)
+
+
+def read_quota(
+    text: str, regions: Iterable[Region], *, types: Iterable[str] = (), countries: Mapping[str, str] | None = None, field: str = "quota"
+) -> Quota:
+    """A limit in words; QuantityError in one line for what cannot be read. `types`: known server types; `countries`: names of countries -> codes."""
     from rightfit import facts
 
     words = _words(text)
@@ -92,15 +122,18 @@ def read_quota(text: str, regions: Iterable[Region], *, types: Iterable[str] = (
     if number is None:
         raise QuantityError(f"{field}: {text!r} names no number; {_EXAMPLE}", field=field)
     words.remove(number)
-    known, found = {name.casefold() for name in types}, {"gpus": (), "types": (), "providers": (), "regions": (), "countries": (), "purchases": ()}
+    known = {name.casefold() for name in types}
+    found: dict[str, tuple[str, ...]] = dict.fromkeys(("gpus", "types", "providers", "regions", "countries", "purchases"), ())
     found_unit, records = "", tuple(regions)
     for word in words:
         if word in _VCPUS | _GPUS | _SERVERS:
             found_unit = "vcpus" if word in _VCPUS else "servers" if word in _SERVERS else "accelerators"
-        elif word in known or any(character in word for character in "*?"):
-            found["types"] = (*found["types"], word)
         elif gpus := facts.match_accelerators(word):
             found["gpus"] = (*found["gpus"], *gpus)
+        elif word in known or any(character in word for character in "*?"):
+            found["types"] = (*found["types"], word)
+        elif word in (countries or {}):
+            found["countries"] = (*found["countries"], (countries or {})[word])
         elif provider := names.find_provider(word):
             found["providers"] = (*found["providers"], provider)
         elif places := names.find_regions(word, records):
@@ -109,12 +142,12 @@ def read_quota(text: str, regions: Iterable[Region], *, types: Iterable[str] = (
             kind, names_found = _country_or_purchase(word, records, text=text, field=field)
             found[kind] = (*found[kind], *names_found)
     unit = found_unit or ("servers" if found["types"] and not found["gpus"] else "accelerators")
-    return Quota(most=float(number), unit=unit, text=" ".join(text.split()), **found)
+    return Quota(float(number), unit, " ".join(text.split()), **found)
 
 
 def _words(text: str) -> list[str]:
     """Words without fillers; "8xA100" is 8 and A100."""
-    plain = re.sub(r"(?<![\w.-])(\d+)\s*(?:[x×*]|张|块|台|个|卡)\s*", r"\1 ", normalize(text).casefold())
+    plain = re.sub(r"(?<![A-Za-z0-9_.-])(\d+)\s*(?:[x×*]|张|块|台|个|卡)\s*", r"\1 ", normalize(text).casefold())
     plain = re.sub(r"(最多|至多|不超过|在)", r" \1 ", plain)
     return [word for word in re.split(r"[\s,:@]+", plain) if word and word not in _FILLERS and word != "在"]
 
@@ -127,4 +160,6 @@ def _country_or_purchase(word: str, regions: tuple[Region, ...], *, text: str, f
     try:
         return "countries", names.resolve_countries(word, regions)
     except UnknownNameError:
-        raise QuantityError(f"{field}: cannot read {word!r} in {text!r}: no GPU, server type, cloud, region or country; {_EXAMPLE}", field=field) from None
+        raise QuantityError(
+            f"{field}: cannot read {word!r} in {text!r}: no GPU, server type, cloud, region or country; {_EXAMPLE}", field=field
+        ) from None

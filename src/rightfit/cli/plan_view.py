@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rightfit.cli.buy_view import buy_parts
 from rightfit.cli.labels import Lang, label
 from rightfit.cli.output import Answer, View
 from rightfit.cli.tables import Column, Table
@@ -51,6 +52,7 @@ def _plan_parts(plan: Plan, text: PlanText, view: View, *, catalog: Catalog | No
         yield options_table(plan, view)
     if shown is not None:
         yield from _option_parts(shown, view, currency=currency)
+    yield from buy_parts(plan, view, renderer(view.lang, currency=currency))
     yield from _sections(view, faster=text.faster, advice=text.advice, assumed=text.assumptions)
     yield from refusals(plan.rejected, view, currency=currency, everything=view.verbose or plan.best is None)
     if view.verbose:
@@ -194,7 +196,7 @@ def dated_text(option: Option, lang: Lang) -> str:
 
 def terms_table(name: str, terms: Sequence[Term], lang: Lang, *, show: Callable[[Any], str], most: int | None) -> Table:
     """The parts of a sum, largest first, each with its share as a bar; the small ones are folded into one line."""
-    large = tuple(term for term in terms if term.share >= _SMALLEST_SHARE)
+    large = tuple(term for term in terms if abs(term.share) >= _SMALLEST_SHARE)
     kept = large[:most] if most is not None and len(large) > most + 1 else large
     shown: list[dict[str, Any]] = [{"term": term.label, "value": term.value, "share": term.share} for term in kept]
     rest = terms[len(kept) :]

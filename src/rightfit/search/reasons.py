@@ -7,6 +7,7 @@ CRITERIA, in the order in which they are applied ("count" of a rejection is by f
     cloud, region, country, gpu, purchase              the user's own filters: wanted names / the offer's name
     software       usual stacks / accelerator name     another software stack than the usual ones, and not asked for by name
     max_nodes      node limit / nodes                  more nodes than allowed would be needed
+    quota          limit / what it would take          more of an account's quota than there is
     capability     "bf16" ... / accelerator name       the accelerator or its software cannot run this
     layout         - / -                               no parallel layout exists for this number of accelerators
     gpu_memory     peak bytes per GPU / usable bytes   no layout fits the accelerator's memory at the wanted probability
@@ -50,6 +51,12 @@ ADVICE (Plan.advice), each with the predicted effect of following it:
     more_nodes {nodes, total_time_s, total_usd}, smaller_card {accelerator, count, how, peak_bytes, total_usd}
     least_accelerators {accelerator, count}
 
+HOW TO BUY (section buy) and the month (section bill):
+    buy_job {purchase, job_h, job_usd}, buy_job_spot, buy_job_spot_dear {job_usd, share}, buy_no_commitment {month_usd}
+    buy_steady, buy_never {purchase, month_usd, on_demand_usd, even_hours, even_months, share, payment, basis}
+    buy_ladder {ways, from_months}
+    bill_month {month_usd, office_hours, office_usd, idle_share, startup_s, startup_usd}
+
 CHANGES that would make a refused offer pass (NearMiss.change), and the least changes when nothing passes (Plan.advice):
     change_deadline {deadline_s, factor}, change_budget {budget_usd, factor}, change_nodes {nodes}, change_method {method}
     change_deadline_and_budget {deadline_s, budget_usd}, change_two {criterion, other_criterion}, change_gpu_memory {bytes}, change_host_memory {bytes}, change_precision {lacks},
@@ -67,6 +74,7 @@ CRITERIA = (
     "software",
     "purchase",
     "max_nodes",
+    "quota",
     "capability",
     "layout",
     "gpu_memory",

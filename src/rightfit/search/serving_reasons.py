@@ -304,6 +304,8 @@ def _change(found: ServingExploration, criterion: str, needed: float | str, had:
         return Reason("change_deadline", {"deadline_s": had, "factor": had / needed})
     if criterion == "max_nodes":
         return Reason("change_nodes", {"nodes": had})
+    if criterion == "quota":
+        return Reason("change_quota", {"count": had, "allowed": needed})
     return Reason(f"change_{criterion}", {"bytes": needed - had})
 
 

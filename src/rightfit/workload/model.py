@@ -67,9 +67,12 @@ class Workload(BaseModel):
     cloud: tuple[str, ...] = ()
     region: tuple[str, ...] = ()
     country: tuple[str, ...] = ()
+    residency: tuple[str, ...] = Field(default=(), description="where data may be kept: areas of law or countries")
+    quota: tuple[str, ...] = Field(default=(), description="limits of the account, in words")
     purchase: tuple[str, ...] = ()
     gpu: tuple[str, ...] = ()
     max_nodes: int | None = None
+    office_hours: float | None = None
     precision: str | None = None
     quantization: str | None = None
     objective: Literal["cost", "time", "balanced"] = "cost"

@@ -85,6 +85,7 @@ PURCHASES = Vocabulary(
         "subscription-5y",
         "capacity-block",
         "on-demand-tier3",
+        "owned",
         "any",
     ),
     {

@@ -28,6 +28,9 @@ Purchases = Annotated[
     list[str] | None, typer.Option("--purchase", help="Only these ways to pay, e.g. spot.", metavar="A,B", show_default=False)
 ]
 History = Annotated[bool, typer.Option("--history", help="How the prices moved: every price with the dates at which it was seen.")]
+BreakEven = Annotated[
+    bool, typer.Option("--break-even", help="Every way to pay for one server, and from how much use on each pays against on demand.")
+]
 Kind = Annotated[str | None, typer.Option("--kind", help="Only this family: transformer, vision, diffusion, other.", metavar="WORD")]
 
 
@@ -164,6 +167,7 @@ def prices(
     country: Countries = None,
     purchase: Purchases = None,
     history: History = False,
+    break_even: BreakEven = False,
     *,
     view: View,
 ) -> None:
@@ -174,6 +178,12 @@ def prices(
     from rightfit import lookup
 
     chosen = {"cloud": cloud or (), "gpu": gpu or (), "region": region or (), "country": country or (), "purchase": purchase or ()}
+    if break_even:
+        section = lookup.ways_to_buy(_joined(query), region=region or (), catalog=open_market(view))
+        from rightfit.cli.buy_view import break_even_answer
+
+        emit(break_even_answer(section, view), view)
+        return
     if history:
         listing_of_history(lookup.price_history(_joined(query), **chosen, catalog=open_market(view)), view)
         return
