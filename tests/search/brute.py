@@ -131,7 +131,8 @@ def cost_and_time(market: Market, offer: int, nodes: int, run_s: float, volume: 
     on_volume = 0.0 if offers.servers.local_nvme_bytes[server] >= node_bytes else node_bytes * nodes
     stored = on_volume + usual["checkpoints_kept"] * volume.checkpoint_bytes
     storage = stored / 1e9 * charges.storage_usd_per_gb_month[offer] * total_s / (730 * 3600)
-    return rent + storage + volume.result_bytes / 1e9 * charges.egress_usd_per_gb[offer], total_s
+    address = 0.0 if charges.public_ip_usd_per_h is None else charges.public_ip_usd_per_h[offer] * nodes * total_s / 3600
+    return rent + storage + volume.result_bytes / 1e9 * charges.egress_usd_per_gb[offer] + address, total_s
 
 
 def allowed(market: Market, wanted: Wanted, offer: int, nodes: int) -> bool:

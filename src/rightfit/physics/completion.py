@@ -42,7 +42,8 @@ class Completion:
     def quantiles_s(self, shares: Array) -> Array:
         """The same for several shares."""
         at = np.searchsorted(np.cumsum(self.masses), shares - 1e-12)
-        return self.times_s[np.minimum(at, self.times_s.shape[0] - 1)]
+        found: Array = self.times_s[np.minimum(at, self.times_s.shape[0] - 1)]
+        return found
 
     def chance_after(self, limit_s: float) -> float:
         """Probability that the run takes longer than `limit_s` [s]."""

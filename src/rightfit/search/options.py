@@ -20,6 +20,7 @@ from rightfit.physics.step import Bottleneck
 from rightfit.search.answer import Accelerator, Alternative, Cost, Layout, Option
 from rightfit.search.doubt import both_doubts
 from rightfit.search.machines import behind
+from rightfit.search.priced import with_credit
 from rightfit.search.rank import Row, price_facts
 from rightfit.search.risk import Risk, RunOfRow, risk_facts, risk_of_row
 from rightfit.search.space import OFFLOAD_NAMES, SHARDING_NAMES, SetupTable
@@ -221,7 +222,9 @@ def _cost(found: Exploration, row: Row, time: Figure) -> Cost:
     bill = found.bill
     at = (row.offer, row.node)
     total, seconds = float(bill.total_usd[at]), float(bill.total_s[at])
-    servers, storage, egress = (float(getattr(bill, name)[at]) for name in ("servers_usd", "storage_usd", "egress_usd"))
+    servers, storage, egress, network = (
+        float(getattr(bill, name)[at]) for name in ("servers_usd", "storage_usd", "egress_usd", "network_usd")
+    )
     names = ("low80", "high80", "low95", "high95")
     times = np.array([getattr(time, name) for name in names])
     charges = found.market.charges.take(np.array([row.offer]))
@@ -231,12 +234,15 @@ def _cost(found: Exploration, row: Row, time: Figure) -> Cost:
     doubt = found.market.doubt
     if doubt is not None and servers > 0:
         rent = servers * both_doubts(rent / servers, doubt.factors[row.offer])
-    grown = rent + storage * times / seconds + egress
+    grown = rent + (storage + network) * times / seconds + egress
+    terms = with_credit({"servers_usd": servers, "storage_usd": storage, "egress_usd": egress, "network_usd": network}, total)
+    if "credit_usd" in terms:
+        grown = np.maximum(grown + terms["credit_usd"], facts.coefficients("planning")["credit_unpaid_share"] * grown)
     return Cost(
         hourly_usd=float(hourly[0]),
         total_usd=total,
         total=Figure(total, **dict(zip(names, grown.tolist(), strict=True)), source=time.source),
-        terms={"servers_usd": servers, "storage_usd": storage, "egress_usd": egress},
+        terms=terms,
         per_million_tokens_usd=total * 1e6 / found.wish.amount.tokens,
     )
 

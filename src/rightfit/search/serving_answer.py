@@ -19,6 +19,7 @@ from rightfit.physics.columns import Array
 from rightfit.search.answer import Accelerator, Alternative, Cost, Layout, Option
 from rightfit.search.doubt import BOUNDS, both_doubts
 from rightfit.search.market import Bill
+from rightfit.search.priced import with_credit
 from rightfit.search.rank import Row, price_facts
 from rightfit.search.risk import Risk, RunOfRow, risk_facts, risk_of_row
 from rightfit.search.serving_grid import ReplicaGrid, at_load, token_grid
@@ -311,6 +312,7 @@ def _cost(found: ServingExploration, details: _Details, row: Row, position: int)
         "servers_usd": float(bill.servers_usd[at]),
         "storage_usd": float(bill.storage_usd[at]),
         "egress_usd": float(bill.egress_usd[at]),
+        "network_usd": float(bill.network_usd[at]),
     }
     return ServingCost(
         hourly_usd=float(bill.hourly_usd[at]),
@@ -344,7 +346,7 @@ def _batch_cost(found: ServingExploration, row: Row, estimate: Figure) -> Servin
         hourly_usd=float(bill.hourly_usd[at]),
         total_usd=total,
         total=Figure(total, **dict(zip(BOUNDS, spread.tolist(), strict=True)), source=estimate.source),
-        terms={name: float(getattr(bill, name)[at]) for name in ("servers_usd", "storage_usd", "egress_usd")},
+        terms=with_credit({name: float(getattr(bill, name)[at]) for name in ("servers_usd", "storage_usd", "egress_usd", "network_usd")}, total),
         per_million_tokens_usd=total / tokens * 1e6 if tokens else float("nan"),
         per_thousand_requests_usd=total / wish.requests * 1e3,
     )

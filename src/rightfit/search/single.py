@@ -16,7 +16,7 @@ from rightfit.search.evaluate import memory_of, work_steps
 from rightfit.search.explore import Exploration, Market, by_server, explore, open_market, price
 from rightfit.search.grounds import with_reasons
 from rightfit.search.options import build_options
-from rightfit.search.planner import assumptions, counts, default_catalog, search
+from rightfit.search.planner import assumptions, counts, default_catalog, money_parts, search
 from rightfit.search.rank import Row, ordered, score_of
 from rightfit.search.reasons import CRITERIA
 from rightfit.search.refusals import change, near_miss, needed_and_had
@@ -110,6 +110,7 @@ def estimate_one(workload: Workload, *, on: str, nodes: int = 1, catalog: Catalo
     at = _cheapest(shown)
     option = _explained(shown, at, priced=priced) if at else None
     failed = _failed(found, at.offer if at else 0, at.node if at else 0)
+    sections = money_parts(found, (option,), (at,), catalog) if option and at and fits and priced else ()
     if not priced:
         failed = tuple(_placeless(rejection) for rejection in failed if rejection.criterion not in OFFER_CRITERIA)
     return Plan(
@@ -124,6 +125,7 @@ def estimate_one(workload: Workload, *, on: str, nodes: int = 1, catalog: Catalo
         blame=() if fits else tuple((rejection.criterion,) for rejection in failed),
         unfit=None if fits else option,
         given="/".join(names_of(catalog, on)),
+        sections=sections,
     )
 
 
