@@ -17,7 +17,7 @@ from fakes.server import Fake, Reply, running
 from fakes.tiny import write_tiny_package
 
 import rightfit
-from rightfit.catalog import Catalog, OfferFilter, history, open_catalog, overlay, package_data, refresh, store
+from rightfit.catalog import Catalog, OfferFilter, history, open_catalog, overlay, package_data, pointer, refresh, store
 from rightfit.catalog.providers.client import Pace
 from rightfit.errors import CatalogError, UnknownNameError
 
@@ -76,7 +76,7 @@ def state() -> tuple[str, float, int]:
     """What a user sees: the store, the sum of its prices, their number."""
     catalog = open_catalog()
     table = catalog.all_offers()
-    return overlay.current(), float(table.price_usd_per_h.sum()), len(table)
+    return pointer.current(), float(table.price_usd_per_h.sum()), len(table)
 
 
 # ---- what comes in ----------------------------------------------------------------------------------------------------------------
@@ -252,9 +252,9 @@ def test_history_holds_each_change_with_its_dates(fake: Fake) -> None:
 def test_unchanged_prices_add_nothing_to_the_history(fake: Fake) -> None:
     fake.answers["verda"] = clouds.verda({key: value * 1.1 for key, value in bundled("verda").items()})
     run("verda")
-    rows = overlay.num_rows(overlay.load(overlay.current())[overlay.HISTORY])
+    rows = overlay.num_rows(overlay.load(pointer.current())[overlay.HISTORY])
     assert run("verda")["verda"].changed == 0
-    assert overlay.num_rows(overlay.load(overlay.current())[overlay.HISTORY]) == rows
+    assert overlay.num_rows(overlay.load(pointer.current())[overlay.HISTORY]) == rows
 
 
 # ---- interruptions and rivals -----------------------------------------------------------------------------------------------------
@@ -294,8 +294,8 @@ def test_damaged_refreshed_prices_cost_one_warning_and_a_refresh_repairs_them(fa
     before = state()
     offer(fake, factor=1.1)
     run("verda")
-    generation = overlay.current()
-    path = overlay.folder() / generation / "prices.pack"
+    generation = pointer.current()
+    path = pointer.folder() / generation / "prices.pack"
     path.write_bytes(path.read_bytes()[:-20])
     store.store_path().unlink()
     assert state()[1:] == before[1:]
@@ -310,7 +310,7 @@ def test_old_generations_and_their_stores_are_removed(fake: Fake, tmp_path: Path
         offer(fake, factor=1.0 + (factor - 1.0) / 10)
         run("verda")
         time.sleep(0.01)
-    kept = [path for path in overlay.folder().iterdir() if path.is_dir() and path.name != "work"]
+    kept = [path for path in pointer.folder().iterdir() if path.is_dir() and path.name != "work"]
     assert len(kept) == 2
     assert len(list(tmp_path.glob("catalog-*-*-*.sqlite"))) == 2
 
@@ -318,7 +318,7 @@ def test_old_generations_and_their_stores_are_removed(fake: Fake, tmp_path: Path
 KILLS = """
 import json, os, random, signal, sys, time
 from pathlib import Path
-from rightfit.catalog import open_catalog, overlay, package_data, refresh
+from rightfit.catalog import open_catalog, package_data, pointer, refresh
 from rightfit.catalog.providers.client import Pace
 import httpx, tenacity
 package_data._FOLDER = Path(sys.argv[1])
@@ -340,18 +340,23 @@ for _ in range(3):
     took.append(time.monotonic() - start)
 chance, seen, alive = random.Random(20261120), set(), 0
 for _ in range(100):
-    process = child(go)
-    time.sleep(chance.uniform(0.0, 1.1 * min(took)))
-    os.kill(process, signal.SIGKILL)
-    alive += os.WIFSIGNALED(os.waitpid(process, 0)[1])
+    process, start, done = child(go), time.monotonic(), (0, 0)
+    delay = chance.uniform(0.0, 1.1 * min(took))
+    while time.monotonic() - start < delay and not (done := os.waitpid(process, os.WNOHANG))[0]:
+        time.sleep(0.001)
+    if done[0]:
+        took.append(time.monotonic() - start)  # the machine got quieter: aim earlier
+    else:
+        os.kill(process, signal.SIGKILL)
+        alive += os.WIFSIGNALED(os.waitpid(process, 0)[1])
     catalog = open_catalog()
     bad = [finding.check for finding in catalog.verify() if finding.severity == "error"]
     table = catalog.all_offers()
-    seen.add((overlay.current() != "", len(table), len(bad)))
+    seen.add((pointer.current() != "", len(table), len(bad)))
     catalog.close()
 os.waitpid(child(go), 0)
-left = [path.name for path in overlay.folder().iterdir()]
-print(json.dumps({"killed": alive, "seen": sorted(seen), "current": overlay.current(), "work": left}))
+left = [path.name for path in pointer.folder().iterdir()]
+print(json.dumps({"killed": alive, "seen": sorted(seen), "current": pointer.current(), "work": left}))
 """
 
 
@@ -433,5 +438,5 @@ def test_two_commands_at_once(fake: Fake, cli: Callable[..., tuple[int, str, str
 
 def test_the_catalog_type_is_the_same(catalog: Catalog) -> None:
     """Without refreshed prices nothing changes: a store by path holds the bundled ones."""
-    assert overlay.current() == ""
+    assert pointer.current() == ""
     assert len(catalog.servers()) > 0

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from rightfit.catalog.overlay import HISTORY, KEYS, PRICE_COLUMNS, current, load, num_rows, row_keys, stack, take
+from rightfit.catalog.overlay import HISTORY, KEYS, PRICE_COLUMNS, load, num_rows, row_keys, stack, take
 from rightfit.catalog.pack import PackedColumn, PackedTable
+from rightfit.catalog.pointer import current
 
 COLUMNS = (
     "provider",

@@ -13,7 +13,6 @@ import json
 import lzma
 import os
 import shutil
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,6 +22,7 @@ import numpy as np
 
 from rightfit.catalog.offers import Flags, Indices
 from rightfit.catalog.pack import PackedColumn, PackedTable, decode_table
+from rightfit.catalog.pointer import current, folder
 from rightfit.errors import CatalogError
 
 # Overlaid table -> the columns that name a row. Of servers the bundled description wins (it knows more), of the others the fetched row.
@@ -35,34 +35,6 @@ KEYS: Mapping[str, tuple[str, ...]] = {
 PRICE_COLUMNS = ("price_usd_hour", "price_original")
 HISTORY = "history"
 _KEPT_GENERATIONS = 2
-
-
-def data_folder() -> Path:
-    """Where fetched prices live: RIGHTFIT_DATA_DIR, else RIGHTFIT_CACHE_DIR, else the platform's folder for this user's data."""
-    for name in ("RIGHTFIT_DATA_DIR", "RIGHTFIT_CACHE_DIR"):
-        if os.environ.get(name):
-            return Path(os.environ[name]).expanduser()
-    if os.environ.get("XDG_DATA_HOME"):
-        return Path(os.environ["XDG_DATA_HOME"]) / "rightfit"
-    home = Path.home()
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / "rightfit" / "Data"
-    return home / ("Library/Application Support/rightfit" if sys.platform == "darwin" else ".local/share/rightfit")
-
-
-def folder() -> Path:
-    """The folder of generations."""
-    return data_folder() / "refreshed"
-
-
-def current() -> str:
-    """The fingerprint of the generation that counts; empty without one."""
-    try:
-        pointer = json.loads((folder() / "current.json").read_text(encoding="utf-8"))
-        name = str(pointer["generation"])
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError):
-        return ""
-    return name if name.isalnum() and (folder() / name / "manifest.json").is_file() else ""
 
 
 def load(generation: str) -> dict[str, PackedTable]:

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rightfit.catalog import history, market, overlay, providers, store, tables
+from rightfit.catalog import history, overlay, pointer, providers, store, tables
 from rightfit.catalog.pack import PackedTable
 from rightfit.catalog.package_data import data_bytes
 from rightfit.catalog.providers.base import ROW_TYPES, Known, KnownServer, Provider, Row
@@ -113,7 +113,7 @@ def _with_name(name: str, message: str) -> str:
 @contextlib.contextmanager
 def _only_refresh() -> Iterator[None]:
     """One refresh at a time; the lock dies with its process."""
-    path = overlay.folder() / "refresh.lock"
+    path = pointer.folder() / "refresh.lock"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         stream = path.open("a+b")
@@ -134,7 +134,10 @@ def _only_refresh() -> Iterator[None]:
 
 def _job(*, every_type: bool, pace: Pace | None, progress: Progress) -> _Job:
     rule, limits = tables.rules(), refresh_rules()
-    base = {name: overlay.numeric(tables.load_packed(name)) if name == "prices" else tables.load_packed(name) for name in (*overlay.KEYS, "regions")}
+    base = {
+        name: overlay.numeric(tables.load_packed(name)) if name == "prices" else tables.load_packed(name)
+        for name in (*overlay.KEYS, "regions")
+    }
     fetched = _current_tables()
     before = overlay.merged("prices", base["prices"], fetched)
     today = _today()
@@ -152,7 +155,7 @@ def _today() -> datetime.date:
 def _current_tables() -> dict[str, PackedTable]:
     """The generation that counts; a damaged one is left behind, so that a refresh repairs it."""
     try:
-        generation = overlay.current()
+        generation = pointer.current()
         return overlay.load(generation) if generation else {}
     except CatalogError:
         return {}
@@ -265,7 +268,7 @@ def _is_fresh(path: Path, *, max_age_h: float) -> bool:
 
 def _work(name: str) -> Path:
     """Where the parts of an unfinished refresh lie."""
-    return overlay.folder() / "work" / name
+    return pointer.folder() / "work" / name
 
 
 # ---- all at once ------------------------------------------------------------------------------------------------------------------
@@ -325,7 +328,7 @@ def _last(layers: Sequence[PackedTable], key: Sequence[str]) -> PackedTable:
 
 
 def _sources(gathered: Mapping[str, Gathered], job: _Job) -> dict[str, dict[str, Any]]:
-    known = overlay.facts(overlay.current()).get("sources", {}) if overlay.current() else {}
+    known = overlay.facts(pointer.current()).get("sources", {}) if pointer.current() else {}
     return {
         **known,
         **{name: {"as_of": job.today, "prices": found.num_prices, "left_out": dict(found.left_out)} for name, found in gathered.items()},
@@ -384,8 +387,3 @@ def _clear_up(generation: str) -> None:
     """Old generations and their stores go; one before the last stays for readers that have just looked it up."""
     for name in overlay.remove_old():
         store.store_path(generation=name).unlink(missing_ok=True)
-
-
-def is_refreshed(catalog: market.Catalog) -> bool:
-    """Whether a catalog holds refreshed prices."""
-    return bool(overlay.current()) and overlay.current() in catalog.location

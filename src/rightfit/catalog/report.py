@@ -125,9 +125,9 @@ def verify(catalog: Catalog) -> list[Finding]:
 
 def _market_prices(catalog: Catalog) -> PackedTable:
     """Marketplace prices as the store has them: refreshed ones only where it was built with them."""
-    from rightfit.catalog import overlay, tables
+    from rightfit.catalog import overlay, pointer, tables
 
-    generation = overlay.current()
+    generation = pointer.current()
     fetched = overlay.load(generation) if generation and generation in catalog.location else {}
     return overlay.merged("market_gpu_prices", tables.load_packed("market_gpu_prices"), fetched)
 

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from rightfit.catalog import overlay
+from rightfit.catalog import pointer
 from rightfit.catalog.layout import APPLICATION_ID, SCHEMA_VERSION, TABLE_NAMES
 from rightfit.catalog.package_data import manifest
 from rightfit.errors import CatalogError
@@ -45,7 +45,7 @@ def cache_folder() -> Path:
 
 def store_path(folder: Path | None = None, *, generation: str | None = None) -> Path:
     """The store file for this version of data and schema and these refreshed prices ("": none; by default those that count now)."""
-    refreshed = overlay.current() if generation is None else generation
+    refreshed = pointer.current() if generation is None else generation
     name = f"catalog-{SCHEMA_VERSION}-{manifest()['fingerprint'][:16]}{'-' * bool(refreshed)}{refreshed}.sqlite"
     return (folder or cache_folder()) / name
 
@@ -58,7 +58,7 @@ def open_store(path: Path | None = None, *, damaged: str = "") -> tuple[sqlite3.
     memory for this process. With an explicit `path` the same is a CatalogError that names it, and the store holds the bundled prices
     only. Refreshed prices that turn out damaged cost one warning, and the bundled ones are used.
     """
-    generation = "" if path is not None else overlay.current()
+    generation = "" if path is not None else pointer.current()
     try:
         return _open(path, generation=generation, damaged=damaged)
     except CatalogError as error:

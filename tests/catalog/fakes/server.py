@@ -45,6 +45,13 @@ class Reply:
     headers: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
+class _Quiet(ThreadingHTTPServer):
+    """A client that was killed is no error of the server."""
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        pass
+
+
 Answer = Callable[[Request], Reply]
 # Faults: a status (with Retry-After: 0 where it is a busy one), "truncated" (half the JSON), "broken" (the connection ends half-way),
 # "slow" (no answer for a second), "html" (an error page with status 200).
@@ -59,7 +66,7 @@ class Fake:
         self.faults: dict[str, list[Fault]] = {}
         self.asked: list[Request] = []
         self.clock_s = 0.0  # how far this server's clock is ahead
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._server = _Quiet(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
         self.host = f"127.0.0.1:{self._server.server_address[1]}"
         self.url = f"http://{self.host}"
