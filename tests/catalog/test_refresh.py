@@ -305,6 +305,16 @@ def test_damaged_refreshed_prices_cost_one_warning_and_a_refresh_repairs_them(fa
     assert state()[1] > before[1]
 
 
+def test_the_same_prices_again_do_not_touch_the_generation_that_counts(fake: Fake) -> None:
+    offer(fake)
+    run("verda")
+    first = pointer.folder() / pointer.current() / "prices.pack"
+    inode = first.stat().st_ino
+    assert run("verda")["verda"].changed == 0
+    assert pointer.folder() / pointer.current() / "prices.pack" == first
+    assert first.stat().st_ino == inode
+
+
 def test_old_generations_and_their_stores_are_removed(fake: Fake, tmp_path: Path) -> None:
     for factor in (1.1, 1.2, 1.3, 1.4):
         offer(fake, factor=1.0 + (factor - 1.0) / 10)
@@ -367,9 +377,9 @@ def test_a_hundred_kills_at_random_moments_never_break_the_catalog(fake: Fake, t
     prices = clouds.verda(base)
     served: list[int] = []
 
-    def moving(request: object) -> Reply:  # prices move with every refresh, so that each is a new generation
+    def moving(request: object) -> Reply:  # prices go to and fro, so that new generations and the same one again both occur
         served.append(1)
-        return clouds.verda({key: value * (1 + len(served) % 97 / 1000) for key, value in base.items()})(request)  # type: ignore[arg-type]
+        return clouds.verda({key: value * (1 + len(served) % 2 / 1000) for key, value in base.items()})(request)  # type: ignore[arg-type]
 
     assert prices
     fake.answers["verda"] = moving

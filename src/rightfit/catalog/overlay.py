@@ -69,6 +69,8 @@ def write_generation(tables: Mapping[str, PackedTable], *, sources: Mapping[str,
     sums = {name: {"sha256": hashlib.sha256(data).hexdigest(), "rows": num_rows(tables[name])} for name, data in packed.items()}
     manifest = json.dumps({"tables": sums, "sources": sources}, indent=1, sort_keys=True).encode()
     generation = hashlib.sha256(manifest).hexdigest()[:16]
+    if _is_whole(generation):  # the same prices on the same day: what may count already is not touched
+        return generation
     temporary = folder() / f"{generation}.{os.getpid()}.tmp"
     temporary.mkdir(parents=True, exist_ok=True)
     try:
@@ -80,6 +82,13 @@ def write_generation(tables: Mapping[str, PackedTable], *, sources: Mapping[str,
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     return generation
+
+
+def _is_whole(generation: str) -> bool:
+    try:
+        return bool(load(generation))
+    except CatalogError:
+        return False
 
 
 def publish(generation: str) -> None:
@@ -94,8 +103,9 @@ def publish(generation: str) -> None:
 
 
 def remove(generation: str) -> None:
-    """Throw a generation away."""
-    shutil.rmtree(folder() / generation, ignore_errors=True)
+    """Throw a generation away, unless it counts."""
+    if generation != current():
+        shutil.rmtree(folder() / generation, ignore_errors=True)
 
 
 def remove_old() -> list[str]:

@@ -288,8 +288,9 @@ def _publish(gathered: dict[str, Gathered], job: _Job) -> dict[str, Outcome]:
             for name, found in gathered.items():
                 outcomes[name] = _refreshed(name, found, findings, changed=changed, known=job.known)
             return outcomes
-        path.unlink(missing_ok=True)
-        overlay.remove(generation)
+        if generation != pointer.current():
+            path.unlink(missing_ok=True)
+            overlay.remove(generation)
         outcomes |= {name: outcome for name, outcome in refused.items() if outcome}
         gathered = {name: found for name, found in gathered.items() if name not in refused}
     return outcomes
