@@ -73,6 +73,30 @@ def servers(query: str, *, cloud: Names = (), gpu: Names = (), catalog: Catalog 
     return ServerList(found.take(rows), len(rows))
 
 
+def value(
+    query: str,
+    *,
+    sort: str,
+    model: str = "",
+    cloud: Names = (),
+    region: Names = (),
+    country: Names = (),
+    gpu: Names = (),
+    purchase: Names = (),
+    catalog: Catalog | None = None,
+) -> list[dict[str, Any]]:
+    """Servers with accelerators, each at its cheapest sound offer, best value first; on demand where no purchase mode is named."""
+    import dataclasses
+
+    from rightfit.search.value import value_rows
+
+    market = catalog or _open()
+    chosen = _filter(cloud=cloud, region=region, country=country, gpu=gpu, purchase=purchase or "on-demand")
+    chosen = dataclasses.replace(chosen, has_accelerator=True, include_slices=False, include_not_recommended=False)
+    keep = _server_fits(market.servers(has_accelerator=True), _words(query))
+    return value_rows(market, chosen, keep=keep, sort=sort, model=model)
+
+
 def prices(
     query: str,
     *,
@@ -163,6 +187,11 @@ def _filter(*, cloud: Names = (), region: Names = (), country: Names = (), gpu: 
         include_slices=True,
         include_not_recommended=True,
     )
+
+
+def read_names(option: str, value: Names) -> tuple[str, ...]:
+    """Names as the option of a workload reads them: lists taken apart, other spellings settled."""
+    return _read(option, value)
 
 
 def _read(option: str, value: Names) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rightfit.cli.commands import catalog, facts, later, own, plan, predict
+from rightfit.cli.commands import catalog, facts, later, own, places, plan, predict
 from rightfit.cli.labels import help_text
 from rightfit.cli.parameters import command, nearest_name
 
@@ -46,6 +46,8 @@ _LOOKING: dict[str, Callable[..., Any]] = {
     "accelerators": facts.accelerators,
     "datasets": facts.datasets,
     "own": own.own,
+    "providers": places.providers,
+    "regions": places.regions,
 }
 for _commands, _panel in ((_WITH_WORKLOAD, _MAIN), (_PREDICTION, _MAIN), (_LOOKING, _LOOK)):
     for _name, _function in _commands.items():

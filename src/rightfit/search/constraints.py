@@ -29,7 +29,7 @@ Index = NDArray[np.intp]
 NO_ACCELERATOR = ("none", "no", "cpu", "无")
 DEFAULT_PURCHASES = ("on-demand", "spot")
 OWNED = "owned"  # servers of a price book: there only where the user put them
-NOWHERE = ("",)  # no country is left of those that the user named
+NOWHERE = ("-",)  # no country is left of those that the user named
 WISHES = frozenset({"cloud", "region", "country", "gpu", "software", "purchase", "max_nodes", "quota", "deadline", "budget"})
 
 
