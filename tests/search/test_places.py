@@ -15,9 +15,9 @@ from rightfit.search.limits import jurisdictions
 def test_every_provider_with_accelerators_is_there(catalog: Catalog) -> None:
     found = {row["provider"]: row for row in places.providers(catalog)}
     assert set(found) == set(catalog.servers(has_accelerator=True).provider)
-    assert found["aws"]["own_silicon"] == ["AWS Trainium and Inferentia"]
+    assert sorted(found["aws"]["own_silicon"]) == ["Inferentia", "Trainium"]
     assert found["gcp"]["largest"] == "16x A100-SXM-40GB"
-    assert found["gcp"]["own_silicon"][0].startswith("Google TPU")
+    assert found["gcp"]["own_silicon"][0].startswith("TPU")
     assert any("PPU" in maker for maker in found["alicloud"]["domestic"])
     assert found["aws"]["spot"]
     assert not found["lambda"]["spot"]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _LINKS = ("nvswitch", "nvlink", "ici", "neuronlink", "xgmi", "roce", "pcie")
 _FABRICS = ("infiniband", "gpudirect-tcpxo", "gpudirect-tcpx", "efa", "roce", "erdma")
-_NO_PRICE = {"en": " (listed, no price)", "zh": "（有机型，无价格）"}
+_NO_PRICE = {"en": " (no price)", "zh": "（无价格）"}
 _NEIGHBOURS = frozenset(
     frozenset(pair)
     for pair in (

@@ -33,7 +33,9 @@ def providers(query: Query = None, *, view: View) -> None:
     from rightfit.search import places
 
     found = places.providers(open_market(view), wanted=query or (), lang=view.lang)
-    shown = found if view.is_machine else [{**row, "spot": label("places", "yes" if row["spot"] else "no", view.lang)} for row in found]
+    words = {flag: label("places", "yes" if flag else "no", view.lang) for flag in (True, False)}
+    told = [{**row, "spot": words[row["spot"]], "chips": [*row["own_silicon"], *row["domestic"]]} for row in found]
+    shown = found if view.is_machine else told
     columns = (
         Column("name"),
         Column("num_cards", number, right=True, drop=6),
@@ -41,8 +43,7 @@ def providers(query: Query = None, *, view: View) -> None:
         Column("gpu_interconnect", drop=7),
         Column("rdma", drop=9),
         Column("spot", drop=2),
-        Column("own_silicon", _joined, flexible=True, drop=4),
-        Column("domestic", _joined, flexible=True, drop=3),
+        Column("chips", _joined, flexible=True),
         Column("regions", number, right=True, drop=1),
         Column("a100_usd_per_h", hourly, right=True),
         Column("h100_usd_per_h", hourly, right=True),
