@@ -9,8 +9,10 @@ from rightfit.units import normalize
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog, OfferFilter, ServerTable
+    from rightfit.catalog.history import PricePoint
     from rightfit.catalog.market import PriceList, ServerList
     from rightfit.facts import Accelerator, Dataset, Model
+    from rightfit.search.answer import Section
 
 Names = str | Sequence[str]
 MODEL_FAMILIES = ("transformer", "vision", "diffusion", "other")
@@ -63,13 +65,36 @@ def servers(query: str, *, cloud: Names = (), gpu: Names = (), catalog: Catalog 
     """Server types whose provider, name, family or accelerator hold all words."""
     import numpy as np
 
-    from rightfit.catalog import open_catalog
     from rightfit.catalog.market import ServerList
 
-    market = catalog or open_catalog()
+    market = catalog or _open()
     found = market.find_servers(_filter(cloud=cloud, gpu=gpu), limit=None).servers
     rows = np.flatnonzero(_server_fits(found, _words(query)))
     return ServerList(found.take(rows), len(rows))
+
+
+def value(
+    query: str,
+    *,
+    sort: str,
+    model: str = "",
+    cloud: Names = (),
+    region: Names = (),
+    country: Names = (),
+    gpu: Names = (),
+    purchase: Names = (),
+    catalog: Catalog | None = None,
+) -> list[dict[str, Any]]:
+    """Servers with accelerators, each at its cheapest sound offer, best value first; on demand where no purchase mode is named."""
+    import dataclasses
+
+    from rightfit.search.value import value_rows
+
+    market = catalog or _open()
+    chosen = _filter(cloud=cloud, region=region, country=country, gpu=gpu, purchase=purchase or "on-demand")
+    chosen = dataclasses.replace(chosen, has_accelerator=True, include_slices=False, include_not_recommended=False)
+    keep = _server_fits(market.servers(has_accelerator=True), _words(query))
+    return value_rows(market, chosen, keep=keep, sort=sort, model=model)
 
 
 def prices(
@@ -86,11 +111,10 @@ def prices(
     """Prices of such servers, cheapest first; a word of the query may also be a region's code."""
     import numpy as np
 
-    from rightfit.catalog import open_catalog
     from rightfit.catalog.market import PriceList
     from rightfit.catalog.queries import first_offers
 
-    market = catalog or open_catalog()
+    market = catalog or _open()
     offers = market.offers(_filter(cloud=cloud, region=region, country=country, gpu=gpu, purchase=purchase))
     words = _words(query)
     named = {word for word in words if word in {region.casefold() for region in offers.regions}}
@@ -98,6 +122,55 @@ def prices(
     fits = np.array(_server_fits(offers.servers, [word for word in words if word not in named]))
     rows = np.flatnonzero(in_region[offers.region_index] & fits[offers.server_index])
     return PriceList(offers.take(first_offers(offers, rows, sort="price", limit=limit)), len(rows))
+
+
+def price_history(
+    query: str,
+    *,
+    cloud: Names = (),
+    region: Names = (),
+    country: Names = (),
+    gpu: Names = (),
+    purchase: Names = (),
+    catalog: Catalog | None = None,
+) -> list[PricePoint]:
+    """How the prices moved that `prices` gives: every price with the dates at which it was seen, oldest first."""
+    from rightfit.catalog import history
+
+    market = catalog or _open()
+    found = prices(query, cloud=cloud, region=region, country=country, gpu=gpu, purchase=purchase, catalog=market)
+    return history.price_history(found.rows())
+
+
+def _open() -> Catalog:
+    from rightfit.search.priced import open_priced
+
+    return open_priced()
+
+
+def ways_to_buy(query: str, *, region: Names = (), office_hours: float | None = None, catalog: Catalog | None = None) -> Section:
+    """How to buy one server: every way to pay with its break-evens (see search/purchase.py), in the region given or where it is cheapest on demand."""
+    import numpy as np
+
+    from rightfit.catalog import open_catalog
+    from rightfit.errors import InputError
+    from rightfit.search.bill_part import section_of
+    from rightfit.search.explore import read_market
+    from rightfit.search.purchase import cheapest_region, how_to_buy
+    from rightfit.search.single import find_server
+
+    if not query.strip():
+        raise InputError("give the server whose ways to pay are wanted, for example aws/g5.xlarge", field="query")
+    market = catalog or open_catalog()
+    server = find_server(market, "/".join(query.split()))
+    table = market.all_offers(has_accelerator=None)
+    sound = (table.server_index == server) & ~table.is_quarantined & np.isfinite(table.price_usd_per_h)
+    wanted = [found.region for name in _read("region", region) for found in market.find_regions(name)]
+    offers = read_market(market, table.take(np.flatnonzero(sound)))
+    if not len(offers.offers):
+        raise InputError(f"no sound price of {query.strip()} is known", field="query")
+    place = cheapest_region(offers, wanted)
+    return section_of(how_to_buy(market, offers, server, region=place, office_h=office_hours), job_h=None)
 
 
 def _filter(*, cloud: Names = (), region: Names = (), country: Names = (), gpu: Names = (), purchase: Names = ()) -> OfferFilter:
@@ -114,6 +187,11 @@ def _filter(*, cloud: Names = (), region: Names = (), country: Names = (), gpu: 
         include_slices=True,
         include_not_recommended=True,
     )
+
+
+def read_names(option: str, value: Names) -> tuple[str, ...]:
+    """Names as the option of a workload reads them: lists taken apart, other spellings settled."""
+    return _read(option, value)
 
 
 def _read(option: str, value: Names) -> tuple[str, ...]:

@@ -62,7 +62,19 @@ _CURRENCIES = {
     **dict.fromkeys(("usd", "$", "us$", "dollar", "dollars", "美元", "美金", "刀"), "usd"),
     **dict.fromkeys(("cny", "rmb", "¥", "cn¥", "yuan", "元", "块", "块钱", "人民币", "元人民币"), "cny"),
     **dict.fromkeys(("eur", "€", "euro", "euros", "欧元"), "eur"),
+    **dict.fromkeys(("gbp", "£", "pound", "pounds", "英镑"), "gbp"),
+    **dict.fromkeys(("jpy", "jp¥", "yen", "円", "日元"), "jpy"),
+    **dict.fromkeys(("chf", "瑞士法郎"), "chf"),
+    **dict.fromkeys(("inr", "₹", "rupee", "rupees", "卢比"), "inr"),
+    **dict.fromkeys(("krw", "₩", "won", "韩元"), "krw"),
+    **dict.fromkeys(("hkd", "hk$", "港元", "港币"), "hkd"),
+    **dict.fromkeys(("sgd", "s$", "新加坡元", "新币"), "sgd"),
+    **dict.fromkeys(("aud", "a$", "澳元"), "aud"),
+    **dict.fromkeys(("cad", "c$", "加元"), "cad"),
+    **dict.fromkeys(("brl", "r$", "雷亚尔"), "brl"),
+    **{code: code for code in ("sek", "dkk", "nok", "pln", "czk", "huf", "try", "ils", "mxn", "idr", "thb")},
 }
+CURRENCY_SIGNS = {"usd": "$", "cny": "¥", "eur": "€", "gbp": "£", "inr": "₹"}
 _DATA_UNITS = {
     **dict.fromkeys(("tok", "toks", "token", "tokens", "词元", "个token", "个词元"), "tokens"),
     **dict.fromkeys(("image", "images", "img", "imgs", "picture", "pictures", "张", "张图", "张图片", "幅", "图片"), "images"),
@@ -196,7 +208,7 @@ def parse_money(text: str) -> Money:
         raise QuantityError(f"cannot read {_shown(text)}: a budget is a total or per month; say {number:g}usd/month?")
     currency = _CURRENCIES.get(suffix.casefold()) if suffix else prefix
     if currency is None:
-        hint = f"say {number:g}usd or {number:g}cny?" if not suffix else f"currency {_shown(suffix)} is not known (usd, cny, eur)"
+        hint = f"say {number:g}usd or {number:g}cny?" if not suffix else f"currency {_shown(suffix)} is not known ({_known_currencies()})"
         raise QuantityError(f"cannot read {_shown(text)} as an amount of money; {hint}")
     return Money(number * multiplier, currency, per_month)
 
@@ -267,9 +279,24 @@ def format_usd(amount: float) -> str:
     return format_money(amount, "usd")
 
 
+def currency_sign(currency: str) -> str:
+    """What is written before an amount: "$", "¥", "€", else the code and a blank."""
+    return CURRENCY_SIGNS.get(currency, currency.upper() + " ")
+
+
+def currency_code(text: str) -> str:
+    """The code that a word or sign of a currency stands for ("€" -> "eur"); the folded text itself where it is none we know."""
+    folded = normalize(text).casefold()
+    return _CURRENCIES.get(folded, folded)
+
+
+def _known_currencies() -> str:
+    return ", ".join(dict.fromkeys(_CURRENCIES.values()))
+
+
 def format_money(amount: float, currency: str) -> str:
     """`amount` of `currency` with as many digits as matter."""
-    sign = {"usd": "$", "cny": "¥", "eur": "€"}.get(currency, currency.upper() + " ")
+    sign = currency_sign(currency)
     if amount != 0 and abs(amount) < 0.1:
         return f"{sign}{amount:.2g}"
     return f"{sign}{amount:,.0f}" if abs(amount) >= 1000 else f"{sign}{amount:,.2f}"

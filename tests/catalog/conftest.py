@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from rightfit.catalog import Catalog, open_catalog
+
+sys.path.insert(0, str(Path(__file__).parent))  # the fake clouds in fakes/
 
 
 @pytest.fixture(scope="session")

@@ -254,3 +254,35 @@ def test_a_claim_may_hold_several_statements() -> None:
         (("T4",), 0, 0.0),
         (("A10",), 1, 32e9),
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "successor", "nearest"),
+    [
+        ("g2.2xlarge", "g4dn", "g4dn.2xlarge"),
+        ("cg1.4xlarge", "g4dn", "g4dn.4xlarge"),
+        ("t1.micro", "t3", "t3.micro"),
+        ("cc2.8xlarge", "c5", "c5."),
+    ],
+)
+def test_a_family_of_the_past_leads_to_what_took_its_place(catalog: Catalog, name: str, successor: str, nearest: str) -> None:
+    found = check([name], catalog=catalog)[0].to_dict(lang="en")
+    assert not found["exists"]
+    assert f"no longer sells the family {name.split('.')[0]}; {successor} took its place" in found["explanation"]
+    assert found["nearest"][0].startswith(nearest)
+
+
+def test_every_successor_is_a_family_of_the_catalog(catalog: Catalog) -> None:
+    from rightfit.catalog.server_names import _former_families
+
+    servers = catalog.servers()
+    families = set(zip(servers.provider, servers.family, strict=True))
+    for provider, former in _former_families().items():
+        assert {(provider, entry["successor"]) for entry in former.values()} <= families
+        assert not {(provider, family) for family in former} & families
+        assert all(entry["source"] for entry in former.values())
+
+
+@pytest.mark.parametrize("name", ["datacrunch/1A100.22V", "Verda/1A100.22V", "amazon/g5.xlarge"])
+def test_a_cloud_may_go_by_its_old_or_another_name(catalog: Catalog, name: str) -> None:
+    assert check([name], catalog=catalog)[0].to_dict(lang="en")["exists"]

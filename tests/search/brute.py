@@ -189,7 +189,8 @@ def cost_and_time(wish: Wish, market: Market, offer: int, nodes: int, run_s: flo
     rent = billed / 3600 * offers.price_usd_per_h[offer] * nodes
     kept = usual["checkpoints_kept"] * volume.checkpoint_bytes * charges.object_usd_per_gb_month[offer]
     storage = (data["stored"] * data["factor"] * charges.storage_usd_per_gb_month[offer] + kept) / 1e9 * total_s / (730 * 3600)
-    return rent + storage + volume.result_bytes / 1e9 * charges.egress_usd_per_gb[offer], total_s
+    address = 0.0 if charges.public_ip_usd_per_h is None else charges.public_ip_usd_per_h[offer] * nodes * total_s / 3600
+    return rent + storage + volume.result_bytes / 1e9 * charges.egress_usd_per_gb[offer] + address, total_s
 
 
 def allowed(market: Market, wanted: Wanted, offer: int, nodes: int) -> bool:

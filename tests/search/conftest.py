@@ -6,3 +6,13 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+import pytest
+
+from rightfit.catalog import Catalog, open_catalog
+
+
+@pytest.fixture(scope="session")
+def catalog() -> Catalog:
+    """The bundled catalog, without any price book."""
+    return open_catalog()

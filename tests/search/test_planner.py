@@ -206,7 +206,7 @@ def test_a_mixture_of_experts_and_an_encoder_are_planned() -> None:
 
 def test_the_cost_of_a_term_owed_whole_does_not_vary_with_the_time() -> None:
     cost = _plan(method="lora", purchase=("subscription-1m",)).options[0].cost
-    assert cost.total.high80 - cost.total.low80 < 0.05 * cost.total.mid
+    assert cost.total.high80 - cost.total.low80 < 0.11 * cost.total.mid  # what an old price may have moved, and nothing more
     flexible = _plan(method="lora", purchase=("on-demand",)).options[0].cost
     assert flexible.total.high80 > flexible.total.mid > flexible.total.low80
 

@@ -47,7 +47,7 @@ def test_lower_prices_never_worsen_the_answer(seed: int) -> None:
 def test_more_offers_never_worsen_the_answer(seed: int) -> None:
     wish, market = _case(seed)
     rows = np.arange(len(market.offers) - 3)
-    fewer = Market(market.offers.take(rows), market.charges.take(rows), market.as_of)
+    fewer = Market(market.offers.take(rows), market.charges.take(rows), market.as_of, market.doubt.take(rows) if market.doubt else None)
     few, many = _best(_search(wish, fewer)), _best(_search(wish, market))
     assert many[0] <= few[0]
     assert many[1] <= few[1]

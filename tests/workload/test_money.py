@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from rightfit import units
 from rightfit.errors import UnknownNameError
+from rightfit.facts.currencies import ExchangeRate
 from rightfit.units import Money
-from rightfit.workload import money
+from rightfit.workload import Workload, money
 
 
 def test_known_rates() -> None:
@@ -23,4 +25,35 @@ def test_every_rate_has_a_source_and_foreign_ones_a_date() -> None:
 
 def test_unknown_currency() -> None:
     with pytest.raises(UnknownNameError, match="known: usd, cny, eur"):
-        money.exchange_rate("gbp")
+        money.exchange_rate("xyz")
+
+
+def test_every_currency_that_can_be_written_has_a_rate_and_the_other_way_round() -> None:
+    assert set(units._CURRENCIES.values()) == set(money.exchange_rates())
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "usd"),
+    [("100 GBP", "gbp", 100 / 0.73345), ("£100", "gbp", 100 / 0.73345), ("15912日元", "jpy", 100.0), ("CHF 80.264", "chf", 100.0)],
+)
+def test_amounts_in_other_currencies(text: str, code: str, usd: float) -> None:
+    amount = units.parse_money(text)
+    assert amount.currency == code
+    assert money.to_usd(amount) == pytest.approx(usd)
+
+
+def test_own_rates_go_first_and_end_with_their_block() -> None:
+    mine = {"eur": ExchangeRate("eur", 0.5, "2026-01-01", "mine"), "nzd": ExchangeRate("nzd", 2.0, "2026-01-01", "mine")}
+    with money.own_rates(mine):
+        assert money.from_usd(10.0, "eur") == 5.0
+        assert money.from_usd(10.0, "nzd") == 20.0
+        assert Workload(model="7B", currency="NZD").currency == "nzd"
+    assert money.from_usd(10.0, "eur") == pytest.approx(8.645)
+    with pytest.raises(UnknownNameError, match="unknown currency 'NZD'"):
+        Workload(model="7B", currency="NZD")
+
+
+def test_a_budget_names_the_currency_of_the_answer() -> None:
+    assert Workload(model="7B", budget="500欧元").currency == "eur"
+    assert Workload(model="7B", budget="500元").currency == "cny"
+    assert Workload(model="7B").currency == "usd"

@@ -20,7 +20,7 @@ def test_aliases_lead_to_words_and_are_folded(words: Vocabulary) -> None:
 
 
 def test_every_word_option_has_a_vocabulary() -> None:
-    assert all((option.vocabulary is not None) == (option.kind in ("word", "words")) for option in OPTIONS.values())
+    assert all((option.vocabulary is not None) == (option.kind in ("word", "words", "currency")) for option in OPTIONS.values())
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def write_block(connection: sqlite3.Connection, name: str, *, values: NDArray[An
     """Store one column: floats as they are, indices narrowed, flags as bytes, texts as lines."""
     if not isinstance(values, np.ndarray):
         assert not any("\n" in text for text in values)
-        dtype, data = _TEXT, "\n".join(values).encode()
+        dtype, data = _TEXT, "".join(f"{text}\n" for text in values).encode()
     else:
         array = smallest_unsigned(values) if values.dtype.kind in "iu" else values
         dtype, data = array.dtype.str, np.ascontiguousarray(array).tobytes()
@@ -44,7 +44,7 @@ def _decode(name: str, dtype: str, crc: int, data: bytes) -> Any:
     if zlib.crc32(data) != crc:
         raise sqlite3.DatabaseError(f"checksum of column {name} does not match")
     if dtype == _TEXT:
-        return tuple(data.decode().split("\n")) if data else ()
+        return tuple(data.decode().split("\n")[:-1])
     array = np.frombuffer(data, dtype=dtype)
     return array.astype(np.intp) if array.dtype.kind == "u" else array
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-from rightfit.catalog import tables
+from rightfit.catalog import overlay, tables
 from rightfit.catalog.blocks import CREATE_BLOCK, write_block
 from rightfit.catalog.charges import place_prices
 from rightfit.catalog.integrity import Finding, Market, quarantined_rows, run_checks
@@ -53,8 +53,13 @@ _NUMERIC_COLUMNS = frozenset(
 )
 
 
-def fill_store(connection: sqlite3.Connection) -> None:
-    """Create and fill every table of the store in one transaction."""
+def fill_store(connection: sqlite3.Connection, *, generation: str = "") -> None:
+    """Create and fill every table of the store in one transaction; refreshed prices of a generation lie over the bundled ones."""
+    fetched = overlay.load(generation) if generation else {}
+
+    def packed(name: str) -> PackedTable:
+        return overlay.merged(name, tables.load_packed(name), fetched)
+
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
     connection.execute("BEGIN")
@@ -62,24 +67,26 @@ def fill_store(connection: sqlite3.Connection) -> None:
     connection.execute("CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID")
     rule = tables.rules()
     regions = tables.region_table(tables.load_packed("regions"))
-    servers, prices, findings = _market(regions, rule=rule)
+    servers, prices, findings = _market(regions, rule=rule, packed=packed)
     _write_market(connection, servers, prices, findings)
     _write_regions(connection, regions)
     for name, (packed_name, key) in _PLAIN_TABLES.items():
-        _write_plain(connection, name, packed=tables.load_packed(packed_name), key=key)
+        _write_plain(connection, name, packed=packed(packed_name), key=key)
     _write_places(connection, regions)
     _write_findings(connection, findings)
     _write_meta(connection, servers, prices)
     connection.execute("COMMIT")
 
 
-def _market(regions: tables.RegionTable, *, rule: Mapping[str, Any]) -> tuple[ServerTable, tables.PriceColumns, list[Finding]]:
-    packed_servers, packed_prices = tables.load_packed("servers"), tables.load_packed("prices")
+def _market(
+    regions: tables.RegionTable, *, rule: Mapping[str, Any], packed: Callable[[str], PackedTable]
+) -> tuple[ServerTable, tables.PriceColumns, list[Finding]]:
+    packed_servers, packed_prices = packed("servers"), packed("prices")
     priced = _is_priced(packed_servers, packed_prices)
     servers = tables.server_table(packed_servers, rule=rule, is_priced=priced)
-    advisor = tables.load_packed("interruptions")
+    advisor = packed("interruptions")
     prices = tables.price_columns(packed_prices, servers=servers, regions=regions, rule=rule, interruptions=advisor)
-    market = Market(servers, prices, regions, accelerator_memory(), market_levels(tables.load_packed("market_gpu_prices")))
+    market = Market(servers, prices, regions, accelerator_memory(), market_levels(packed("market_gpu_prices")))
     return servers, prices, run_checks(market, rule=rule)
 
 

@@ -170,6 +170,8 @@ def missing_server(catalog: Catalog, query: str, name: str, claim_text: str, *, 
 def _family_texts(catalog: Catalog, parts: server_names.NameParts) -> list[Text]:
     """What the family of a wrong name really holds."""
     servers, rows = catalog.servers(), server_names.family_rows(catalog, parts)
+    if not rows and (family := server_names.successor(parts)):
+        return [say("family_former", provider=provider_text(parts.provider), family=parts.family, successor=family)]
     if not rows:
         return [say("family_missing", provider=provider_text(parts.provider), family=parts.family)]
     names = sorted({servers.accelerator_name[row] for row in rows if servers.accelerator_name[row]})

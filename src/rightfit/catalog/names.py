@@ -48,7 +48,7 @@ def fold(text: str) -> str:
 @functools.cache
 def _provider_names() -> Mapping[str, str]:
     """Folded name -> provider code."""
-    known = names_data()["providers"]
+    known = {**names_data()["providers"], **names_data()["extra_providers"]}
     names = {fold(code): code for code in known}
     for code, entry in known.items():
         for name in (entry["en"], entry["zh"], *entry["aliases"]):
@@ -58,7 +58,7 @@ def _provider_names() -> Mapping[str, str]:
 
 def provider_display(code: str, *, lang: str = "en") -> str:
     """The provider's full name in English or Chinese."""
-    entry = names_data()["providers"].get(code)
+    entry = names_data()["providers"].get(code) or names_data()["extra_providers"].get(code)
     return entry[lang] if entry else code
 
 

@@ -28,6 +28,7 @@ PURCHASES: tuple[str, ...] = (
     "subscription-3y",
     "subscription-5y",
     "capacity-block",
+    "owned",  # only in price books
 )
 PURCHASE_CODES: dict[str, int] = {name: code for code, name in enumerate(PURCHASES)}
 # Words that stand for several modes.

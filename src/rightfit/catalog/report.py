@@ -17,6 +17,7 @@ from rightfit.catalog.package_data import data_bytes, manifest
 
 if TYPE_CHECKING:
     from rightfit.catalog.market import Catalog
+    from rightfit.catalog.pack import PackedTable
     from rightfit.catalog.tables import PriceColumns
 
 
@@ -117,9 +118,18 @@ def verify(catalog: Catalog) -> list[Finding]:
         price_columns(catalog.all_offers()),
         build.regions_of(catalog.regions()),
         build.accelerator_memory(),
-        build.market_levels(tables.load_packed("market_gpu_prices")),
+        build.market_levels(_market_prices(catalog)),
     )
     return found + run_checks(market, rule=rule) + _orphans(catalog)
+
+
+def _market_prices(catalog: Catalog) -> PackedTable:
+    """Marketplace prices as the store has them: refreshed ones only where it was built with them."""
+    from rightfit.catalog import overlay, pointer, tables
+
+    generation = pointer.current()
+    fetched = overlay.load(generation) if generation and generation in catalog.location else {}
+    return overlay.merged("market_gpu_prices", tables.load_packed("market_gpu_prices"), fetched)
 
 
 def price_columns(table: OfferTable) -> PriceColumns:

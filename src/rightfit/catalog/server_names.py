@@ -17,8 +17,9 @@ from collections.abc import Iterable
 
 from rightfit.catalog.claims import Claim
 from rightfit.catalog.market import Catalog
-from rightfit.catalog.names import fold
+from rightfit.catalog.names import find_provider, fold
 from rightfit.catalog.offers import ServerTable
+from rightfit.catalog.package_data import data_bytes
 from rightfit.facts import fuzzy
 
 _SIZE_VCPUS = {"nano": 1, "micro": 1, "small": 1, "medium": 1, "large": 2, "xlarge": 4}
@@ -61,6 +62,9 @@ def _exact_rows(servers: ServerTable) -> dict[str, tuple[int, ...]]:
 def exact_servers(catalog: Catalog, text: str) -> tuple[int, ...]:
     """Rows of the servers called exactly so, with or without the provider's prefix; a full name beats one that lacks its prefix."""
     servers = catalog.servers()
+    said, slash, rest = text.strip().partition("/")
+    if slash and (provider := find_provider(said)):  # "datacrunch/1A100.22V": a cloud by its old or another name
+        text = f"{provider}/{rest}"
     rows = _exact_rows(servers).get(text.strip().casefold(), ())
     whole = tuple(row for row in rows if servers.instance_type[row].casefold() == text.strip().casefold())
     return whole or rows
@@ -173,6 +177,18 @@ def _families(servers: ServerTable) -> frozenset[tuple[str, str]]:
     return frozenset((provider, family.casefold()) for provider, family in zip(servers.provider, servers.family, strict=True))
 
 
+@functools.cache
+def _former_families() -> dict[str, dict[str, dict[str, str]]]:
+    import tomllib
+
+    return tomllib.loads(data_bytes("former_families.toml").decode())
+
+
+def successor(parts: NameParts) -> str:
+    """The family that took the place of one that the cloud no longer sells; empty where the family is not known as such."""
+    return _former_families().get(parts.provider, {}).get(parts.family.casefold(), {}).get("successor", "")
+
+
 def nearest_servers(
     catalog: Catalog, text: str, *, parts: NameParts | None, claims: Iterable[Claim] = (), count: int = 5
 ) -> tuple[int, ...]:
@@ -183,6 +199,8 @@ def nearest_servers(
     """
     stated = tuple(claims)
     found: dict[int, None] = {}
+    if parts is not None and (taken_over := successor(parts)):
+        parts = dataclasses.replace(parts, family=taken_over)
     if parts is not None:
         family = family_rows(catalog, parts)
         found.update(dict.fromkeys(_by_distance(catalog, (row for row in family if _same_spec(catalog, row, parts)), parts)[:1]))

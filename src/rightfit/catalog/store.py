@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from rightfit.catalog import pointer
 from rightfit.catalog.layout import APPLICATION_ID, SCHEMA_VERSION, TABLE_NAMES
 from rightfit.catalog.package_data import manifest
 from rightfit.errors import CatalogError
@@ -42,9 +43,10 @@ def cache_folder() -> Path:
     return home / ("Library/Caches/rightfit" if sys.platform == "darwin" else ".cache/rightfit")
 
 
-def store_path(folder: Path | None = None) -> Path:
-    """The store file for this version of data and schema."""
-    name = f"catalog-{SCHEMA_VERSION}-{manifest()['fingerprint'][:16]}.sqlite"
+def store_path(folder: Path | None = None, *, generation: str | None = None) -> Path:
+    """The store file for this version of data and schema and these refreshed prices ("": none; by default those that count now)."""
+    refreshed = pointer.current() if generation is None else generation
+    name = f"catalog-{SCHEMA_VERSION}-{manifest()['fingerprint'][:16]}{'-' * bool(refreshed)}{refreshed}.sqlite"
     return (folder or cache_folder()) / name
 
 
@@ -53,15 +55,27 @@ def open_store(path: Path | None = None, *, damaged: str = "") -> tuple[sqlite3.
 
     `damaged` names a store that looked sound but was not; it is built anew.
     Without an explicit `path`, a cache folder that cannot be written (read-only, full disk) costs one warning and the store is built in
-    memory for this process. With an explicit `path` the same is a CatalogError that names it.
+    memory for this process. With an explicit `path` the same is a CatalogError that names it, and the store holds the bundled prices
+    only. Refreshed prices that turn out damaged cost one warning, and the bundled ones are used.
     """
+    generation = "" if path is not None else pointer.current()
+    try:
+        return _open(path, generation=generation, damaged=damaged)
+    except CatalogError as error:
+        if not generation:
+            raise
+        logger.warning("warning: %s; using the bundled prices", error)
+        return _open(None, generation="", damaged=damaged)
+
+
+def _open(path: Path | None, *, generation: str, damaged: str) -> tuple[sqlite3.Connection, str]:
     target = path
     try:
-        target = path or store_path()
+        target = path or store_path(generation=generation)
         if path is not None and _is_foreign(path):
             raise CatalogError(f"{path} is a database of another program, not a rightfit store; give another path")
         if damaged == str(target) or not is_sound(target):
-            build_store(target, even_if_sound=damaged == str(target))
+            build_store(target, even_if_sound=damaged == str(target), generation=generation)
         return connect(target), str(target)
     except (OSError, sqlite3.Error) as error:
         problem = _one_line(error)
@@ -69,7 +83,7 @@ def open_store(path: Path | None = None, *, damaged: str = "") -> tuple[sqlite3.
         raise CatalogError(f"the catalog store {path} cannot be built or read: {problem}; check the folder, or set RIGHTFIT_CACHE_DIR")
     advice = "using memory for this run, set RIGHTFIT_CACHE_DIR to a writable folder"
     logger.warning("warning: the catalog store %s cannot be written (%s); %s", target or "folder", problem, advice)
-    return _in_memory(), ":memory:"
+    return _in_memory(generation), ":memory:"
 
 
 def _is_foreign(path: Path) -> bool:
@@ -115,16 +129,16 @@ def _is_ours(connection: sqlite3.Connection) -> bool:
     return version == SCHEMA_VERSION and application == APPLICATION_ID and names.issuperset(TABLE_NAMES)
 
 
-def build_store(path: Path, *, even_if_sound: bool = False) -> None:
-    """Build the store at `path`, once even when several processes ask at the same time."""
+def build_store(path: Path, *, even_if_sound: bool = False, generation: str = "") -> None:
+    """Build the store at `path`, once even when several processes ask at the same time; `generation` names refreshed prices to lay over."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with _only_one(path.with_suffix(".lock")):
         if even_if_sound or not is_sound(path):
             _remove_abandoned(path.parent)
-            _build_atomically(path)
+            _build_atomically(path, generation=generation)
 
 
-def _build_atomically(path: Path) -> None:
+def _build_atomically(path: Path, *, generation: str) -> None:
     from rightfit.catalog import build  # only the first use of a version needs it
 
     temporary = path.with_name(f"{path.stem}.{os.getpid()}-{time.monotonic_ns()}.tmp")
@@ -133,7 +147,7 @@ def _build_atomically(path: Path) -> None:
             # No journal: a half-written temporary file is thrown away, never repaired.
             connection.execute("PRAGMA journal_mode = OFF")
             connection.execute("PRAGMA synchronous = OFF")
-            build.fill_store(connection)
+            build.fill_store(connection, generation=generation)
         with temporary.open("rb+") as stream:
             os.fsync(stream.fileno())
         os.replace(temporary, path)  # noqa: PTH105  (os.replace is the atomic one on every platform)
@@ -171,12 +185,13 @@ def _only_one(lock: Path) -> Iterator[None]:
     """Hold the build lock. It is advisory and dies with its process; without it (or after a long wait) building is only wasteful, never unsafe."""
     with lock.open("a+b") as stream:
         deadline = time.monotonic() + _WAIT_FOR_OTHER_BUILD_S
-        while not _try_lock(stream.fileno()) and time.monotonic() < deadline:
+        while not try_lock(stream.fileno()) and time.monotonic() < deadline:
             time.sleep(0.02)
         yield
 
 
-def _try_lock(descriptor: int) -> bool:
+def try_lock(descriptor: int) -> bool:
+    """Take an advisory lock without waiting; false when somebody else holds it."""
     try:
         if sys.platform == "win32":
             import msvcrt
@@ -193,11 +208,11 @@ def _try_lock(descriptor: int) -> bool:
     return True
 
 
-def _in_memory() -> sqlite3.Connection:
+def _in_memory(generation: str) -> sqlite3.Connection:
     from rightfit.catalog import build
 
     connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-    build.fill_store(connection)
+    build.fill_store(connection, generation=generation)
     return connection
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rightfit.cli.commands import catalog, export, facts, later, plan, predict
+from rightfit.cli.commands import catalog, export, facts, later, own, places, plan, predict
 from rightfit.cli.labels import help_text
 from rightfit.cli.parameters import command, nearest_name
 
@@ -46,13 +46,17 @@ _LOOKING: dict[str, Callable[..., Any]] = {
     "prices": facts.prices,
     "accelerators": facts.accelerators,
     "datasets": facts.datasets,
+    "own": own.own,
+    "providers": places.providers,
+    "regions": places.regions,
 }
 for _commands, _panel in ((_WITH_WORKLOAD, _MAIN), (_ACTING, _MAIN), (_PREDICTION, _MAIN), (_LOOKING, _LOOK)):
     for _name, _function in _commands.items():
         app.command(_name, rich_help_panel=_panel)(command(_function, workload=_commands is _WITH_WORKLOAD))
 catalog_app.command("status")(command(catalog.status))
 catalog_app.command("verify")(command(catalog.verify))
-later.register(app, catalog_app)
+catalog_app.command("refresh")(command(catalog.refresh))
+later.register(app)
 
 
 def _version(asked: bool) -> None:

@@ -12,9 +12,10 @@ if TYPE_CHECKING:
 
 
 def open_market(view: View) -> Catalog:
-    """The catalog; its store is built on first use, which takes seconds and is announced."""
-    from rightfit.catalog import open_catalog, store
+    """The catalog, with the price book that was given; its store is built on first use, which takes seconds and is announced."""
+    from rightfit.catalog import store
+    from rightfit.search.priced import open_priced
 
     if not store.store_path().exists():
         note(label("catalog", "building", view.lang), view)
-    return open_catalog()
+    return open_priced(view.price_book)

@@ -32,6 +32,7 @@ class View:
     top: int | None = None
     quiet: bool = False
     verbose: bool = False
+    price_book: str | None = None
 
     @property
     def is_machine(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import os
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, get_args
 
@@ -24,7 +25,7 @@ _GROUPS: Mapping[str, tuple[str, ...]] = {
         *("api_price", "prefix_share", "cached_tokens", "adapters", "adapter_rank"),
         *("speculative", "draft_tokens", "acceptance", "kv_cache", "fleet"),
     ),
-    "Where and how to rent": ("cloud", "region", "country", "purchase", "gpu", "max_nodes"),
+    "Where and how to rent": ("cloud", "region", "country", "residency", "purchase", "gpu", "max_nodes", "quota", "office_hours"),
 }
 
 
@@ -75,12 +76,20 @@ def common_parameters() -> list[inspect.Parameter]:
         "--lang", help="en|zh (default: from the locale)", metavar="WORD", rich_help_panel=panel, autocompletion=_complete(LANGS.words)
     )
     top = typer.Option("--top", help="how many answers to show (0: all)", metavar="N", min=0, rich_help_panel=panel)
+    book = typer.Option(
+        "--price-book",
+        help="your own prices: a TOML or CSV file (default: RIGHTFIT_PRICE_BOOK)",
+        metavar="FILE",
+        rich_help_panel=panel,
+        show_default=False,
+    )
     quiet = typer.Option("--quiet", "-q", help="the answer only, no remarks", rich_help_panel=panel)
     verbose = typer.Option("--verbose", "-v", help="everything: sources, all terms, tracebacks", rich_help_panel=panel)
     return [
         _parameter("format_", Annotated[str, form], "table"),
         _parameter("lang", Annotated[str | None, lang]),
         _parameter("top", Annotated[int | None, top]),
+        _parameter("price_book", Annotated[str | None, book]),
         _parameter("quiet", Annotated[bool, quiet], False),
         _parameter("verbose", Annotated[bool, verbose], False),
     ]
@@ -102,12 +111,22 @@ def command(function: Callable[..., Any], *, workload: bool = False) -> Callable
         arguments = {parameter.name: values[parameter.name] for parameter in own}
         if workload:
             arguments["wishes"] = {name: values[name] for name in OPTIONS if name in values and values[name] is not None}
-        return function(**arguments, view=_view(values))
+        return _run(function, arguments, _view(values))
 
     run.__doc__ = _translated_help(function)
     run.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *shared)}
     return run
+
+
+def _run(function: Callable[..., Any], arguments: Mapping[str, Any], view: View) -> Any:
+    """Run a command; with a price book, at its exchange rates."""
+    if not view.price_book and not os.environ.get("RIGHTFIT_PRICE_BOOK"):
+        return function(**arguments, view=view)
+    from rightfit.search.priced import rates_of
+
+    with rates_of(view.price_book):
+        return function(**arguments, view=view)
 
 
 def _translated(parameter: inspect.Parameter) -> inspect.Parameter:
@@ -129,7 +148,7 @@ def _translated_help(function: Callable[..., Any]) -> str:
 def _view(values: Mapping[str, Any]) -> View:
     lang = LANGS.find(values["lang"], kind="language", field="lang") if values["lang"] else default_lang()
     form = FORMATS.find(values["format_"], kind="format", field="format")
-    return View(Format(form), "zh" if lang == "zh" else "en", values["top"], values["quiet"], values["verbose"])
+    return View(Format(form), "zh" if lang == "zh" else "en", values["top"], values["quiet"], values["verbose"], values["price_book"])
 
 
 def nearest_name(text: str, names: list[str]) -> str:

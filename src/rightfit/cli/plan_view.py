@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rightfit.cli.buy_view import buy_parts
 from rightfit.cli.labels import Lang, label
 from rightfit.cli.output import Answer, View
 from rightfit.cli.tables import Column, Table
@@ -62,6 +63,7 @@ def _plan_parts(plan: Plan, text: PlanText, view: View, *, catalog: Catalog | No
         yield options_table(plan, view)
     if shown is not None:
         yield from _option_parts(shown, view, currency=currency)
+    yield from buy_parts(plan, view, renderer(view.lang, currency=currency))
     yield from _sections(view, faster=text.faster, advice=text.advice, assumed=text.assumptions)
     yield from refusals(plan.rejected, view, currency=currency, everything=view.verbose or plan.best is None)
     if view.verbose:
@@ -170,15 +172,15 @@ def options_table(plan: Plan, view: View) -> Table:
         Column("purchase"),
         Column("hourly", money, right=True, drop=1),
         Column("total_time", format_duration, right=True),
-        Column("total", money, right=True),
+        Column("total", right=True),
         Column("peak", q.memory_text, right=True, drop=4),
         Column("layout", drop=6),
         Column("as_of", drop=2),
     )
-    return Table(columns, [_option_record(option, view.lang) for option in plan.options])
+    return Table(columns, [_option_record(option, view.lang, currency) for option in plan.options])
 
 
-def _option_record(option: Option, lang: Lang) -> dict[str, Any]:
+def _option_record(option: Option, lang: Lang, currency: str) -> dict[str, Any]:
     nodes = f"{option.nodes}x " if option.nodes > 1 else ""
     return {
         "rank": option.rank,
@@ -188,16 +190,29 @@ def _option_record(option: Option, lang: Lang) -> dict[str, Any]:
         "purchase": q.purchase_text(option.purchase, lang),
         "hourly": option.cost.hourly_usd,
         "total_time": option.estimate["total_time_s"].mid,
-        "total": option.cost.total_usd,
+        "total": total_text(option, currency),
         "peak": option.estimate["peak_memory_bytes"].mid,
         "layout": layout_text(option.layout, lang),
-        "as_of": option.price_as_of,
+        "as_of": dated_text(option, lang),
     }
+
+
+def total_text(option: Option, currency: str) -> str:
+    """The total; of an estimated price also what the option is ranked by."""
+    total = str(q.money_text(option.cost.total_usd, currency))
+    if not option.facts.get("is_estimate"):
+        return total
+    return f"~{total} (<{q.money_text(option.facts['price']['ranked_usd'], currency)})"
+
+
+def dated_text(option: Option, lang: Lang) -> str:
+    """The date of the price, and whether it is old."""
+    return option.price_as_of + (label("remark", "is_old", lang) if option.facts.get("is_stale") else "")
 
 
 def terms_table(name: str, terms: Sequence[Term], lang: Lang, *, show: Callable[[Any], str], most: int | None) -> Table:
     """The parts of a sum, largest first, each with its share as a bar; the small ones are folded into one line."""
-    large = tuple(term for term in terms if term.share >= _SMALLEST_SHARE)
+    large = tuple(term for term in terms if abs(term.share) >= _SMALLEST_SHARE)
     kept = large[:most] if most is not None and len(large) > most + 1 else large
     shown: list[dict[str, Any]] = [{"term": term.label, "value": term.value, "share": term.share} for term in kept]
     rest = terms[len(kept) :]

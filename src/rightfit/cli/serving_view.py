@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from rightfit.cli.buy_view import buy_parts
 from rightfit.cli.labels import Lang, label
 from rightfit.cli.output import Answer, View
 from rightfit.cli.plan_view import _option_parts, _sections, choice
@@ -39,6 +40,7 @@ def _parts(plan: Plan, view: View) -> Iterable[str | Table]:
     if text.best is not None:
         yield from _option_parts(text.best, view, currency=currency)
     render = serving_renderer(view.lang, currency=currency)
+    yield from buy_parts(plan, view, render)
     ways = section_lines(plan, render, everything=view.verbose)
     yield from _sections(view, load=load_lines(plan, render), advice=text.advice, ways=ways, assumed=text.assumptions)
     yield from serving_refusals(plan.rejected, view, currency=currency, everything=view.verbose or plan.best is None)

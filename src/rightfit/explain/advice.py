@@ -140,8 +140,8 @@ def _peak(option: Option) -> float:
 
 def card_sizes(catalog: Catalog | None = None) -> tuple[float, ...]:
     """Memory of the cards that can be rented, ascending."""
-    from rightfit.catalog import open_catalog
+    from rightfit.search.priced import open_priced
 
-    servers = (catalog or open_catalog()).servers(has_accelerator=True)
+    servers = (catalog or open_priced()).servers(has_accelerator=True)
     known = zip(servers.accelerator_memory_bytes.tolist(), servers.num_accelerators.tolist(), servers.not_recommended, strict=True)
     return tuple(sorted({size for size, count, refused in known if count >= 1 and not refused and math.isfinite(size)}))

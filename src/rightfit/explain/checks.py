@@ -39,9 +39,9 @@ def setup_outcomes(rule: Rule, *, catalog: Catalog | None = None) -> tuple[Outco
 def measures_of(option: Option, workload: Any, *, catalog: Catalog | None = None) -> Measures:
     """Our own figures for one option: of the model from facts, of prices and links from the catalog, of the bare need from search."""
     from rightfit import facts
-    from rightfit.catalog import open_catalog
+    from rightfit.search.priced import open_priced
 
-    market = catalog or open_catalog()
+    market = catalog or open_priced()
     row = market.server_rows.get((option.provider, option.instance_type))
     return measures(
         option,

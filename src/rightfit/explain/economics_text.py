@@ -14,6 +14,8 @@ from rightfit.search.answer import Plan, Reason
 
 #: Sections that a short answer leaves to --verbose.
 _DETAILS = frozenset({"formats"})
+#: Sections that are shown as tables of their own.
+_TABLES = ("buy", "bill")
 
 
 def economics_fields(params: Mapping[str, Any], lang: Lang, *, currency: str) -> dict[str, Any]:
@@ -50,6 +52,6 @@ def _serverless_fields(params: Mapping[str, Any], lang: Lang) -> dict[str, Any]:
 
 def section_lines(plan: Plan, render: Callable[[Reason], str], *, everything: bool) -> tuple[str, ...]:
     """Every section's statements, in order; those of details only where everything is asked for."""
-    elsewhere = LOAD_SECTIONS if everything else (*LOAD_SECTIONS, *_DETAILS)
+    elsewhere = (*LOAD_SECTIONS, *_TABLES) if everything else (*LOAD_SECTIONS, *_TABLES, *_DETAILS)
     shown = [section for section in plan.sections if section.name not in elsewhere]
     return tuple(render(reason) for section in shown for reason in section.reasons)

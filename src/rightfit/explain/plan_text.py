@@ -254,8 +254,8 @@ def cost_terms(option: Option, lang: Lang, *, currency: str = "usd") -> tuple[Te
 
 
 def _terms(values: Mapping[str, float], lang: Lang, text: Callable[[float], str], *, kind: str = "") -> tuple[Term, ...]:
-    total = sum(values.values())
-    ordered = sorted(((value, name) for name, value in values.items() if value > 0), reverse=True)
+    total = sum(value for value in values.values() if value > 0)  # a credit is a share of what it is taken off
+    ordered = sorted(((value, name) for name, value in values.items() if value), key=lambda term: (-abs(term[0]), term[1]))
     return tuple(_term(name, value, value / total, text(value), lang, kind) for value, name in ordered)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 from rightfit.explain.messages import Lang, join, say, say_or
+from rightfit.units import currency_sign
 from rightfit.workload.money import from_usd
 
 _GIB = 2.0**30
@@ -105,10 +106,10 @@ def duration_text(seconds: float, lang: Lang) -> str:
 
 
 def money_text(usd: float, currency: str = "usd", *, lang: Lang = "en") -> str:
-    """A price: $12.30, or ¥88.60 when the reader asked for yuan (at the dated rate of workload/data)."""
+    """A price: $12.30, or ¥88.60 when the reader asked for yuan, SEK 118 for kronor (at the dated rate of facts/data/currencies.csv)."""
     if not math.isfinite(usd):
         return plain(usd)
-    value, sign = (from_usd(usd, "cny"), "¥") if currency == "cny" else (usd, "$")
+    value, sign = from_usd(usd, currency), currency_sign(currency)
     size = abs(value)
     digits = f"{size:,.0f}" if size >= 1000 else f"{size:.2f}" if size >= 1 or size == 0 else plain(size, 3)
     return f"-{sign}{digits}" if value < 0 else f"{sign}{digits}"

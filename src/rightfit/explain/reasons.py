@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rightfit.explain import quantities as q
@@ -121,7 +121,7 @@ def _number_text(name: str, value: float, lang: Lang, currency: str) -> str:
         return q.duration_text(value, lang)
     if name.endswith("_h"):
         return q.duration_text(value * 3600, lang)
-    if name.endswith("_probability") or name in _SHARES:
+    if name.endswith(("_probability", "_share")) or name in _SHARES:
         return q.probability_text(value, lang) if name.endswith("probability") else q.percent_text(value)
     if name.startswith("expected_"):
         return q.plain(value, 2) if value == 0 or value >= 1e-3 else say("quantities.tiny", lang)
@@ -164,9 +164,20 @@ def _derived(params: Mapping[str, Any], lang: Lang, currency: str) -> dict[str, 
         derived["price_cut"] = q.percent_text(1 - params["price_factor"])
     if params.get("criterion") in _NAMES and isinstance(params.get("value"), str):
         derived["value"] = _NAMES[params["criterion"]](params["value"], lang)
+    if "ways" in params:
+        derived["ladder"] = ladder_text(params["ways"], params["from_months"], lang)
     if {"total_usd", "runner_up_usd"} <= params.keys() and params["total_usd"]:
         derived["runner_up_change"] = change_text(params["runner_up_usd"] / params["total_usd"], lang)
     return derived
+
+
+def ladder_text(ways: Sequence[str], starts: Sequence[float], lang: Lang) -> str:
+    """Ways to pay with the month from which each is cheapest."""
+    steps = [
+        say(f"reasons.buy_ladder_{'from' if position else 'first'}", lang, way=q.purchase_text(way, lang), start=q.plain(start))
+        for position, (way, start) in enumerate(zip(ways, starts, strict=True))
+    ]
+    return join(steps, lang)
 
 
 def where_text(params: Mapping[str, Any], lang: Lang) -> str:
@@ -194,6 +205,8 @@ def change_text(ratio: float, lang: Lang) -> str:
 def _variant(reason: Reason) -> str:
     """The message that suits the parameters: with a runner-up, or for a wish that was impossible before."""
     key = f"reasons.{reason.key}"
+    if reason.params.get("basis") == "rule" and has(f"{key}_rule"):
+        return f"{key}_rule"
     specific = f"{key}_{reason.params.get('criterion')}"
     if "criterion" in reason.params and has(specific):
         return specific

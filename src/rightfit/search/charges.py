@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rightfit import facts
-from rightfit.search.market import SPOT, MarketFacts, billing_of
+from rightfit.physics.columns import Array
+from rightfit.search.market import SPOT, MarketFacts, billing_of, network_charge
+from rightfit.search.priced import credits_of
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog, OfferTable
@@ -36,4 +38,21 @@ def read_market_facts(catalog: Catalog, offers: OfferTable) -> MarketFacts:
         spot_known=spot & known,
         minimum_s=minimum_s,
         increment_s=increment_s,
+        public_ip_usd_per_h=network_prices(offers, "public-ip", "usd_per_h"),
+        balancer_usd_per_h=network_prices(offers, "load-balancer", "usd_per_h"),
+        balancer_usd_per_gb=network_prices(offers, "load-balancer", "usd_per_gb"),
+        credit_usd=credit_prices(offers, catalog),
     )
+
+
+def credit_prices(offers: OfferTable, catalog: Catalog) -> Array | None:
+    """What the provider of each offer has granted; None where no price book grants anything."""
+    granted = credits_of(catalog)
+    by_server = np.array([granted.get(provider, 0.0) for provider in offers.servers.provider])
+    return by_server[offers.server_index] if granted else None
+
+
+def network_prices(offers: OfferTable, item: str, unit: str) -> Array:
+    """A charge of the cloud of each offer."""
+    known = {owner: float(network_charge(owner, item)[unit]) for owner in dict.fromkeys(offers.region_providers)}
+    return np.array([known[owner] for owner in offers.region_providers])[offers.region_index]

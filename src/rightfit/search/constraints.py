@@ -13,6 +13,7 @@ from rightfit import facts
 from rightfit.errors import UnknownNameError
 from rightfit.physics import money
 from rightfit.physics.columns import Array
+from rightfit.search.limits import add_quota, read_quotas, residency_countries
 from rightfit.search.loads import DataSource, read_source
 from rightfit.search.market import Bill
 from rightfit.search.reasons import CRITERIA
@@ -20,6 +21,7 @@ from rightfit.search.software import stack_of
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog, OfferTable
+    from rightfit.catalog.quotas import Quota
     from rightfit.workload import Workload
 
 Mask = NDArray[np.bool_]
@@ -27,7 +29,9 @@ Index = NDArray[np.intp]
 
 NO_ACCELERATOR = ("none", "no", "cpu", "无")
 DEFAULT_PURCHASES = ("on-demand", "spot")
-WISHES = frozenset({"cloud", "region", "country", "gpu", "software", "purchase", "max_nodes", "deadline", "budget"})
+OWNED = "owned"  # servers of a price book: there only where the user put them
+NOWHERE = ("-",)  # no country is left of those that the user named
+WISHES = frozenset({"cloud", "region", "country", "gpu", "software", "purchase", "max_nodes", "quota", "deadline", "budget"})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -45,6 +49,8 @@ class Wanted:
     budget_per_month: bool
     any_software: bool = False  # a server that was given by name runs whatever it runs
     source: DataSource | None = None  # where the data lie, if not in the region of the server
+    quotas: tuple[Quota, ...] = ()
+    strict_country: bool = False  # data residency: a provider that does not say where its servers stand is out, named or not
 
     def value_of(self, criterion: str) -> str:
         """What the user asked for, in words of the catalog."""
@@ -59,8 +65,11 @@ def read_wanted(workload: Workload, catalog: Catalog) -> Wanted:
     clouds = tuple(dict.fromkeys(names.resolve_provider(name) for name in workload.cloud))
     regions = tuple(dict.fromkeys(region.region for name in workload.region for region in catalog.find_regions(name, providers=clouds)))
     countries = tuple(dict.fromkeys(code for name in workload.country for code in names.resolve_countries(name, catalog.regions())))
+    if workload.residency:
+        allowed = residency_countries(workload.residency, catalog)
+        countries = tuple(code for code in countries if code in allowed) or (allowed if not countries else NOWHERE)
     gpus = tuple(dict.fromkeys(found for name in workload.gpu for found in accelerators_of(name)))
-    purchases = names.resolve_purchases(workload.purchase) if workload.purchase else DEFAULT_PURCHASES
+    purchases = names.resolve_purchases(workload.purchase) if workload.purchase else (*DEFAULT_PURCHASES, OWNED)
     return Wanted(
         clouds,
         regions,
@@ -72,6 +81,8 @@ def read_wanted(workload: Workload, catalog: Catalog) -> Wanted:
         workload.budget_usd,
         workload.budget_per_month,
         source=read_source(workload, catalog),
+        quotas=read_quotas(workload, catalog),
+        strict_country=bool(workload.residency),
     )
 
 
@@ -161,7 +172,7 @@ def _country_failures(offers: OfferTable, wanted: Wanted) -> Mask:
     countries = wanted.countries
     located = {provider for provider, country in zip(offers.region_providers, offers.region_countries, strict=True) if country}
     flags = [
-        country not in countries and (provider in located or provider not in wanted.clouds)
+        country not in countries and (provider in located or provider not in wanted.clouds or wanted.strict_country)
         for provider, country in zip(offers.region_providers, offers.region_countries, strict=True)
     ]
     return _by_region(offers, flags)
@@ -192,6 +203,7 @@ def judge(offers: OfferTable, wanted: Wanted, *, feasible: Feasibility, bill: Bi
     if wanted.max_nodes is not None:
         fails["max_nodes"] = (node_counts > wanted.max_nodes)[None, :]
         needed["max_nodes"], had["max_nodes"] = np.full((1, 1), float(wanted.max_nodes)), node_counts[None, :]
+    add_quota(wanted.quotas, offers, node_counts[None, :], fails=fails, needed=needed, had=had)
     able = np.array([not reason for reason in feasible.missing], dtype=np.bool_)
     fails["capability"] = ~able[server][:, None]
     if "software" in fails:  # what cannot run the job at all is not refused for its software

@@ -18,6 +18,7 @@ from rightfit.estimate.hosts import HostColumns, host_columns
 from rightfit.physics.columns import Array, Method, Recompute, SetupColumns
 from rightfit.search.charges import read_market_facts
 from rightfit.search.constraints import Failures, Feasibility, Wanted, judge
+from rightfit.search.doubt import PriceDoubt, with_doubt
 from rightfit.search.engine import Engine
 from rightfit.search.evaluate import Best, search_setups
 from rightfit.search.loads import moved_usd, read_load
@@ -40,11 +41,13 @@ FULLY_SHARDED = (Sharding.ZERO3, Sharding.HYBRID)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Market:
-    """What can be rented: offers with accelerators (sound prices only), what else they charge, and the age of the prices."""
+    """What can be rented: offers (sound prices only, estimates at their expected price), what else they charge, the age of the prices, and how sure each
+    price is (None: all are quotes)."""
 
     offers: OfferTable
     charges: MarketFacts
     as_of: Mapping[str, str]
+    doubt: PriceDoubt | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -87,8 +90,16 @@ def open_market(catalog: Catalog) -> Market:
     if catalog not in _markets:
         table = catalog.all_offers(has_accelerator=True)
         offers = table.take(~table.is_quarantined & np.isfinite(table.price_usd_per_h))
-        _markets[catalog] = Market(offers, read_market_facts(catalog, offers), catalog.as_of())
+        _markets[catalog] = read_market(catalog, offers)
     return _markets[catalog]
+
+
+def read_market(catalog: Catalog, offers: OfferTable) -> Market:
+    """The market of some of the catalog's offers: estimated prices corrected, with their doubt."""
+    priced, doubt = with_doubt(
+        offers, among=catalog.all_offers(has_accelerator=None if np.any(offers.servers.num_accelerators == 0) else True)
+    )
+    return Market(priced, read_market_facts(catalog, offers), catalog.as_of(), doubt)
 
 
 def space_limits(wish: Wish, *, node_counts: tuple[int, ...] = NODE_COUNTS) -> SpaceLimits:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rightfit import facts
-from rightfit.physics import interruption
 from rightfit.search.answer import Option, Reason
 
 if TYPE_CHECKING:
@@ -113,7 +112,7 @@ def _price_warnings(option: Option) -> list[Reason]:
     if option.facts["is_stale"]:
         reasons.append(Reason("price_stale", {"as_of": option.price_as_of}))
     if option.facts["is_estimate"]:
-        reasons.append(Reason("price_estimate", {"source": option.price_source}))
+        reasons.append(price_estimate(option))
     if option.facts["is_pseudo_region"]:
         reasons.append(Reason("price_region", {"region": option.region}))
     elif option.facts["price_regions"] == 1 and any(name in option.price_source for name in AGGREGATORS):
@@ -124,14 +123,34 @@ def _price_warnings(option: Option) -> list[Reason]:
     return reasons
 
 
+def price_estimate(option: Option) -> Reason:
+    """What an estimated price was listed at, what it is counted as, and what the option is ranked by."""
+    price = option.facts["price"]
+    names = {"listed": "listed_usd_per_h", "expected": "expected_usd_per_h", "low": "low80_usd_per_h", "high": "high80_usd_per_h"}
+    params = {f"{name}_usd": price[key] * option.nodes for name, key in names.items()}
+    return Reason("price_estimate", {**params, "ranked_usd": price["ranked_usd"], "source": option.price_source})
+
+
+def stop_warnings(option: Option) -> list[Reason]:
+    """Interruptions and failures of a run: how many are expected, how often to save, and what the bill would be if nothing were saved."""
+    low, high, risk = option.facts["spot_low"], option.facts["spot_high"], option.facts["risk"]
+    if risk is None:
+        return []
+    key = "failures_expected" if high <= 0 else "spot_interruption" if option.facts["spot_known"] else "spot_rate_unknown"
+    reasons = [
+        Reason(key, {"monthly_low": low, "monthly_high": high, "expected_interruptions": risk["interruptions"], "nodes": option.nodes})
+    ]
+    if risk["interval_s"] < option.facts["run_s"] and risk["interruptions"] >= facts.coefficients("planning")["failures_told"]:
+        reasons.append(Reason("save_every", {name: risk[name] for name in ("interval_s", "save_s", "restart_s")}))
+    if risk["without_checkpoints"] >= facts.coefficients("planning")["loss_told"]:
+        finite = np.isfinite(risk["without_checkpoints_usd"])
+        params = {"loss_usd": risk["without_checkpoints_usd"], "times": risk["without_checkpoints"], "total_usd": option.cost.total_usd}
+        reasons.append(Reason("no_checkpoints" if finite else "no_checkpoints_never", params))
+    return reasons
+
+
 def _risk_warnings(found: Exploration, option: Option) -> list[Reason]:
-    reasons = []
-    low, high = option.facts["spot_low"], option.facts["spot_high"]
-    if high > 0:
-        rate = float(interruption.interruptions_per_s(np.array([(low + high) / 2.0]))[0])
-        expected = rate * option.nodes * option.estimate["total_time_s"].mid
-        key = "spot_interruption" if option.facts["spot_known"] else "spot_rate_unknown"
-        reasons.append(Reason(key, {"monthly_low": low, "monthly_high": high, "expected_interruptions": expected}))
+    reasons = stop_warnings(option)
     usual = facts.coefficients("planning")
     peak, limit = option.estimate["peak_memory_bytes"].mid, option.facts["capacity_bytes"]
     if option.facts["fit_probability"] < usual["memory_tight_probability"] and peak <= limit:

@@ -12,11 +12,12 @@ from rightfit.estimate.classical_intervals import group_interval
 from rightfit.estimate.figures import Figure
 from rightfit.physics import money
 from rightfit.search.answer import Accelerator, Alternative, Cost, Layout, Option
+from rightfit.search.doubt import both_doubts
 from rightfit.search.host_search import HostExploration
 from rightfit.search.host_wish import PREPARE
 from rightfit.search.host_work import memory_group, probability_within, time_group
-from rightfit.search.options import both_doubts, estimated_price_factors, exact, price_regions
-from rightfit.search.rank import Row
+from rightfit.search.options import exact, price_regions
+from rightfit.search.rank import Row, price_facts
 
 GBPS = 1e9 / 8
 CPU, GPU = "cpu", "gpu"
@@ -167,9 +168,8 @@ def cost_of(found: HostExploration, row: Row, time: Figure) -> Cost:
     billed = money.billed_s(times, minimum_s=charges.minimum_s, increment_s=charges.increment_s)
     hourly = bill.hourly_usd[[row.offer], [row.node]]
     rent = money.server_usd(billed, price_usd_per_h=hourly, nodes=np.ones(1))
-    if found.market.offers.is_estimate[row.offer] and terms["servers_usd"] > 0:
-        known: Any = found
-        rent = terms["servers_usd"] * both_doubts(rent / terms["servers_usd"], estimated_price_factors(known, row.offer))
+    if (doubt := found.market.doubt) is not None and terms["servers_usd"] > 0:
+        rent = terms["servers_usd"] * both_doubts(rent / terms["servers_usd"], doubt.factors[row.offer])
     grown = rent + terms["storage_usd"] * times / (seconds if np.isfinite(seconds) else 1.0) + terms["egress_usd"]
     return Cost(
         hourly_usd=float(hourly[0]),
@@ -236,5 +236,6 @@ def facts_of(found: HostExploration, row: Row, server: int, estimate: Mapping[st
         "spot_known": bool(charges.spot_known[row.offer]),
         "billing_minimum_s": float(charges.minimum_s[row.offer]),
         "price_regions": price_regions(known, row.offer),
+        **price_facts(found, row),
         **{name: offer[name] for name in ("is_estimate", "is_stale", "is_pseudo_region", "country")},
     }

@@ -14,6 +14,7 @@ from rightfit.physics.columns import Array
 from rightfit.physics.interruption import LARGEST_EXPONENT
 from rightfit.search.charges import read_market_facts
 from rightfit.search.constraints import Failures, Feasibility, Wanted, filter_failures, judge, read_wanted
+from rightfit.search.doubt import with_doubt
 from rightfit.search.explore import Market
 from rightfit.search.factor import combine, distinct_rows
 from rightfit.search.host_machines import HostServers, host_servers
@@ -87,7 +88,8 @@ def host_market(catalog: Catalog) -> Market:
     if catalog not in _markets:
         table = catalog.all_offers()
         offers = table.take(~table.is_quarantined & np.isfinite(table.price_usd_per_h))
-        _markets[catalog] = Market(offers, read_market_facts(catalog, offers), catalog.as_of())
+        priced, doubt = with_doubt(offers)
+        _markets[catalog] = Market(priced, read_market_facts(catalog, priced), catalog.as_of(), doubt)
     return _markets[catalog]
 
 
@@ -139,7 +141,7 @@ def cheapest_places(market: Market, wanted: Wanted) -> Market:
     )
     _, first = np.unique(group, return_index=True)
     rows = np.sort(order[first])
-    return Market(offers.take(rows), market.charges.take(rows), market.as_of)
+    return Market(offers.take(rows), market.charges.take(rows), market.as_of, market.doubt.take(rows) if market.doubt else None)
 
 
 def on_one_server(work: HostWork, nodes: Array) -> HostWork:

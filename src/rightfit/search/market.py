@@ -29,6 +29,7 @@ class MarketFacts:
 
     `spot_low`, `spot_high`: fraction of servers interrupted within a month (0 where not spot); `spot_known`: published for this offer or taken
     from others. Storage and egress prices are 0 where `storage_known`, `egress_known` say that none was read.
+    Public addresses are charged for each server, a load balancer once for a service on several; None: not looked at.
     """
 
     storage_usd_per_gb_month: Array
@@ -41,10 +42,15 @@ class MarketFacts:
     spot_known: NDArray[np.bool_]
     minimum_s: Array
     increment_s: Array
+    public_ip_usd_per_h: Array | None = None
+    balancer_usd_per_h: Array | None = None
+    balancer_usd_per_gb: Array | None = None
+    credit_usd: Array | None = None  # granted by the provider in a price book
 
     def take(self, rows: Index) -> MarketFacts:
         """The given offers."""
-        return MarketFacts(*(getattr(self, field.name)[rows] for field in dataclasses.fields(self)))
+        columns = (getattr(self, field.name) for field in dataclasses.fields(self))
+        return MarketFacts(*(column[rows] if column is not None else None for column in columns))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -75,7 +81,7 @@ class Staged:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Bill:
-    """Time and money by (offer, node count), shape (O, J). The three cost terms add up to `total_usd`; the time terms to `total_s`."""
+    """Time and money by (offer, node count), shape (O, J). The four cost terms add up to `total_usd`; the time terms to `total_s`."""
 
     total_s: Array
     startup_s: Array
@@ -85,6 +91,7 @@ class Bill:
     servers_usd: Array
     storage_usd: Array
     egress_usd: Array
+    network_usd: Array
     total_usd: Array
 
 
@@ -113,6 +120,31 @@ def failure_rate_per_s(facts_of_offers: MarketFacts, *, accelerators: Array, nod
     monthly = (facts_of_offers.spot_low + facts_of_offers.spot_high) / 2.0
     spot = interruption.interruptions_per_s(monthly)
     return (hardware * accelerators[:, None] + spot[:, None]) * nodes[None, :]
+
+
+def address_usd(market: MarketFacts, kept_s: Array) -> Array:
+    """What the public address of one server costs over `kept_s` seconds (O, J)."""
+    hourly = market.public_ip_usd_per_h
+    return kept_s / 3600.0 * hourly[:, None] if hourly is not None else np.zeros(kept_s.shape)
+
+
+def balancer_usd(market: MarketFacts, *, hours: float, sent_gb: float) -> Array:
+    """What a load balancer costs over some hours with so much traffic (O,)."""
+    hourly, per_gb = market.balancer_usd_per_h, market.balancer_usd_per_gb
+    if hourly is None or per_gb is None:
+        return np.zeros(market.minimum_s.shape)
+    return hourly * hours + per_gb * sent_gb
+
+
+@functools.cache
+def network_charges() -> dict[tuple[str, str], dict[str, str]]:
+    """(provider, item) -> row of facts/data/network_charges.csv; provider "*" is for those not listed."""
+    return {(row["provider"], row["item"]): row for row in facts.table("network_charges")}
+
+
+def network_charge(provider: str, item: str) -> dict[str, str]:
+    """The charge of an item ("public-ip", "load-balancer") at a provider."""
+    return network_charges().get((provider, item)) or network_charges()["*", item]
 
 
 def bill(
@@ -155,7 +187,11 @@ def bill(
     storage = storage + money.storage_usd(kept_bytes, kept_s=payable, price_usd_per_gb_month=market.object_usd_per_gb_month[:, None])
     sent = money.egress_usd(np.array([volume.result_bytes]), price_usd_per_gb=market.egress_usd_per_gb, free_bytes=np.zeros(1))
     egress = (sent + staged.moved_usd)[:, None]
-    total = np.where(np.isfinite(run_s), servers + storage + egress, np.inf)
+    network = address_usd(market, payable) * nodes[None, :]
+    total = np.where(np.isfinite(run_s), servers + storage + egress + network, np.inf)
+    if market.credit_usd is not None:
+        # Of two ways that a credit pays whole the one that uses less of it is better: what is left pays for the next job.
+        total = np.maximum(total - market.credit_usd[:, None], usual["credit_unpaid_share"] * total)
     return Bill(
         total_s=total_s,
         startup_s=startup_s,
@@ -165,6 +201,7 @@ def bill(
         servers_usd=servers,
         storage_usd=storage,
         egress_usd=np.broadcast_to(egress, run_s.shape),
+        network_usd=network,
         total_usd=total,
     )
 

@@ -19,10 +19,12 @@ from rightfit.physics.columns import Array, AttentionKernel, Recompute, SetupCol
 from rightfit.physics.step import Bottleneck
 from rightfit.search.answer import Accelerator, Alternative, Cost, Layout, Option
 from rightfit.search.data_part import data_part
+from rightfit.search.doubt import both_doubts
 from rightfit.search.engine import Engine
 from rightfit.search.machines import behind
-from rightfit.search.market import ON_DEMAND, SPOT
-from rightfit.search.rank import Row
+from rightfit.search.priced import with_credit
+from rightfit.search.rank import Row, price_facts
+from rightfit.search.risk import Risk, RunOfRow, risk_facts, risk_of_row
 from rightfit.search.sample_wish import SampleWish
 from rightfit.search.space import OFFLOAD_NAMES, SHARDING_NAMES, SetupTable
 from rightfit.search.training_options import evaluate_samples, sample_facts, sample_layout
@@ -35,8 +37,8 @@ GBPS = 1e9 / 8
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Details:
-    """Everything evaluated on a few rows, one array row each. `stored_bytes`: peak memory if no activation were recomputed;
-    `waiting_s`: of a step for data."""
+    """Everything evaluated on a few rows, one array row each. `stored_bytes`: peak memory if no activation were recomputed; `waiting_s`: of a step
+    for data. `risks`: what stops do to a run that may well be stopped, whose time and deadline then come from there."""
 
     setups: SetupTable
     columns: SetupColumns
@@ -48,21 +50,23 @@ class Details:
     uncalibrated: NDArray[np.bool_]
     stored_bytes: Array
     waiting_s: Array
+    risks: tuple[Risk | None, ...]
 
 
-def build_options(found: Exploration, rows: Sequence[Row]) -> tuple[Option, ...]:
-    """The rows as options, ranked in their order (reasons are added by grounds.py)."""
+def build_options(found: Exploration, rows: Sequence[Row], *, num_full: int | None = None) -> tuple[Option, ...]:
+    """The rows as options, ranked in their order (reasons are added by grounds.py). `num_full`: of how many, from the first, the law of the time under
+    interruptions is worked out; the rest keep the interval of the undisturbed run."""
     if not rows:
         return ()
-    details = evaluate_rows(found, rows)
+    details = evaluate_rows(found, rows, num_full=num_full)
     return tuple(_option(found, details, row, position) for position, row in enumerate(rows))
 
 
-def evaluate_rows(found: Exploration, rows: Sequence[Row]) -> Details:
+def evaluate_rows(found: Exploration, rows: Sequence[Row], *, num_full: int | None = None) -> Details:
     """Run the whole physics on the rows' setups."""
     engine = found.engine
     if not isinstance(engine, Engine):
-        return evaluate_samples(found, rows, engine)
+        return evaluate_samples(found, rows, engine, num_full=num_full)
     servers = found.market.offers.server_index[[row.offer for row in rows]]
     machine = found.fleet.machine_index[servers]
     setup = np.array([found.setup_of(row.offer, row.node) for row in rows], dtype=np.intp)
@@ -95,6 +99,12 @@ def evaluate_rows(found: Exploration, rows: Sequence[Row]) -> Details:
     }
     deadline = found.wanted.deadline_s
     late = probability_over("total_time_s", total_s - fixed_s, np.array([deadline]) - fixed_s, regime) if deadline else np.zeros(shape)
+    works = figure("total_time_s", found.bill.run_s[where])
+    risks = tuple(
+        row_risk(found, row, works.row(position)) if num_full is None or position < num_full else None for position, row in enumerate(rows)
+    )
+    figures["total_time_s"] = with_risks(figures["total_time_s"], risks)
+    late = np.array([known if risk is None or risk.late is None else risk.late for known, risk in zip(late, risks, strict=True)])
     fits = engine.fit_probability_of(columns, device, memory.required_bytes)
     return Details(
         setups=setups,
@@ -107,7 +117,31 @@ def evaluate_rows(found: Exploration, rows: Sequence[Row]) -> Details:
         uncalibrated=np.broadcast_to(engine.uncalibrated(device), shape),
         stored_bytes=np.broadcast_to(engine.memory(columns.replace(recompute=float(Recompute.NONE))), shape),
         waiting_s=np.broadcast_to(step_s - step.step_s, shape),
+        risks=risks,
     )
+
+
+def row_risk(found: Exploration, row: Row, work: Figure) -> Risk | None:
+    """What stops do to the run of one row; None where hardly any is expected."""
+    offers, at = found.market.offers, (row.offer, row.node)
+    run = RunOfRow(
+        work=work,
+        startup_s=float(found.bill.startup_s[at]),
+        total_s=float(found.bill.total_s[at]),
+        nodes=found.space.limits.node_counts[row.node],
+        accelerators=float(offers.servers.num_accelerators[offers.server_index[row.offer]]),
+        checkpoint_bytes=found.volume.checkpoint_bytes,
+    )
+    return risk_of_row(found.market.charges, row.offer, run, deadline_s=found.wanted.deadline_s)
+
+
+def with_risks(times: FigureColumns, risks: Sequence[Risk | None]) -> FigureColumns:
+    """The times with the intervals of those runs whose risk was worked out."""
+    at = [position for position, risk in enumerate(risks) if risk is not None]
+    columns = {name: np.array(getattr(times, name), dtype=np.float64) for name in ("low80", "high80", "low95", "high95")}
+    for name, column in columns.items():
+        column[at] = [getattr(risk.total, name) for risk in risks if risk is not None]
+    return FigureColumns(times.mid, **columns, source=times.source)
 
 
 def shifted(figures: FigureColumns, offset: Array) -> FigureColumns:
@@ -208,53 +242,30 @@ def _cost(found: Exploration, row: Row, time: Figure) -> Cost:
     bill = found.bill
     at = (row.offer, row.node)
     total, seconds = float(bill.total_usd[at]), float(bill.total_s[at])
-    servers, storage, egress = (float(getattr(bill, name)[at]) for name in ("servers_usd", "storage_usd", "egress_usd"))
+    servers, storage, egress, network = (
+        float(getattr(bill, name)[at]) for name in ("servers_usd", "storage_usd", "egress_usd", "network_usd")
+    )
     names = ("low80", "high80", "low95", "high95")
     times = np.array([getattr(time, name) for name in names])
     charges = found.market.charges.take(np.array([row.offer]))
     billed = money.billed_s(times, minimum_s=charges.minimum_s, increment_s=charges.increment_s)
     hourly = bill.hourly_usd[[row.offer], [row.node]]
     rent = money.server_usd(billed, price_usd_per_h=hourly, nodes=np.ones(1))
-    if found.market.offers.is_estimate[row.offer]:
-        rent = servers * both_doubts(rent / servers, estimated_price_factors(found, row.offer))
-    grown = rent + storage * times / seconds + egress
+    doubt = found.market.doubt
+    if doubt is not None and servers > 0:
+        rent = servers * both_doubts(rent / servers, doubt.factors[row.offer])
+    grown = rent + (storage + network) * times / seconds + egress
+    terms = with_credit({"servers_usd": servers, "storage_usd": storage, "egress_usd": egress, "network_usd": network}, total)
+    if "credit_usd" in terms:
+        grown = np.maximum(grown + terms["credit_usd"], facts.coefficients("planning")["credit_unpaid_share"] * grown)
     return Cost(
         hourly_usd=float(hourly[0]),
         total_usd=total,
         total=Figure(total, **dict(zip(names, grown.tolist(), strict=True)), source=time.source),
-        terms={"servers_usd": servers, "storage_usd": storage, "egress_usd": egress},
+        terms=terms,
         per_million_tokens_usd=np.nan if isinstance(found.wish, SampleWish) else total * 1e6 / found.wish.amount.tokens,
         per_million_samples_usd=total * 1e6 / found.wish.amount.samples if isinstance(found.wish, SampleWish) else None,
     )
-
-
-def both_doubts(time_factors: Array, price_factors: Array) -> Array:
-    """Bounds (low80, high80, low95, high95) as factors on the middle, of two independent doubts: their logarithms add up by squares."""
-    size = np.sqrt(np.log(time_factors) ** 2 + np.log(price_factors) ** 2)
-    return np.asarray(np.exp(size * np.array([-1.0, 1.0, -1.0, 1.0])))
-
-
-def estimated_price_factors(found: Exploration, offer: int) -> Array:
-    """By which factors an estimated price may be off: (low80, high80, low95, high95). A spot price stays under the on-demand price of its place."""
-    usual, offers = facts.coefficients("planning"), found.market.offers
-    is_spot = offers.purchase_index[offer] == SPOT
-    kind = "spot" if is_spot else "estimated"
-    factors = np.array(
-        [
-            1 / usual[f"{kind}_price_factor_80"],
-            usual[f"{kind}_price_factor_80"],
-            1 / usual[f"{kind}_price_factor_95"],
-            usual[f"{kind}_price_factor_95"],
-        ]
-    )
-    if not is_spot:
-        return factors
-    same = (offers.server_index == offers.server_index[offer]) & (offers.region_index == offers.region_index[offer])
-    quoted = offers.price_usd_per_h[same & (offers.purchase_index == ON_DEMAND)]
-    if not quoted.shape[0]:
-        return factors
-    whole = float(quoted.min()) / float(offers.price_usd_per_h[offer])
-    return np.asarray(np.clip(factors, min(1.0, whole * usual["spot_price_least_share"]), max(1.0, whole)))
 
 
 def _alternative(found: Exploration, at: tuple[int, int]) -> Alternative:
@@ -311,5 +322,7 @@ def _facts(found: Exploration, details: Details, row: Row, position: int, offer:
         "gpu_interconnect": found.market.offers.servers.gpu_interconnect[int(found.market.offers.server_index[row.offer])],
         "rdma": found.market.offers.servers.rdma[int(found.market.offers.server_index[row.offer])],
         "price_regions": price_regions(found, row.offer),
+        "risk": risk_facts(details.risks[position], found.bill.hourly_usd[at]),
+        "price": price_facts(found, row),
         **{name: offer[name] for name in ("is_estimate", "is_stale", "is_pseudo_region", "country")},
     }

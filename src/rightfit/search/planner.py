@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rightfit.errors import ContradictionError
 from rightfit.search.advice import advise
-from rightfit.search.answer import Assumption, Counts, Option, Plan, Reason
+from rightfit.search.answer import Assumption, Counts, Option, Plan, Reason, Section
 from rightfit.search.constraints import DEFAULT_PURCHASES, minimal_blame, read_wanted
 from rightfit.search.explore import Exploration, explore, open_market
 from rightfit.search.grounds import with_reasons
 from rightfit.search.host_names import is_host_work
 from rightfit.search.options import build_options
-from rightfit.search.rank import rank
+from rightfit.search.rank import Row, rank
 from rightfit.search.refusals import rejections
 from rightfit.search.software import listed_stacks
 from rightfit.search.wish import read_wish
@@ -27,10 +29,10 @@ MOST_PARETO = 12
 
 @functools.cache
 def default_catalog() -> Catalog:
-    """The catalog of this process, opened once."""
-    from rightfit.catalog import open_catalog
+    """The catalog of this process, opened once, with the price book of the environment."""
+    from rightfit.search.priced import open_priced
 
-    return open_catalog()
+    return open_priced()
 
 
 def plan(workload: Workload, *, catalog: Catalog | None = None, top: int = 10, simulate: bool = False) -> Plan:
@@ -53,9 +55,19 @@ def plan(workload: Workload, *, catalog: Catalog | None = None, top: int = 10, s
         )
     found = search(workload, catalog=catalog)
     ranking = rank(found, top=top)
-    built = build_options(found, (*ranking.top, *ranking.pareto[:MOST_PARETO]))
+    built = build_options(found, (*ranking.top, *ranking.pareto[:MOST_PARETO]), num_full=len(ranking.top))
     options = with_reasons(found, built[: len(ranking.top)])
-    return answer(found, options, built[len(ranking.top) :])
+    sections = money_parts(found, options, ranking.top, catalog or default_catalog())
+    return dataclasses.replace(answer(found, options, built[len(ranking.top) :]), sections=sections)
+
+
+def money_parts(found: Exploration, options: tuple[Option, ...], rows: Sequence[Row], catalog: Catalog) -> tuple[Section, ...]:
+    """How to buy the best server, and every line of its bill."""
+    if not options:
+        return ()
+    from rightfit.search.bill_part import bill_section, buy_section
+
+    return buy_section(found, options[0], rows[0], catalog), bill_section(found, options[0], rows[0], catalog)
 
 
 def search(workload: Workload, *, catalog: Catalog | None = None) -> Exploration:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rightfit.physics.columns import Array
+from rightfit.search.doubt import BOUNDS
 from rightfit.search.factor import distinct_rows, first_rows
 from rightfit.search.market import SPOT
 from rightfit.search.objective import pareto_front, scores
@@ -50,7 +51,7 @@ def rank(found: Exploration, *, top: int) -> Ranking:
     offer, node = np.nonzero(found.bits == 0)
     if offer.shape[0] == 0:
         return Ranking((), (), 0)
-    usd, seconds = found.bill.total_usd[offer, node], found.bill.total_s[offer, node]
+    usd, seconds = ranked_usd(found, offer, node), found.bill.total_s[offer, node]
     front = pareto_front(usd, seconds)
     pareto = tuple(Row(int(offer[row]), int(node[row])) for row in front)
     group = folding_groups(found, offer, node)
@@ -61,9 +62,27 @@ def rank(found: Exploration, *, top: int) -> Ranking:
     return Ranking(rows, pareto, offer.shape[0])
 
 
+def ranked_usd(found: Exploration, offer: Index, node: Index) -> Array:
+    """What rows count as in ranking: their cost, with estimated prices at the upper end of what they are likely to be."""
+    total, doubt = found.bill.total_usd[offer, node], found.market.doubt
+    return total if doubt is None else total + found.bill.servers_usd[offer, node] * (doubt.rank_factor[offer] - 1.0)
+
+
+def price_facts(found: Any, row: Row) -> dict[str, float]:
+    """How sure the price of a row is: the source's figure, the expected one with its interval, and the total that the row is ranked by."""
+    doubt, price = found.market.doubt, float(found.market.offers.price_usd_per_h[row.offer])
+    factors = doubt.factors[row.offer].tolist() if doubt is not None else [1.0] * len(BOUNDS)
+    return {
+        "listed_usd_per_h": float(doubt.listed_usd_per_h[row.offer]) if doubt is not None else price,
+        "expected_usd_per_h": price,
+        **{f"{name}_usd_per_h": price * factor for name, factor in zip(BOUNDS, factors, strict=True)},
+        "ranked_usd": float(ranked_usd(found, np.array([row.offer]), np.array([row.node]))[0]),
+    }
+
+
 def score_of(found: Exploration, offer: Index, node: Index) -> Array:
     """The objective's score of feasible rows; smaller is better."""
-    return scores(found.wish.workload.objective, total_usd=found.bill.total_usd[offer, node], total_s=found.bill.total_s[offer, node])
+    return scores(found.wish.workload.objective, total_usd=ranked_usd(found, offer, node), total_s=found.bill.total_s[offer, node])
 
 
 def contenders(found: Exploration, offer: Index, score: Array, group: Index, *, top: int) -> Index:
@@ -88,12 +107,13 @@ def leading_rows(found: Exploration, offer: Index, node: Index, group: Index, *,
     leaders = np.sort(first_rows(dense, int(dense.max()) + 1))
     chosen = varied(found, offer[leaders], top=top)
     chosen = with_other_purchases(found, offer[leaders], chosen, top=top)
+    chosen = with_another_provider(found, offer[leaders], chosen)
     return tuple(_row(offer, node, group, int(leader)) for leader in leaders[chosen])
 
 
 def ordered(found: Exploration, offer: Index, node: Index, score: Array) -> Index:
     """Rows by objective, then cost, time, sound price before estimate, real region before pseudo region, fresh before stale, table order."""
-    usd, seconds = found.bill.total_usd[offer, node], found.bill.total_s[offer, node]
+    usd, seconds = ranked_usd(found, offer, node), found.bill.total_s[offer, node]
     offers = found.market.offers
     doubt = offers.is_estimate[offer] * 4 + offers.is_pseudo_region[offer] * 2 + offers.is_stale[offer] * 1
     return np.lexsort((node, offer, doubt, seconds, usd, score))
@@ -140,6 +160,19 @@ def with_other_purchases(found: Exploration, offer: Index, chosen: list[int], *,
         if candidates.shape[0] and top > 1 and not any(bool(spot[position]) == wanted for position in chosen):
             chosen = sorted([*chosen[: top - 1], int(candidates[0])])
     return chosen
+
+
+def with_another_provider(found: Exploration, offer: Index, chosen: list[int]) -> list[int]:
+    """Make sure that two providers are among three rows or more: the best row of another one takes the last place that no way to pay depends on."""
+    offers = found.market.offers
+    provider = codes_of(offers.servers.provider)[offers.server_index[offer]]
+    others = np.flatnonzero(provider != provider[chosen[0]])
+    if len(chosen) < 3 or not others.shape[0] or bool(np.any(provider[chosen] != provider[chosen[0]])):
+        return chosen
+    spot = (offers.purchase_index[offer] == SPOT).tolist()
+    kinds = [spot[position] for position in chosen]
+    spare = [position for position in chosen[1:] if kinds.count(spot[position]) > 1 or spot[position] == spot[others[0]]]
+    return sorted([*(position for position in chosen if position != spare[-1]), int(others[0])]) if spare else chosen
 
 
 def _row(offer: Index, node: Index, group: Index, leader: int) -> Row:

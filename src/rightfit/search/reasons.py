@@ -7,6 +7,7 @@ CRITERIA, in the order in which they are applied ("count" of a rejection is by f
     cloud, region, country, gpu, purchase              the user's own filters: wanted names / the offer's name
     software       usual stacks / accelerator name     another software stack than the usual ones, and not asked for by name
     max_nodes      node limit / nodes                  more nodes than allowed would be needed
+    quota          limit / what it would take          more of an account's quota than there is
     capability     "bf16" ... / accelerator name       the accelerator or its software cannot run this
     layout         - / -                               no parallel layout exists for this number of accelerators
     gpu_memory     peak bytes per GPU / usable bytes   no layout fits the accelerator's memory at the wanted probability
@@ -26,8 +27,9 @@ WHY an option stands where it does (Option.why):
     deadline_met      {total_time_s, deadline_s, probability};   budget_met {total_usd, budget_usd}
 
 WARNINGS (Option.warnings):
-    price_stale {as_of}, price_estimate {source}, price_region {region}
-    spot_interruption {monthly_low, monthly_high, expected_interruptions}, spot_rate_unknown {monthly_low, monthly_high}
+    price_stale {as_of}, price_estimate {listed_usd, expected_usd, low_usd, high_usd, ranked_usd, source}, price_region {region}
+    spot_interruption, spot_rate_unknown, failures_expected {monthly_low, monthly_high, expected_interruptions, nodes}
+    save_every {interval_s, save_s, restart_s}, no_checkpoints, no_checkpoints_never {loss_usd, times, total_usd}
     commitment {term_h, used_h}                    a subscription is billed for its whole term
     memory_tight {probability, peak_bytes, limit_bytes}, deadline_risk {probability, deadline_s}
     host_memory_unknown {}, host_memory_low {needed_bytes, had_bytes}, network_unknown {}, uncalibrated {accelerator}
@@ -52,6 +54,12 @@ ADVICE (Plan.advice), each with the predicted effect of following it:
     least_accelerators {accelerator, count}
     compile {framework, ...}, decoder {decode, ...}   training on samples: compiled kernels, images decoded on the cards
 
+HOW TO BUY (section buy) and the month (section bill):
+    buy_job {purchase, job_h, job_usd}, buy_job_spot, buy_job_spot_dear {job_usd, share}, buy_no_commitment {month_usd}
+    buy_steady, buy_never {purchase, month_usd, on_demand_usd, even_hours, even_months, share, payment, basis}
+    buy_ladder {ways, from_months}
+    bill_month {month_usd, office_hours, office_usd, idle_share, startup_s, startup_usd}
+
 CHANGES that would make a refused offer pass (NearMiss.change), and the least changes when nothing passes (Plan.advice):
     change_deadline {deadline_s, factor}, change_budget {budget_usd, factor}, change_nodes {nodes}, change_method {method}
     change_deadline_and_budget {deadline_s, budget_usd}, change_two {criterion, other_criterion}, change_gpu_memory {bytes}, change_host_memory {bytes}, change_precision {lacks},
@@ -69,6 +77,7 @@ CRITERIA = (
     "software",
     "purchase",
     "max_nodes",
+    "quota",
     "capability",
     "layout",
     "gpu_memory",

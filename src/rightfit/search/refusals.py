@@ -113,6 +113,8 @@ def change(found: Exploration, criterion: str, at: tuple[int, int]) -> Reason:
         return Reason("change_server", {"criterion": criterion, "value": had})
     if isinstance(needed, str) or isinstance(had, str):
         return Reason("change_filter", {"criterion": criterion, "value": had})
+    if criterion == "quota":
+        return Reason("change_quota", {"count": had, "allowed": needed})
     params: dict[str, Any] = {
         "deadline": {"deadline_s": had, "factor": had / needed},
         "budget": {"budget_usd": had, "factor": had / needed},

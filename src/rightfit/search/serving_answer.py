@@ -17,8 +17,11 @@ from rightfit.estimate.serving_intervals import serving_interval
 from rightfit.physics import serving_memory
 from rightfit.physics.columns import Array
 from rightfit.search.answer import Accelerator, Alternative, Cost, Layout, Option
+from rightfit.search.doubt import BOUNDS, both_doubts
 from rightfit.search.market import Bill
-from rightfit.search.rank import Row
+from rightfit.search.priced import with_credit
+from rightfit.search.rank import Row, price_facts
+from rightfit.search.risk import Risk, RunOfRow, risk_facts, risk_of_row
 from rightfit.search.serving_grid import ReplicaGrid, at_load, token_grid
 from rightfit.search.serving_refine import queue_values
 from rightfit.search.serving_search import ServingExploration, num_parameters, share_of_load
@@ -170,6 +173,7 @@ def _option(found: ServingExploration, details: _Details, row: Row, position: in
     server = int(found.market.offers.server_index[row.offer])
     at = details.candidate[position]
     card = found.fleet.accelerators[int(found.space.machine[at])]
+    estimate = _estimate(found, details, row, position)
     return Option(
         rank=position + 1,
         provider=offer["provider"],
@@ -184,13 +188,13 @@ def _option(found: ServingExploration, details: _Details, row: Row, position: in
         price_as_of=offer["as_of"],
         price_source=offer["source"],
         layout=_layout(found, details, position),
-        estimate=_estimate(found, details, position),
+        estimate=estimate,
         memory_terms={name: float(value[position]) for name, value in details.memory.items()},
         time_terms={name: float(value[position]) for name, value in details.time.items() if value[position] > 0},
-        cost=_batch_cost(found, details, row, position) if found.wish.is_batch else _cost(found, details, row, position),
+        cost=_batch_cost(found, row, estimate["total_time_s"]) if found.wish.is_batch else _cost(found, details, row, position),
         alternatives=tuple(_alternative(found, other) for other in row.folded),
         num_alternatives=row.num_folded,
-        facts=_facts(found, details, row, position, offer),
+        facts=_facts(found, details, row, position, offer) | (_batch_facts(found, row, estimate) if found.wish.is_batch else {}),
     )
 
 
@@ -224,7 +228,7 @@ def _layout(found: ServingExploration, details: _Details, position: int) -> Serv
     )
 
 
-def _estimate(found: ServingExploration, details: _Details, position: int) -> dict[str, Figure]:
+def _estimate(found: ServingExploration, details: _Details, row: Row, position: int) -> dict[str, Figure]:
     """Figures by the contract's names. Latencies without a percentile in their name are at the percentile asked for."""
     wish, values = found.wish, details.values
     doubts = 0.0 if getattr(found.wish.model, "certainty", "exact") != "typical" else 1.0
@@ -247,7 +251,7 @@ def _estimate(found: ServingExploration, details: _Details, position: int) -> di
         out["tokens_per_s"] = _figure("output_tok_per_s_total", most * wish.output_tokens, doubts=doubts, modality=modality)
     if wish.is_batch:
         return {
-            **_batch_estimate(found, out, float(details.total_s[position]), float(details.startup_s[position])),
+            **_batch_estimate(found, out, row),
             "peak_memory_bytes": _figure(
                 "peak_mem_gib", float(sum(term[position] for term in details.memory.values())), doubts=doubts, modality=modality
             ),
@@ -258,20 +262,39 @@ def _estimate(found: ServingExploration, details: _Details, position: int) -> di
     return out
 
 
-def _batch_estimate(found: ServingExploration, figures: dict[str, Figure], total_s: float, startup_s: float) -> dict[str, Figure]:
-    """Of a batch job: throughput, and the time of the whole job with the interval of the throughput."""
-    rate = figures["requests_per_s"]
-    run = total_s - startup_s
-    time = Figure(
-        total_s,
-        low80=startup_s + run * rate.mid / rate.high80,
-        high80=startup_s + run * rate.mid / rate.low80,
-        low95=startup_s + run * rate.mid / rate.high95,
-        high95=startup_s + run * rate.mid / rate.low95,
-        source=rate.source,
-    )
+def _batch_estimate(found: ServingExploration, figures: dict[str, Figure], row: Row) -> dict[str, Figure]:
+    """Of a batch job: throughput, and the time of the whole job with the interval of the throughput and, on spot, of chance."""
+    rate, risk = figures["requests_per_s"], batch_risk(found, row, figures["requests_per_s"])
+    at = (row.offer, row.node)
+    time = risk.total if risk else _slower(float(found.bill.total_s[at]), rate, fixed_s=float(_batch_bill(found).startup_s[at]))
     kept = {name: figure for name, figure in figures.items() if name in ("requests_per_s", "tokens_per_s")}
     return {**kept, "total_time_s": time}
+
+
+def _batch_bill(found: ServingExploration) -> Bill:
+    assert isinstance(found.bill, Bill)
+    return found.bill
+
+
+def _slower(time_s: float, rate: Figure, *, fixed_s: float = 0.0) -> Figure:
+    """A time [s] whose part beyond `fixed_s` goes as the inverse of a rate."""
+    part = time_s - fixed_s
+    opposite = {"low80": rate.high80, "high80": rate.low80, "low95": rate.high95, "high95": rate.low95}
+    return Figure(time_s, **{name: fixed_s + part * rate.mid / value for name, value in opposite.items()}, source=rate.source)
+
+
+def batch_risk(found: ServingExploration, row: Row, rate: Figure) -> Risk | None:
+    """What interruptions do to a batch job on one row; None where hardly any is expected."""
+    bill, at, offers = _batch_bill(found), (row.offer, row.node), found.market.offers
+    run = RunOfRow(
+        work=_slower(float(bill.run_s[at]), rate),
+        startup_s=float(bill.startup_s[at]),
+        total_s=float(bill.total_s[at]),
+        nodes=max(round(float(bill.hourly_usd[at]) / float(offers.price_usd_per_h[row.offer])), 1),
+        accelerators=max(float(offers.servers.num_accelerators[offers.server_index[row.offer]]), 1.0),
+        checkpoint_bytes=float(usual()["batch_progress_bytes"]),
+    )
+    return risk_of_row(found.market.charges, row.offer, run, deadline_s=found.wanted.deadline_s)
 
 
 def requests_per_month(found: ServingExploration, rate_per_s: float) -> float:
@@ -289,11 +312,12 @@ def _cost(found: ServingExploration, details: _Details, row: Row, position: int)
         "servers_usd": float(bill.servers_usd[at]),
         "storage_usd": float(bill.storage_usd[at]),
         "egress_usd": float(bill.egress_usd[at]),
+        "network_usd": float(bill.network_usd[at]),
     }
     return ServingCost(
         hourly_usd=float(bill.hourly_usd[at]),
         total_usd=monthly,
-        total=Figure(monthly, monthly, monthly, monthly, monthly, source="formula"),
+        total=_monthly_figure(found, row, monthly),
         terms=terms,
         per_million_tokens_usd=monthly / tokens * 1e6 if tokens else float("nan"),
         monthly_usd=monthly,
@@ -302,18 +326,29 @@ def _cost(found: ServingExploration, details: _Details, row: Row, position: int)
     )
 
 
-def _batch_cost(found: ServingExploration, details: _Details, row: Row, position: int) -> ServingCost:
+def _monthly_figure(found: ServingExploration, row: Row, monthly: float) -> Figure:
+    """A month's cost; it is known as well as the price is."""
+    doubt, rent = found.market.doubt, float(found.bill.servers_usd[row.offer, row.node])
+    factors = doubt.factors[row.offer] if doubt is not None else np.ones(len(BOUNDS))
+    bounds = {name: monthly + rent * (factor - 1.0) for name, factor in zip(BOUNDS, factors.tolist(), strict=True)}
+    return Figure(monthly, **bounds, source="formula")
+
+
+def _batch_cost(found: ServingExploration, row: Row, estimate: Figure) -> ServingCost:
     """Money of a whole batch job."""
     bill, at, wish = found.bill, (row.offer, row.node), found.wish
     total = float(bill.total_usd[at])
     tokens = wish.requests * (wish.input_tokens + wish.output_tokens)
-    estimate = _estimate(found, details, position)["total_time_s"]
-    spread = {name: total * getattr(estimate, name) / estimate.mid for name in ("low80", "high80", "low95", "high95")}
+    doubt = found.market.doubt
+    factors = np.array([getattr(estimate, name) / estimate.mid for name in BOUNDS])
+    spread = both_doubts(factors, doubt.factors[row.offer] if doubt is not None else np.ones(len(BOUNDS))) * total
     return ServingCost(
         hourly_usd=float(bill.hourly_usd[at]),
         total_usd=total,
-        total=Figure(total, **spread, source=estimate.source),
-        terms={name: float(getattr(bill, name)[at]) for name in ("servers_usd", "storage_usd", "egress_usd")},
+        total=Figure(total, **dict(zip(BOUNDS, spread.tolist(), strict=True)), source=estimate.source),
+        terms=with_credit(
+            {name: float(getattr(bill, name)[at]) for name in ("servers_usd", "storage_usd", "egress_usd", "network_usd")}, total
+        ),
         per_million_tokens_usd=total / tokens * 1e6 if tokens else float("nan"),
         per_thousand_requests_usd=total / wish.requests * 1e3,
     )
@@ -372,7 +407,20 @@ def _facts(found: ServingExploration, details: _Details, row: Row, position: int
         "equivalent_to": card.equivalent_to if is_hidden else "",
         "servers": servers,
         "requests": wish.requests,
+        "price": price_facts(found, row),
         **{name: offer[name] for name in ("is_estimate", "is_stale", "is_pseudo_region", "country")},
+    }
+
+
+def _batch_facts(found: ServingExploration, row: Row, estimate: Mapping[str, Figure]) -> dict[str, Any]:
+    """What interruptions do to a batch job."""
+    risk = batch_risk(found, row, estimate["requests_per_s"])
+    late = risk.late if risk else None
+    return {
+        "risk": risk_facts(risk, float(found.bill.hourly_usd[row.offer, row.node])),
+        "run_s": float(_batch_bill(found).run_s[row.offer, row.node]),
+        "deadline_probability": None if late is None else 1.0 - late,
+        "deadline_s": found.wanted.deadline_s,
     }
 
 

@@ -142,7 +142,7 @@ def autoscaling_section(found: ServingExploration, option: Option, candidate: in
         "polling_s": known["keda_polling"],
         "cold_start": cold,
         "n_plus_one_usd": float(option.facts["n_plus_one_usd"]),
-        "load_balancer_usd": load_balancer_usd(replicas),
+        "load_balancer_usd": load_balancer_usd(replicas, servers=option.nodes),
     }
     if given:
         counts = scaling.daily_replicas(
@@ -159,10 +159,10 @@ def waiting_target(found: ServingExploration, capacity_per_s: float) -> float:
     return max(float(math.floor(0.5 * capacity_per_s * limit)), 1.0)
 
 
-def load_balancer_usd(replicas: float) -> float:
-    """A month of a managed load balancer [USD]; a single replica needs none."""
+def load_balancer_usd(replicas: float, *, servers: int) -> float:
+    """A month of a managed load balancer [USD] that is not in the price: of several servers it is, and a single replica needs none."""
     known = usual()
-    return float(known["load_balancer_usd_per_h"] * known["hours_per_month"]) if replicas > 1 else 0.0
+    return float(known["load_balancer_usd_per_h"] * known["hours_per_month"]) if replicas > 1 and servers == 1 else 0.0
 
 
 def servers_of(option: Option, replicas: Array) -> Array:

@@ -9,6 +9,7 @@ from rightfit.catalog.offers import OfferTable
 from rightfit.physics.columns import Array
 from rightfit.search.constraints import Failures, Wanted, filter_failures
 from rightfit.search.explore import Market, known_host_bytes
+from rightfit.search.limits import add_quota
 from rightfit.search.market import Bill, Volume, bill
 from rightfit.search.serving_grid import ReplicaGrid, capacity
 from rightfit.search.serving_search import ServingExploration, Sizing, class_facts, num_parameters
@@ -117,6 +118,7 @@ def judge_batch(
     if wanted.max_nodes is not None:
         fails["max_nodes"] = (counts > wanted.max_nodes)[None, :]
         needed["max_nodes"], had["max_nodes"] = np.full((1, 1), float(wanted.max_nodes)), counts[None, :]
+    add_quota(wanted.quotas, offers, counts[None, :], fails=fails, needed=needed, had=had)
     if wanted.deadline_s is not None:
         fails["deadline"] = finished & (prices.total_s > wanted.deadline_s)
         needed["deadline"], had["deadline"] = np.full((1, 1), wanted.deadline_s), prices.total_s

@@ -19,8 +19,7 @@ from rightfit import facts
 from rightfit.errors import ContradictionError
 from rightfit.estimate.serving_words import find_device
 from rightfit.facts.records import Accelerator
-from rightfit.search.charges import read_market_facts
-from rightfit.search.explore import Market, open_market
+from rightfit.search.explore import Market, open_market, read_market
 from rightfit.search.serving_space import CPU_FAMILY as FAMILY
 from rightfit.search.serving_stacks import format_rows, stack_rows
 from rightfit.search.serving_wish import usual
@@ -52,7 +51,7 @@ def token_market(catalog: Catalog, wanted: Wanted, *, with_cpus: bool, least_byt
         sound = ~table.is_quarantined & np.isfinite(table.price_usd_per_h)
         cpus = _cheapest_kinds(table, cheapest_cpu_offers(table, sound & ~has_card, wanted), least_bytes=least_bytes)
         offers = table.take(np.concatenate([np.flatnonzero(sound & has_card), cpus]))
-        known[wanted, least_bytes] = Market(offers, read_market_facts(catalog, offers), catalog.as_of())
+        known[wanted, least_bytes] = read_market(catalog, offers)
     return known[wanted, least_bytes]
 
 

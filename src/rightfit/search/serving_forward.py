@@ -24,9 +24,8 @@ from rightfit.estimate.forward_words import wish_of
 from rightfit.facts.records import Accelerator
 from rightfit.physics.columns import Array, DeviceColumns, LinkColumns, ModelColumns
 from rightfit.physics.serving_columns import ServeColumns
-from rightfit.search.charges import read_market_facts
 from rightfit.search.constraints import Wanted, filter_failures
-from rightfit.search.explore import Market
+from rightfit.search.explore import Market, read_market
 from rightfit.search.machines import chips
 from rightfit.search.own_model import note_own
 from rightfit.search.serving_grid import ReplicaGrid
@@ -173,7 +172,7 @@ def forward_market(catalog: Catalog, wanted: Wanted, *, with_cpus: bool) -> Mark
     if with_cpus and (not wanted.gpus or "" in wanted.gpus):
         rows = np.concatenate([rows, cheapest_cpu_offers(table, sound & ~has_card, wanted)])
     offers = table.take(rows)
-    return Market(offers, read_market_facts(catalog, offers), catalog.as_of())
+    return read_market(catalog, offers)
 
 
 def cheapest_cpu_offers(table: OfferTable, candidates: NDArray[np.bool_], wanted: Wanted) -> Index:

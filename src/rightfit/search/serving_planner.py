@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rightfit.search.answer import Assumption, Counts, Option, Plan, Reason
+from rightfit.search.bill_part import buy_section_of_service
 from rightfit.search.constraints import DEFAULT_PURCHASES, minimal_blame
+from rightfit.search.priced import credit_section
 from rightfit.search.rank import Row
 from rightfit.search.serving_answer import build_serving_options
 from rightfit.search.serving_autoscale import load_sections
@@ -47,7 +49,12 @@ def plan_serving(workload: Workload, *, catalog: Catalog, top: int, simulate: bo
         catalog={"as_of": dict(found.market.as_of)},
         counts=serving_counts(found),
         blame=() if options else minimal_blame(found.bits),
-        sections=(*load_sections(found, options, candidates[0] if candidates else -1), *economics(found, options, freed)),
+        sections=(
+            *credit_section(options, catalog),
+            *load_sections(found, options, candidates[0] if candidates else -1),
+            *economics(found, options, freed),
+            *([buy_section_of_service(found, options[0], ranking.top[0], catalog)] if options else []),
+        ),
     )
 
 

@@ -20,6 +20,7 @@ from rightfit import facts
 from rightfit.physics.columns import Array
 from rightfit.search.answer import NearMiss, Option, Reason, Rejection
 from rightfit.search.constraints import first_failure
+from rightfit.search.grounds import price_estimate, stop_warnings
 from rightfit.search.reasons import CRITERIA
 from rightfit.search.serving_answer import ServingCost, ServingLayout
 from rightfit.search.serving_search import ServingExploration
@@ -109,13 +110,21 @@ def _limit_reasons(found: ServingExploration, option: Option) -> list[Reason]:
     ]
 
 
+def batch_warnings(option: Option) -> list[Reason]:
+    """Interruptions of a batch job, and the chance that it is late because of them."""
+    reasons, on_time = stop_warnings(option), option.facts["deadline_probability"]
+    if on_time is not None and on_time < facts.coefficients("planning")["memory_tight_probability"]:
+        reasons.append(Reason("deadline_risk", {"probability": on_time, "deadline_s": option.facts["deadline_s"]}))
+    return reasons
+
+
 def _warnings(option: Option, published: str) -> tuple[Reason, ...]:
     reasons = []
     known = option.facts
     if known["is_stale"]:
         reasons.append(Reason("price_stale", {"as_of": option.price_as_of}))
     if known["is_estimate"]:
-        reasons.append(Reason("price_estimate", {"source": option.price_source}))
+        reasons.append(price_estimate(option))
     if known["is_pseudo_region"]:
         reasons.append(Reason("price_region", {"region": option.region}))
     layout = option.layout
@@ -133,7 +142,9 @@ def _warnings(option: Option, published: str) -> tuple[Reason, ...]:
         )
     if layout.pipeline > 1:
         reasons.append(Reason("serve_across", {"servers": layout.pipeline}))
-    if known["spot_high"] > 0:
+    if "risk" in known:
+        reasons.extend(batch_warnings(option))
+    elif known["spot_high"] > 0:
         reasons.append(Reason("serve_spot", {"monthly_low": known["spot_low"], "monthly_high": known["spot_high"]}))
     if known["family"] not in CALIBRATED:
         reasons.append(Reason("uncalibrated", {"accelerator": option.accelerator.name}))
@@ -293,6 +304,8 @@ def _change(found: ServingExploration, criterion: str, needed: float | str, had:
         return Reason("change_deadline", {"deadline_s": had, "factor": had / needed})
     if criterion == "max_nodes":
         return Reason("change_nodes", {"nodes": had})
+    if criterion == "quota":
+        return Reason("change_quota", {"count": had, "allowed": needed})
     return Reason(f"change_{criterion}", {"bytes": needed - had})
 
 

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.physics.columns import Array
-from rightfit.search.constraints import Failures, Wanted, accelerators_of, filter_failures, read_wanted
+from rightfit.search.constraints import OWNED, Failures, Wanted, accelerators_of, filter_failures, read_wanted
 from rightfit.search.explore import Market, known_host_bytes
-from rightfit.search.market import Bill
+from rightfit.search.limits import add_quota
+from rightfit.search.market import Bill, address_usd, balancer_usd
 from rightfit.search.serving_cpu import cpu_machines, least_bytes, suits_cpus, token_market
 from rightfit.search.serving_grid import Capacity, ReplicaGrid, TokenTimes, at_load, capacity, token_grid, token_times
 from rightfit.search.serving_refine import Confirmed
@@ -41,6 +42,7 @@ class ServingBill:
     servers_usd: Array
     storage_usd: Array
     egress_usd: Array
+    network_usd: Array
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -94,7 +96,7 @@ def stack_wish_of(workload: Workload, model: str) -> StackWish:
 def serving_wanted(workload: Workload, catalog: Catalog) -> Wanted:
     """The user's filters; without a wish a service is priced by the hour or by the month."""
     wanted = read_wanted(workload, catalog)
-    return wanted if workload.purchase or workload.task == "batch" else dataclasses.replace(wanted, purchases=SERVING_PURCHASES)
+    return wanted if workload.purchase or workload.task == "batch" else dataclasses.replace(wanted, purchases=(*SERVING_PURCHASES, OWNED))
 
 
 def explore_serving(workload: Workload, catalog: Catalog, *, market: Market | None = None) -> ServingExploration:
@@ -235,8 +237,10 @@ def monthly_bill(wish: ServingWish, market: Market, fleet: ServingFleet, space: 
     storage = count * np.where(nvme, 0.0, disk_gb * market.charges.storage_usd_per_gb_month)[:, None]
     egress = np.broadcast_to((egress_gb(wish, hours) * market.charges.egress_usd_per_gb)[:, None], count.shape)
     rent = hourly * hours
-    total = np.where(finite, rent + storage + egress, np.inf)
-    return ServingBill(total, np.where(finite, latency, np.inf), hourly, rent, storage, egress)
+    balancer = np.where(count > 1, balancer_usd(market.charges, hours=hours, sent_gb=egress_gb(wish, hours))[:, None], 0.0)
+    network = count * address_usd(market.charges, np.full(count.shape, hours * 3600.0)) + balancer
+    total = np.where(finite, rent + storage + egress + network, np.inf)
+    return ServingBill(total, np.where(finite, latency, np.inf), hourly, rent, storage, egress, network)
 
 
 def weights_gb(wish: ServingWish) -> float:
@@ -300,6 +304,7 @@ def judge_serving(
     for name in ("ttft", "tpot", "latency"):
         excused |= fails.get(name, excused & False)
     fails["throughput"] = unserved & ~excused
+    add_quota(wanted.quotas, offers, spread_out(sizing.servers), fails=fails, needed=needed, had=had)
     if wanted.max_nodes is not None:
         servers = spread_out(sizing.servers)
         fails["max_nodes"] = np.isfinite(servers) & (servers > wanted.max_nodes)

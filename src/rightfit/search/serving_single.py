@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from rightfit.physics.columns import Array
 from rightfit.search.answer import Option, Plan, Reason, Rejection
-from rightfit.search.charges import read_market_facts
-from rightfit.search.explore import Market
+from rightfit.search.explore import Market, read_market
 from rightfit.search.rank import Row, ordered, score_of
 from rightfit.search.reasons import CRITERIA
 from rightfit.search.serving_answer import build_serving_options
@@ -75,13 +74,12 @@ def market_of_server(catalog: Catalog, row: int) -> tuple[Market, bool]:
     rows = np.flatnonzero(sound & (table.server_index == row))
     is_priced = rows.shape[0] > 0
     rows = rows if is_priced else np.zeros(1, dtype=np.intp)
-    offers = table.take(rows)
-    charges = read_market_facts(catalog, offers)
+    whole = read_market(catalog, table.take(rows))
     servers = catalog.servers().take(np.array([row], dtype=np.intp))
-    offers = dataclasses.replace(offers, servers=servers, server_index=np.zeros(rows.shape[0], dtype=np.intp))
+    offers = dataclasses.replace(whole.offers, servers=servers, server_index=np.zeros(rows.shape[0], dtype=np.intp))
     if not is_priced:
         offers = dataclasses.replace(offers, price_usd_per_h=np.full(1, np.nan))
-    return Market(offers, charges, catalog.as_of()), is_priced
+    return dataclasses.replace(whole, offers=offers), is_priced
 
 
 def on_servers(found: ServingExploration, nodes: int) -> ServingExploration:

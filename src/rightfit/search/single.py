@@ -18,7 +18,7 @@ from rightfit.search.grounds import with_reasons
 from rightfit.search.host_names import is_host_work
 from rightfit.search.loads import moved_usd
 from rightfit.search.options import build_options
-from rightfit.search.planner import assumptions, counts, default_catalog, search
+from rightfit.search.planner import assumptions, counts, default_catalog, money_parts, search
 from rightfit.search.rank import Row, ordered, score_of
 from rightfit.search.reasons import CRITERIA
 from rightfit.search.refusals import change, near_miss, needed_and_had
@@ -116,6 +116,7 @@ def estimate_one(workload: Workload, *, on: str, nodes: int = 1, catalog: Catalo
     at = _cheapest(shown)
     option = _explained(shown, at, priced=priced) if at else None
     failed = _failed(found, at.offer if at else 0, at.node if at else 0)
+    sections = money_parts(found, (option,), (at,), catalog) if option and at and fits and priced else ()
     if not priced:
         failed = tuple(_placeless(rejection) for rejection in failed if rejection.criterion not in OFFER_CRITERIA)
     return Plan(
@@ -130,6 +131,7 @@ def estimate_one(workload: Workload, *, on: str, nodes: int = 1, catalog: Catalo
         blame=() if fits else tuple((rejection.criterion,) for rejection in failed),
         unfit=None if fits else option,
         given="/".join(names_of(catalog, on)),
+        sections=sections,
     )
 
 
@@ -158,7 +160,7 @@ def market_of_one(catalog: Catalog, row: int) -> tuple[Market, bool]:
     offers = dataclasses.replace(whole.offers.take(rows), servers=servers, server_index=np.zeros(rows.shape[0], dtype=np.intp))
     if not priced:
         offers = dataclasses.replace(offers, price_usd_per_h=np.full(1, np.nan))
-    return Market(offers, whole.charges.take(rows), whole.as_of), priced
+    return Market(offers, whole.charges.take(rows), whole.as_of, whole.doubt.take(rows) if whole.doubt else None), priced
 
 
 def with_least_memory(found: Exploration) -> Exploration:

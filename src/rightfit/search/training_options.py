@@ -28,9 +28,9 @@ _NORMAL = np.array([-1.959964, -1.281552, 0.0, 1.281552, 1.959964])
 TABLES = "tables"
 
 
-def evaluate_samples(found: Exploration, rows: Sequence[Row], engine: SampleEngine) -> Details:
+def evaluate_samples(found: Exploration, rows: Sequence[Row], engine: SampleEngine, *, num_full: int | None = None) -> Details:
     """Run the whole physics on the rows' setups."""
-    from rightfit.search.options import Details
+    from rightfit.search.options import Details, row_risk, with_risks
 
     servers = found.market.offers.server_index[[row.offer for row in rows]]
     machine = found.fleet.machine_index[servers]
@@ -48,6 +48,10 @@ def evaluate_samples(found: Exploration, rows: Sequence[Row], engine: SampleEngi
     figures["total_time_s"] = _like(figures["step_s"], total_s - fixed_s, fixed_s)
     figures["host_memory_bytes"] = _exact(np.broadcast_to(memory.host_bytes, shape))
     figures["disk_bytes"] = _exact(np.broadcast_to(memory.disk_bytes + found.volume.dataset_bytes, shape))
+    works = _like(figures["step_s"], found.bill.run_s[where], np.zeros(shape))
+    counted = len(rows) if num_full is None else num_full
+    risks = tuple(row_risk(found, row, works.row(position)) if position < counted else None for position, row in enumerate(rows))
+    figures["total_time_s"] = with_risks(figures["total_time_s"], risks)
     deadline = found.wanted.deadline_s
     return Details(
         setups=setups,
@@ -60,6 +64,7 @@ def evaluate_samples(found: Exploration, rows: Sequence[Row], engine: SampleEngi
         uncalibrated=np.broadcast_to(engine.uncalibrated(device), shape),
         stored_bytes=np.broadcast_to(engine.memory(columns.replace(recompute=float(Recompute.NONE))), shape),
         waiting_s=np.broadcast_to(step_s - step.step_s, shape),
+        risks=risks,
     )
 
 

@@ -70,13 +70,16 @@ class Workload(BaseModel):
     cloud: tuple[str, ...] = ()
     region: tuple[str, ...] = ()
     country: tuple[str, ...] = ()
+    residency: tuple[str, ...] = Field(default=(), description="where data may be kept: areas of law or countries")
+    quota: tuple[str, ...] = Field(default=(), description="limits of the account, in words")
     purchase: tuple[str, ...] = ()
     gpu: tuple[str, ...] = ()
     max_nodes: int | None = None
+    office_hours: float | None = None
     precision: str | None = None
     quantization: str | None = None
     objective: Literal["cost", "time", "balanced"] = "cost"
-    currency: Literal["usd", "cny"] = "usd"
+    currency: str = Field(default="usd", description="code of the currency that answers are printed in")
     optimizer: str | None = None
     lora_rank: int | None = None
     lora_targets: tuple[str, ...] = ()

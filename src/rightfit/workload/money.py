@@ -1,33 +1,31 @@
-"""Exchange rates, dated and with source, from data/exchange_rates.csv."""
+"""Amounts of money in any known currency. Rates come from facts/data/currencies.csv; those of a price book go before them."""
 
 from __future__ import annotations
 
-import csv
-import dataclasses
-import functools
-from collections.abc import Mapping
-from importlib import resources
+import contextlib
+import contextvars
+from collections.abc import Iterator, Mapping
 
 from rightfit.errors import UnknownNameError
+from rightfit.facts.currencies import ExchangeRate, currencies
 from rightfit.units import Money
 
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class ExchangeRate:
-    """How many units of `currency` one US dollar buys, from when and where."""
-
-    currency: str
-    units_per_usd: float
-    as_of: str
-    source: str
+_OWN_RATES: contextvars.ContextVar[Mapping[str, ExchangeRate]] = contextvars.ContextVar("own_rates")
 
 
-@functools.cache
+@contextlib.contextmanager
+def own_rates(rates: Mapping[str, ExchangeRate]) -> Iterator[None]:
+    """Within the block, these rates go before the bundled ones; a rate of a currency that is not known adds it."""
+    token = _OWN_RATES.set({**_OWN_RATES.get({}), **rates})
+    try:
+        yield
+    finally:
+        _OWN_RATES.reset(token)
+
+
 def exchange_rates() -> Mapping[str, ExchangeRate]:
     """All known rates by currency."""
-    text = resources.files("rightfit.workload").joinpath("data/exchange_rates.csv").read_text(encoding="utf-8")
-    rows = csv.DictReader(text.splitlines())
-    return {row["currency"]: ExchangeRate(row["currency"], float(row["units_per_usd"]), row["as_of"], row["source"]) for row in rows}
+    return {**currencies(), **_OWN_RATES.get({})}
 
 
 def exchange_rate(currency: str) -> ExchangeRate:

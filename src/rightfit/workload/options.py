@@ -135,13 +135,18 @@ OPTIONS: Mapping[str, Option] = {
         _option("cloud", "names", help="only these clouds", example="aws,gcp"),
         _option("region", "names", help="only these regions", example="us-east-1"),
         _option("country", "names", help="only these countries", example="US,DE"),
+        _option("residency", "names", help="data stay in this area: eu, eea, gdpr, cn-mainland, or countries", example="eu"),
+        _option("quota", "names", help="limits of your account", example="8 A100 in us-east-1"),
         _option("purchase", "words", vocabulary=vocabulary.PURCHASES, help="ways to pay", example="on-demand,spot"),
         _option("gpu", "names", help="only these accelerators", example="H100,A100"),
         _option("max_nodes", "count", low=1, high=64, help="most servers in one job", example="4"),
+        _option(
+            "office_hours", "number", low=1, high=730, help="hours a month that a server runs where it is stopped in between", example="176"
+        ),
         _option("precision", "word", vocabulary=vocabulary.PRECISIONS, help="arithmetic of the matrix products", example="bf16"),
         _option("quantization", "word", vocabulary=vocabulary.QUANTIZATIONS, help="weights stored in fewer bits", example="nf4"),
         _option("objective", "word", vocabulary=vocabulary.OBJECTIVES, help="what is best", example="cost"),
-        _option("currency", "word", vocabulary=vocabulary.CURRENCIES, help="currency of the tables", example="usd"),
+        _option("currency", "currency", vocabulary=vocabulary.CURRENCIES, help="currency of the tables", example="eur"),
         _option("optimizer", "word", vocabulary=vocabulary.OPTIMIZERS, help="optimizer", example="adamw-8bit"),
         _option("lora_rank", "count", low=1, high=4096, help="rank of the adapter", example="16"),
         _option("lora_targets", "names", help="layers that get an adapter", example="q,k,v,o"),
@@ -307,6 +312,16 @@ def _read_word(option: Option, value: Any) -> dict[str, Any]:
     assert option.vocabulary is not None
     text = {True: "on", False: "off"}[value] if isinstance(value, bool) else _text(option, value)
     return {option.name: option.vocabulary.find(text, kind=option.name, field=option.name)}
+
+
+def _read_currency(option: Option, value: Any) -> dict[str, Any]:
+    """A currency whose rate is known: the bundled ones, and those that a price book adds."""
+    code = units.currency_code(_text(option, value))
+    if code not in money.exchange_rates():
+        nearest = vocabulary.nearest_words(code, tuple(money.exchange_rates()))
+        allowed = "known: " + ", ".join(money.exchange_rates()) + "; a price book can give the rate of another"
+        raise UnknownNameError("currency", str(value), nearest=nearest, allowed=allowed, field=option.name)
+    return {option.name: code}
 
 
 def _listed(option: Option, value: Any) -> list[str]:
@@ -490,6 +505,7 @@ _READERS: Mapping[str, Callable[[Option, Any], dict[str, Any]]] = {
     "text": _read_text,
     "word": _read_word,
     "words": _read_words,
+    "currency": _read_currency,
     "names": _read_names,
     "number": _read_number,
     "count": _read_count,

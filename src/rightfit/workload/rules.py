@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rightfit.errors import ContradictionError, InputError
-from rightfit.units import exact_number
+from rightfit.units import exact_number, parse_money
 
 _TRAINING = ("train", "finetune")
 _SERVING_ATTRIBUTES = {
@@ -174,9 +174,8 @@ def _usual_method(task: str, given: Given) -> str | None:
 
 
 def _usual_currency(given: Given) -> str:
-    """The currency of the budget, where one was given in yuan."""
-    typed = str(given.get("budget", "")).casefold()
-    return "cny" if any(sign in typed for sign in ("cny", "rmb", "¥", "yuan", "元", "块")) and "美元" not in typed else "usd"
+    """The currency of the budget, where one was given."""
+    return parse_money(str(given["budget"])).currency if given.get("budget") else "usd"
 
 
 def _missing_model(given: Given, task: str) -> list[tuple[str, str]]:

@@ -7,6 +7,7 @@ import difflib
 from collections.abc import Iterable, Mapping
 
 from rightfit.errors import UnknownNameError
+from rightfit.facts.currencies import currencies
 from rightfit.units import normalize
 
 _CLEARLY_WORSE = 0.12  # a second proposal this much less similar than the first only confuses
@@ -86,6 +87,7 @@ PURCHASES = Vocabulary(
         "subscription-5y",
         "capacity-block",
         "on-demand-tier3",
+        "owned",
         "any",
     ),
     {
@@ -129,7 +131,7 @@ OBJECTIVES = Vocabulary(
     ("cost", "time", "balanced"),
     _aliases(cost="cheap cheapest price money 便宜 成本 最便宜", time="fast fastest speed 最快 时间", balanced="balance both 均衡"),
 )
-CURRENCIES = Vocabulary(("usd", "cny"), _aliases(usd="$ dollar dollars 美元", cny="rmb ¥ yuan 人民币 元"))
+CURRENCIES = Vocabulary(tuple(currencies()), _aliases(usd="$ dollar dollars 美元", cny="rmb ¥ yuan 人民币 元"))
 OPTIMIZERS = Vocabulary(
     (
         *("adamw", "adamw-8bit", "adamw-4bit", "paged-adamw", "paged-adamw-8bit", "adafactor", "sgd", "lion"),

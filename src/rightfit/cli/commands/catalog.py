@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import sys
 from collections import Counter
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
+from rightfit import units
 from rightfit.cli.labels import label
 from rightfit.cli.market import open_market
 from rightfit.cli.output import Answer, View, emit, note
 from rightfit.cli.tables import Column, Table
+
+if TYPE_CHECKING:
+    from rightfit.catalog.history import PricePoint
+    from rightfit.catalog.refresh import Outcome
+
+Providers = Annotated[
+    list[str] | None, typer.Argument(help="Sources of prices; nothing asks all that can be asked.", metavar="PROVIDER", show_default=False)
+]
+EveryType = Annotated[bool, typer.Option("--every-type", help="Also types without accelerator where each costs a request (Alibaba).")]
 
 
 def _integer(value: Any) -> str:
@@ -37,6 +52,25 @@ _FINDING_COLUMNS = (
     Column("purchase", drop=1),
     Column("had", flexible=True),
     Column("limit", flexible=True),
+)
+_REFRESH_COLUMNS = (
+    Column("provider"),
+    Column("status"),
+    Column("prices", _integer, right=True),
+    Column("changed", _integer, right=True),
+    Column("new_servers", _integer, right=True, drop=2),
+    Column("quarantined", _integer, right=True, drop=1),
+    Column("message", flexible=True),
+)
+_HISTORY_COLUMNS = (
+    Column("provider"),
+    Column("instance_type", flexible=True),
+    Column("region", flexible=True),
+    Column("purchase"),
+    Column("as_of"),
+    Column("price_usd_per_h", units.format_usd, right=True),
+    Column("change", lambda value: "" if value != value else f"{value:+.1%}", right=True),
+    Column("source", flexible=True, drop=1),
 )
 
 
@@ -91,3 +125,64 @@ def _by_check(findings: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _server(finding: dict[str, Any]) -> str:
     return "/".join(part for part in (finding["provider"], finding["instance_type"]) if part)
+
+
+def refresh(providers: Providers = None, every_type: EveryType = False, *, view: View) -> None:
+    """Fetch current prices from the providers; what fails leaves the old prices as they are.
+
+    Example: rightfit catalog refresh azure nebius
+    """
+    from rightfit.catalog import refresh as market_refresh
+
+    with _progress(view) as progress:
+        outcomes = market_refresh.refresh(tuple(providers or ()), every_type=every_type, progress=progress)
+    records = [dataclasses.asdict(outcome) for outcome in outcomes]
+    shown = [{**record, "status": label("refresh", record["status"], view.lang)} for record in records]
+    emit(Answer(records, records, [Table(_REFRESH_COLUMNS, shown)]), view)
+    _explain(outcomes, view)
+    if not any(outcome.status == "refreshed" for outcome in outcomes) or any(
+        outcome.status in ("failed", "refused") for outcome in outcomes
+    ):
+        raise typer.Exit(3)
+
+
+def _explain(outcomes: Sequence[Outcome], view: View) -> None:
+    """What went wrong, whole, and the rows that refused a list; a table may have cut it short."""
+    for outcome in outcomes:
+        if outcome.status in ("failed", "refused"):
+            sys.stderr.write(f"error: {outcome.message}\n")
+            for line in outcome.findings[: None if view.verbose else 10]:
+                sys.stderr.write(f"  {line}\n")
+    if all(outcome.status == "skipped" for outcome in outcomes):
+        sys.stderr.write("error: " + label("refresh", "nothing_asked", view.lang) + "\n")
+
+
+@contextlib.contextmanager
+def _progress(view: View) -> Iterator[Callable[[str, int, int], None]]:
+    """A bar for each provider on standard error, where that is a terminal."""
+    if view.quiet or not sys.stderr.isatty():
+        yield lambda name, done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, TaskID
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        tasks: dict[str, TaskID] = {}
+
+        def step(name: str, done: int, total: int) -> None:
+            if name not in tasks:
+                tasks[name] = bar.add_task(name, total=total)
+            bar.update(tasks[name], completed=done)
+
+        yield step
+
+
+def listing_of_history(points: Sequence[PricePoint], view: View) -> None:
+    """The answer to `rightfit prices --history`."""
+    records = [dataclasses.asdict(point) for point in points]
+    limit = view.limit(default=40)
+    emit(Answer(records[:limit], records[:limit], [Table(_HISTORY_COLUMNS, records[:limit])] if records else []), view)
+    if not records:
+        note(label("status", "nothing_found", view.lang), view)
+    elif limit is not None and len(records) > limit:
+        note(label("status", "more", view.lang, shown=limit, total=f"{len(records):,}"), view)

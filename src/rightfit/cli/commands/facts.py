@@ -9,10 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from rightfit import units
+from rightfit.cli.commands.catalog import listing_of_history
 from rightfit.cli.labels import label
 from rightfit.cli.market import open_market
-from rightfit.cli.output import Answer, View, emit, listing
+from rightfit.cli.output import Answer, View, emit, listing, note
 from rightfit.cli.tables import Column, Table
+from rightfit.errors import InputError
 
 Query = Annotated[
     list[str] | None, typer.Argument(help="Words that the name must hold; nothing lists all.", metavar="QUERY", show_default=False)
@@ -25,6 +27,20 @@ Countries = Annotated[
 ]
 Purchases = Annotated[
     list[str] | None, typer.Option("--purchase", help="Only these ways to pay, e.g. spot.", metavar="A,B", show_default=False)
+]
+History = Annotated[bool, typer.Option("--history", help="How the prices moved: every price with the dates at which it was seen.")]
+BreakEven = Annotated[
+    bool, typer.Option("--break-even", help="Every way to pay for one server, and from how much use on each pays against on demand.")
+]
+Sort = Annotated[
+    str | None,
+    typer.Option("--sort", help="Best value first: usd_per_pflop, usd_per_gb_vram or usd_per_mtok.", metavar="WORD", show_default=False),
+]
+ForModel = Annotated[
+    str | None, typer.Option("--model", help="The model whose tokens are priced (usd_per_mtok).", metavar="MODEL", show_default=False)
+]
+Plot = Annotated[
+    str | None, typer.Option("--plot", help="Plot price against performance into this SVG, PNG or PDF.", metavar="FILE", show_default=False)
 ]
 Kind = Annotated[str | None, typer.Option("--kind", help="Only this family: transformer, vision, diffusion, other.", metavar="WORD")]
 
@@ -144,14 +160,60 @@ def datasets(query: Query = None, *, view: View) -> None:
     listing(_records(api.datasets(_joined(query))), Table(_DATASET_COLUMNS, []), view)
 
 
-def servers(query: Query = None, cloud: Clouds = None, gpu: Gpus = None, *, view: View) -> None:
+def servers(
+    query: Query = None,
+    cloud: Clouds = None,
+    gpu: Gpus = None,
+    region: Regions = None,
+    country: Countries = None,
+    purchase: Purchases = None,
+    sort: Sort = None,
+    model: ForModel = None,
+    plot: Plot = None,
+    *,
+    view: View,
+) -> None:
     """Server types of all clouds.
 
-    Example: rightfit servers --cloud alicloud --gpu A10
+    Examples:
+
+    rightfit servers --cloud alicloud --gpu A10
+
+    rightfit servers --sort usd_per_mtok --model llama-3-8b --purchase on-demand
     """
     from rightfit import api
 
+    if sort is not None or plot is not None or model is not None:
+        chosen = sort or ("usd_per_mtok" if model else "usd_per_pflop")
+        _by_value(_joined(query), chosen, model or "", plot, view, cloud=cloud, gpu=gpu, region=region, country=country, purchase=purchase)
+        return
+    if region or country or purchase:
+        raise InputError("region, country and purchase are about prices: give --sort with them, or look at rightfit prices", field="sort")
     listing(api.servers(_joined(query), cloud=cloud or (), gpu=gpu or (), catalog=open_market(view)), Table(_SERVER_COLUMNS, []), view)
+
+
+def _by_value(query: str, sort: str, model: str, plot: str | None, view: View, **filters: list[str] | None) -> None:
+    """Servers by what their money buys; each at its cheapest sound offer."""
+    from rightfit import lookup
+    from rightfit.search import value
+
+    found = lookup.value(query, sort=sort, model=model, catalog=open_market(view), **{name: text or () for name, text in filters.items()})
+    if plot is not None:
+        value.save_plot(found, plot, sort=sort)
+        note(label("places", "plotted", view.lang, path=plot), view)
+    columns = (
+        *(
+            Column("provider"),
+            Column("instance_type", flexible=True),
+            Column("accelerator_name", drop=3),
+            Column("num_accelerators", number, right=True),
+        ),
+        *(Column("region", drop=4), Column("purchase", drop=2), Column("price_usd_per_h", hourly, right=True)),
+        *(Column("usd_per_pflop", hourly, right=True), Column("usd_per_gb_vram", hourly, right=True)),
+        *((Column("usd_per_mtok", hourly, right=True),) if model else ()),
+        Column("as_of", drop=1),
+    )
+    listing(found, Table(columns, []), view)
 
 
 def prices(
@@ -161,6 +223,8 @@ def prices(
     region: Regions = None,
     country: Countries = None,
     purchase: Purchases = None,
+    history: History = False,
+    break_even: BreakEven = False,
     *,
     view: View,
 ) -> None:
@@ -170,13 +234,19 @@ def prices(
     """
     from rightfit import lookup
 
+    chosen = {"cloud": cloud or (), "gpu": gpu or (), "region": region or (), "country": country or (), "purchase": purchase or ()}
+    if break_even:
+        section = lookup.ways_to_buy(_joined(query), region=region or (), catalog=open_market(view))
+        from rightfit.cli.buy_view import break_even_answer
+
+        emit(break_even_answer(section, view), view)
+        return
+    if history:
+        listing_of_history(lookup.price_history(_joined(query), **chosen, catalog=open_market(view)), view)
+        return
     found = lookup.prices(
         _joined(query),
-        cloud=cloud or (),
-        gpu=gpu or (),
-        region=region or (),
-        country=country or (),
-        purchase=purchase or (),
+        **chosen,
         limit=view.limit(default=20),
         catalog=open_market(view),
     )

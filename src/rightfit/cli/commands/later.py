@@ -18,12 +18,11 @@ _LATER = {
 }
 
 
-def register(app: typer.Typer, catalog: typer.Typer) -> None:
+def register(app: typer.Typer) -> None:
     """Add the commands, hidden from help."""
     anything = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
     for name, what in _LATER.items():
         app.command(name, hidden=True, context_settings=anything)(_refusal(name, what))
-    catalog.command("refresh", hidden=True, context_settings=anything)(_refusal("catalog refresh", "fetching current prices"))
 
 
 def _refusal(name: str, what: str) -> Any:

@@ -40,6 +40,7 @@ Simulate = Annotated[
         "--simulate", help="Services of language models: simulate the shown options, and print those percentiles beside the analytic ones."
     ),
 ]
+Own = Annotated[bool, typer.Option("--own", help="Compare buying the best option's hardware with renting it.")]
 Server = Annotated[str, typer.Argument(help="The server, e.g. aws/g5.xlarge.", metavar="PROVIDER/INSTANCE", show_default=False)]
 
 
@@ -48,6 +49,7 @@ def plan(
     file: File = None,
     save: Save = None,
     simulate: Simulate = False,
+    own_: Own = False,
     ask: Ask = None,
     *,
     view: View,
@@ -73,7 +75,16 @@ def plan(
 
     catalog = open_market(view)
     found = api.plan(workload, catalog=catalog, top=_num_options(view), simulate=simulate)
-    emit(plan_answer(found, view, catalog=catalog), view)
+    if own_:
+        from rightfit.cli.commands.own import with_own
+
+        found = with_own(found, catalog)
+    answer = plan_answer(found, view, catalog=catalog)
+    if own_:
+        from rightfit.cli.commands.own import with_own_parts
+
+        answer = with_own_parts(answer, found, view)
+    emit(answer, view)
     return 0 if found.best else 1
 
 

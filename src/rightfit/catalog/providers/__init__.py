@@ -1,0 +1,28 @@
+"""The sources of current prices, one module each; imported only when asked for."""
+
+from __future__ import annotations
+
+import importlib
+from typing import cast
+
+from rightfit.catalog.providers.base import Provider
+from rightfit.errors import UnknownNameError
+
+# In the order in which they are asked: a provider's own interface comes after collections of others, so that its word is the last.
+NAMES: tuple[str, ...] = (
+    *("skypilot", "aws", "azure", "gcp", "alicloud", "tencent"),
+    *("lambda", "runpod", "vast", "nebius", "oci", "verda", "crusoe"),
+)
+
+
+def provider(name: str) -> Provider:
+    """The module of a source of prices, by its name or another name of that cloud."""
+    from rightfit.catalog.names import find_provider
+    from rightfit.facts import fuzzy
+
+    wanted = name.strip().casefold()
+    found = wanted if wanted in NAMES else {"vast.ai": "vast", "vastai": "vast"}.get(wanted) or find_provider(name) or ""
+    if found not in NAMES:
+        near = fuzzy.nearest(wanted, NAMES, count=3)
+        raise UnknownNameError("source of prices", name, nearest=near, allowed="known: " + ", ".join(NAMES), field="provider")
+    return cast("Provider", importlib.import_module(f"rightfit.catalog.providers.{found.replace('lambda', 'lambda_cloud')}").PROVIDER)

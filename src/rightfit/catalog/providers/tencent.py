@@ -1,0 +1,153 @@
+"""Tencent Cloud CVM through its SDK: DescribeZoneInstanceConfigInfos (types and prices of a region), InquiryPriceRunInstances where a listed type has no price.
+
+The interface does not say its currency: CNY for accounts of cloud.tencent.com, USD for those of tencentcloud.com (RIGHTFIT_TENCENT_CURRENCY).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rightfit.catalog.providers.base import Known, Need, PriceRow, Row, ServerRow
+from rightfit.catalog.providers.client import Client, endpoint, refused
+from rightfit.errors import NetworkError, RightfitError
+
+# Charge type -> (purchase mode, field with the discount that is open to all, list field, hours it covers).
+_MODES: dict[str, tuple[tuple[str, str, str, float], ...]] = {
+    "POSTPAID_BY_HOUR": (
+        ("on-demand", "UnitPriceDiscount", "UnitPrice", 1.0),
+        ("on-demand-tier3", "UnitPriceDiscountThirdStep", "UnitPriceThirdStep", 1.0),
+    ),
+    "PREPAID": (
+        ("subscription-1m", "DiscountPrice", "OriginalPrice", 730.0),
+        ("subscription-1y", "DiscountPriceOneYear", "OriginalPriceOneYear", 8760.0),
+        ("subscription-3y", "DiscountPriceThreeYear", "OriginalPriceThreeYear", 26280.0),
+        ("subscription-5y", "DiscountPriceFiveYear", "OriginalPriceFiveYear", 43800.0),
+    ),
+    "SPOTPAID": (("spot", "UnitPriceDiscount", "UnitPrice", 1.0),),
+}
+_THROTTLED = (
+    "RequestLimitExceeded",
+    "InternalError",
+    "InternalServerError",
+    "ServerNetworkError",
+    "ClientNetworkError",
+    "ResourceUnavailable",
+)
+
+
+class _Tencent:
+    name = "tencent"
+    covers = ("tencent",)
+    source = "Tencent Cloud CVM API"
+    needs = Need(
+        extra="prices-tencent",
+        packages=("httpx", "tenacity", "tencentcloud.cvm"),
+        credentials="`tccli configure` or TENCENTCLOUD_SECRET_ID and TENCENTCLOUD_SECRET_KEY",
+        variables=(("TENCENTCLOUD_SECRET_ID", "TENCENTCLOUD_SECRET_KEY"), ("TKE_PROVIDER_ID",)),
+        files=("~/.tencentcloud/credentials", "~/.tccli/default.credential"),
+    )
+
+    def parts(self, known: Known) -> Sequence[str]:
+        return [f"{charge}:{region}" for region in known.regions["tencent"] for charge in _MODES]
+
+    def fetch(self, client: Client, part: str, *, known: Known) -> Iterator[Row]:
+        charge, _, region = part.partition(":")
+        currency = os.environ.get("RIGHTFIT_TENCENT_CURRENCY", "CNY").upper()
+        service = _service(region, client)
+        cheapest: dict[tuple[str, str], PriceRow] = {}
+        seen: set[str] = set()
+        for item in _listed(service, client, charge):
+            if item.InstanceType not in seen:
+                seen.add(item.InstanceType)
+                if not item.Gpu:  # the interface counts GPUs but does not name them
+                    yield ServerRow("tencent", item.InstanceType, item.InstanceFamily, "general", float(item.Cpu), float(item.Memory))
+            for row in _prices(item, service, client, charge=charge, region=region, currency=currency):
+                key = (row.instance_type, row.purchase)
+                if key not in cheapest or row.price < cheapest[key].price:
+                    cheapest[key] = row
+        yield from cheapest.values()
+
+
+def _prices(item: Any, service: Any, client: Client, *, charge: str, region: str, currency: str) -> Iterator[PriceRow]:
+    if item.Status != "SELL" and item.Price is None:
+        return
+    price = item.Price if item.Price is not None else _inquire(service, client, item, charge)
+    for purchase, discounted, listed, hours in _MODES[charge]:
+        value = getattr(price, discounted, None) or getattr(price, listed, None)
+        if value:  # zero stands for "not sold so"
+            yield PriceRow(
+                "tencent", item.InstanceType, region, purchase, float(value), currency, hours, "cheapest zone, discount of this account"
+            )
+
+
+def _service(region: str, client: Client) -> Any:
+    from tencentcloud.common import credential
+    from tencentcloud.common.exception.tencent_cloud_sdk_exception import TencentCloudSDKException
+    from tencentcloud.common.profile.client_profile import ClientProfile
+    from tencentcloud.common.profile.http_profile import HttpProfile
+    from tencentcloud.cvm.v20170312.cvm_client import CvmClient
+
+    protocol, _, host = endpoint("tencent", "https://cvm.tencentcloudapi.com").partition("://")
+    http = HttpProfile(protocol=protocol, endpoint=host, reqTimeout=int(max(1, client.pace.timeout_s)))
+    try:
+        chain = credential.DefaultCredentialProvider().get_credential()
+    except TencentCloudSDKException as error:
+        raise _plain(error) from None
+    return CvmClient(chain, region, ClientProfile(httpProfile=http))
+
+
+def _ask(call: Any, request: Any, client: Client) -> Any:
+    import tenacity
+    from tencentcloud.common.exception.tencent_cloud_sdk_exception import TencentCloudSDKException
+
+    pace = client.pace
+    again = tenacity.Retrying(
+        stop=tenacity.stop_after_attempt(pace.tries),
+        wait=tenacity.wait_random_exponential(multiplier=pace.first_pause_s, max=pace.longest_pause_s),
+        retry=tenacity.retry_if_exception(lambda error: str(getattr(error, "code", "") or "").startswith(_THROTTLED)),
+        reraise=True,
+    )
+    try:
+        return again(call, request)
+    except TencentCloudSDKException as error:
+        raise _plain(error) from None
+    except ValueError:
+        raise NetworkError("tencent: an answer is cut short or not JSON; try again later") from None
+
+
+def _plain(error: Exception) -> RightfitError:
+    code = str(getattr(error, "code", "") or type(error).__name__)
+    if code == "AuthFailure.SignatureExpire":
+        return NetworkError("tencent: the request's time was refused; this machine's clock is off, set it right")
+    if code.startswith(("AuthFailure", "UnauthorizedOperation", "InvalidCredential")) or "Credential" in code or code == "ClientSideError":
+        return refused("tencent", PROVIDER.needs.credentials)
+    return NetworkError(f"tencent: the request failed ({code[:80]}); try again later")
+
+
+def _listed(service: Any, client: Client, charge: str) -> Sequence[Any]:
+    from tencentcloud.cvm.v20170312 import models
+
+    request, wanted = models.DescribeZoneInstanceConfigInfosRequest(), models.Filter()
+    wanted.Name, wanted.Values = "instance-charge-type", [charge]
+    request.Filters = [wanted]
+    answer = _ask(service.DescribeZoneInstanceConfigInfos, request, client)
+    return list(answer.InstanceTypeQuotaSet or ())
+
+
+def _inquire(service: Any, client: Client, item: Any, charge: str) -> Any:
+    """The price of one server where the list has none."""
+    from tencentcloud.cvm.v20170312 import models
+
+    request, place = models.InquiryPriceRunInstancesRequest(), models.Placement()
+    place.Zone = item.Zone
+    request.Placement, request.InstanceType, request.InstanceChargeType = place, item.InstanceType, charge
+    if charge == "PREPAID":
+        term = models.InstanceChargePrepaid()
+        term.Period = 1
+        request.InstanceChargePrepaid = term
+    return _ask(service.InquiryPriceRunInstances, request, client).Price.InstancePrice
+
+
+PROVIDER = _Tencent()

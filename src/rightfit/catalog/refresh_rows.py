@@ -1,0 +1,214 @@
+"""What a refresh gathered, as packed tables of the catalog's own columns, and the first judgement of its rows."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rightfit.catalog.offers import INTERRUPTION_BANDS, PURCHASE_CODES
+from rightfit.catalog.overlay import PRICE_COLUMNS, last_of_each, num_rows, row_keys, take
+from rightfit.catalog.pack import PackedColumn, PackedTable
+from rightfit.catalog.providers.base import InterruptionRow, MarketRow, PriceRow, Row, ServerRow
+from rightfit.catalog.tables import join_index, matches_any
+
+
+class ColumnWriter:
+    """Rows gathered as coded columns, prices as numbers: 500,000 prices take a few tens of megabytes."""
+
+    def __init__(self, columns: Sequence[str], *, numbers: Sequence[str] = ()) -> None:
+        self._places: dict[str, dict[str, int]] = {name: {} for name in columns if name not in numbers}
+        self._codes: dict[str, array[int]] = {name: array("i") for name in self._places}
+        self._values: dict[str, array[float]] = {name: array("d") for name in numbers}
+        self._columns = tuple(columns)
+
+    def add(self, texts: Mapping[str, str], *numbers: float) -> None:
+        """One row: texts by column (those that it lacks are empty), and the numbers in their order."""
+        for values, number in zip(self._values.values(), numbers, strict=True):
+            values.append(number)
+        for name, places in self._places.items():
+            self._codes[name].append(places.setdefault(texts.get(name, ""), len(places)))
+
+    def table(self) -> dict[str, PackedColumn]:
+        """The rows so far."""
+        none = np.zeros(0, dtype=np.int32)
+        table = {name: PackedColumn(tuple(places), np.array(self._codes[name], dtype=np.int32)) for name, places in self._places.items()}
+        table |= {name: PackedColumn((), none, np.array(values, dtype=np.float64)) for name, values in self._values.items()}
+        return {name: table[name] for name in self._columns}
+
+
+@dataclasses.dataclass(slots=True)
+class Gathered:
+    """The rows of one source. `rejected` and `left_out` count rows by reason, with one example each."""
+
+    tables: dict[str, PackedTable] = dataclasses.field(default_factory=dict)
+    rejected: Counter[str] = dataclasses.field(default_factory=Counter)
+    left_out: Counter[str] = dataclasses.field(default_factory=Counter)
+    num_read: int = 0
+
+    @property
+    def num_prices(self) -> int:
+        """Prices that passed so far, per server or per accelerator."""
+        return num_rows(self.tables["prices"]) + num_rows(self.tables["market_gpu_prices"])
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Conversion:
+    """Dollars from other currencies, hours in a prepaid term: the store's own rules, so that its check of conversions agrees."""
+
+    units_per_usd: Mapping[str, float]
+    hours_in_term: Mapping[str, float]
+
+
+def gather(rows: Iterable[Row], *, base: Mapping[str, PackedTable], source: str, today: str, conversion: Conversion) -> Gathered:
+    """Columns of all rows. Prices that are no prices, or in an unknown currency, are rejected and counted."""
+    found = Gathered()
+    writers = {name: ColumnWriter(tuple(table), numbers=PRICE_COLUMNS if name == "prices" else ()) for name, table in base.items()}
+    stamp = {"as_of": today, "source": source}
+    for row in rows:
+        if isinstance(row, PriceRow):
+            found.num_read += 1
+            problem = _problem(row, conversion)
+            if problem:
+                found.rejected[problem] += 1
+            else:
+                writers["prices"].add(_price_texts(row) | stamp, *_price_numbers(row, conversion))
+        elif isinstance(row, ServerRow):
+            writers["servers"].add(_server_texts(row) | {"source": f"{source} ({today})"})
+        elif isinstance(row, InterruptionRow):
+            writers["interruptions"].add(_interruption_texts(row) | stamp)
+        elif row.low > 0 and math.isfinite(row.high):
+            writers["market_gpu_prices"].add(_market_texts(row) | stamp)
+    found.tables = {name: writer.table() for name, writer in writers.items()}
+    return found
+
+
+def _problem(row: PriceRow, conversion: Conversion) -> str:
+    if not (math.isfinite(row.price) and row.price > 0):
+        return "a price of zero or less"
+    if row.currency not in conversion.units_per_usd:
+        return f"a price in {row.currency[:12]}, for which no rate is known"
+    return "" if row.purchase in PURCHASE_CODES else f"an unknown purchase mode {row.purchase[:30]}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.10g}"
+
+
+def _price_numbers(row: PriceRow, conversion: Conversion) -> tuple[float, float]:
+    """USD an hour, and the original price: prepaid terms keep the price of the term, everything else is stated by the hour."""
+    hourly = row.price / row.hours
+    original = row.price if row.hours == conversion.hours_in_term.get(row.purchase) else hourly
+    return float(_number(hourly / conversion.units_per_usd[row.currency])), float(_number(original))
+
+
+def _price_texts(row: PriceRow) -> dict[str, str]:
+    return {
+        "provider": row.provider,
+        "region": row.region,
+        "instance_type": row.instance_type,
+        "purchase": row.purchase.replace("-", "_"),
+        "currency_original": row.currency,
+        "note": row.note,
+    }
+
+
+def _server_texts(row: ServerRow) -> dict[str, str]:
+    is_gpu = row.gpu_count > 0
+    return {
+        "provider": row.provider,
+        "instance_type": row.instance_type,
+        "family": row.family,
+        "category": row.category,
+        "vcpus": _number(row.vcpus),
+        "memory_gib": _number(row.memory_gib),
+        "gpu_name": row.gpu_name if is_gpu else "",
+        "gpu_count": _number(row.gpu_count),
+        "gpu_memory_gib_each": _number(row.gpu_memory_gib) if is_gpu and row.gpu_memory_gib else "",
+        "local_nvme_gb": _number(row.local_nvme_gb),
+        "network_gbps": _number(row.network_gbps) if row.network_gbps else "",
+        "rdma": "none",
+        "nvlink": "0",
+        "gpu_interconnect": "" if is_gpu else "none",
+        "arch": row.arch,
+        "status": "active",
+        "note": "described by the provider's interface only",
+    }
+
+
+def _interruption_texts(row: InterruptionRow) -> dict[str, str]:
+    low, high = INTERRUPTION_BANDS[row.band] if 0 <= row.band < len(INTERRUPTION_BANDS) - 1 else (0.0, 1.0)
+    return {
+        "provider": row.provider,
+        "region": row.region,
+        "instance_type": row.instance_type,
+        "interruption_band": str(row.band),
+        "interruption_pct_low": _number(100 * low),
+        "interruption_pct_high": _number(100 * high),
+        "savings_pct": _number(row.savings_pct),
+        "window": "trailing month, frequency of interruption",
+    }
+
+
+def _market_texts(row: MarketRow) -> dict[str, str]:
+    return {
+        "provider": row.provider,
+        "gpu_name": row.gpu_name,
+        "gpu_count": str(row.gpu_count),
+        "region": row.region,
+        "purchase": row.purchase,
+        "price_min_usd_gpu_hour": _number(row.low),
+        "price_median_usd_gpu_hour": _number(row.median),
+        "price_max_usd_gpu_hour": _number(row.high),
+        "offers": str(row.offers),
+    }
+
+
+def sort_out(found: Gathered, *, base: Mapping[str, PackedTable], accelerators: Iterable[str]) -> None:
+    """Leave out what the catalog cannot place: types nobody described, regions it does not know, accelerators without a record."""
+    servers, prices = found.tables["servers"], found.tables["prices"]
+    allowed = frozenset(accelerators) | {""}
+    usable = np.array([label in allowed for label in servers["gpu_name"].labels], dtype=np.bool_)[servers["gpu_name"].codes]
+    servers = take(servers, usable)
+    found.tables["servers"] = take(servers, last_of_each(row_keys([servers], ("provider", "instance_type"))[0]))
+    types = _places(base["servers"], "instance_type") | _places(found.tables["servers"], "instance_type")
+    no_type = join_index([prices["provider"], prices["instance_type"]], types) < 0
+    no_region = join_index([prices["provider"], prices["region"]], _places(base["regions"], "region")) < 0
+    for reason, rows, column in (
+        ("of a server type that the catalog does not know", no_type, "instance_type"),
+        ("of a region that the catalog does not know", no_region & ~no_type, "region"),
+    ):
+        if rows.any():
+            first = prices[column].labels[prices[column].codes[int(np.flatnonzero(rows)[0])]]
+            found.left_out[f"{reason} ({first[:60]})"] += int(np.count_nonzero(rows))
+    kept = take(prices, ~(no_type | no_region))
+    found.tables["prices"] = take(kept, last_of_each(row_keys([kept], ("provider", "instance_type", "region", "purchase"))[0]))
+
+
+def _places(table: PackedTable, name: str) -> dict[tuple[str, str], int]:
+    return dict.fromkeys(zip(table["provider"].texts(), table[name].texts(), strict=True), 1)
+
+
+def level_problem(before: PackedTable, new: PackedTable, *, limits: Mapping[str, Any], estimate_patterns: Iterable[str]) -> str:
+    """One line when the prices of a purchase mode as a whole are far from the old ones; a currency, a unit or a term taken wrongly."""
+    old_keys, new_keys = row_keys([before, new], ("provider", "instance_type", "region", "purchase"))
+    quoted = ~matches_any(before["note"].labels, patterns=estimate_patterns)[before["note"].codes]
+    old_rows = np.flatnonzero(quoted & np.isin(old_keys, new_keys))
+    order = old_rows[np.argsort(old_keys[old_rows])]
+    shared = np.flatnonzero(np.isin(new_keys, old_keys[order]))
+    beside = order[np.searchsorted(old_keys[order], new_keys[shared])]
+    ratio = new["price_usd_hour"].numbers()[shared] / before["price_usd_hour"].numbers()[beside]
+    purchase = new["purchase"]
+    for code, name in enumerate(purchase.labels):
+        own = ratio[purchase.codes[shared] == code]
+        kind = "_spot" if name == "spot" else ""
+        middle = float(np.median(own)) if len(own) >= limits["least_shared"] else 1.0
+        if not limits[f"lowest_ratio{kind}"] <= middle <= limits[f"highest_ratio{kind}"]:
+            mode = name.replace("_", "-")
+            return f"its {len(own):,} {mode} prices are in the middle {middle:.3g} times the old ones; a currency or unit may be wrong"
+    return ""

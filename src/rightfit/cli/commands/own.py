@@ -1,0 +1,153 @@
+"""Buy or rent: what a server of one's own costs, and from which utilisation it beats renting."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rightfit.cli.labels import Lang, label
+from rightfit.cli.market import open_market
+from rightfit.cli.output import Answer, View, emit
+from rightfit.cli.tables import Column, Table
+
+if TYPE_CHECKING:
+    from rightfit.catalog import Catalog
+    from rightfit.search.answer import Section
+
+Target = Annotated[
+    str, typer.Argument(help="An accelerator (H100) or a server (aws/p5.48xlarge).", metavar="GPU|SERVER", show_default=False)
+]
+Count = Annotated[int | None, typer.Option("--count", help="Cards in the server (default: 8, or those of the server named).", metavar="N")]
+Price = Annotated[str | None, typer.Option("--price", help="Price of the whole server, e.g. 250000usd.", metavar="MONEY")]
+Rent = Annotated[str | None, typer.Option("--rent", help="Compare with this rent an hour, e.g. 20usd.", metavar="MONEY")]
+Years = Annotated[float | None, typer.Option("--years", help="Years of use.", metavar="N")]
+Utilisation = Annotated[str | None, typer.Option("--utilisation", help="Share of all hours in which it works, e.g. 60%.", metavar="SHARE")]
+Electricity = Annotated[str | None, typer.Option("--electricity", help="Price of a kWh, e.g. 0.6cny.", metavar="MONEY")]
+Pue = Annotated[float | None, typer.Option("--pue", help="Power of the building over power of the servers.", metavar="RATIO")]
+Space = Annotated[str | None, typer.Option("--space", help="Rack space with its cooling plant, per kW and month.", metavar="MONEY")]
+Staff = Annotated[str | None, typer.Option("--staff", help="One administrator a year, e.g. 300000cny.", metavar="MONEY")]
+PerAdmin = Annotated[float | None, typer.Option("--servers-per-admin", help="Servers that one administrator runs.", metavar="N")]
+Maintenance = Annotated[str | None, typer.Option("--maintenance", help="Support and spares a year, share of the price.", metavar="SHARE")]
+Residual = Annotated[str | None, typer.Option("--residual", help="What it is sold for at the end, share of the price.", metavar="SHARE")]
+Interest = Annotated[str | None, typer.Option("--interest", help="Interest a year on the money tied up, e.g. 6%.", metavar="SHARE")]
+Cloud = Annotated[str | None, typer.Option("--cloud", help="Compare with this cloud only.", metavar="WORD")]
+
+
+def own(
+    target: Target,
+    count: Count = None,
+    price: Price = None,
+    rent: Rent = None,
+    years: Years = None,
+    utilisation: Utilisation = None,
+    electricity: Electricity = None,
+    pue: Pue = None,
+    space: Space = None,
+    staff: Staff = None,
+    servers_per_admin: PerAdmin = None,
+    maintenance: Maintenance = None,
+    residual: Residual = None,
+    interest: Interest = None,
+    cloud: Cloud = None,
+    *,
+    view: View,
+) -> None:
+    """Buy or rent: the cost of an hour on a server of one's own, and the break-even utilisation against each way to rent.
+
+    Examples:
+
+    rightfit own H100
+
+    rightfit own aws/p4d.24xlarge --utilisation 80% --electricity 0.08usd
+    """
+    from rightfit.search.ownership import own_of
+
+    money = {"capex_usd": price, "electricity_usd_per_kwh": electricity, "space_usd_per_kw_month": space, "staff_usd_per_year": staff}
+    shares = {"utilisation": utilisation, "maintenance_share_per_year": maintenance, "residual_share": residual, "capital_rate": interest}
+    numbers = {"years": years, "pue": pue, "servers_per_administrator": servers_per_admin}
+    texts = {"money": money, "share": shares, "number": numbers}
+    catalog = open_market(view)
+    section = own_of(target, count=count, texts=texts, rent=rent, cloud=cloud, catalog=catalog)
+    emit(own_answer(section, view), view)
+
+
+def own_answer(section: Section, view: View) -> Answer:
+    """The comparison for people and programs."""
+    from rightfit.explain import renderer
+
+    records = [dict(rent) for rent in section.content.get("rents", ())]
+    return Answer(section.to_dict(renderer(view.lang)), records, own_parts(section, view, currency="usd"))
+
+
+def own_parts(section: Section, view: View, *, currency: str) -> list[str | Table]:
+    """Statements, the year's bill, and the table of rents; with --verbose every assumption and its source."""
+    from rightfit.explain import renderer
+
+    render = renderer(view.lang, currency=currency)
+    lines = "\n".join([label("section", "own", view.lang), *(f"- {render(reason)}" for reason in section.reasons)])
+    if "rents" not in section.content:
+        return [lines]
+    parts: list[str | Table] = [lines, _year(section.content, view.lang, currency=currency)]
+    return [*parts, *([_assumptions(section.content, view.lang)] if view.verbose else [])]
+
+
+def _year(content: Any, lang: Lang, *, currency: str) -> Table:
+    from rightfit.explain import quantities as q
+
+    total = sum(content["yearly_terms"].values())
+    columns = (
+        Column("term"),
+        Column("value", lambda value: q.money_text(value, currency), right=True),
+        Column("share", q.percent_text, right=True),
+    )
+    records = [
+        {"term": label("own", name, lang), "value": value, "share": value / total}
+        for name, value in sorted(content["yearly_terms"].items(), key=lambda item: -item[1])
+    ]
+    return Table(columns, records, title=label("own", "year", lang, price=q.money_text(total, currency)))
+
+
+def _assumptions(content: Any, lang: Lang) -> Table:
+    from rightfit.estimate.ownership import defaults
+    from rightfit.explain.quantities import plain
+
+    rows = [
+        {
+            "name": name,
+            "value": plain(content["assumptions"][name]),
+            "meaning": row.zh if lang == "zh" else row.en,
+            "source": label("own", "given", lang) if name in content["given"] else row.source,
+        }
+        for name, row in defaults().items()
+    ]
+    first = {
+        "name": "capex_usd",
+        "value": plain(content["capex_usd"], 6),
+        "meaning": label("own", "capex", lang),
+        "source": content["price_source"],
+    }
+    columns = (Column("name"), Column("value", right=True), Column("meaning", flexible=True), Column("source", flexible=True))
+    return Table(columns, [first, *rows])
+
+
+def with_own(found: Any, catalog: Catalog) -> Any:
+    """A plan with its section "own", where there is one."""
+    import dataclasses
+
+    from rightfit.search.ownership import own_section
+
+    section = own_section(found, catalog)
+    return found if section is None else dataclasses.replace(found, sections=(*found.sections, section))
+
+
+def with_own_parts(answer: Answer, found: Any, view: View) -> Answer:
+    """The answer with the comparison at its end, for people; services show their sections themselves."""
+    import dataclasses
+
+    if view.is_machine or found.workload.task in ("serve", "batch"):
+        return answer
+    parts = [
+        part for section in found.sections if section.name == "own" for part in own_parts(section, view, currency=found.workload.currency)
+    ]
+    return dataclasses.replace(answer, parts=[*answer.parts, *parts])

@@ -1,0 +1,271 @@
+"""Buy or rent: the hardware of a plan's best option, or any card, as one's own against what it costs to rent."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rightfit.catalog.offers import PURCHASES
+from rightfit.errors import InputError, QuantityError, UnknownNameError
+from rightfit.estimate.ownership import OwnServer, can_be_bought, own_server
+from rightfit.physics.money import HOURS_PER_MONTH
+from rightfit.physics.ownership import HOURS_PER_YEAR
+from rightfit.search.answer import Option, Plan, Reason, Section
+
+if TYPE_CHECKING:
+    from rightfit.catalog import Catalog, OfferTable
+
+NEVER = 1.0
+COMMITTED = ("reserved", "savings", "subscription")
+RENT_MODES = ("on-demand", "spot", "reserved-1y", "savings-plan-1y", "reserved-3y", "subscription-1m", "subscription-1y", "subscription-3y")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rent:
+    """One way to rent as many cards as the own server has.
+
+    By the hour: from which utilisation owning is cheaper (over 1: never), and after how many years the rent saved has paid for the server. A commitment is
+    paid for all hours, so only the years compare: `rent_year_usd` against `own_year_usd`; its break-even figures are NaN.
+    """
+
+    provider: str
+    instance_type: str
+    region: str
+    purchase: str
+    usd_per_h: float
+    as_of: str
+    break_even: float
+    break_even_low: float
+    break_even_high: float
+    payback_years: float
+    is_committed: bool
+    rent_year_usd: float
+    own_year_usd: float
+
+
+def rents(catalog: Catalog, server: OwnServer, *, cloud: str = "") -> tuple[Rent, ...]:
+    """The cheapest offer of each purchase mode for a server with as many of these cards (where nobody rents one, for a server with another number, in
+    proportion); of one cloud where named. Estimated prices are left out: a purchase should not rest on them."""
+    table = catalog.all_offers(has_accelerator=True)
+    best: dict[str, tuple[float, int]] = {}
+    rows = _rows_of(table, server.accelerator, cloud=cloud)
+    cards = table.servers.num_accelerators[table.server_index[rows]]
+    price = table.price_usd_per_h[rows] / cards * server.num_cards
+    same = cards == server.num_cards
+    modes_of_same = set(table.purchase_index[rows[same]].tolist())
+    for row, usd, mode, is_same in zip(rows.tolist(), price.tolist(), table.purchase_index[rows].tolist(), same.tolist(), strict=True):
+        name = PURCHASES[mode]
+        if mode in modes_of_same and not is_same:
+            continue
+        if name in RENT_MODES and (name not in best or usd < best[name][0]):
+            best[name] = (usd, row)
+    found = [rent_of(server, table.row(row), usd) for name in RENT_MODES if name in best for usd, row in [best[name]]]
+    return tuple(found)
+
+
+def _rows_of(table: OfferTable, accelerator: str, *, cloud: str) -> Any:
+    servers = table.servers
+    fits = np.array(
+        [
+            name == accelerator and count >= 1 and not refused and (not cloud or provider == cloud) and provider != "private"
+            for name, count, refused, provider in zip(
+                servers.accelerator_name, servers.num_accelerators.tolist(), servers.not_recommended, servers.provider, strict=True
+            )
+        ],
+        dtype=np.bool_,
+    )
+    return np.flatnonzero(fits[table.server_index] & ~table.is_quarantined & ~table.is_estimate & np.isfinite(table.price_usd_per_h))
+
+
+def rent_of(server: OwnServer, offer: Mapping[str, Any], usd_per_h: float) -> Rent:
+    """One offer against the own server."""
+    committed = offer["purchase"].startswith(COMMITTED)
+    mid, low, high = (math.nan,) * 3 if committed else server.break_even(usd_per_h)
+    hours = HOURS_PER_YEAR * (1.0 if committed else server.utilisation)
+    return Rent(
+        provider=offer["provider"],
+        instance_type=offer["instance_type"],
+        region=offer["region"],
+        purchase=offer["purchase"],
+        usd_per_h=usd_per_h,
+        as_of=offer["as_of"],
+        break_even=mid,
+        break_even_low=low,
+        break_even_high=high,
+        payback_years=math.nan if committed else server.payback_years(usd_per_h),
+        is_committed=committed,
+        rent_year_usd=usd_per_h * hours,
+        own_year_usd=sum(server.yearly_terms().values()),
+    )
+
+
+def own_content(server: OwnServer, against: tuple[Rent, ...]) -> dict[str, Any]:
+    """The comparison for programs, in base units and USD."""
+    return {
+        "accelerator": server.accelerator,
+        "count": server.num_cards,
+        "is_part": server.is_part,
+        "capex_usd": server.values["capex_usd"],
+        "capex_low_usd": server.capex_low_usd,
+        "capex_high_usd": server.capex_high_usd,
+        "price_source": server.price_source,
+        "full_w": server.full_w,
+        "utilisation": server.utilisation,
+        "yearly_terms": server.yearly_terms(),
+        "usd_per_busy_h": server.usd_per_busy_h,
+        "rents": [dataclasses.asdict(rent) for rent in against],
+        "assumptions": dict(server.values),
+        "given": sorted(server.given),
+    }
+
+
+def own_reasons(server: OwnServer, against: tuple[Rent, ...]) -> tuple[Reason, ...]:
+    """The comparison in statements: from which utilisation owning pays against each way to rent, and what money does not say."""
+    found = [Reason("own_hour", {"hour_usd": server.usd_per_busy_h, "share": server.utilisation, **_what(server)})]
+    for rent in against:
+        key = _key(rent)
+        found.append(Reason(key, {**dataclasses.asdict(rent), "rent_usd": rent.usd_per_h, **shares_of(rent)}))
+    if server.is_part:
+        found.append(Reason("own_part", _what(server)))
+    return (*found, Reason("own_security"), Reason("own_elasticity"))
+
+
+def _key(rent: Rent) -> str:
+    if rent.is_committed:
+        return "own_year_less" if rent.own_year_usd < rent.rent_year_usd else "own_year_more"
+    return "own_pays" if rent.break_even <= NEVER else "own_never"
+
+
+def shares_of(rent: Rent) -> dict[str, float]:
+    """Break-even utilisations as shares that a sentence can name; what is never reached is shown as all hours."""
+    if rent.is_committed:
+        return {"change_share": abs(1.0 - rent.own_year_usd / rent.rent_year_usd)}
+    return {
+        "break_even_share": min(rent.break_even, NEVER),
+        "low_share": min(rent.break_even_low, NEVER),
+        "high_share": min(rent.break_even_high, NEVER),
+    }
+
+
+def _what(server: OwnServer) -> dict[str, Any]:
+    return {"count": server.num_cards, "accelerator": server.accelerator, "price_usd": server.values["capex_usd"]}
+
+
+def own_section(plan: Plan, catalog: Catalog, given: Mapping[str, Any] | None = None) -> Section | None:
+    """Buy or rent for the hardware of the best option; None where nothing is feasible or the card is not sold."""
+    best = plan.best
+    if best is None or not best.accelerator.name or best.accelerator.count_per_node < 1:
+        return None
+    if not can_be_bought(best.accelerator.name) and "capex_usd" not in (given or {}):
+        return Section("own", {"accelerator": best.accelerator.name}, (Reason("own_unsold", {"accelerator": best.accelerator.name}),))
+    server = own_server(best.accelerator.name, best.accelerator.count_per_node, given)
+    chosen = rent_of(server, _offer_of(best), best.cost.hourly_usd / max(best.nodes, 1))
+    against = (chosen, *(rent for rent in rents(catalog, server, cloud=best.provider) if rent.purchase != best.purchase))
+    job = own_job(best, server, is_service=plan.workload.task == "serve")
+    reasons = own_reasons(server, against)
+    content = {**own_content(server, against), "servers": best.nodes, "job": job}
+    return Section("own", content, (reasons[0], Reason("own_job", job), *reasons[1:]))
+
+
+def _offer_of(best: Option) -> dict[str, Any]:
+    return {
+        "provider": best.provider,
+        "instance_type": best.instance_type,
+        "region": best.region,
+        "purchase": best.purchase,
+        "as_of": best.price_as_of,
+    }
+
+
+def own_job(best: Option, server: OwnServer, *, is_service: bool) -> dict[str, Any]:
+    """The job (of a service: a month) on one's own servers: at the assumed utilisation, a service all hours of the month."""
+    hours = HOURS_PER_MONTH if is_service else best.estimate["total_time_s"].mid / 3600.0
+    utilisation = 1.0 if is_service else server.utilisation
+    yearly = float(server.cost().total_usd(np.array([utilisation]))[0])
+    own_usd = best.nodes * yearly * hours / (HOURS_PER_YEAR * utilisation)
+    return {"busy_h": hours, "own_usd": own_usd, "rent_usd": best.cost.total_usd, "purchase_usd": best.nodes * server.values["capex_usd"]}
+
+
+def own_of(
+    target: str,
+    *,
+    catalog: Catalog,
+    count: int | None = None,
+    texts: Mapping[str, Mapping[str, Any]] | None = None,
+    rent: str | None = None,
+    cloud: str | None = None,
+) -> Section:
+    """Buy or rent for an accelerator or a server by name.
+
+    `texts`: the user's own figures by kind, {"money": {"capex_usd": "250000usd"}, "share": {"utilisation": "60%"}, "number": {"years": 3}}.
+    `rent`: compare with this price an hour alone. Raises InputError for what cannot be read.
+    """
+    from rightfit.catalog.names import resolve_provider
+
+    name, cards = _target(target, catalog)
+    given = read_figures(texts or {})
+    server = own_server(name, count or cards, given)
+    provider = resolve_provider(cloud) if cloud else ""
+    if rent is not None:
+        offer = dict.fromkeys(("region", "as_of"), "") | {
+            "provider": "",
+            "instance_type": f"{server.num_cards} x {name}",
+            "purchase": "given",
+        }
+        against: tuple[Rent, ...] = (rent_of(server, offer, _usd("rent", rent)),)
+    else:
+        against = rents(catalog, server, cloud=provider)
+    return Section("own", own_content(server, against), own_reasons(server, against))
+
+
+def _target(text: str, catalog: Catalog) -> tuple[str, int]:
+    """The accelerator and how many: of a server of the catalog, else eight of the named one, as most are sold."""
+    from rightfit import facts
+    from rightfit.estimate.ownership import MODULES_PER_SERVER
+
+    servers, loose = catalog.servers(), facts.match_accelerators(text)
+    for row, (provider, name) in enumerate(zip(servers.provider, servers.instance_type, strict=True)):
+        own_name = f"{provider}/{name}".casefold() == text.casefold() or (not loose and name.casefold() == text.casefold())
+        if own_name and servers.accelerator_name[row]:
+            return servers.accelerator_name[row], max(1, int(servers.num_accelerators[row]))
+    covered = [name for name in loose if can_be_bought(name)] or list(loose)
+    if not covered:
+        raise UnknownNameError("accelerator or server", text, nearest=facts.nearest_accelerators(text), field="target")
+    return max(
+        covered, key=lambda name: (name == text, can_be_bought(name), "SXM" in name, facts.accelerators()[name].memory_bytes)
+    ), MODULES_PER_SERVER
+
+
+def read_figures(texts: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+    """Figures of owning as a user writes them, in base units."""
+    found: dict[str, float] = {}
+    for kind, values in texts.items():
+        for name, text in values.items():
+            if text is not None:
+                found[name] = _READERS[kind](name, text)
+    return found
+
+
+def _usd(name: str, text: Any) -> float:
+    from rightfit.units import parse_money
+    from rightfit.workload.money import to_usd
+
+    try:
+        return to_usd(parse_money(str(text)))
+    except InputError as error:
+        raise QuantityError(f"{name}: {error}", field=name) from None
+
+
+def _share(name: str, text: Any) -> float:
+    plain = str(text).strip()
+    try:
+        return float(plain.removesuffix("%")) / (100.0 if plain.endswith("%") else 1.0)
+    except ValueError:
+        raise QuantityError(f"{name}: cannot read {plain!r} as a share; write for example 0.6 or 60%", field=name) from None
+
+
+_READERS: Mapping[str, Any] = {"money": _usd, "share": _share, "number": lambda name, value: float(value)}
