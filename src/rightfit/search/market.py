@@ -49,7 +49,8 @@ class MarketFacts:
     def take(self, rows: Index) -> MarketFacts:
         """The given offers."""
         columns: dict[str, Any] = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return MarketFacts(**{name: column[rows] if column is not None else None for name, column in columns.items()})
+        taken: dict[str, Any] = {name: None if column is None else column[rows] for name, column in columns.items()}
+        return MarketFacts(**taken)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
