@@ -346,7 +346,9 @@ def _batch_cost(found: ServingExploration, row: Row, estimate: Figure) -> Servin
         hourly_usd=float(bill.hourly_usd[at]),
         total_usd=total,
         total=Figure(total, **dict(zip(BOUNDS, spread.tolist(), strict=True)), source=estimate.source),
-        terms=with_credit({name: float(getattr(bill, name)[at]) for name in ("servers_usd", "storage_usd", "egress_usd", "network_usd")}, total),
+        terms=with_credit(
+            {name: float(getattr(bill, name)[at]) for name in ("servers_usd", "storage_usd", "egress_usd", "network_usd")}, total
+        ),
         per_million_tokens_usd=total / tokens * 1e6 if tokens else float("nan"),
         per_thousand_requests_usd=total / wish.requests * 1e3,
     )
