@@ -18,7 +18,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from rightfit import units
 from rightfit.catalog import names
-from rightfit.errors import FileInputError, InputError
+from rightfit.errors import FileInputError, InputError, UnknownNameError
 from rightfit.facts import fuzzy
 from rightfit.facts.currencies import ExchangeRate, currencies
 
@@ -350,7 +350,7 @@ def _check_names(entry: Entry) -> None:
     cards = getattr(entry, "gpu", ())
     for name in (cards,) if isinstance(cards, str) and cards else cards:
         if not facts.match_accelerators(name):
-            raise names.UnknownNameError("accelerator", name, nearest=facts.nearest_accelerators(name), field="gpu")
+            raise UnknownNameError("accelerator", name, nearest=facts.nearest_accelerators(name), field="gpu")
 
 
 def _near(word: str, known: Iterable[str]) -> str:

@@ -121,7 +121,7 @@ class PricedCatalog(Catalog):
             **{name: np.zeros(len(wanted), dtype=np.bool_) for name in ("is_estimate", "is_stale", "is_pseudo_region", "is_quarantined")},
         }
         labels, codes = _labels(table, dates=[self.book.as_of] * len(wanted), sources=[self.book.source(entry) for entry in wanted])
-        columns = {name: np.concatenate([getattr(table, name), values]) for name, values in {**added, **codes}.items()}
+        columns: dict[str, Any] = {name: np.concatenate([getattr(table, name), values]) for name, values in {**added, **codes}.items()}
         whole = dataclasses.replace(table, **columns, **labels)
         return whole.take(np.argsort(whole.server_index, kind="stable"))
 
@@ -195,7 +195,7 @@ class PricedCatalog(Catalog):
             codes = {code for name in entry.country for code in names.resolve_countries(name, regions)}
             hit = [(not providers or place.provider in providers) and (not codes or place.country in codes) for place in regions]
             factor = np.where(hit, factor * (1.0 + entry.percent / 100.0), factor)
-        columns = {}
+        columns: dict[str, Any] = {}
         for field in dataclasses.fields(PlacePrices):
             values = np.concatenate([getattr(base, field.name), np.zeros(len(sites), dtype=getattr(base, field.name).dtype)])
             columns[field.name] = values * factor if "usd" in field.name else values
@@ -270,7 +270,7 @@ def _server_flags(rule: Discount, servers: ServerTable) -> Flags:
 def _stack(table: ServerTable, other: Any) -> ServerTable:
     """Two tables, or a table and added servers, one behind the other."""
     added = other if isinstance(other, ServerTable) else _table_of(other)
-    columns = {}
+    columns: dict[str, Any] = {}
     for field in dataclasses.fields(ServerTable):
         first, second = getattr(table, field.name), getattr(added, field.name)
         columns[field.name] = (*first, *second) if isinstance(first, tuple) else np.concatenate([first, second])

@@ -88,7 +88,7 @@ class Quota:
     def used_per_server(self, servers: ServerTable) -> Floats:
         """How much of the quota one server of each type takes."""
         columns = {"accelerators": servers.num_accelerators, "vcpus": servers.vcpus, "servers": np.ones(len(servers))}
-        return np.nan_to_num(columns[self.unit])
+        return np.asarray(np.nan_to_num(columns[self.unit]), dtype=np.float64)
 
 
 def worst_excess(quotas: Iterable[Quota], offers: OfferTable, num_servers: Floats) -> tuple[Floats, Floats, Flags]:

@@ -77,11 +77,11 @@ def bill_table(section: Section, lang: Lang, *, currency: str) -> Table:
         return q.plain(value, 4)
 
     columns = (
-        Column("line"),
+        Column("line", flexible=True),
         Column("value", lambda value: str(q.money_text(value, currency)), right=True),
-        Column("quantity", lambda value: q.plain(value), right=True),
-        Column("unit"),
-        Column("unit_usd", price, right=True),
+        Column("quantity", q.plain, right=True, drop=3),
+        Column("unit", drop=3),
+        Column("unit_usd", price, right=True, drop=2),
         Column("remark", flexible=True, drop=1),
     )
     records = [

@@ -152,7 +152,8 @@ def _price(name: str, equivalent: str, num_cards: int, values: Mapping[str, floa
         if own_price is None and ("card", known) in _rows():
             row, hosts = _rows()["card", known], math.ceil(num_cards / MODULES_PER_SERVER)
             host = values["small_host_usd"] * (0.5 * hosts + 0.5 * num_cards / values["small_host_cards"])
-            return _Price(*(host + num_cards * price for price in (row.value, row.low, row.high)), hosts, False, row.source)
+            usd, low, high = (host + num_cards * price for price in (row.value, row.low, row.high))
+            return _Price(usd, low, high, hosts, False, row.source)
     if own_price is not None:
         hosts = math.ceil(num_cards / MODULES_PER_SERVER)
         return _Price(own_price, own_price, own_price, hosts, False, "given")

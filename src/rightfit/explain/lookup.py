@@ -23,6 +23,8 @@ def rule_lookup(query: str, *, catalog: Catalog | None = None) -> CheckResult | 
 
     The rule is judged on the example that data/rules.toml gives it: that takes a search.
     """
+    if (name := find_statement(query)) is not None:
+        return _statement_answer(query, name, catalog)
     rule = find_rule(query)
     return None if rule is None else _answer(query, rule, catalog)
 
@@ -37,6 +39,36 @@ def find_rule(text: str) -> Rule | None:
         return known[wanted]
     close = difflib.get_close_matches(wanted, known, n=1, cutoff=_LIKENESS)
     return known[close[0]] if close and _numbers(close[0]) == _numbers(wanted) else None
+
+
+def find_statement(text: str) -> str | None:
+    """The statement about the whole market with this id or alias."""
+    from rightfit.explain.statements import statements
+
+    wanted = _folded(text)
+    return next((name for name, entry in statements().items() if wanted in map(_folded, (name, *entry["aliases"]))), None)
+
+
+def _statement_answer(query: str, name: str, catalog: Catalog | None) -> CheckResult:
+    from rightfit.catalog.check_answers import CheckResult
+    from rightfit.explain.messages import say
+    from rightfit.explain.statements import judge_statement
+    from rightfit.search.priced import open_priced
+
+    found = judge_statement(name, catalog or open_priced())
+    facts = {"id": name, "post": found.entry["post"], "verdict": found.verdict, **found.figures, **found.texts}
+    words: dict[Lang, str] = {
+        lang: say(
+            "rule_words.line",
+            lang,
+            statement=found.entry[lang],
+            post=found.entry["post"] + 1,
+            verdict=say(f"rule_words.verdict_{found.verdict}", lang),
+            reason=found.reason(lang),
+        )
+        for lang in ("en", "zh")
+    }
+    return CheckResult(query, "rule", True, _CLAIMS[found.verdict], facts, () if query == name else (name,), words["en"], words["zh"])
 
 
 def judge_example(rule: Rule, *, catalog: Catalog | None = None) -> RuleCheck | None:

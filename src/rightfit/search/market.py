@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,8 +49,9 @@ class MarketFacts:
 
     def take(self, rows: Index) -> MarketFacts:
         """The given offers."""
-        columns = (getattr(self, field.name) for field in dataclasses.fields(self))
-        return MarketFacts(*(column[rows] if column is not None else None for column in columns))
+        columns: dict[str, Any] = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        taken: dict[str, Any] = {name: None if column is None else column[rows] for name, column in columns.items()}
+        return MarketFacts(**taken)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ def own(
     money = {"capex_usd": price, "electricity_usd_per_kwh": electricity, "space_usd_per_kw_month": space, "staff_usd_per_year": staff}
     shares = {"utilisation": utilisation, "maintenance_share_per_year": maintenance, "residual_share": residual, "capital_rate": interest}
     numbers = {"years": years, "pue": pue, "servers_per_administrator": servers_per_admin}
-    texts = {"money": money, "share": shares, "number": numbers}
+    texts: dict[str, dict[str, Any]] = {"money": money, "share": shares, "number": numbers}
     catalog = open_market(view)
     section = own_of(target, count=count, texts=texts, rent=rent, cloud=cloud, catalog=catalog)
     emit(own_answer(section, view), view)
