@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import weakref
 from typing import TYPE_CHECKING, Any
 
 from rightfit import facts
@@ -13,11 +14,13 @@ from rightfit.search.purchase import Mode, advice_of, how_to_buy, ladder_of_hour
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
+    from rightfit.catalog.charges import EgressPrice, StoragePrice
     from rightfit.search.explore import Exploration
     from rightfit.search.rank import Row
     from rightfit.search.serving_search import ServingExploration
 
 YEAR_H = 8760.0
+_places: weakref.WeakKeyDictionary[Any, dict[tuple[str, str], Any]] = weakref.WeakKeyDictionary()
 
 
 def buy_section(found: Exploration, option: Option, at: Row, catalog: Catalog) -> Section:
@@ -106,10 +109,25 @@ def _server_lines(found: Exploration, option: Option, at: Row) -> list[Line]:
     return [*lines, rounding] if extra > 0.005 * price else lines
 
 
+def place_charges(
+    catalog: Catalog, provider: str, region: str
+) -> tuple[StoragePrice | None, StoragePrice | None, EgressPrice | None, EgressPrice | None]:
+    """Block and object storage, data to the internet and to another region at one place; read from the catalog once."""
+    known = _places.setdefault(catalog, {})
+    if (provider, region) not in known:
+        known[provider, region] = (
+            catalog.storage_price(provider, region),
+            catalog.storage_price(provider, region, kind="object"),
+            catalog.egress_price(provider, region),
+            catalog.egress_price(provider, region, destination="other_region"),
+        )
+    found: tuple[StoragePrice | None, StoragePrice | None, EgressPrice | None, EgressPrice | None] = known[provider, region]
+    return found
+
+
 def _storage_lines(found: Exploration, option: Option, at: Row, catalog: Catalog) -> list[Line]:
     """The volume of the run with what it can do, and the object store that would keep data and checkpoints for a month."""
-    block = catalog.storage_price(option.provider, option.region)
-    objects = catalog.storage_price(option.provider, option.region, kind="object")
+    block, objects, _, _ = place_charges(catalog, option.provider, option.region)
     usual, usd, lines = facts.coefficients("planning"), float(found.bill.storage_usd[at.offer, at.node]), []
     hours = option.estimate["total_time_s"].mid / 3600.0
     if block is not None and usd > 0:
@@ -141,7 +159,7 @@ def _traffic_lines(found: Exploration, option: Option, at: Row, catalog: Catalog
     where, volume = (at.offer, at.node), found.volume
     sent_gb, data_gb = volume.result_bytes / 1e9, volume.dataset_bytes / 1e9
     lines = [Line("upload", 0.0, data_gb, "GB", 0.0, "no cloud of the catalog charges for data that come in")]
-    out = catalog.egress_price(option.provider, option.region)
+    _, _, out, other = place_charges(catalog, option.provider, option.region)
     if out is not None:
         tiers = ", ".join(f"{tier.price_usd_per_gb:g} from {tier.from_gb:g} GB" for tier in out.tiers)
         note = f"{out.free_gb:g} GB a month free; {tiers}"
@@ -152,7 +170,6 @@ def _traffic_lines(found: Exploration, option: Option, at: Row, catalog: Catalog
                 "dataset_out", out.cost_usd(data_gb), data_gb, "GB", out.tiers[0].price_usd_per_gb, out.source, out.as_of, note, beside=True
             )
         )
-    other = catalog.egress_price(option.provider, option.region, destination="other_region")
     if other is not None:
         price = other.tiers[0].price_usd_per_gb
         lines.append(Line("dataset_other_region", other.cost_usd(data_gb), data_gb, "GB", price, other.source, other.as_of, beside=True))
