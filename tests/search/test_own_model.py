@@ -55,9 +55,9 @@ def test_training_and_serving_are_planned(net) -> None:
     assert trained.cost.total_usd == pytest.approx(named.cost.total_usd, rel=0.1)
     served = plan(f"{net}[3x224x224]", task="serve", rate="100/s", latency="20ms")
     assert served.best is not None
-    said = next(one for one in served.assumptions if one.reason.key == "assumed_traced")
+    said = next(one for one in served.assumptions if one.why.key == "assumed_traced")
     assert str(said.value).startswith("net.onnx (sha256")
-    assert said.reason.params["gmacs"] == pytest.approx(4.09, abs=0.01)
+    assert said.why.params["gmacs"] == pytest.approx(4.09, abs=0.01)
 
 
 def test_a_file_that_changes_is_counted_again(net) -> None:
