@@ -236,6 +236,6 @@ def facts_of(found: HostExploration, row: Row, server: int, estimate: Mapping[st
         "spot_known": bool(charges.spot_known[row.offer]),
         "billing_minimum_s": float(charges.minimum_s[row.offer]),
         "price_regions": price_regions(known, row.offer),
-        **price_facts(found, row),
+        "price": price_facts(found, row),
         **{name: offer[name] for name in ("is_estimate", "is_stale", "is_pseudo_region", "country")},
     }
