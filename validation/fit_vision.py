@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import os
 import re
 import time
 from pathlib import Path
@@ -33,6 +34,7 @@ from rightfit.estimate.vision_predict import (
     metric_values,
     parent_of,
 )
+from rightfit.estimate.truth import corrected, read_corrections
 from rightfit.physics.columns import Array
 
 DATA = Path(__file__).parents[1] / "src/rightfit/facts/data"
@@ -41,7 +43,7 @@ FOLDS = Path(__file__).parent / "folds/vision.json"
 NOISE = 0.10
 MIN_ROWS, MIN_SOURCES = 40, 2
 DOUBT = 0.1
-MEMORY_NAMES = re.compile(r"autocast_copy|kept_|live_layers|workspace|table_bytes|slack|context_bytes")
+MEMORY_NAMES = re.compile(r"autocast_copy|opened_bytes|kept_|live_layers|workspace|table_bytes|slack|context_bytes")
 STARVED = re.compile(r"data-?loading bound|loader is the bottleneck|loader=|ffcv beton", re.IGNORECASE)
 RUN_NAMES = re.compile(r"run_")
 
@@ -215,10 +217,16 @@ def write_intervals(found: dict[str, Array]) -> None:
             writer.writerow((group, "doubt", DOUBT, "engineering judgement; the quantiles above were taken with it"))
 
 
-def feasibility(path: Path, values: dict[str, float]) -> None:
+def table_rows(folder: Path, name: str) -> list[dict[str, str]]:
+    """Rows of a measured table with validation/corrections.csv applied."""
+    corrections = [] if os.environ.get("AS_STATED") else read_corrections(Path(__file__).parent)
+    with (folder / f"{name}.csv").open(encoding="utf-8") as stream:
+        return corrected(name, csv.DictReader(stream), corrections)
+
+
+def feasibility(folder: Path, values: dict[str, float]) -> None:
     """Share of published fits / does-not-fit statements that the estimate agrees with."""
-    with path.open(encoding="utf-8") as stream:
-        rows = [row for row in csv.DictReader(stream) if row["metric"] in FIT_METRICS]
+    rows = [row for row in table_rows(folder, "vision_oom") if row["metric"] in FIT_METRICS]
     cases = train_cases(rows)
     _, found = metric_values(cases, values)
     said = np.array([rows[int(i)]["metric"] == "fits" for i in cases.index]) == np.array(
@@ -253,8 +261,7 @@ def main() -> None:
     parser.add_argument("--oom", action="store_true")
     parser.add_argument("--dump", type=Path)
     arguments = parser.parse_args()
-    with (arguments.truth / "vision_train.csv").open(encoding="utf-8") as stream:
-        table = Table(list(csv.DictReader(stream)))
+    table = Table(table_rows(arguments.truth, "vision_train"))
     entries = {name: dict(entry) for name, entry in facts.coefficient_entries("vision").items()}
     values = {name: float(str(entry["value"])) for name, entry in entries.items()}
     if arguments.intervals:
@@ -288,7 +295,7 @@ def main() -> None:
         part = fit(table, ~here, entries)
         report_all("one publisher left out", table, np.where(here, table.predict(part) / table.measured, 1.0))
     if arguments.oom:
-        feasibility(arguments.truth / "vision_oom.csv", values)
+        feasibility(arguments.truth, values)
     if arguments.dump:
         with arguments.dump.open("w", encoding="utf-8", newline="") as stream:
             writer = csv.writer(stream)

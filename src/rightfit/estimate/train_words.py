@@ -171,6 +171,7 @@ _CHECKPOINTED = re.compile(
     r"checkpointing(?!=none|=no|=false|=off)|recompute(?!=none)|grad_?ckpt|\bckpt\b|with_cp|checkpoint=(?:layer|full|block)"
 )
 _OFFLOADED = 0.85  # share of the weights that offloading leaves in host memory
+_STREAMED = 0.97
 _SWAPPABLE = 35.0  # blocks that sd-scripts can swap at most (docs/flux_train_network.md)
 _GRAPH_RECOMPUTE = 0.4  # CUDA graphs keep the pools that recomputation would free (two published pairs of one model)
 _USUAL_RANK = 16.0
@@ -203,6 +204,8 @@ def cache_fields(framework: str, flags: str, stack: str) -> dict[str, float]:
     """Whether latents and text embeddings are made beforehand, and whether encoders stay on the card."""
     words = f"{framework} {flags}".lower()
     offload = _OFFLOADED if re.search(r"ramtorch|blocks?.{0,4}swap|cpu.?offload|offload(?!=none)|low.?vram", words) else 0.0
+    if "ramtorch" in words:
+        offload = _STREAMED  # every block's weights lie in host memory
     if swapped := re.search(r"blocks?.{0,4}swap=(\d+)", words):
         offload = min(float(swapped[1]) / _SWAPPABLE, 0.95)
     cached = bool(re.search(r"simpletuner|precomput|cached|cache.?latent|finetrainers|kohya", words)) or stack == "tuned"
@@ -223,6 +226,8 @@ def counter_of(flags: str, notes: str, stack: str, source: str) -> tuple[float, 
         return float(MemoryCounter.DRIVER), ""
     if "allocated" in words or stack == "library":
         return float(MemoryCounter.ALLOCATED), ""
+    if re.search(r"peak (?:vram|memory)", words):
+        return float(MemoryCounter.ALLOCATED), "memory counter not stated: the peak that torch counts taken"
     if "requirement" in words or "approximate" in words:
         return float(MemoryCounter.DRIVER), "memory counter not stated: the driver's view taken"
     return float(MemoryCounter.RESERVED), "memory counter not stated: reserved memory taken"
