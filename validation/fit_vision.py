@@ -41,11 +41,33 @@ DATA = Path(__file__).parents[1] / "src/rightfit/facts/data"
 FILE = DATA / "coefficients/vision.toml"
 FOLDS = Path(__file__).parent / "folds/vision.json"
 NOISE = 0.10
+EVALUATIONS = 15
 MIN_ROWS, MIN_SOURCES = 40, 2
 DOUBT = 0.1
 MEMORY_NAMES = re.compile(r"autocast_copy|opened_bytes|kept_|live_layers|workspace|table_bytes|slack|context_bytes")
 STARVED = re.compile(r"data-?loading bound|loader is the bottleneck|loader=|ffcv beton", re.IGNORECASE)
 RUN_NAMES = re.compile(r"run_")
+
+
+#: Members of a family may move together by this much (log): what is learned of measured stacks, chips and kinds of layer carries over to those that no
+#: other source measured (as in fit_forward.py).
+POOLS = {
+    "launch_s": 0.4,
+    "launch_silicon": 0.2,
+    "layer_s": 0.4,
+    "step_s": 0.3,
+    "fraction_silicon": 0.2,
+    "fraction_stack": 0.2,
+    "fraction_kind": 0.2,
+    "unfused_stack": 0.3,
+    "pointwise_kind": 0.3,
+    "passes_kind": 0.3,
+    "backward_traffic": 0.15,
+    "bandwidth_fraction": 0.15,
+    "layers_kind": 0.2,
+    "local_straggler": 0.4,
+    "straggler": 0.4,
+}
 
 
 class Table:
@@ -79,27 +101,33 @@ def _fit_part(
     entries: dict[str, dict[str, object]],
     fixed: dict[str, float],
     names: list[str],
-    start: dict[str, float] | None,
 ) -> dict[str, float]:
     prior = np.log([float(str(entries[name]["prior"])) for name in names])
     spread = np.array([float(str(entries[name]["spread"])) for name in names])
     target = np.log(table.measured)
 
+    pooled = np.array([[POOLS[pool] * (name.partition(".")[0] == pool) for pool in POOLS] for name in names])
+    pooled = pooled[:, pooled.any(axis=0)]
+
+    def taken(offset: Array) -> dict[str, float]:
+        logs = prior + offset[: len(names)] * spread + pooled @ offset[len(names) :]
+        return fixed | dict(zip(names, (float(value) for value in np.exp(logs)), strict=True))
+
     def residuals(offset: Array) -> Array:
-        values = fixed | dict(zip(names, np.exp(prior + offset * spread), strict=True))
+        values = taken(offset)
         errors = (np.log(table.predict(values)) - target)[keep] * table.weight[keep]
         scaled = errors / NOISE
         return np.concatenate([np.sign(scaled) * np.sqrt(2 * (np.sqrt(1 + scaled**2) - 1)), offset])
 
-    first = np.zeros(len(names)) if start is None else (np.log([start[name] for name in names]) - prior) / spread
-    found = least_squares(residuals, first, method="trf", max_nfev=10 if start is None else 4, diff_step=1e-3)
-    return fixed | {name: float(value) for name, value in zip(names, np.exp(prior + found.x * spread), strict=True)}
+    first = np.zeros(len(names) + pooled.shape[1])
+    found = least_squares(residuals, first, method="trf", max_nfev=EVALUATIONS, diff_step=1e-3)
+    return taken(found.x)
 
 
 def fit(table: Table, keep: np.ndarray, entries: dict[str, dict[str, object]], start: dict[str, float] | None = None) -> dict[str, float]:
     """Coefficients fitted on the rows of `keep`: memory and time apart, then what a whole run adds.
 
-    `start`: coefficients fitted on all rows. The search begins there, and a part that loses no row keeps them.
+    `start`: coefficients fitted on all rows, which a part that loses no row keeps; every other search begins at the priors.
     """
     values = {name: float(str(entry["prior"])) for name, entry in entries.items()}
     free = [name for name, entry in entries.items() if float(str(entry["spread"])) > 0]
@@ -115,7 +143,7 @@ def fit(table: Table, keep: np.ndarray, entries: dict[str, dict[str, object]], s
         if start is not None and not np.any(rows & ~keep):
             values |= {name: start[name] for name in part}
         elif part and np.any(keep & rows):
-            values = _fit_part(table, keep & rows, entries, values, part, start)
+            values = _fit_part(table, keep & rows, entries, values, part)
     return values
 
 

@@ -208,7 +208,7 @@ def _setup(row: Mapping[str, str], work: ModelWork, device: ForwardDevice, stack
         "grad_accum": max(numbers.get("grad_accum", 1.0), 1.0) if "hifi" not in model else 1.0,
         "num_gpus": num_gpus,
         "gpus_per_node": per_node or min(num_gpus, 16.0 if "SXM3" in word(row, "gpu") else 8.0),
-        "channels_last": float(bool(re.search(r"nhwc|channels.?last|ffcv", f"{flags} {framework}".lower())) or stack == "tuned"),
+        "channels_last": float(train_words.channels_last(f"{flags} {framework}", precision) or stack == "tuned"),
         "optimizer_bytes": train_words.optimizer_bytes(flags, work.modality, work.kind, model),
         "pure": float(precision in ("fp16", "bf16") or bool(re.search(r"full_(fp16|bf16)|pure[ _-]?(fp16|bf16)", flags.lower()))),
         "counter": counter,

@@ -141,6 +141,14 @@ def stored_of(text: str, flags: str) -> str:
     )
 
 
+def channels_last(text: str, precision: str) -> bool:
+    """Whether words say that images lie in memory with the channels last."""
+    words = text.lower()
+    if "nhwc_in_amp" in words:
+        return precision == "amp"
+    return bool(re.search(r"nhwc|channels.?last|ffcv", words))
+
+
 _OPTIMIZERS = (
     (r"8.?bit|adam8|lion8|paged", 2.0),
     (r"adamw_bf16|adamw-bf16|stableadamw|bf16", 4.0),

@@ -51,6 +51,8 @@ KINDS = (
 )
 STACKS = ("eager", "ngc", "tuned", "tensorflow", "xla", "mxnet", "paddle", "compiled", "jax", "library", "tuner")
 PRECISIONS = ("fp32", "tf32", "amp", "fp16", "bf16")
+#: Stacks that leave the layout of images to the user.
+_CHANNELS_FIRST = tuple(STACKS.index(name) for name in ("eager", "ngc", "library", "tuner", "compiled"))
 #: How the weights of a frozen network are stored.
 STORED = ("fp32", "half", "int8", "fp8", "fp8wo", "nf4", "int2")
 _STORED_BYTES = (4.0, 2.0, 1.07, 1.05, 1.05, 0.56, 0.31)
@@ -231,12 +233,9 @@ def pass_rates(work: WorkColumns, setup: TrainSetup, device: TrainDevices, value
     stored = _look(values, "stored_rate", STORED, setup.stored)
     unfused = _look(values, "unfused_stack", STACKS, setup.software)
     passes = _look(values, "passes_kind", KINDS, work.kind) + unfused * _look(values, "pointwise_kind", KINDS, work.kind)
-    transposes = (
-        half
-        & convolution
-        & (setup.channels_last == 0)
-        & np.isin(setup.software, [STACKS.index(name) for name in ("eager", "library", "tuner")])
-    )
+    # Tensor cores want the channels last; cuDNN transposes the other layout in and out of every convolution (TF32 as well as half precision).
+    tensor_cores = half | (setup.precision == PRECISIONS.index("tf32")) & (device.tf32 > device.fp32)
+    transposes = tensor_cores & convolution & (setup.channels_last == 0) & np.isin(setup.software, _CHANNELS_FIRST)
     passes = passes + np.where(transposes, values["passes_transpose"], 0.0)
     moved = _pick(_MOVED_BYTES, setup.precision) * np.where(setup.precision == PRECISIONS.index("amp"), values["amp_traffic"], 1.0)
     scale = _look(values, "layers_kind", KINDS, work.kind)
