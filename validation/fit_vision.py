@@ -25,6 +25,7 @@ from scipy.optimize import least_squares
 
 from rightfit import facts
 from rightfit.estimate.train_rows import FIT_METRICS, MEMORY_METRIC, kind_names, train_cases
+from rightfit.estimate.truth import corrected, read_corrections, read_table
 from rightfit.estimate.vision_predict import (
     MEMORY_PARENT,
     PROBABILITIES,
@@ -34,7 +35,6 @@ from rightfit.estimate.vision_predict import (
     metric_values,
     parent_of,
 )
-from rightfit.estimate.truth import corrected, read_corrections
 from rightfit.physics.columns import Array
 
 DATA = Path(__file__).parents[1] / "src/rightfit/facts/data"
@@ -95,6 +95,13 @@ class Table:
         return np.asarray(stacked[np.array([names[m] for m in self.metric]), np.arange(len(self.metric))], dtype=np.float64)
 
 
+def _part(table: Table, rows: np.ndarray) -> Table:
+    """A table of these rows only: what a fit does not look at need not be predicted."""
+    part = Table([row for row, here in zip(table.kept, rows, strict=True) if here])
+    part.weight = table.weight[rows]
+    return part
+
+
 def _fit_part(
     table: Table,
     keep: np.ndarray,
@@ -104,8 +111,8 @@ def _fit_part(
 ) -> dict[str, float]:
     prior = np.log([float(str(entries[name]["prior"])) for name in names])
     spread = np.array([float(str(entries[name]["spread"])) for name in names])
+    table, keep = _part(table, keep), np.ones(int(np.sum(keep)), dtype=bool)
     target = np.log(table.measured)
-
     pooled = np.array([[POOLS[pool] * (name.partition(".")[0] == pool) for pool in POOLS] for name in names])
     pooled = pooled[:, pooled.any(axis=0)]
 
@@ -127,7 +134,7 @@ def _fit_part(
 def fit(table: Table, keep: np.ndarray, entries: dict[str, dict[str, object]], start: dict[str, float] | None = None) -> dict[str, float]:
     """Coefficients fitted on the rows of `keep`: memory and time apart, then what a whole run adds.
 
-    `start`: coefficients fitted on all rows, which a part that loses no row keeps; every other search begins at the priors.
+    `start`: coefficients of all rows, which a part that loses no row keeps; every other search begins at the priors.
     """
     values = {name: float(str(entry["prior"])) for name, entry in entries.items()}
     free = [name for name, entry in entries.items() if float(str(entry["spread"])) > 0]
@@ -248,8 +255,7 @@ def write_intervals(found: dict[str, Array]) -> None:
 def table_rows(folder: Path, name: str) -> list[dict[str, str]]:
     """Rows of a measured table with validation/corrections.csv applied."""
     corrections = [] if os.environ.get("AS_STATED") else read_corrections(Path(__file__).parent)
-    with (folder / f"{name}.csv").open(encoding="utf-8") as stream:
-        return corrected(name, csv.DictReader(stream), corrections)
+    return corrected(name, read_table(folder, name), corrections)
 
 
 def feasibility(folder: Path, values: dict[str, float]) -> None:
@@ -309,7 +315,7 @@ def main() -> None:
         folds = {}
         for source in sorted(set(table.source)):
             here = table.source == source
-            part = fit(table, ~here, entries, values if arguments.fit else None)
+            part = fit(table, ~here, entries, values)
             print(f"{source}: {time.time() - started:.0f} s", flush=True)
             folds[source] = {"vision": {name: float(f"{value:.6g}") for name, value in part.items()}}
             out[here] = (table.predict(part) / table.measured)[here]

@@ -36,9 +36,12 @@ _CLASSES = {
 _ENCODER_LIVE = (
     190.0  # an image encoder works on 128 channels at full size, in and out of a layer, without gradients; half of it per live layer
 )
-_ENCODED_FRAMES = 8.0  # video is encoded in slices
+_ENCODED_FRAMES = (
+    49.0  # of a video that go through the encoder at once where nothing slices them (CogVideoX: 14 GiB more for each sample of a batch)
+)
 _TEXT_SHARE = 0.85  # of a transformer's parameters multiply every token; the rest modulate or embed
 _LEAST_SHARE = 0.2
+_BLOCK_LAYERS = 10.0  # weighted layers of one block: four of attention, as many of cross-attention, two or three of the feed-forward part
 
 
 def _is_diffusion(wish: TrainWish) -> bool:
@@ -68,7 +71,7 @@ def denoiser_work(wish: TrainWish) -> ModelWork | None:
     kept = number(row, "kept_widths") or _DIT_KEPT
     return ModelWork(
         wish.model, "diffusion", "dit", macs=per_token * tokens * passes,
-        score_macs=2.0 * tokens**2 * score_width * passes, activations=_DIT_WRITTEN * written * passes, layers=13.0 * blocks * passes,
+        score_macs=2.0 * tokens**2 * score_width * passes, activations=_DIT_WRITTEN * written * passes, layers=(number(row, "block_layers") or _BLOCK_LAYERS) * blocks * passes,
         params=params, trained=params, beside=encoders + decoder, kept=kept * blocks * held * width, block_inputs=blocks * held * width,
         block=1.5 * kept * held * width, widest=4.0 * held * width, side_macs=encoders * 256.0 + 600e3 * pixels * frames,
         side_elements=_ENCODER_LIVE * pixels * min(frames, _ENCODED_FRAMES),

@@ -178,6 +178,13 @@ _ADAPTERS = re.compile(r"\b(?:lora|lokr|loha|locon|lycoris|dora|adapter|qlora)\b
 _CHECKPOINTED = re.compile(
     r"checkpointing(?!=none|=no|=false|=off)|recompute(?!=none)|grad_?ckpt|\bckpt\b|with_cp|checkpoint=(?:layer|full|block)"
 )
+
+
+def tells_recompute(words: str) -> bool:
+    """Whether words say anything about gradient checkpointing."""
+    return bool(re.search(r"checkpoint|recompute|grad_?ckpt|with_cp", words.lower()))
+
+
 _OFFLOADED = 0.85  # share of the weights that offloading leaves in host memory
 _STREAMED = 0.97
 _SWAPPABLE = 35.0  # blocks that sd-scripts can swap at most (docs/flux_train_network.md)

@@ -354,7 +354,9 @@ def training_memory(
     casts = np.where((setup.precision == PRECISIONS.index("amp")) & (setup.pure == 0) & ~adapters, values["autocast_copy_bytes"], 0.0)
     stored = np.where(adapters, _pick(_STORED_BYTES, setup.stored), wide + casts)
     state = wide + setup.optimizer_bytes + np.where(adapters, wide, 0.0)
-    quantised = 1.0 + (_look(values, "kept_stored", STORED, setup.stored) - 1.0) * (1.0 - setup.offload)  # streamed weights keep to plain kernels
+    quantised = 1.0 + (_look(values, "kept_stored", STORED, setup.stored) - 1.0) * (
+        1.0 - setup.offload
+    )  # streamed weights keep to plain kernels
     kept_bytes = np.where(half, values["kept_amp_bytes"], 4.0)
     kept_bytes = np.where(setup.pure + adapters > 0, values["kept_pure_bytes"], kept_bytes)
     rates = MemoryRates(
