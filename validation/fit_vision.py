@@ -39,7 +39,8 @@ from rightfit.physics.columns import Array
 DATA = Path(__file__).parents[1] / "src/rightfit/facts/data"
 FILE = DATA / "coefficients/vision.toml"
 FOLDS = Path(__file__).parent / "folds/vision.json"
-NOISE = 0.10
+#: Error (log) that a row has all the same; larger trusts the priors more, which new sources want, and rounds of a known code base less.
+NOISE, MEMORY_NOISE = 0.15, 0.25
 EVALUATIONS = 15
 MIN_ROWS, MIN_SOURCES = 40, 2
 ENOUGH_SOURCES = 6  # a group of fewer takes the wider of its own quantiles and its parent's: a new source is not like the few
@@ -114,6 +115,7 @@ def _fit_part(
     spread = np.array([float(str(entries[name]["spread"])) for name in names])
     table, keep = _part(table, keep), np.ones(int(np.sum(keep)), dtype=bool)
     target = np.log(table.measured)
+    noise = MEMORY_NOISE if np.all(table.metric == MEMORY_METRIC) else NOISE
     pooled = np.array([[POOLS[pool] * (name.partition(".")[0] == pool) for pool in POOLS] for name in names])
     pooled = pooled[:, pooled.any(axis=0)]
 
@@ -124,7 +126,7 @@ def _fit_part(
     def residuals(offset: Array) -> Array:
         values = taken(offset)
         errors = (np.log(table.predict(values)) - target)[keep] * table.weight[keep]
-        scaled = errors / NOISE
+        scaled = errors / noise
         return np.concatenate([np.sign(scaled) * np.sqrt(2 * (np.sqrt(1 + scaled**2) - 1)), offset])
 
     first = np.zeros(len(names) + pooled.shape[1])
