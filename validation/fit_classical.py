@@ -25,6 +25,7 @@ from rightfit import facts
 from rightfit.estimate.classical_cases import classical_cases
 from rightfit.estimate.classical_intervals import PARENT, PROBABILITIES, interval_group
 from rightfit.estimate.classical_predict import metric_values
+from rightfit.estimate.truth import read_table
 from rightfit.physics.columns import Array
 
 DATA = Path(__file__).parents[1] / "src/rightfit/facts/data"
@@ -233,8 +234,7 @@ def main() -> None:
     for name in ("fit", "loso", "folds", "intervals"):
         parser.add_argument(f"--{name}", action="store_true")
     arguments = parser.parse_args()
-    with (arguments.truth / "classical_ml.csv").open(encoding="utf-8") as stream:
-        table = Table([*csv.DictReader(stream), *grid_rows()])
+    table = Table([*read_table(arguments.truth, "classical_ml"), *grid_rows()])
     for position, reason in table.cases.refused.items():
         print("refused:", table.all_rows[position]["source"], table.all_rows[position]["algorithm"], reason)
     if arguments.intervals:

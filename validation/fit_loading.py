@@ -22,6 +22,7 @@ from scipy.optimize import least_squares
 from rightfit import facts
 from rightfit.estimate.loading import case_columns, rates
 from rightfit.estimate.loading_predict import GROUPS, values_of
+from rightfit.estimate.truth import read_table
 from rightfit.physics.columns import Array
 
 DATA = Path(__file__).parents[1] / "src/rightfit/facts/data"
@@ -141,8 +142,7 @@ def main() -> None:
     parser.add_argument("--folds", type=Path)
     parser.add_argument("--dump", type=Path, help="write measured, predicted and left-out prediction of each row")
     arguments = parser.parse_args()
-    with (arguments.truth / "data_loading.csv").open(encoding="utf-8") as stream:
-        table = Table(list(csv.DictReader(stream)))
+    table = Table(read_table(arguments.truth, "data_loading"))
     entries = {name: dict(entry) for name, entry in facts.coefficient_entries("loading").items()}
     for row in table.refused:
         print("refused:", row["id"], row["source"], row["metric"], row["what"][:60])

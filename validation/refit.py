@@ -1,6 +1,6 @@
 """Refit everything in its order and write the accuracy page: coefficients, folds, intervals, page, headline.
 
-    python validation/refit.py [--keep-coefficients] [--only training|serving|passes]
+    python validation/refit.py [--keep-coefficients] [--only training|serving|passes|vision|classical|loading]
 
 `--keep-coefficients` leaves the physics coefficients alone and renews only what follows from them. The folds of the forward passes are fits of their
 own, so they are renewed with either.
@@ -24,6 +24,9 @@ COEFFICIENTS: Mapping[str, Steps] = {
     "training": (("fit_memory.py", TRUTH, "--write"), ("fit_speed.py", TRUTH, "--fit")),
     "serving": (("fit_serving.py", TRUTH, "--fit"),),
     "passes": (("fit_forward.py", TRUTH, "--write", "--folds", str(FOLDS / "forward.json")),),
+    "vision": (("fit_vision.py", TRUTH, "--fit", "--write"),),
+    "classical": (("fit_classical.py", TRUTH, "--fit"),),
+    "loading": (("fit_loading.py", TRUTH, "--fit", "--write"),),
 }
 FOLLOWING: Mapping[str, Steps] = {
     "training": (
@@ -33,6 +36,12 @@ FOLLOWING: Mapping[str, Steps] = {
     ),
     "serving": (("fit_serving.py", TRUTH, "--loso", "--folds", str(FOLDS / "serving.json"), "--intervals"),),
     "passes": (("fit_forward.py", TRUTH, "--intervals"),),
+    "vision": (
+        ("fit_vision.py", TRUTH, "--loso", "--folds", str(FOLDS / "vision.json")),
+        ("fit_vision.py", TRUTH, "--intervals"),
+    ),
+    "classical": (("fit_classical.py", TRUTH, "--folds"), ("fit_classical.py", TRUTH, "--intervals")),
+    "loading": (("fit_loading.py", TRUTH, "--loso", "--folds", str(FOLDS / "loading.json")), ("fit_loading.py", TRUTH, "--intervals")),
 }
 FOLDS_ALONE: Mapping[str, Steps] = {"passes": (("fit_forward.py", TRUTH, "--folds", str(FOLDS / "forward.json")),)}
 

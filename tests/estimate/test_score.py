@@ -94,3 +94,10 @@ def test_spread_of_repeats_is_between_neighbours_of_one_configuration() -> None:
     rows = [row(10, gpu="T4", id="a"), row(12, gpu="T4", id="b"), row(15, gpu="T4", id="c"), row(99, gpu="L4", id="d"), row("", gpu="T4")]
     found = score.repeat_spread(rows, lambda _: "memory")
     assert found == {"memory": [pytest.approx(0.2), pytest.approx(0.25)]}
+
+
+def test_errors_as_factors_count_alike_either_way() -> None:
+    rows = [{"measured": "10", "source": "a"}, {"measured": "10", "source": "a"}]
+    found = score.pair(rows, [{"predicted": 20.0}, {"predicted": 5.0}], is_factor=True)
+    assert list(found.ape) == pytest.approx([1.0, 1.0])
+    assert list(score.pair(rows, [{"predicted": 20.0}, {"predicted": 5.0}]).ape) == pytest.approx([1.0, 0.5])

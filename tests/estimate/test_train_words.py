@@ -97,3 +97,22 @@ def test_optimizers() -> None:
     assert train_words.optimizer_bytes("opt=sgd", "classification", "conv", "") == 4.0
     assert train_words.optimizer_bytes("", "classification", "conv", "resnet50") == 4.0
     assert train_words.optimizer_bytes("", "detection", "window", "mask_rcnn_swin-t") == 8.0
+
+
+def test_layout_of_images() -> None:
+    assert train_words.channels_last("dali;nhwc_in_amp", "amp")
+    assert not train_words.channels_last("dali;nhwc_in_amp", "tf32")
+    assert train_words.channels_last("channels_last", "tf32")
+    assert not train_words.channels_last("nchw", "amp")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"), [("lora;checkpointing=none", True), ("grad_ckpt", True), ("recompute=full", True), ("lora;rank=16", False)]
+)
+def test_whether_recomputation_is_told(words: str, told: bool) -> None:
+    assert train_words.tells_recompute(words) is told
+
+
+def test_weights_in_host_memory() -> None:
+    assert train_words.cache_fields("SimpleTuner", "lora;ramtorch", "tuner")["offload"] == 0.97
+    assert train_words.cache_fields("SimpleTuner", "lora", "tuner")["offload"] == 0.0

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rightfit.errors import FileInputError
-from rightfit.estimate.truth import Rule, read_truth, truth_folder
+from rightfit.estimate.truth import Rule, read_corrections, read_table, read_truth, truth_folder
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -71,3 +71,22 @@ def test_folders_that_do_not_serve(tmp_path, monkeypatch) -> None:
         read_truth(tmp_path)
     monkeypatch.setenv("RIGHTFIT_TRUTH", str(tmp_path))
     assert truth_folder() == tmp_path
+
+
+def test_corrections_change_the_cells_that_they_name_and_no_others(tmp_path: Path) -> None:
+    write(tmp_path / "truth", "t.csv", "id,metric,measured,image_size,flags\n1,m,2,1024,run=a;lora\n2,m,3,1024,run=b;lora\n")
+    lines = "table,where,contains,column,value,reason\nt,flags,run=a;,image_size,512,the file says so\nt,flags,run=b;,flags,;streamed,the file says so\n"
+    write(tmp_path, "corrections.csv", lines)
+    one, two = read_truth(tmp_path / "truth").rows
+    assert (one["image_size"], one["flags"]) == ("512", "run=a;lora")
+    assert (two["image_size"], two["flags"]) == ("1024", "run=b;lora;streamed")
+
+
+def test_the_repository_s_corrections_have_reasons_and_touch_rows() -> None:
+    corrections = read_corrections(REPOSITORY / "validation")
+    tables = {name: read_table(REPOSITORY / "validation" / "truth", name) for name in {found.table for found in corrections}}
+    for found in corrections:
+        assert len(found.reason) > 20
+        assert found.column in tables[found.table][0]
+    touched = [found for found in corrections if found.table == "vision_train"]
+    assert all(any(found.contains in row[found.where] for row in tables["vision_train"]) for found in touched)

@@ -60,6 +60,21 @@ def test_adapters_hold_frozen_weights_as_stored() -> None:
     assert found.memory_terms["states"][0] < 0.05 * found.memory_terms["weights"][0]
 
 
+def test_opened_weights_live_through_the_backward_pass_unless_recomputed_or_streamed() -> None:
+    common = {"batch": 1, "precision": PRECISIONS.index("bf16"), "adapter_rank": 16, "stored": STORED.index("fp8wo")}
+    found = columns("flux.1-dev", "diffusion", side=512, recompute=[0, 1, 0], offload=[0, 0, 1], **common)
+    plain, recomputed, streamed = found.memory_terms["weights"]
+    assert recomputed == pytest.approx(1.05 * 11.901e9)
+    assert plain - recomputed == pytest.approx(2 * 11.901e9, rel=0.2)
+    assert streamed == 0.0
+
+
+def test_quantised_layers_cost_the_host_more() -> None:
+    common = {"batch": 1, "precision": PRECISIONS.index("bf16"), "adapter_rank": 16, "recompute": 1}
+    found = columns("flux.1-dev", "diffusion", side=256, stored=[STORED.index(name) for name in ("half", "fp8wo", "int8")], **common)
+    assert found.step_s[0] < found.step_s[1] < found.step_s[2]
+
+
 def test_recomputation_trades_time_for_memory() -> None:
     found = columns("flux.1-dev", "diffusion", side=1024, batch=1, precision=4, adapter_rank=16, stored=1, recompute=[0, 1])
     assert found.step_s[1] > 1.2 * found.step_s[0]

@@ -23,6 +23,12 @@ def test_recomputation_keeps_inputs_and_one_block() -> None:
     assert activation_elements(work, MemoryRates.of(recompute=0.5).recompute)[0] == 575
 
 
+def test_opened_weights() -> None:
+    rates = MemoryRates.of(weight_bytes=1, opened_bytes=2, recompute=[0, 1, 0], offload=[0, 0, 0.5])
+    terms = memory_terms(MemoryWork.of(params=1e9), rates, batch=MemoryWork.of(params=1).params)
+    assert list(terms["weights"]) == [3e9, 1e9, 1.5e9]
+
+
 def test_recomputation_never_adds() -> None:
     work = MemoryWork.of(kept=100, block_inputs=90, block=50)
     assert activation_elements(work, MemoryRates.of(recompute=1).recompute)[0] == 100

@@ -16,6 +16,7 @@ from rightfit.physics.train_step import (
     matrix_factor,
     step_terms,
     straggler_factor,
+    stream_s,
     table_s,
     update_s,
 )
@@ -35,6 +36,20 @@ def test_adapters_save_a_third_and_recomputation_adds_one_pass() -> None:
     assert matrix_factor(StepLayout.of(input_gradients_only=1))[0] == 2.0
     assert matrix_factor(StepLayout.of(recompute=1))[0] == 4.0
     assert matrix_factor(StepLayout.of(recompute=[0, 0.5]))[1] == 3.5
+
+
+def test_the_host_pays_for_recomputation_by_its_share_of_the_forward_pass() -> None:
+    rates = RATES.replace(launch_s=np.array([1e-4]))
+    work, step = StepWork.of(macs=1.0, activations=1.0, layers=100), StepRates.of(host_forward=0.6)
+    # 3 x 100 layers x 0.1 ms, and 0.6 of that once more
+    assert compute_s(work, StepLayout.of(recompute=[0, 1]), rates, step) == pytest.approx([0.03, 0.048], rel=1e-3)
+
+
+def test_weights_in_host_memory_travel_once_a_pass() -> None:
+    work, links = StepWork.of(macs=1.0, activations=1.0, streamed_bytes=16e9), LinkColumns.of(host_bandwidth=5e10)
+    # forward and backward pass: 2 x 16 GB over 50 GB/s; with recomputation three times
+    assert stream_s(work, StepLayout.of(recompute=[0, 1]), links) == pytest.approx([0.64, 0.96])
+    assert stream_s(StepWork.of(macs=1.0), StepLayout.of(), links)[0] == 0.0
 
 
 def test_traffic_bound_step() -> None:

@@ -21,9 +21,9 @@ def test_every_family_is_fitted_and_gets_its_folds_and_intervals() -> None:
     assert list(refit.COEFFICIENTS) == list(refit.FOLLOWING) == ALL
     whole = refit.steps(ALL, keep_coefficients=False)
     texts = [" ".join(step) for step in whole]
-    for name in ("speed.json", "serving.json", "forward.json"):
+    for name in ("speed.json", "serving.json", "forward.json", "vision.json", "loading.json"):
         assert any(name in text for text in texts)
-    assert sum("intervals" in text for text in texts) == 3
+    assert sum("intervals" in text for text in texts) == 6
     order = [step[0] for step in refit.steps(["serving"], keep_coefficients=False)]
     assert order == ["fit_serving.py", "fit_serving.py"]
 

@@ -81,9 +81,9 @@ def family_scores(
     counted = [index for index, reason in enumerate(excluded) if not reason]
     out = [index for index, reason in enumerate(excluded) if reason]
     kept_rows, kept = [rows[i] for i in counted], [predictions[i] for i in counted]
-    scored = score.pair(kept_rows, kept)
-    others = score.pair([rows[i] for i in out], [predictions[i] for i in out])
-    without = score.pair(kept_rows, [withheld[i] for i in counted]) if withheld else None
+    scored = score.pair(kept_rows, kept, is_factor=family.is_factor)
+    others = score.pair([rows[i] for i in out], [predictions[i] for i in out], is_factor=family.is_factor)
+    without = score.pair(kept_rows, [withheld[i] for i in counted], is_factor=family.is_factor) if withheld else None
     return FamilyScores(
         family,
         tuple(_part_score(part, scored, others) for part in family.parts),

@@ -61,7 +61,7 @@ def headline_cells(families: Sequence[FamilyScores]) -> Cells:
 
 def _headline_row(found: HeadlineScore) -> list[str]:
     targets = found.headline.targets
-    wanted = f"{percent(targets[0])} / {percent(targets[1])}" if targets else "-"
+    wanted = f"{percent(targets[0])} / {percent(targets[1]) if math.isfinite(targets[1]) else '-'}" if targets else "-"
     return [found.headline.name, *_score_cells(found.group)[:5], wanted, _word(found.is_met)]
 
 

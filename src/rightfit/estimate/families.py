@@ -7,72 +7,15 @@ the folds of validation/folds, as for every family.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 import re
-from collections.abc import Callable, Mapping
-from typing import Any
 
 from rightfit.errors import UnknownNameError
 from rightfit.estimate import score
+from rightfit.estimate.families_workloads import CLASSICAL, LOADING, VISION
+from rightfit.estimate.figure_family import FigureFamily, Headline, Holds, Part, Row, Words, metric_of, of_metrics
 from rightfit.estimate.tables import cell_text, clean_row
-from rightfit.estimate.truth import Truth
-
-Row = Mapping[str, Any]
-Holds = Callable[[Row], bool]
-Words = Callable[[Row], str]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Headline:
-    """A figure that the project is judged by: the rows it is of, and the largest median APE and P90 allowed (None: shown and kept from getting
-    worse, but without a target)."""
-
-    name: str
-    holds: Holds
-    targets: tuple[float, float] | None = None
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Part:
-    """A quantity with a section of its own. `label` names it in headline.json and in tables, `unit` on the axes of its plot; `width80` is the largest
-    median width of its 80 % interval (None: no target)."""
-
-    name: str
-    label: str
-    title: str
-    unit: str
-    holds: Holds
-    width80: float | None = None
-    colour: Words = score.headline_group
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class FigureFamily:
-    """One kind of work whose figures are measured in `tables`.
-
-    `owns` picks its rows; `withheld` is the column whose absence is scored too (nothing when empty), with the reason in `withheld_why`;
-    `has_verdicts` says whether rows tell fits from does not fit; `plot` is the beginning of its plots' file names.
-    """
-
-    name: str
-    title: str
-    tables: tuple[str, ...]
-    owns: Holds
-    parts: tuple[Part, ...]
-    headlines: tuple[Headline, ...]
-    slices: Mapping[str, Words]
-    job: Words
-    plot: str = ""
-    withheld: str = ""
-    withheld_why: str = ""
-    has_verdicts: bool = False
-
-    def rows(self, truth: Truth) -> Truth:
-        """The rows of this family; a folder may hold tables of any name, so the columns decide, not the file."""
-        keep = [i for i, row in enumerate(truth.rows) if self.owns(row)]
-        return Truth([truth.rows[i] for i in keep], [truth.table[i] for i in keep], [truth.excluded[i] for i in keep], truth.files)
 
 
 def family(name: str) -> FigureFamily:
@@ -81,16 +24,6 @@ def family(name: str) -> FigureFamily:
         if found.name == name:
             return found
     raise UnknownNameError("family of figures", name, nearest=tuple(found.name for found in FAMILIES))
-
-
-def metric_of(row: Row) -> str:
-    """The row's metric."""
-    return cell_text(row.get("metric"))
-
-
-def of_metrics(*metrics: str) -> Holds:
-    """Whether a row is of one of these metrics."""
-    return lambda row: metric_of(row) in metrics
 
 
 # training of language models -----------------------------------------------------------------------------------------------------------
@@ -348,4 +281,6 @@ PASSES = FigureFamily(
 )
 
 #: Every family of the accuracy page, in its order.
-FAMILIES: tuple[FigureFamily, ...] = (TRAINING, SERVING, PASSES)
+FAMILIES: tuple[FigureFamily, ...] = (TRAINING, SERVING, PASSES, VISION, CLASSICAL, LOADING)
+
+__all__ = ["FAMILIES", "FigureFamily", "Headline", "Holds", "Part", "Row", "Words", "family", "metric_of", "of_metrics"]

@@ -26,6 +26,7 @@ _WITHOUT_COEFFICIENTS = frozenset(
     {
         *("cases", "setup", "convert", "hardware", "traced", "families"),
         *("serving_cases", "serving_words", "forward_cases", "forward_models", "forward_words", "forward_devices"),
+        *("train_work", "train_networks", "train_records", "train_words", "vision_parts", "families_workloads", "figure_family"),
     }
 )
 

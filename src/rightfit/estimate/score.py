@@ -62,13 +62,21 @@ class FitScore:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Scored:
-    """The rows that have both a prediction and a measured value, as arrays beside the rows themselves."""
+    """The rows that have both a prediction and a measured value, as arrays beside the rows themselves. `is_factor`: see `ape`."""
 
     rows: list[Mapping[str, Any]]
     predictions: list[Mapping[str, Any]]
     measured: Array
     predicted: Array
     bounds: Array
+    is_factor: bool = False
+
+    @property
+    def ape(self) -> Array:
+        """Size of the error: |predicted / measured - 1|, or as a factor the larger over the smaller, less one."""
+        if self.is_factor:
+            return np.asarray(np.exp(np.abs(np.log(self.predicted / self.measured))) - 1.0)
+        return np.abs(self.error)
 
     @property
     def error(self) -> Array:
@@ -83,6 +91,7 @@ class Scored:
             self.measured[index],
             self.predicted[index],
             self.bounds[index],
+            self.is_factor,
         )
 
 
@@ -94,7 +103,7 @@ def number(value: Any) -> float:
         return math.nan
 
 
-def pair(rows: Sequence[Mapping[str, Any]], predictions: Sequence[Mapping[str, Any]]) -> Scored:
+def pair(rows: Sequence[Mapping[str, Any]], predictions: Sequence[Mapping[str, Any]], *, is_factor: bool = False) -> Scored:
     """Rows with a measured value and a prediction."""
     if len(rows) != len(predictions):
         raise ValueError(f"{len(rows)} rows but {len(predictions)} predictions")
@@ -103,14 +112,16 @@ def pair(rows: Sequence[Mapping[str, Any]], predictions: Sequence[Mapping[str, A
     names = ("low80", "high80", "low95", "high95")
     bounds = np.array([[number(answer.get(name)) for name in names] for answer in predictions]).reshape(-1, 4)
     keep = np.flatnonzero((measured > 0) & (predicted > 0))
-    return Scored([rows[int(i)] for i in keep], [predictions[int(i)] for i in keep], measured[keep], predicted[keep], bounds[keep])
+    return Scored(
+        [rows[int(i)] for i in keep], [predictions[int(i)] for i in keep], measured[keep], predicted[keep], bounds[keep], is_factor
+    )
 
 
 def group_score(group: str, scored: Scored) -> GroupScore:
     """Errors of these rows together."""
     if not scored.rows:
         return GroupScore(group, 0, 0, *([math.nan] * 8))
-    error, ape = scored.error, np.abs(scored.error)
+    error, ape = scored.error, scored.ape
     sources = np.array([cell_text(row.get("source")) for row in scored.rows])
     per_source = [float(np.median(ape[sources == name])) for name in np.unique(sources)]
     low80, high80, low95, high95 = scored.bounds.T

@@ -36,8 +36,12 @@ _CLASSES = {
 _ENCODER_LIVE = (
     190.0  # an image encoder works on 128 channels at full size, in and out of a layer, without gradients; half of it per live layer
 )
-_ENCODED_FRAMES = 8.0  # video is encoded in slices
+_ENCODED_FRAMES = (
+    49.0  # of a video that go through the encoder at once where nothing slices them (CogVideoX: 14 GiB more for each sample of a batch)
+)
 _TEXT_SHARE = 0.85  # of a transformer's parameters multiply every token; the rest modulate or embed
+_LEAST_SHARE = 0.2
+_BLOCK_LAYERS = 10.0  # weighted layers of one block: four of attention, as many of cross-attention, two or three of the feed-forward part
 
 
 def _is_diffusion(wish: TrainWish) -> bool:
@@ -60,16 +64,35 @@ def denoiser_work(wish: TrainWish) -> ModelWork | None:
     tokens = picture + number(row, "text_tokens")
     passes = number(row, "passes")
     written = blocks * tokens * width
-    linear = "sana" in name.lower()
+    score_width = 0.0 if "sana" in name.lower() else width * blocks  # Sana's attention is linear
     encoders, decoder = _beside(record, params)
+    per_token = _token_params(row, record, score_width)
+    held = tokens * max(wish.peak_pixels / pixels, 1.0)
+    kept = number(row, "kept_widths") or _DIT_KEPT
     return ModelWork(
-        wish.model, "diffusion", "dit", macs=_TEXT_SHARE * params * tokens * passes,
-        score_macs=0.0 if linear else 2.0 * tokens**2 * width * blocks * passes, activations=_DIT_WRITTEN * written * passes, layers=13.0 * blocks * passes,
-        params=params, trained=params, beside=encoders + decoder, kept=_DIT_KEPT * written, block_inputs=written,
-        block=1.5 * _DIT_KEPT * tokens * width, widest=4.0 * tokens * width, side_macs=encoders * 256.0 + 600e3 * pixels * frames,
+        wish.model, "diffusion", "dit", macs=per_token * tokens * passes,
+        score_macs=2.0 * tokens**2 * score_width * passes, activations=_DIT_WRITTEN * written * passes, layers=(number(row, "block_layers") or _BLOCK_LAYERS) * blocks * passes,
+        params=params, trained=params, beside=encoders + decoder, kept=kept * blocks * held * width, block_inputs=blocks * held * width,
+        block=1.5 * kept * held * width, widest=4.0 * held * width, side_macs=encoders * 256.0 + 600e3 * pixels * frames,
         side_elements=_ENCODER_LIVE * pixels * min(frames, _ENCODED_FRAMES),
         adapter_params_per_rank=8.0 * blocks * width, assumptions=() if wish.height else (f"{side:.0f} pixels a side taken",),
     )  # fmt: skip
+
+
+def _token_params(row: Mapping[str, str], record: object, score_width: float) -> float:
+    """Parameters that multiply one token of the picture: from the record's counted pass where there is one, else the layout's share of all.
+
+    Models with two streams use half of their weights on the picture, and modulation multiplies one vector per sample.
+    """
+    params = number(row, "mparams", 1e6)
+    usual = (number(row, "token_share") or _TEXT_SHARE) * params
+    if not isinstance(record, DiffusionModel) or not record.forward_flops:
+        return usual
+    frames = _record_frames(record)
+    latents = (frames - 1.0) / number(row, "frames_per_token") + 1.0
+    tokens = latents * _record_side(record) ** 2 / number(row, "pixels_per_token") ** 2 + number(row, "text_tokens")
+    counted = (record.forward_flops / 2.0 - 2.0 * tokens**2 * score_width) / tokens
+    return counted if _LEAST_SHARE * params < counted < 1.2 * params else usual
 
 
 def _record_frames(record: object) -> float:

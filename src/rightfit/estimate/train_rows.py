@@ -176,6 +176,11 @@ def _read(row: Mapping[str, str]) -> _Case:
     return _Case(work, setup, device, has_device, stated, f"{flags} {framework} {word(row, 'gpu')}", samples, stack == "tuned", assumptions)
 
 
+def _films(row: Mapping[str, str], work: ModelWork) -> bool:
+    """Whether a row trains a denoiser of video."""
+    return work.modality == "diffusion" and train_words.image_size(word(row, "image_size"), word(row, "task")).frames > 1
+
+
 def _setup(row: Mapping[str, str], work: ModelWork, device: ForwardDevice, stack: str) -> tuple[dict[str, float], tuple[str, ...]]:
     """Fields of TrainSetup."""
     flags, framework, text = word(row, "extra_flags"), word(row, "framework"), word(row, "precision")
@@ -184,6 +189,10 @@ def _setup(row: Mapping[str, str], work: ModelWork, device: ForwardDevice, stack
         flags = f"{flags};{_HABITS}"
     numbers = _flag_numbers(flags)
     method = train_words.method_fields(model, flags, word(row, "task"))
+    taken: list[str] = []
+    if _films(row, work) and not train_words.tells_recompute(f"{flags} {notes}"):
+        method["recompute"] = 1.0
+        taken.append("gradient checkpointing not told: taken, as every trainer of video models does by default")
     adapters = "adapter_rank" in method or "trainable" in method
     convolutions = work.kind not in ("transformer", "dit", "recurrent", "recommender")
     precision, assumed = train_words.precision_of(
@@ -191,7 +200,7 @@ def _setup(row: Mapping[str, str], work: ModelWork, device: ForwardDevice, stack
     )
     stored = train_words.stored_of(text, flags) if adapters else "fp32"
     counter, counted = train_words.counter_of(flags, notes, stack, word(row, "source"))
-    taken = [assumed] if assumed else []
+    taken += [assumed] if assumed else []
     if counted and word(row, "metric") == MEMORY_METRIC:
         taken.append(counted)
     num_gpus = number(row, "n_gpus") or (numbers.get("nodes", 1.0) * _SOCKETS if device.silicon == "cpu" else 1.0)
@@ -208,7 +217,7 @@ def _setup(row: Mapping[str, str], work: ModelWork, device: ForwardDevice, stack
         "grad_accum": max(numbers.get("grad_accum", 1.0), 1.0) if "hifi" not in model else 1.0,
         "num_gpus": num_gpus,
         "gpus_per_node": per_node or min(num_gpus, 16.0 if "SXM3" in word(row, "gpu") else 8.0),
-        "channels_last": float(bool(re.search(r"nhwc|channels.?last|ffcv", f"{flags} {framework}".lower())) or stack == "tuned"),
+        "channels_last": float(train_words.channels_last(f"{flags} {framework}", precision) or stack == "tuned"),
         "optimizer_bytes": train_words.optimizer_bytes(flags, work.modality, work.kind, model),
         "pure": float(precision in ("fp16", "bf16") or bool(re.search(r"full_(fp16|bf16)|pure[ _-]?(fp16|bf16)", flags.lower()))),
         "counter": counter,

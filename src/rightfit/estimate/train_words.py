@@ -141,6 +141,14 @@ def stored_of(text: str, flags: str) -> str:
     )
 
 
+def channels_last(text: str, precision: str) -> bool:
+    """Whether words say that images lie in memory with the channels last."""
+    words = text.lower()
+    if "nhwc_in_amp" in words:
+        return precision == "amp"
+    return bool(re.search(r"nhwc|channels.?last|ffcv", words))
+
+
 _OPTIMIZERS = (
     (r"8.?bit|adam8|lion8|paged", 2.0),
     (r"adamw_bf16|adamw-bf16|stableadamw|bf16", 4.0),
@@ -170,7 +178,15 @@ _ADAPTERS = re.compile(r"\b(?:lora|lokr|loha|locon|lycoris|dora|adapter|qlora)\b
 _CHECKPOINTED = re.compile(
     r"checkpointing(?!=none|=no|=false|=off)|recompute(?!=none)|grad_?ckpt|\bckpt\b|with_cp|checkpoint=(?:layer|full|block)"
 )
+
+
+def tells_recompute(words: str) -> bool:
+    """Whether words say anything about gradient checkpointing."""
+    return bool(re.search(r"checkpoint|recompute|grad_?ckpt|with_cp", words.lower()))
+
+
 _OFFLOADED = 0.85  # share of the weights that offloading leaves in host memory
+_STREAMED = 0.97
 _SWAPPABLE = 35.0  # blocks that sd-scripts can swap at most (docs/flux_train_network.md)
 _GRAPH_RECOMPUTE = 0.4  # CUDA graphs keep the pools that recomputation would free (two published pairs of one model)
 _USUAL_RANK = 16.0
@@ -203,6 +219,8 @@ def cache_fields(framework: str, flags: str, stack: str) -> dict[str, float]:
     """Whether latents and text embeddings are made beforehand, and whether encoders stay on the card."""
     words = f"{framework} {flags}".lower()
     offload = _OFFLOADED if re.search(r"ramtorch|blocks?.{0,4}swap|cpu.?offload|offload(?!=none)|low.?vram", words) else 0.0
+    if "ramtorch" in words:
+        offload = _STREAMED  # every block's weights lie in host memory
     if swapped := re.search(r"blocks?.{0,4}swap=(\d+)", words):
         offload = min(float(swapped[1]) / _SWAPPABLE, 0.95)
     cached = bool(re.search(r"simpletuner|precomput|cached|cache.?latent|finetrainers|kohya", words)) or stack == "tuned"
@@ -223,6 +241,8 @@ def counter_of(flags: str, notes: str, stack: str, source: str) -> tuple[float, 
         return float(MemoryCounter.DRIVER), ""
     if "allocated" in words or stack == "library":
         return float(MemoryCounter.ALLOCATED), ""
+    if re.search(r"peak (?:vram|memory)", words):
+        return float(MemoryCounter.ALLOCATED), "memory counter not stated: the peak that torch counts taken"
     if "requirement" in words or "approximate" in words:
         return float(MemoryCounter.DRIVER), "memory counter not stated: the driver's view taken"
     return float(MemoryCounter.RESERVED), "memory counter not stated: reserved memory taken"

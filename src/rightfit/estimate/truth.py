@@ -2,7 +2,8 @@
 
 A truth folder holds CSV tables (`.csv` or `.csv.gz`, also in sub-folders) with the columns of `validation/truth/README.md`; a table
 counts when its header has `metric` and `measured`. `exclusions.csv` beside or inside the folder lists the rules by which a row stays
-out of the error statistics; each rule has a reason and none looks at our error.
+out of the error statistics; each rule has a reason and none looks at our error. `corrections.csv` in the same places puts cells right that the
+source's own files contradict (a configuration file against a heading).
 """
 
 from __future__ import annotations
@@ -112,6 +113,43 @@ def _rule(path: Path, row: Mapping[str, Any]) -> Rule:
     return Rule(**values)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Correction:
+    """Rows of `table` whose cell `where` contains `contains` have `value` in `column` (appended when it begins with ';'), because of `reason`:
+    the source's own files contradict what the row says."""
+
+    table: str
+    where: str
+    contains: str
+    column: str
+    value: str
+    reason: str
+
+    def apply(self, table: str, row: dict[str, Any]) -> None:
+        """Correct the row in place where it is one of those."""
+        if self.table == table and self.contains in cell_text(row.get(self.where)):
+            old = cell_text(row.get(self.column))
+            row[self.column] = old + self.value if self.value.startswith(";") else self.value
+
+
+def read_corrections(folder: Path) -> list[Correction]:
+    """The corrections inside `folder` or beside it; none without such a file."""
+    for path in (folder / "corrections.csv", folder.parent / "corrections.csv"):
+        if path.is_file():
+            names = [field.name for field in dataclasses.fields(Correction)]
+            return [Correction(**{name: cell_text(row.get(name)) for name in names}) for row in read_cases(path)]
+    return []
+
+
+def corrected(table: str, rows: Iterable[Mapping[str, Any]], corrections: Iterable[Correction]) -> list[dict[str, Any]]:
+    """Copies of the rows of a table with the corrections made."""
+    copies = [dict(row) for row in rows]
+    for correction in corrections:
+        for row in copies:
+            correction.apply(table, row)
+    return copies
+
+
 def implausible(row: Mapping[str, Any]) -> str:
     """Why the measured value cannot be in the metric's unit; empty when it can."""
     text, metric = cell_text(row.get("measured")), cell_text(row.get("metric"))
@@ -145,14 +183,14 @@ def read_table(folder: str | Path, name: str) -> list[dict[str, Any]]:
 def read_truth(folder: str | Path | None = None) -> Truth:
     """Every measured table below `folder` (see `truth_folder`), with the exclusion rules applied."""
     root = truth_folder(folder)
-    rules = read_rules(root)
+    rules, corrections = read_rules(root), read_corrections(root)
     rows: list[dict[str, Any]] = []
     tables: list[str] = []
     files = []
     for path in sorted(p for p in root.rglob("*") if p.name.endswith((".csv", ".csv.gz"))):
-        read = [] if path.name == "exclusions.csv" else read_cases(path)
+        read = [] if path.name in ("exclusions.csv", "corrections.csv") else read_cases(path)
         if read and {"metric", "measured"} <= read[0].keys():
-            rows += read
+            rows += corrected(table_name(path), read, corrections) if corrections else read
             tables += [table_name(path)] * len(read)
             files.append(path.relative_to(root).as_posix())
     if not rows:

@@ -51,6 +51,8 @@ KINDS = (
 )
 STACKS = ("eager", "ngc", "tuned", "tensorflow", "xla", "mxnet", "paddle", "compiled", "jax", "library", "tuner")
 PRECISIONS = ("fp32", "tf32", "amp", "fp16", "bf16")
+#: Stacks that leave the layout of images to the user.
+_CHANNELS_FIRST = tuple(STACKS.index(name) for name in ("eager", "ngc", "library", "tuner", "compiled"))
 #: How the weights of a frozen network are stored.
 STORED = ("fp32", "half", "int8", "fp8", "fp8wo", "nf4", "int2")
 STORED_BYTES = (4.0, 2.0, 1.07, 1.05, 1.05, 0.56, 0.31)
@@ -231,12 +233,9 @@ def pass_rates(work: WorkColumns, setup: TrainSetup, device: TrainDevices, value
     stored = _look(values, "stored_rate", STORED, setup.stored)
     unfused = _look(values, "unfused_stack", STACKS, setup.software)
     passes = _look(values, "passes_kind", KINDS, work.kind) + unfused * _look(values, "pointwise_kind", KINDS, work.kind)
-    transposes = (
-        half
-        & convolution
-        & (setup.channels_last == 0)
-        & np.isin(setup.software, [STACKS.index(name) for name in ("eager", "library", "tuner")])
-    )
+    # Tensor cores want the channels last; cuDNN transposes the other layout in and out of every convolution (TF32 as well as half precision).
+    tensor_cores = half | (setup.precision == PRECISIONS.index("tf32")) & (device.tf32 > device.fp32)
+    transposes = tensor_cores & convolution & (setup.channels_last == 0) & np.isin(setup.software, _CHANNELS_FIRST)
     passes = passes + np.where(transposes, values["passes_transpose"], 0.0)
     moved = _pick(_MOVED_BYTES, setup.precision) * np.where(setup.precision == PRECISIONS.index("amp"), values["amp_traffic"], 1.0)
     scale = _look(values, "layers_kind", KINDS, work.kind)
@@ -253,6 +252,7 @@ def pass_rates(work: WorkColumns, setup: TrainSetup, device: TrainDevices, value
         layer_s=scale * _look(values, "layer_s", STACKS, setup.software),
         launch_s=scale
         * np.where(setup.adapter_rank > 0, values["adapter_launch"], 1.0)
+        * _look(values, "launch_stored", STORED, setup.stored)
         * autocast
         * _look(values, "launch_s", STACKS, setup.software)
         * _look(values, "launch_silicon", SILICON, silicon),
@@ -274,6 +274,7 @@ def _step_rates(work: WorkColumns, setup: TrainSetup, values: Coefficients) -> S
         local_straggler=_look(values, "local_straggler", STACKS, stack),
         straggler=_look(values, "straggler", STACKS, stack),
         loader_s=np.where(setup.image > 0, _look(values, "loader_s", STACKS, stack), 0.0),
+        host_forward=np.array([values["host_forward"]]),
         step_s=_look(values, "step_s", STACKS, stack) * np.where(work.kind == KINDS.index("recommender"), values["step_share_tables"], 1.0),
     )
 
@@ -296,6 +297,8 @@ def communication_rates() -> RateColumns:
 def _step_work(work: WorkColumns, setup: TrainSetup, values: Coefficients) -> StepWork:
     frozen = work.frozen_macs + np.where(setup.cached > 0, 0.0, work.side_macs)
     split = np.maximum(setup.tables_split, 1.0)
+    adapters = (setup.adapter_rank > 0) | (setup.trainable > 0)
+    wide = np.where(setup.precision >= PRECISIONS.index("amp"), 2.0, 4.0)
     return StepWork(
         macs=work.macs,
         score_macs=work.score_macs,
@@ -308,6 +311,7 @@ def _step_work(work: WorkColumns, setup: TrainSetup, values: Coefficients) -> St
         gathered=work.gathered,
         exchanged=np.where(split > 1, work.gathered * values["exchanged_share"], 0.0),
         host_s=work.host_s * _look(values, "host_stack", STACKS, setup.software),
+        streamed_bytes=setup.offload * work.params * np.where(adapters, _pick(_STORED_BYTES, setup.stored), wide),
     )
 
 
@@ -353,7 +357,9 @@ def training_memory(
     casts = np.where((setup.precision == PRECISIONS.index("amp")) & (setup.pure == 0) & ~adapters, values["autocast_copy_bytes"], 0.0)
     stored = np.where(adapters, _pick(STORED_BYTES, setup.stored), wide + casts)
     state = wide + setup.optimizer_bytes + np.where(adapters, wide, 0.0)
-    quantised = _look(values, "kept_stored", STORED, setup.stored)
+    quantised = 1.0 + (_look(values, "kept_stored", STORED, setup.stored) - 1.0) * (
+        1.0 - setup.offload
+    )  # streamed weights keep to plain kernels
     kept_bytes = np.where(half, values["kept_amp_bytes"], 4.0)
     kept_bytes = np.where(setup.pure + adapters > 0, values["kept_pure_bytes"], kept_bytes)
     rates = MemoryRates(
@@ -370,6 +376,7 @@ def training_memory(
         counter=setup.counter,
         ema=setup.ema,
         offload=setup.offload,
+        opened_bytes=np.where(adapters, _look(values, "opened_bytes", STORED, setup.stored), 0.0),
     )
     held = MemoryWork(
         params=work.params,

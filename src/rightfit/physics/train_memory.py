@@ -41,7 +41,8 @@ class MemoryRates(Columns):
     `weight_bytes` per parameter as stored; `state_bytes` per trained parameter: gradient and optimizer states (and a master copy); `beside_bytes`
     per parameter of frozen networks; `table_bytes` per table parameter with its states; `activation_bytes` per element; `live_layers` widest layers
     that live beside what is kept, in the backward pass; `workspace_bytes` of libraries; `slack` share that an allocator holds unused; `context_bytes` of
-    driver and runtime; `recompute` as in StepLayout; `counter` a MemoryCounter code; `ema` 1 with a moving average of the weights.
+    driver and runtime; `opened_bytes` per parameter of quantised weights that the backward pass keeps dequantised, where blocks are not recomputed;
+    `recompute` as in StepLayout; `counter` a MemoryCounter code; `ema` 1 with a moving average of the weights.
     """
 
     weight_bytes: Array = column(4)
@@ -57,6 +58,7 @@ class MemoryRates(Columns):
     counter: Array = column(MemoryCounter.ALLOCATED)
     ema: Array = column(0)
     offload: Array = column(0)
+    opened_bytes: Array = column(0)
 
 
 def activation_elements(work: MemoryWork, recompute: Array) -> Array:
@@ -71,7 +73,8 @@ def memory_terms(work: MemoryWork, rates: MemoryRates, *, batch: Array) -> dict[
     `batch` (N,) samples per device and pass. Allocated counts tensors only; reserved adds what the allocator holds; the driver's view adds the context.
     """
     on_card = 1.0 - rates.offload
-    weights = work.params * rates.weight_bytes * on_card + work.trained * 4.0 * rates.ema
+    opened = work.params * rates.opened_bytes * (1.0 - rates.recompute) * on_card
+    weights = work.params * rates.weight_bytes * on_card + opened + work.trained * 4.0 * rates.ema
     states = work.trained * rates.state_bytes
     activations = batch * activation_elements(work, rates.recompute) * rates.activation_bytes
     transient = batch * work.widest * rates.live_layers * rates.activation_bytes + rates.workspace_bytes

@@ -25,7 +25,8 @@ class StepWork(Columns):
     layers write, all of one forward pass; `frozen_macs`, `frozen_activations` the same of parts that run forward only (a frozen stem, a text
     encoder, an image encoder); `layers` weighted layers in sequence; `weights` parameters that a pass reads; `trained` parameters that get
     a gradient; `gathered` elements read from embedding tables, `exchanged` elements of them that travel to another device
-    when tables are split; `host_s` seconds of one processor core per sample for work that no device does.
+    when tables are split; `host_s` seconds of one processor core per sample for work that no device does; `streamed_bytes` of weights that lie in host
+    memory and travel to the device in each pass (per pass, not per sample).
     """
 
     macs: Array = column(0)
@@ -39,6 +40,7 @@ class StepWork(Columns):
     gathered: Array = column(0)
     exchanged: Array = column(0)
     host_s: Array = column(0)
+    streamed_bytes: Array = column(0)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -64,7 +66,9 @@ class StepRates(Columns):
     `backward_traffic` memory traffic of the backward pass over that of the forward pass; `gradient_bytes` of one gradient and `exchange_bytes` of one element of a table row on the wire;
     `update_bytes` memory traffic of the optimizer per trained parameter; `gather_bytes` memory traffic per gathered element, forward, backward
     and update; `overlap` share of the backward pass that hides communication; `local_straggler`, `straggler` slow-down per doubling
-    of devices in a server and of servers; `loader_s` seconds per sample and device that the input pipeline needs at least; `step_s` fixed seconds a step.
+    of devices in a server and of servers; `loader_s` seconds per sample and device that the input pipeline needs at least; `step_s` fixed seconds a step;
+    `host_forward` 0-1 share of the host's work of a pass and its backward pass that the forward pass takes: interpreted, where the backward pass is
+    replayed from a graph, so that recomputation costs the host more than a third.
     """
 
     backward_traffic: Array = column(2)
@@ -77,6 +81,7 @@ class StepRates(Columns):
     straggler: Array = column(0)
     loader_s: Array = column(0)
     step_s: Array = column(0)
+    host_forward: Array = column(0.6)
 
 
 def _pass(work: StepWork, layout: StepLayout, *, macs: Array, score_macs: Array, activations: Array, layers: Array) -> ForwardColumns:
@@ -122,7 +127,7 @@ def compute_s(work: StepWork, layout: StepLayout, rates: ForwardRates, step: Ste
         rates.replace(layer_s=np.zeros(1)),
     )
     device = main + np.where(work.frozen_macs > 0, frozen, 0.0)
-    host = rates.call_s + factor * work.layers * rates.launch_s
+    host = rates.call_s + 3.0 * (1.0 + layout.recompute * step.host_forward) * work.layers * rates.launch_s
     larger = np.maximum(np.maximum(device, host), 1e-12)
     return np.asarray(larger * ((device / larger) ** HOST_EXPONENT + (host / larger) ** HOST_EXPONENT) ** (1.0 / HOST_EXPONENT))
 
@@ -144,6 +149,12 @@ def communication_s(work: StepWork, layout: StepLayout, links: LinkColumns, bus:
     exchanged = layout.grad_accum * layout.batch * work.exchanged * step.exchange_bytes
     exchange = np.where(work.exchanged > 0, 2.0 * collectives.all_to_all_s(exchanged, ranks, links, bus), 0.0)
     return reduce, exchange
+
+
+def stream_s(work: StepWork, layout: StepLayout, links: LinkColumns) -> Array:
+    """Seconds that weights kept in host memory travel in one step [s]: forward, recomputation and backward pass each read them once."""
+    passes = layout.grad_accum * (2.0 + layout.recompute)
+    return np.where(work.streamed_bytes > 0, passes * work.streamed_bytes / np.maximum(links.host_bandwidth, 1.0), 0.0)
 
 
 def straggler_factor(layout: StepLayout, step: StepRates) -> Array:
@@ -188,7 +199,8 @@ def joined_terms(
     backward = parts.compute * 2.0 / 3.0
     exposed = np.maximum(reduce - step.overlap * backward, 0.05 * reduce) + exchange
     compute = passes * straggler_factor(layout, step)
-    host = layout.batch * layout.grad_accum * work.host_s
+    streamed = np.maximum(stream_s(work, layout, links) - compute, 0.0)  # copies run beside the kernels of the block before
+    host = layout.batch * layout.grad_accum * work.host_s + streamed
     busy = compute + tables + exposed + parts.update + step.step_s + host
     loading = np.maximum(layout.batch * layout.grad_accum * step.loader_s - busy, 0.0)
     terms = {
