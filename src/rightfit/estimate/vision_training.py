@@ -311,7 +311,7 @@ def _step_work(work: WorkColumns, setup: TrainSetup, values: Coefficients) -> St
         gathered=work.gathered,
         exchanged=np.where(split > 1, work.gathered * values["exchanged_share"], 0.0),
         host_s=work.host_s * _look(values, "host_stack", STACKS, setup.software),
-        streamed_bytes=setup.offload * work.params * np.where(adapters, _pick(_STORED_BYTES, setup.stored), wide),
+        streamed_bytes=setup.offload * work.params * np.where(adapters, _pick(STORED_BYTES, setup.stored), wide),
     )
 
 
