@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import fnmatch
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -29,7 +30,11 @@ class PricedCatalog(Catalog):
     """A catalog and a price book. `own_usd_per_h`: what an hour costs on owned servers that have no price of their own, by name."""
 
     def __init__(self, base: Catalog, book: PriceBook, *, own_usd_per_h: Mapping[str, float] | None = None) -> None:
-        self.__dict__.update(base.__dict__)
+        # What the base has worked out from its own rows (cached properties) is not true of more rows.
+        kept = {
+            name: value for name, value in vars(base).items() if not isinstance(getattr(type(base), name, None), functools.cached_property)
+        }
+        self.__dict__.update(kept)
         self._base = base
         self.book = book
         self._own_usd_per_h = dict(own_usd_per_h or {})
