@@ -165,10 +165,11 @@ def outcome(option: Option, workload: Any, lang: Lang) -> str:
     """How long the job takes and what it costs, with 80 % intervals."""
     time, cost = option.estimate["total_time_s"], option.cost.total
     money = [q.money_text(value, workload.currency) for value in (cost.mid, cost.low80, cost.high80)]
+    job = job_text(option.layout.method, workload.task, lang)
     return say(
         "choice.run",
         lang,
-        method=job_text(option.layout.method, workload.task, lang),
+        method=job[:1].upper() + job[1:],
         model=workload.model,
         time=q.duration_text(time.mid, lang),
         low=q.duration_text(time.low80, lang),
