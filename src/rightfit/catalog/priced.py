@@ -23,7 +23,6 @@ from rightfit.catalog.price_book import Credit, Discount, Owned, PriceBook, Quot
 from rightfit.catalog.quotas import Quota, read_quota
 
 GBPS = 1e9 / 8
-PRIVATE = "private"
 
 
 class PricedCatalog(Catalog):

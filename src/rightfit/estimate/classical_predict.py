@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -70,11 +70,3 @@ def _fill(answer: dict[str, Any], metric: str, value: float, cases: ClassicalCas
     answer["terms"] = dict(terms)
     if metric == MEMORY_METRIC and (memory := float(np.broadcast_to(cases.cpu.memory_bytes, cases.index.shape)[at])) > 0:
         answer["fits"], answer["fits95"] = int(value * GIB <= memory), int(found.high95[0] * GIB <= memory)
-
-
-def left_out_values(rows: Sequence[Mapping[str, str]], values: Coefficients) -> tuple[ClassicalCases, Array]:
-    """Cases and the figure that each row asks for under other coefficients; for validation."""
-    cases = classical_cases(rows)
-    figures = metric_values(cases, values)
-    asked = [rows[int(i)]["metric"] for i in cases.index]
-    return cases, np.array([figures[metric][at] for at, metric in enumerate(asked)])

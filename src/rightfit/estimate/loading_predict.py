@@ -21,7 +21,6 @@ _ACCELERATORS = re.compile(
     r"|accelerators?\s*[=:x]?\s*(\d+)|(?:h100|a100)s?\s*x\s*(\d+)"
 )
 _UNITS = {"mb": 1e6, "mib": 2.0**20, "gb": 1e9, "gib": 2.0**30}
-LOADING_METRICS = (*RATE_METRICS, *_PER_ACCELERATOR, "dataset_size", "tokens_per_GB", "MB_per_s_per_1000_images_per_s", "duration_h")
 _FIGURES = ("predicted", "low80", "high80", "low95", "high95")
 GROUPS = ("decode", "pipeline", "size", "emulated")
 

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.estimate.forward_devices import SILICON, ForwardDevice, forward_device
+from rightfit.estimate.forward_models import KINDS as FORWARD_KINDS
 from rightfit.estimate.model_work import ModelWork
 from rightfit.physics.columns import Array, Columns, LinkColumns, MemoryCounter, column
 from rightfit.physics.forward import ForwardRates, sustained_flops
@@ -33,22 +34,7 @@ from rightfit.physics.train_step import PassTimes, StepLayout, StepRates, StepWo
 
 Coefficients = Mapping[str, float]
 
-KINDS = (
-    "conv",
-    "grouped",
-    "depthwise",
-    "convnext",
-    "window",
-    "transformer",
-    "detection",
-    "unet",
-    "conv3d",
-    "denoiser",
-    "dit",
-    "recurrent",
-    "recommender",
-    "graph",
-)
+KINDS = (*FORWARD_KINDS, "graph")
 STACKS = ("eager", "ngc", "tuned", "tensorflow", "xla", "mxnet", "paddle", "compiled", "jax", "library", "tuner")
 PRECISIONS = ("fp32", "tf32", "amp", "fp16", "bf16")
 #: Stacks that leave the layout of images to the user.

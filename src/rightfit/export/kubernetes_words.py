@@ -95,13 +95,13 @@ def container(job: Job) -> dict[str, Any]:
             "livenessProbe": {**check, "periodSeconds": 20, "failureThreshold": 3},
         }
     mounts = [{"name": "memory", "mountPath": "/dev/shm"}]  # noqa: S108  shared memory that loaders and collectives use
-    mounts += [{"name": "files", "mountPath": "/work"}] if stack.files else []
+    mounts += [{"name": "files", "mountPath": "/job"}] if stack.files else []
     mounts += [] if job.is_service else [{"name": "checkpoints", "mountPath": "/checkpoints"}]
     return given(
         name="main",
         image=stack.image,
         command=list(words),
-        workingDir="/work" if stack.files else None,
+        workingDir="/job" if stack.files else None,
         env=environment(job, stack) or None,
         ports=[{"name": "http", "containerPort": stack.port}] if stack.port else None,
         resources=resources(job),

@@ -49,6 +49,10 @@ class Market:
     as_of: Mapping[str, str]
     doubt: PriceDoubt | None = None
 
+    def take(self, rows: NDArray[np.intp]) -> Market:
+        """The given offers, with all that belongs to them."""
+        return Market(self.offers.take(rows), self.charges.take(rows), self.as_of, self.doubt.take(rows) if self.doubt else None)
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Exploration:

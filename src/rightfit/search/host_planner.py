@@ -12,7 +12,6 @@ from rightfit import facts
 from rightfit.errors import InputError
 from rightfit.search.answer import Assumption, Counts, Option, Plan, Reason, Rejection
 from rightfit.search.constraints import DEFAULT_PURCHASES, minimal_blame, read_wanted
-from rightfit.search.explore import Market
 from rightfit.search.host_answer import build_host_options
 from rightfit.search.host_reasons import host_advice, with_host_reasons
 from rightfit.search.host_search import HostExploration, explore, explore_host, host_market, rank_host
@@ -93,12 +92,12 @@ def host_counts(found: HostExploration) -> Counts:
 
 def estimate_host(workload: Workload, *, on: str, nodes: int, catalog: Catalog) -> Plan:
     """The job on `nodes` servers of one type; wishes that the server fails are in `rejected` but do not take the option away."""
-    from rightfit.search.single import OFFER_CRITERIA, _failed, _placeless, find_server, names_of
+    from rightfit.search.single import OFFER_CRITERIA, _failed, _placeless, find_server, market_of_one, names_of
 
     if not 1 <= nodes <= LARGEST_NODES:
         raise InputError(f"nodes: {nodes} is not possible; give 1 to {LARGEST_NODES}", field="nodes")
     row = find_server(catalog, on)
-    market, priced = _market_of_one(catalog, row)
+    market, priced = market_of_one(catalog, row, whole=host_market(catalog))
     wanted = dataclasses.replace(read_wanted(workload, catalog), any_software=True)
     wish = read_host_wish(workload)
     found = explore(wish, market, wanted, node_counts=(nodes,), any_server=True)
@@ -124,19 +123,6 @@ def estimate_host(workload: Workload, *, on: str, nodes: int, catalog: Catalog) 
         unfit=None if fits else option,
         given="/".join(names_of(catalog, on)),
     )
-
-
-def _market_of_one(catalog: Catalog, row: int) -> tuple[Market, bool]:
-    """The market of one server alone, and whether it has prices; one without gets an offer of unknown price."""
-    whole = host_market(catalog)
-    servers = catalog.servers().take(np.array([row], dtype=np.intp))
-    rows = np.flatnonzero(whole.offers.server_index == row)
-    priced = rows.shape[0] > 0
-    rows = rows if priced else np.zeros(1, dtype=np.intp)
-    offers = dataclasses.replace(whole.offers.take(rows), servers=servers, server_index=np.zeros(rows.shape[0], dtype=np.intp))
-    if not priced:
-        offers = dataclasses.replace(offers, price_usd_per_h=np.full(1, np.nan))
-    return Market(offers, whole.charges.take(rows), whole.as_of), priced
 
 
 def _cheapest(found: HostExploration) -> Row:

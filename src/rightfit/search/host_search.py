@@ -12,10 +12,8 @@ from numpy.typing import NDArray
 from rightfit.catalog.offers import PURCHASES
 from rightfit.physics.columns import Array
 from rightfit.physics.interruption import LARGEST_EXPONENT
-from rightfit.search.charges import read_market_facts
 from rightfit.search.constraints import Failures, Feasibility, Wanted, filter_failures, judge, read_wanted
-from rightfit.search.doubt import with_doubt
-from rightfit.search.explore import Market
+from rightfit.search.explore import Market, read_market
 from rightfit.search.factor import combine, distinct_rows
 from rightfit.search.host_machines import HostServers, host_servers
 from rightfit.search.host_wish import PREPARE, HostWish, read_host_wish
@@ -88,8 +86,7 @@ def host_market(catalog: Catalog) -> Market:
     if catalog not in _markets:
         table = catalog.all_offers()
         offers = table.take(~table.is_quarantined & np.isfinite(table.price_usd_per_h))
-        priced, doubt = with_doubt(offers)
-        _markets[catalog] = Market(priced, read_market_facts(catalog, priced), catalog.as_of(), doubt)
+        _markets[catalog] = read_market(catalog, offers)
     return _markets[catalog]
 
 
@@ -141,7 +138,7 @@ def cheapest_places(market: Market, wanted: Wanted) -> Market:
     )
     _, first = np.unique(group, return_index=True)
     rows = np.sort(order[first])
-    return Market(offers.take(rows), market.charges.take(rows), market.as_of, market.doubt.take(rows) if market.doubt else None)
+    return market.take(rows)
 
 
 def on_one_server(work: HostWork, nodes: Array) -> HostWork:

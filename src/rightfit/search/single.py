@@ -150,17 +150,18 @@ def _explained(found: Exploration, at: Row, *, priced: bool) -> Option:
     return dataclasses.replace(nothing, warnings=(Reason("price_unknown", {}),))
 
 
-def market_of_one(catalog: Catalog, row: int) -> tuple[Market, bool]:
-    """The market of one server alone, and whether it has prices; one without gets an offer of unknown price."""
-    whole = open_market(catalog)
-    servers = catalog.servers().take(np.array([row], dtype=np.intp))
+def market_of_one(catalog: Catalog, row: int, *, whole: Market | None = None) -> tuple[Market, bool]:
+    """The market of one server alone, out of `whole` (that of servers with accelerators by default), and whether it has prices; one without gets an
+    offer of unknown price."""
+    whole = whole or open_market(catalog)
     rows = np.flatnonzero(whole.offers.server_index == row)
     priced = rows.shape[0] > 0
-    rows = rows if priced else np.zeros(1, dtype=np.intp)
-    offers = dataclasses.replace(whole.offers.take(rows), servers=servers, server_index=np.zeros(rows.shape[0], dtype=np.intp))
+    found = whole.take(rows if priced else np.zeros(1, dtype=np.intp))
+    servers = catalog.servers().take(np.array([row], dtype=np.intp))
+    offers = dataclasses.replace(found.offers, servers=servers, server_index=np.zeros(len(found.offers), dtype=np.intp))
     if not priced:
         offers = dataclasses.replace(offers, price_usd_per_h=np.full(1, np.nan))
-    return Market(offers, whole.charges.take(rows), whole.as_of, whole.doubt.take(rows) if whole.doubt else None), priced
+    return dataclasses.replace(found, offers=offers), priced
 
 
 def with_least_memory(found: Exploration) -> Exploration:
