@@ -67,6 +67,11 @@ def peak_bytes(cases: ForwardCases, values: Coefficients) -> Array:
     return np.asarray(case["params"] * stored + live + runtime, dtype=np.float64)
 
 
+def regimes(cases: ForwardCases) -> list[str]:
+    """Kind of the main stage and engine, as one word a row."""
+    return [f"{work.stages[0].kind}/{ENGINES[int(engine)]}" for work, engine in zip(cases.works, cases.case.get("engine", []), strict=True)]
+
+
 def predict_forward(rows: Sequence[Mapping[str, str]]) -> list[ForwardPrediction]:
     """One answer a row, in order: a value or an honest reason.
 
