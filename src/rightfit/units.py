@@ -78,7 +78,7 @@ CURRENCY_SIGNS = {"usd": "$", "cny": "¥", "eur": "€", "gbp": "£", "inr": "�
 _DATA_UNITS = {
     **dict.fromkeys(("tok", "toks", "token", "tokens", "词元", "个token", "个词元"), "tokens"),
     **dict.fromkeys(("image", "images", "img", "imgs", "picture", "pictures", "张", "张图", "张图片", "幅", "图片"), "images"),
-    **dict.fromkeys(("hour", "hours", "hrs", "小时", "小时音频", "hours of audio", "hours of speech"), "hours"),
+    **dict.fromkeys(("h", "hr", "hour", "hours", "hrs", "小时", "小时音频", "hours of audio", "hours of speech"), "hours"),
     **dict.fromkeys(("sample", "samples", "example", "examples", "条", "条数据", "条样本", "个样本", "样本", "条记录"), "samples"),
     **dict.fromkeys(("row", "rows", "行", "行数据"), "rows"),
     **dict.fromkeys(("document", "documents", "doc", "docs", "篇", "个文档", "文档"), "documents"),

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from rightfit.errors import ContradictionError, InputError, UnavailableError, UnknownNameError
+from rightfit.physics.columns import Method
 from rightfit.search.wish import read_wish
 from rightfit.workload import Workload
 
@@ -78,3 +79,16 @@ def test_one_given_server_is_judged_for_training_only(task: str) -> None:
 def test_other_kinds_of_models_say_so() -> None:
     with pytest.raises(UnavailableError, match="transformers only"):
         read_wish(Workload(model="xgboost"))
+
+
+def test_encoders_are_fine_tuned_whole_where_no_method_was_given() -> None:
+    found = read_wish(Workload(model="bert-base-uncased", task="finetune", data="100ksamples"))
+    assert found.method is Method.FULL
+    assert [note.why.key for note in found.assumptions if note.field == "method"] == ["assumed_encoder_method"]
+    assert read_wish(Workload(model="bert-base-uncased", task="finetune", data="100ksamples", method="lora")).method is Method.LORA
+    assert read_wish(Workload(model="Qwen2.5-7B", task="finetune", data="100ksamples")).method is Method.LORA
+
+
+def test_hours_of_audio_may_be_written_short() -> None:
+    short, long = (Workload(model="whisper-large-v3", data=text) for text in ("200h", "200 hours"))
+    assert (short.data_samples, short.data_unit) == (long.data_samples, long.data_unit) == (200.0, "hours")

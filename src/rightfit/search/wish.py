@@ -68,9 +68,11 @@ def read_wish(workload: Workload) -> Wish:
     notes = Notes()
     model = transformer(workload)
     refuse_sample_options(workload, model.name)
+    workload = settle_language_method(workload, model)
     for field in workload.assumed:
         if field != "currency":
-            notes.take(field, str(getattr(workload, field)), f"default_{field}")
+            whole = field == "method" and workload.method == "full" and workload.task == "finetune"
+            notes.take(field, str(getattr(workload, field)), "encoder_method" if whole else f"default_{field}")
     note_own(model, notes)
     if model.certainty == "typical":
         notes.take("model", model.name, "typical_shape", params=model.params_total)
@@ -82,6 +84,15 @@ def read_wish(workload: Workload) -> Wish:
     if not workload.framework:
         take_framework(workload, method, notes)
     return Wish(workload, model, method, seq_len, batch, amount, tuple(notes.taken))
+
+
+def settle_language_method(workload: Workload, model: TransformerArchitecture) -> Workload:
+    """The method where none was given: encoders are fine-tuned whole, as their papers and examples do; others with adapters."""
+    if "method" not in workload.assumed or workload.task != "finetune" or workload.quantization or model.kind != "encoder":
+        return workload
+    if workload.lora_rank or workload.lora_targets:
+        return workload
+    return workload.model_copy(update={"method": "full"})
 
 
 def take_framework(workload: Workload, method: Method, notes: Notes) -> None:
