@@ -53,7 +53,9 @@ def test_csv_has_a_line_an_option(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["plan", "xgboost", "--task", "serve", "--rate", "1000/s", "--latency", "10ms"], 3, "not measured and not planned"),
+        (["plan", "xgboost", "--task", "serve", "--rate", "1000/s", "--latency", "10ms"], 2, "columns: how many numbers has a request?"),
+        (["plan", "xgboost", "--task", "serve", "--columns", "30", "--gpu", "T4"], 2, "gpu contradicts model xgboost"),
+        (["plan", "dbscan", "--task", "serve", "--columns", "30"], 3, "scores no single rows"),
         (["plan", "xgboost", "--task", "serve", "--rate", "1/s", "--tpot", "30ms"], 2, "tpot contradicts model xgboost"),
         (["plan", "xgboost", "--data", "11Mrows x 0cols"], 2, "at least one row and one column"),
         (["plan", "xgboost", "--data", "11Mrows"], 2, "columns: how many"),

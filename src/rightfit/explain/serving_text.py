@@ -9,6 +9,7 @@ from typing import Any
 from rightfit.explain import quantities as q
 from rightfit.explain import reasons as base
 from rightfit.explain.economics_text import economics_fields
+from rightfit.explain.host_text import host_renderer
 from rightfit.explain.load_text import load_fields, simulated_text
 from rightfit.explain.messages import Lang, fields_of, has, join, say, say_or, sentences, topic
 from rightfit.explain.plan_text import OptionText, PlanText, Term, considered_text, cost_terms, headline, memory_terms
@@ -26,6 +27,8 @@ def serving_renderer(lang: Lang, *, currency: str = "usd") -> Callable[[Reason],
 
     def render(reason: Reason) -> str:
         key = _variant(reason)
+        if reason.key.startswith("assumed_host_"):  # defaults of a classical model's training
+            return host_renderer(lang, currency=currency)(reason)
         if not has(key):
             return base.render(reason, lang, currency=currency)
         texts = {
@@ -175,6 +178,16 @@ def serving_setup_text(option: Option, lang: Lang) -> str:
         "layout": devices_text(option, lang),
         "max_batch": q.plain(layout.max_batch, 4),
     }
+    if "workers" in option.facts:
+        known = option.facts
+        return say(
+            "serving.setup_table",
+            lang,
+            **fields,
+            library=known["library"],
+            workers=q.plain(known["workers"]),
+            columns=q.plain(known["columns"]),
+        )
     if not layout.kv_format:
         return say("serving.setup_forward", lang, **fields)
     kv = say("serving.kv_16bit", lang) if layout.kv_format == "16-bit" else layout.kv_format

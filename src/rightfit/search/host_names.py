@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 
 def is_host_work(workload: Workload) -> bool:
-    """Whether a workload is classical machine learning or data preparation."""
-    return workload.task == "prepare" or _is_classical(workload.model)
+    """Whether a workload is a job of classical machine learning or data preparation; serving a classical model is a service like others."""
+    return workload.task == "prepare" or (_is_classical(workload.model) and workload.task != "serve")
 
 
 def _is_classical(name: str) -> bool:

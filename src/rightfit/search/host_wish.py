@@ -107,7 +107,7 @@ def _read_classical(workload: Workload, notes: Notes) -> HostWish:
             f"task batch: how fast {named.name} scores a table is not measured; trees are (xgboost, lightgbm, catboost, random-forest)"
         )
     for text in task.assumptions:
-        _note_assumed(notes, text, task)
+        note_assumed(notes, text, task)
     if not is_named:
         notes.take("library", library, "host_library")
     on_gpu = _gpu_task(task, is_named=is_named, library=library)
@@ -134,10 +134,6 @@ def _read_classical(workload: Workload, notes: Notes) -> HostWish:
 
 def refuse_task(workload: Workload, named: ClassicalModel) -> None:
     """Tasks that these algorithms are not planned for."""
-    if workload.task == "serve":
-        raise UnavailableError(
-            f"task serve: the latency of single requests to {named.name} is not measured and not planned; --task batch scores a whole table"
-        )
     if workload.epochs is not None and named.name not in ("mlp", "sgd", "logistic-regression", "linear-svm"):
         raise ContradictionError(f"epochs contradicts model {named.name}: it has none; use trees or settings", field="epochs")
     if workload.precision not in (None, "fp32"):
@@ -207,7 +203,8 @@ def _cuml_runs(task: ClassicalTask) -> bool:
     return task.library != "cuml" or gpu_support(dataclasses.replace(task, library="sklearn")) is not None
 
 
-def _note_assumed(notes: Notes, text: str, task: Any) -> None:
+def note_assumed(notes: Notes, text: str, task: Any) -> None:
+    """Record a default of an algorithm or an operation."""
     field = next(name for start, name in ASSUMED.items() if text.startswith(start))
     values: dict[str, float | str] = {
         "trees": getattr(task, "trees", 0.0),
@@ -268,7 +265,7 @@ def _read_preparation(workload: Workload, notes: Notes) -> HostWish:
     library = (workload.library or workload.framework or "").strip()
     task = preparation_task(operation, data_bytes=data_bytes, library=library, stored=stored or stored_word(workload))
     for text in task.assumptions:
-        _note_assumed(notes, text, task)
+        note_assumed(notes, text, task)
     if not library:
         notes.take("library", task.library, "host_library")
     doubts = float(len(task.assumptions))

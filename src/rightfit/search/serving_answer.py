@@ -29,6 +29,7 @@ from rightfit.search.serving_space import CPU_FAMILY, ServingSpace
 from rightfit.search.serving_wish import usual
 
 GBPS = 1e9 / 8
+TABLE = "table"
 PERCENTILES = (0.5, 0.95, 0.99)
 METRICS = {"ttft_s": "ttft_ms", "tpot_s": "tpot_ms", "latency_s": "latency_ms"}
 
@@ -123,9 +124,18 @@ def _evaluate(found: ServingExploration, rows: Sequence[Row]) -> _Details:
         pass_s = at_load(grid, found.passes[candidate], **load)
         weights = np.minimum(num_parameters(wish) * _weight_bytes(space), space.needed_bytes)
         memory = {"weights": weights, "workspace": space.needed_bytes - weights}
-        return _Details(candidate, replicas, servers, values, memory, {"compute": pass_s}, batch, total_s, startup_s)
+        return _Details(candidate, replicas, servers, values, memory, _pass_terms(found, pass_s), batch, total_s, startup_s)
     times = serving_columns(space.model, space.serve.replace(batch=batch), space.device, space.links)
     return _Details(candidate, replicas, servers, values, _memory_terms(space), times.decode_terms, batch, total_s, startup_s)
+
+
+def _pass_terms(found: ServingExploration, pass_s: Array) -> dict[str, Array]:
+    """What a pass is spent on; of classical models the request's parts, of others the computation as a whole."""
+    if not found.wish.scores_rows:
+        return {"compute": pass_s}
+    from rightfit.estimate.classical_service import core_shares
+
+    return {name: share * pass_s for name, share in core_shares(found.wish.model).items()}
 
 
 def _grid_of(found: ServingExploration, candidate: list[int], *, percentile: float) -> ReplicaGrid:
@@ -157,7 +167,17 @@ def _memory_terms(space: Any) -> dict[str, Array]:
 
 
 def _figure(metric: str, value: float, *, doubts: float, modality: str = "") -> Figure:
+    if modality == TABLE:
+        return _table_figure(metric, value, doubts=doubts)
     return serving_interval(metric, np.array([value]), doubts=np.array([doubts]), modality=modality).row(0)
+
+
+def _table_figure(metric: str, value: float, *, doubts: float) -> Figure:
+    """A figure of a service of a classical model: as sure as predictions of such models on machines of other people."""
+    from rightfit.estimate.classical_intervals import classical_interval
+
+    known = "peak_ram_gib" if metric == "peak_mem_gib" else "predict_time_s"
+    return classical_interval(known, np.array([value]), doubts=np.array([doubts]), gpu=False).row(0)
 
 
 def _modality(found: ServingExploration) -> str:
@@ -408,6 +428,7 @@ def _facts(found: ServingExploration, details: _Details, row: Row, position: int
         "servers": servers,
         "requests": wish.requests,
         "price": price_facts(found, row),
+        **({"library": wish.model.library, "workers": float(card.num_sms), "columns": wish.model.cols} if wish.scores_rows else {}),
         **{name: offer[name] for name in ("is_estimate", "is_stale", "is_pseudo_region", "country")},
     }
 

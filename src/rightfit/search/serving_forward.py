@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -198,7 +198,7 @@ def _cpu_row(text: str) -> tuple[str, bool]:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Machine:
+class ForwardMachine:
     """One class of machines: the card or CPU as the estimate names it, its family, how many replicas a server holds."""
 
     device: str
@@ -208,7 +208,10 @@ class _Machine:
     card: Accelerator
 
 
-def forward_fleet(servers: ServerTable, offers: OfferTable, choice: ForwardChoice) -> tuple[ServingFleet, list[_Machine]]:
+Timed = Callable[[Sequence[ForwardMachine], Sequence[Stack], ServingWish], tuple[Array, Array]]
+
+
+def forward_fleet(servers: ServerTable, offers: OfferTable, choice: ForwardChoice) -> tuple[ServingFleet, list[ForwardMachine]]:
     """Machine classes of accelerators (by name and number) and of CPUs (by kind and cores)."""
     known = chips(servers)
     families = {name: family_of(card) for name, card in known.items()}
@@ -216,7 +219,7 @@ def forward_fleet(servers: ServerTable, offers: OfferTable, choice: ForwardChoic
     listed = np.unique(offers.server_index)
     machine, missing = np.full(len(servers), -1, dtype=np.intp), ["accelerator"] * len(servers)
     keys: dict[tuple[object, ...], int] = {}
-    machines: list[_Machine] = []
+    machines: list[ForwardMachine] = []
     first: list[int] = []
     some = next(iter(facts.accelerators().values()))  # the form of a machine; a processor overwrites what matters
     for server in listed.tolist():
@@ -246,18 +249,18 @@ def forward_fleet(servers: ServerTable, offers: OfferTable, choice: ForwardChoic
     return fleet, machines
 
 
-def _cpu_key(machine: _Machine) -> tuple[str, float]:
+def _cpu_key(machine: ForwardMachine) -> tuple[str, float]:
     return _cpu_row(machine.device)[0], machine.card.num_sms
 
 
-def _card_machine(known: Mapping[str, Accelerator], families: Mapping[str, str], name: str, count: float) -> _Machine | None:
+def _card_machine(known: Mapping[str, Accelerator], families: Mapping[str, str], name: str, count: float) -> ForwardMachine | None:
     card = known.get(name)
     if card is None or min(card.memory_bytes, card.memory_bandwidth, max(card.fp16_flops, card.fp32_flops, card.bf16_flops)) <= 0:
         return None
-    return _Machine(card.equivalent_to or card.name, families[name], max(int(count), 1), card.memory_bytes, card)
+    return ForwardMachine(card.equivalent_to or card.name, families[name], max(int(count), 1), card.memory_bytes, card)
 
 
-def cpu_machine(servers: ServerTable, server: int, some: Accelerator) -> _Machine | None:
+def cpu_machine(servers: ServerTable, server: int, some: Accelerator) -> ForwardMachine | None:
     """A CPU server as a machine of one replica; its number of cores stands in `num_sms`."""
     if servers.category[server] in _SKIPPED or not servers.vcpus[server] >= 2 or servers.vcpus[server] > 192:
         return None
@@ -268,11 +271,16 @@ def cpu_machine(servers: ServerTable, server: int, some: Accelerator) -> _Machin
     family = "cpu-amx" if _cpu_row(text)[1] else "cpu"
     memory = float(np.nan_to_num(servers.memory_bytes[server]))
     card = dataclasses.replace(some, name="", vendor="CPU", memory_bytes=memory, num_sms=cores, equivalent_to="")
-    return _Machine(text, family, 1, memory, card)
+    return ForwardMachine(text, family, 1, memory, card)
 
 
-def forward_space(fleet: ServingFleet, machines: Sequence[_Machine], wish: ServingWish) -> tuple[ServingSpace, Array]:
-    """Candidates (one a machine class) and the seconds of a pass at each batch (rows x BATCHES); infinite where the batch does not fit."""
+def forward_space(
+    fleet: ServingFleet, machines: Sequence[ForwardMachine], wish: ServingWish, *, timed: Timed | None = None
+) -> tuple[ServingSpace, Array]:
+    """Candidates (one a machine class) and the seconds of a pass at each batch (rows x BATCHES); infinite where the batch does not fit.
+
+    timed: gives seconds and memory of a pass on machines, in place of `passes`.
+    """
     distinct: dict[tuple[str, float, Stack], int] = {}
     codes = []
     for number, one in enumerate(machines):
@@ -283,7 +291,7 @@ def forward_space(fleet: ServingFleet, machines: Sequence[_Machine], wish: Servi
         )
         codes.append(distinct.setdefault(key, len(distinct)))
     firsts = [codes.index(code) for code in range(len(distinct))]
-    seconds, memory = passes([machines[row] for row in firsts], [fleet.stacks[row][0] for row in firsts], wish)
+    seconds, memory = (timed or passes)([machines[row] for row in firsts], [fleet.stacks[row][0] for row in firsts], wish)
     code = np.array(codes, dtype=np.intp)
     usable = np.array([one.memory_bytes for one in machines]) * usual()["usable_memory"]
     pass_s = np.where(memory[code] <= usable[:, None], seconds[code], np.inf)
@@ -296,7 +304,7 @@ def forward_space(fleet: ServingFleet, machines: Sequence[_Machine], wish: Servi
     return ServingSpace(machine, ones, ones, stacks, *parts, fits, needed, usable, code, code), pass_s
 
 
-def passes(machines: Sequence[_Machine], stacks: Sequence[Stack], wish: ServingWish) -> tuple[Array, Array]:
+def passes(machines: Sequence[ForwardMachine], stacks: Sequence[Stack], wish: ServingWish) -> tuple[Array, Array]:
     """Seconds of a pass and its memory, (machines, BATCHES)."""
     tokens = str(wish.input_tokens) if wish.input_tokens else ""
     rows = [
@@ -336,6 +344,8 @@ def forward_grid(pass_s: Array, *, percentile: float) -> ReplicaGrid:
 
 def modality_of(wish: ServingWish) -> tuple[str, float]:
     """What kind of input the model takes, and its parameters."""
+    if wish.scores_rows:
+        return "table", float(wish.model.params_total)
     work = forward_work(wish_of(wish.model.name, "", "", "", "", "latency_ms"))
     assert work is not None
     return work.modality, work.params

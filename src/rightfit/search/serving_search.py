@@ -110,6 +110,10 @@ def explore_forward(wish: ServingWish, catalog: Catalog, *, market: Market | Non
     from rightfit.search import serving_forward as forward
 
     wanted = serving_wanted(wish.workload, catalog)
+    if wish.scores_rows:
+        from rightfit.search.serving_classical import explore_classical
+
+        return explore_classical(wish, wanted, catalog, market=market)
     choice = forward.read_forward_choice(wish.workload, forward.modality_of(wish)[0])
     market = market or forward.forward_market(catalog, wanted, with_cpus=forward.suits_cpu(wish))
     fleet, machines = forward.forward_fleet(market.offers.servers, market.offers, choice)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rightfit import facts
 from rightfit.errors import ContradictionError, InputError
 from rightfit.estimate.serving_extras import ServingExtras
+from rightfit.facts.classical import classical_model
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.search.answer import Assumption
 from rightfit.search.own_model import note_own
@@ -63,6 +64,11 @@ class ServingWish:
         """Whether the model produces text token by token."""
         return is_generating(self.model)
 
+    @property
+    def scores_rows(self) -> bool:
+        """Whether a classical model scores one row a request."""
+        return self.workload.task == "serve" and classical_model(self.workload.model) is not None
+
 
 def is_generating(model: object) -> bool:
     """Whether a model's record is of one that produces text token by token."""
@@ -77,10 +83,14 @@ def usual() -> Any:
 def read_serving_wish(workload: Workload) -> ServingWish:
     """The workload as numbers; raises what the user must know."""
     notes = Notes()
-    model = facts.model(workload.model)
     for field in workload.assumed:
         if field != "currency":
             notes.take(field, str(getattr(workload, field)), f"default_{field}")
+    if workload.task == "serve" and workload.model and classical_model(workload.model) is not None:
+        from rightfit.search.serving_classical import read_classical_service
+
+        return read_classical_service(workload, notes)
+    model = facts.model(workload.model)
     if not is_generating(model):
         from rightfit.search.serving_forward import read_forward_wish
         from rightfit.search.serving_load import refuse_laws

@@ -227,14 +227,14 @@ def _refusal(rejection: Rejection) -> Reason:
 def why(workload: Workload, server: str, *, catalog: Catalog | None = None) -> Verdict:
     """Why a server was or was not chosen for a workload, and the least change that would alter it."""
     catalog = catalog or default_catalog()
-    if workload.task in ("serve", "batch"):
-        from rightfit.search.serving_single import why_serving
-
-        return why_serving(workload, server, catalog=catalog)
     if is_host_work(workload):
         from rightfit.search.host_planner import why_host
 
         return why_host(workload, server, catalog=catalog)
+    if workload.task in ("serve", "batch"):
+        from rightfit.search.serving_single import why_serving
+
+        return why_serving(workload, server, catalog=catalog)
     row = find_server(catalog, server)
     found = search(workload, catalog=catalog)
     offers = np.flatnonzero(found.market.offers.server_index == row)
