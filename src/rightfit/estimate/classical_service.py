@@ -130,7 +130,7 @@ def core_seconds(service: ClassicalService, cpu: CpuColumns) -> Array:
         operations=one(service.operations),
         operation_s=one(_rate("operation_ns", service)),
         stream_bytes=one(service.model_bytes if service.family in _READ_WHOLE else 0.0),
-        core_bandwidth=cpu.bandwidth / np.maximum(cpu.cores, 1.0),
+        core_bandwidth=np.minimum(cpu.bandwidth / np.maximum(cpu.cores, 1.0), known["core_stream_gbps"] * 1e9),
         speed=cpu.speed,
     )
 
