@@ -70,7 +70,7 @@ def test_completion_of_words(run: Any) -> None:
 
 
 def test_every_help_text_has_its_chinese_twin() -> None:
-    from rightfit.cli.labels import _help_texts
+    from rightfit.cli.languages import _help_texts
 
     texts = _help_texts()
     names = {parameter.name for _, command in COMMANDS for parameter in command.params if parameter.name != "help"}

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from rightfit.cli.commands import catalog, export, facts, later, own, places, plan, predict
-from rightfit.cli.labels import help_text
+from rightfit.cli.languages import help_text
 from rightfit.cli.parameters import command, nearest_name
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]

@@ -9,8 +9,10 @@ from collections.abc import Mapping, Sequence
 from enum import Enum, StrEnum
 from typing import Any
 
-from rightfit.cli.labels import Lang, label
-from rightfit.cli.tables import Table, markdown, output_width, render, wrap
+from rightfit.cli.tables import markdown, output_width, render, wrap
+from rightfit.explain.labels import label
+from rightfit.explain.messages import Lang
+from rightfit.explain.tables import Table
 
 
 class Format(StrEnum):

@@ -11,7 +11,7 @@ from typing import Annotated, Any, get_args
 
 import typer
 
-from rightfit.cli.labels import default_lang, help_lang, help_text
+from rightfit.cli.languages import default_lang, help_lang, help_text
 from rightfit.cli.output import Format, View
 from rightfit.workload.options import OPTIONS, Option
 from rightfit.workload.vocabulary import Vocabulary, nearest_words

@@ -10,11 +10,11 @@ import typer
 
 from rightfit import units
 from rightfit.cli.commands.catalog import listing_of_history
-from rightfit.cli.labels import label
 from rightfit.cli.market import open_market
 from rightfit.cli.output import Answer, View, emit, listing, note
-from rightfit.cli.tables import Column, Table
 from rightfit.errors import InputError
+from rightfit.explain.labels import label
+from rightfit.explain.tables import Column, Table
 
 Query = Annotated[
     list[str] | None, typer.Argument(help="Words that the name must hold; nothing lists all.", metavar="QUERY", show_default=False)

@@ -1,4 +1,4 @@
-"""The words of tables and status lines, English and Chinese, from data/labels.toml."""
+"""The language of a command's answer and of its help."""
 
 from __future__ import annotations
 
@@ -8,21 +8,8 @@ import sys
 import tomllib
 from collections.abc import Mapping
 from importlib import resources
-from typing import Literal
 
-Lang = Literal["en", "zh"]
-
-
-@functools.cache
-def labels() -> Mapping[str, Mapping[str, Mapping[str, str]]]:
-    """{section: {key: {"en": text, "zh": text}}}."""
-    return tomllib.loads(resources.files("rightfit.cli").joinpath("data/labels.toml").read_text(encoding="utf-8"))
-
-
-def label(section: str, key: str, lang: Lang, **fields: object) -> str:
-    """One text with its fields filled in; a key without a text is shown as it is, underscores as blanks."""
-    entry = labels().get(section, {}).get(key)
-    return entry[lang].format(**fields) if entry else key.replace("_", " ")
+from rightfit.explain.messages import Lang
 
 
 def default_lang(environment: Mapping[str, str] = os.environ) -> Lang:
