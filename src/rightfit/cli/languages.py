@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import functools
-import os
 import sys
 import tomllib
 from collections.abc import Mapping
 from importlib import resources
 
-from rightfit.explain.messages import Lang
-
-
-def default_lang(environment: Mapping[str, str] = os.environ) -> Lang:
-    """Chinese when the locale says so, else English."""
-    for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
-        value = environment.get(name, "")
-        if value:
-            return "zh" if value.casefold().startswith("zh") else "en"
-    return "en"
+from rightfit.explain.messages import Lang, default_lang
 
 
 @functools.cache

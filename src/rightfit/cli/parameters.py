@@ -11,8 +11,9 @@ from typing import Annotated, Any, get_args
 
 import typer
 
-from rightfit.cli.languages import default_lang, help_lang, help_text
+from rightfit.cli.languages import help_lang, help_text
 from rightfit.cli.output import Format, View
+from rightfit.explain.messages import default_lang
 from rightfit.workload.options import OPTIONS, Option
 from rightfit.workload.vocabulary import Vocabulary, nearest_words
 
@@ -66,7 +67,7 @@ def common_parameters() -> list[inspect.Parameter]:
     form = typer.Option(
         "--format",
         "-f",
-        help="table|json|yaml|csv|markdown",
+        help="table|json|yaml|csv|markdown|html",
         metavar="WORD",
         rich_help_panel=panel,
         autocompletion=_complete(FORMATS.words),

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rightfit.cli.output import Answer, View
+from rightfit.cli.output import Answer, Format, View
 from rightfit.explain import flat_option, plan_document, verdict_document
 from rightfit.explain import quantities as q
 from rightfit.explain.labels import label
@@ -29,21 +29,30 @@ def plan_answer(plan: Plan, view: View, *, catalog: Catalog | None = None) -> An
     """A plan for people and programs."""
     if view.is_machine:
         return Answer(plan_document(plan, view.lang, catalog=catalog), [flat_option(option) for option in plan.options], [])
-    return Answer(None, [], screen_parts(plan_sheet(plan, view.lang, everything=view.verbose, catalog=catalog), view))
+    return _shown(plan_sheet(plan, view.lang, everything=view.verbose, catalog=catalog), view, plan=plan)
 
 
 def estimate_answer(plan: Plan, view: View, *, catalog: Catalog | None = None) -> Answer:
     """One given server: as a plan, but nothing was chosen."""
     if view.is_machine:
         return plan_answer(without_choice(plan), view, catalog=catalog)
-    return Answer(None, [], screen_parts(estimate_sheet(plan, view.lang, everything=view.verbose, catalog=catalog), view))
+    return _shown(estimate_sheet(plan, view.lang, everything=view.verbose, catalog=catalog), view, plan=plan)
 
 
 def verdict_answer(verdict: Verdict, view: View) -> Answer:
     """Why a server was or was not chosen, and what it would do."""
     if view.is_machine:
         return Answer(verdict_document(verdict, view.lang), [flat_option(verdict.option)] if verdict.option else [], [])
-    return Answer(None, [], screen_parts(verdict_sheet(verdict, view.lang, everything=view.verbose), view))
+    return _shown(verdict_sheet(verdict, view.lang, everything=view.verbose), view)
+
+
+def _shown(sheet: Sequence[Part], view: View, *, plan: Plan | None = None) -> Answer:
+    """A sheet as lines and tables, or as it is for a page, there with the figures of its plan."""
+    if view.format is not Format.html:
+        return Answer(None, [], screen_parts(sheet, view))
+    from rightfit.explain.html import figures_html
+
+    return Answer(None, [], sheet, figures=figures_html(plan, view.lang) if plan else "")
 
 
 def screen_parts(parts: Iterable[Part], view: View) -> list[str | Table]:

@@ -17,7 +17,20 @@ from typing import Literal
 
 Lang = Literal["en", "zh"]
 LANGS: tuple[Lang, ...] = ("en", "zh")
-TOPICS = ("advice", "choice", "data_path", "host", "problems", "quantities", "reasons", "rejections", "rule_words", "serving", "terms", "training")
+TOPICS = (
+    "advice",
+    "choice",
+    "data_path",
+    "host",
+    "problems",
+    "quantities",
+    "reasons",
+    "rejections",
+    "rule_words",
+    "serving",
+    "terms",
+    "training",
+)
 
 
 _HAN_LATIN = re.compile(r"([\u4e00-\u9fff])([A-Za-z0-9$¥<>])")
