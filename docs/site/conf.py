@@ -7,7 +7,7 @@ from sphinx.highlighting import lexers
 
 project = "rightfit"
 author = "the rightfit authors"
-copyright = "Apache-2.0"
+copyright = "Apache-2.0"  # noqa: A001  (the name that Sphinx reads)
 language = os.environ["RIGHTFIT_SITE_LANGUAGE"]  # en or zh_CN
 version = release = os.environ["RIGHTFIT_SITE_VERSION"]
 
@@ -27,7 +27,10 @@ myst_enable_extensions = ["deflist"]
 html_theme = "furo"
 html_title = "rightfit"
 html_last_updated_fmt = None
-html_context = {"other_language": "en" if language.startswith("zh") else "zh", "other_name": "English" if language.startswith("zh") else "中文"}
+html_context = {
+    "other_language": "en" if language.startswith("zh") else "zh",
+    "other_name": "English" if language.startswith("zh") else "中文",
+}
 html_sidebars = {
     "**": [
         "sidebar/brand.html",
@@ -42,7 +45,12 @@ html_sidebars = {
 _fonts = 'system-ui, "Noto Sans CJK SC", "Microsoft YaHei", sans-serif'
 _mono = 'ui-monospace, "DejaVu Sans Mono", "Noto Sans Mono CJK SC", monospace'
 html_theme_options = {
-    "light_css_variables": {"font-stack": _fonts, "font-stack--monospace": _mono, "color-brand-primary": "#1f5fa8", "color-brand-content": "#1f5fa8"},
+    "light_css_variables": {
+        "font-stack": _fonts,
+        "font-stack--monospace": _mono,
+        "color-brand-primary": "#1f5fa8",
+        "color-brand-content": "#1f5fa8",
+    },
     "dark_css_variables": {"color-brand-primary": "#7fb4ee", "color-brand-content": "#7fb4ee"},
 }
 lexers["csv"] = TextLexer()
