@@ -88,7 +88,7 @@ def own_reference(query: str) -> bool:
     """Whether `query` means a model of the user's own (rightfit.facts.own), told without importing that where it cannot be."""
     if not (query.casefold().endswith(_OWN_MARKS) or any(mark in query for mark in _OWN_SIGNS)):
         return False
-    from rightfit.facts.own.reference import is_own, is_named_so
+    from rightfit.facts.own.reference import is_named_so, is_own
 
     if reach.is_closed():
         return _refused_to_clients(query, is_named_so(query))

@@ -92,7 +92,7 @@ def _add(app: Any, desk: Desk, route: Route, *, prefix: str) -> None:
         status_code=route.status,
         response_class=_plain_response(),
         responses=openapi.responses(route),
-        openapi_extra=openapi.extra(route),
+        openapi_extra=openapi.beyond(route),
     )
 
 

@@ -96,8 +96,8 @@ class Guard:
         except Exception:
             _access.exception("internal error", extra={"fields": {"id": request_id}})
             if not has_begun:
-                refused = Refused("internal", {"id": request_id})
-                await refusal(refused, lang_of(scope, headers), request_id=request_id)(scope, receive, answer)
+                fault = Refused("internal", {"id": request_id})
+                await refusal(fault, lang_of(scope, headers), request_id=request_id)(scope, receive, answer)
         finally:
             self._record(scope, status, time.perf_counter() - began_s, request_id)
 
@@ -130,7 +130,7 @@ class Guard:
         origin = headers.get("origin")
         if not origin or origin in self._settings.cors_origins:
             return True
-        return origin.partition("://")[2].casefold() == headers.get("host", "").casefold()
+        return str(origin).partition("://")[2].casefold() == str(headers.get("host", "")).casefold()
 
     def _is_allowed(self, headers: Headers) -> bool:
         """Whether the client shows the token: as a bearer, as the password of a browser's dialogue, or in the session that followed it."""
@@ -214,7 +214,7 @@ class Guard:
 
 def _method(scope: Scope) -> str:
     known = ("GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH")
-    return scope["method"] if scope["method"] in known else "other"
+    return str(scope["method"]) if scope["method"] in known else "other"
 
 
 def _shown_token(authorization: str) -> bytes | None:

@@ -84,7 +84,8 @@ def question_schemas() -> Mapping[type[BaseModel], dict[str, Any]]:
     pairs = [(model, "validation") for model in sorted(models, key=lambda model: model.__name__)]
     found, shared = models_json_schema(pairs, ref_template=_REFS + "{model}")  # type: ignore[arg-type]
     assert not set(shared.get("$defs", {})) - {model.__name__ for model in models}
-    return {model: shared["$defs"][model.__name__] for model, _ in found}
+    assert len(found) == len(models)
+    return {model: shared["$defs"][model.__name__] for model in models}
 
 
 def components() -> dict[str, Any]:
@@ -98,7 +99,7 @@ def components() -> dict[str, Any]:
     return {"Plan": plan, **parts, **bodies, **_ANSWERS}
 
 
-def extra(route: Route) -> dict[str, Any]:
+def beyond(route: Route) -> dict[str, Any]:
     """What the description says of a route beyond its name: parameters and body."""
     found: dict[str, Any] = {"parameters": [*_path_parameters(route), *_parameters(route.query)]}
     if route.body is not None:

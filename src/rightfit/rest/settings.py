@@ -70,9 +70,9 @@ class Settings:
 def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
     """The settings that `to_environment` wrote, or the defaults; the token and the database from their variables."""
     values: dict[str, Any] = json.loads(environment.get(VARIABLE) or "{}")
-    lists = {name: tuple(values[name]) for name in ("allowed_hosts", "cors_origins") if name in values}
+    lists: dict[str, Any] = {name: tuple(values[name]) for name in ("allowed_hosts", "cors_origins") if name in values}
     secrets = {"token": environment.get(TOKEN_VARIABLE, "").strip(), "database_url": environment.get(DATABASE_VARIABLE, "").strip()}
-    return Settings(**{**values, **lists, **secrets})
+    return Settings(**(values | lists | secrets))
 
 
 def read_token(path: str | Path) -> str:

@@ -29,7 +29,8 @@ class Market:
     """The catalog of this process, opened once and again when prices were refreshed. `version` names what it holds."""
 
     def __init__(self) -> None:
-        self._lock, self._catalog, self._looked_s = threading.Lock(), None, 0.0
+        self._lock, self._looked_s = threading.Lock(), 0.0
+        self._catalog: Catalog | None = None
         self.version = ""
 
     def catalog(self) -> Catalog:
@@ -44,8 +45,7 @@ class Market:
                 self._looked_s = now
             elif now - self._looked_s > _LOOK_AGAIN_S:
                 self._looked_s = now
-            found: Catalog = self._catalog
-            return found
+            return self._catalog
 
     def _is_behind(self) -> bool:
         from rightfit.catalog import store
