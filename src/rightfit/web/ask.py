@@ -44,6 +44,7 @@ class AskPanel:
                 self.places["sentence"] = sentence
                 button(word("ask.submit", lang), self._submit, "button primary").mark("submit")
             with box("div", "chips scrolling") as chips:
+                self.places["examples"] = chips
                 chips.props.update({"role": "group", "aria-label": word("ask.examples", lang)})
                 for name in words()["example"]:
                     button(word(f"example.{name}", lang), lambda name=name: self._example(name), "chip").mark(f"example-{name}")
@@ -52,6 +53,11 @@ class AskPanel:
             self.redraw_fields()
         if state.ask:
             self.understand(state.ask)
+        self.settle()
+
+    def settle(self) -> None:
+        """Examples are for those who have not begun."""
+        self.places["examples"].set_visibility(not self.page.state.wishes and not self.page.state.ask)
 
     async def _submit(self) -> None:
         sentence = str(self.places["sentence"].value or "").strip()
@@ -156,5 +162,5 @@ class AskPanel:
 
     def named(self, name: str, message: str) -> str:
         """A message with the name of its field before it."""
-        known = words()["option"].get(name)
-        return f"{known[self.page.state.lang]}: {message}" if known else message
+        lang = self.page.state.lang
+        return word("error.named", lang, field=option_name(name, lang), message=message) if name in words()["option"] else message

@@ -40,7 +40,7 @@ def draw_card(
 def _sureness(card: OptionCard, lang: Lang) -> None:
     with box("div", "sure"):
         text(card.confidence_text, f"level {card.confidence}")
-        text(word("result.old_price" if card.is_stale else "result.price_of", lang, date=card.price_date), "low" if card.is_stale else "muted")
+        text(word("result.old_price" if card.is_stale else "result.price_of", lang, date=card.price_date), "medium" if card.is_stale else "muted")
 
 
 def _actions(

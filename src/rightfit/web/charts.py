@@ -27,6 +27,11 @@ def _colour(name: str) -> str:
     return f"getComputedStyle(document.body).getPropertyValue('--{name}').trim()"
 
 
+def colour_of(position: int) -> str:
+    """The colour of a cloud: the largest have their own, the rest share one."""
+    return f"c{position + 1}" if position < NUM_COLOURS else "c7"
+
+
 def clouds_of(field: Field) -> list[str]:
     """Clouds by how many offers they have in the field."""
     counts: dict[str, int] = {}
@@ -66,13 +71,12 @@ def _short(value: float) -> float:
 
 
 def _cloud_series(name: str, points: list[list[float]], position: int, lang: Lang) -> dict[str, Any]:
-    colour = f"c{position + 1}" if position < NUM_COLOURS else "c7"
     return {
         "type": "scatter",
         "name": q.provider_text(name, lang),
         "data": points,
         "symbolSize": 7,
-        "itemStyle": {":color": _colour(colour), "opacity": 0.6},
+        "itemStyle": {":color": _colour(colour_of(position)), "opacity": 0.6},
         "emphasis": {"itemStyle": {"opacity": 1}},
     }
 

@@ -82,7 +82,7 @@ def rows(columns: Sequence[Column], records: Sequence[Any]) -> None:
 
 
 def _classes(column: Column) -> str:
-    return "number" if column.right else ""
+    return "number" if column.right else "flexible" if column.flexible else ""
 
 
 def pair(name: str, value: str, detail: str = "", classes: str = "pair") -> None:

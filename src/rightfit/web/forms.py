@@ -50,7 +50,9 @@ def field(name: str, value: str, lang: Lang, changed: Changed, *, clouds: tuple[
 
 
 def _word_name(option: str, code: str, lang: Lang) -> str:
-    return q.purchase_text(code, lang) if option == "purchase" else code.upper() if option == "currency" else choice_name(option, code, lang)
+    if option in ("purchase", "method"):
+        return q.purchase_text(code, lang) if option == "purchase" else q.method_text(code, lang)
+    return code.upper() if option == "currency" else choice_name(option, code, lang)
 
 
 def _choices(option: Option, value: str, words: dict[str, str], lang: Lang, changed: Changed, *, several: bool) -> Any:
@@ -73,7 +75,7 @@ def _settled(option: Option, text: str) -> str:
 
 
 def _line(option: Option, value: str, lang: Lang, changed: Changed) -> Any:
-    found = ui.input(option_name(option.name, lang), value=value, placeholder=option.example)
+    found = ui.input(option_name(option.name, lang), value=value, placeholder=word("ask.for_example", lang, example=option.example) if option.example else "")
     found.props(f"outlined dense stack-label maxlength={LONGEST_VALUE} autocomplete=off spellcheck=false")
     if option.name == "model":
         found.props(f"list={MODEL_LIST}")
@@ -109,8 +111,3 @@ def model_names(query: str) -> list[str]:
     if not query.strip():
         return []
     return [record.name for record in api.models(query.strip()[:LONGEST_VALUE])[:MOST_SUGGESTED]]
-
-
-def open_word(lang: Lang) -> str:
-    """What an empty field means."""
-    return word("ask.open", lang)

@@ -16,7 +16,7 @@ from rightfit.web.answers import Answers
 from rightfit.web.ask import AskPanel
 from rightfit.web.cards import draw_card
 from rightfit.web.change_tab import change_tab
-from rightfit.web.charts import clouds_of, field_chart
+from rightfit.web.charts import clouds_of, colour_of, field_chart
 from rightfit.web.details import draw_parts
 from rightfit.web.draw import box, button, heading, link, paragraph, text
 from rightfit.web.export_tab import export_tab
@@ -143,6 +143,7 @@ class PlanPage:
         turn = self.turn
         self._moved()
         self.panel.clear_errors()
+        self.panel.settle()
         self.results.classes("stale")
         try:
             plan = await self.answers.plan(self.state.wishes)
@@ -281,14 +282,14 @@ class FieldChart:
         with box("div", "panel"):
             with box("div", "chips scrolling") as chips:
                 chips.props.update({"role": "group", "aria-label": word("chart.clouds", lang)})
-                for name in clouds_of(self.field):
-                    self._chip(name)
+                for position, name in enumerate(clouds_of(self.field)):
+                    self._chip(name, position)
             self.chart = ui.echart(field_chart(self.field, self.plan, lang), on_point_click=self._clicked).classes("chart")
             self.chart.props.update({"role": "img", "aria-label": word("chart.label", lang)})
             key = "chart.note" if shown == self.field.num_feasible else "chart.note_some"
             text(word(key, lang, count=f"{self.field.num_feasible:,}", shown=f"{shown:,}"), "muted small", "div")
 
-    def _chip(self, name: str) -> None:
+    def _chip(self, name: str, position: int) -> None:
         shown = q.provider_text(name, self.page.state.lang)
 
         def toggle() -> None:
@@ -297,8 +298,11 @@ class FieldChart:
             kind = "legendUnSelect" if name in self.hidden else "legendSelect"
             self.chart.run_chart_method("dispatchAction", {"type": kind, "name": shown})
 
-        chip = button(shown, toggle, "chip").mark(f"cloud-{name}")
+        chip = button("", toggle, "chip").mark(f"cloud-{name}")
         chip.props["aria-pressed"] = "true"
+        with chip:
+            box("span", "swatch").style(f"background: var(--{colour_of(position)})")
+            text(shown)
 
     async def _clicked(self, event: Any) -> None:
         if not isinstance(event.data, list) or len(event.data) != 3:

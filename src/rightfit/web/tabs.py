@@ -48,7 +48,7 @@ def why_tab(page: PlanPage, plan: Plan, option: Option) -> None:
                 _server_question(page, lang)
             draw_parts(named(parts, "data_path"), lang)
             draw_parts(named(sheet, "assumed"), lang)
-    paragraph(sheet[-1] if isinstance(sheet[-1], str) else "", "muted small")
+    paragraph(sheet[-1] if isinstance(sheet[-1], str) else "", "muted small gap")
 
 
 def _server_question(page: PlanPage, lang: Lang) -> None:
