@@ -220,7 +220,7 @@ def schema_page() -> dict[str, str]:
     ]
     for file in sorted((ROOT / "src/rightfit/schema").glob("*.json")):
         schema = json.loads(file.read_text(encoding="utf-8"))
-        parts.append(f"\n## [{file.name}](../../src/rightfit/schema/{file.name})\n\n{schema.get('description', '')}\n")
+        parts.append(f"\n## {file.name}\n\n{schema.get('description', '')} [The file](../../src/rightfit/schema/{file.name}).\n")
         parts.append("\n| field | type | meaning |\n|---|---|---|\n")
         parts += schema_rows(schema, "", schema.get("required", ()))
         for name, part in schema.get("$defs", {}).items():
