@@ -355,8 +355,6 @@ async def _predictions(desk: Desk, rows: list[Mapping[str, Any]], form: str) -> 
         found = await _patiently(desk, functools.partial(tables.predicted, piece))
         yield tables.written(found, form, columns=columns, is_first=is_first)
         is_first = False
-    if is_first:
-        yield tables.written([], form, columns=columns, is_first=True)
     yield tables.ending(form, count=len(rows))
 
 

@@ -234,7 +234,7 @@ def _cookie(headers: Headers) -> str:
     for part in headers.get("cookie", "").split(";"):
         name, _, value = part.strip().partition("=")
         if name == COOKIE:
-            return value
+            return str(value)
     return ""
 
 

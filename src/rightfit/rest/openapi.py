@@ -17,7 +17,7 @@ from rightfit.rest.tables import MEDIA_TYPES
 
 _REFS = "#/components/schemas/"
 _REFUSALS: Mapping[int, str] = {
-    400: "the body cannot be read",
+    400: "the request cannot be read",
     401: "a token is needed",
     404: "there is no such plan",
     405: "another method is needed",
@@ -30,8 +30,8 @@ _REFUSALS: Mapping[int, str] = {
     429: "too many requests, or the server is busy",
     503: "what is needed cannot be reached, or the answer took too long",
 }
-_EVERYWHERE = (401, 421, 422, 429, 503)
-_WITH_BODY = (400, 408, 413, 415)
+_EVERYWHERE = (400, 401, 421, 422, 429, 503)
+_WITH_BODY = (408, 413, 415)
 _ANY: Mapping[str, Any] = {"type": "object"}
 
 
@@ -117,12 +117,12 @@ def _table_content() -> dict[str, Any]:
         "additionalProperties": {"type": ["string", "number", "boolean", "null"], "maxLength": 10_000},
         "maxProperties": 200,
     }
-    rows = {"type": "array", "items": cells}
+    rows = {"type": "array", "items": cells, "minItems": 1}
     body = {"type": "object", "properties": {"rows": rows}, "required": ["rows"], "additionalProperties": False}
     line = ",".join(row) + "\n" + ",".join(row.values()) + "\n"
     return {
         MEDIA_TYPES["json"]: {"schema": {"anyOf": [body, rows]}, "example": {"rows": [row]}},
-        MEDIA_TYPES["ndjson"]: {"schema": {"type": "string"}, "example": json.dumps(row)},
+        MEDIA_TYPES["ndjson"]: {"schema": {**cells, "description": "one such object a line"}, "example": row},
         MEDIA_TYPES["csv"]: {"schema": {"type": "string"}, "example": line},
     }
 

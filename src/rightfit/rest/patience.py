@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 HEAD_S = 15.0
 MOST_HEAD_BYTES = 65_536
-_TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
-_TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+
+
+def _farewell(status: int, code: str, title: str, detail: str) -> bytes:
+    """A refusal for a request that could not even be read, in the form of all others."""
+    problem = {"type": f"urn:rightfit:problem:{code}", "title": title, "status": status, "detail": detail}
+    body = json.dumps({**problem, "field": "", "allowed": "", "nearest": [], "errors": []}).encode()
+    head = (
+        f"HTTP/1.1 {status} {title}\r\ncontent-type: application/problem+json\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+_TOO_SLOW = _farewell(408, "too-slow", "Request Timeout", f"A request must begin within {HEAD_S:g} s.")
+_TOO_LONG = _farewell(431, "too-long-head", "Request Header Fields Too Large", f"Address and headers may have {MOST_HEAD_BYTES} bytes.")
+_NO_HTTP = _farewell(400, "no-http", "Bad Request", "This is not a request of HTTP/1.1, or its address is too long.")
 
 
 def _is_between(protocol: Any) -> bool:
@@ -56,6 +70,10 @@ def _data_received(self: Any, data: bytes) -> None:
     HttpToolsProtocol.data_received(self, data)
 
 
+def _send_400_response(self: Any, _message: str) -> None:
+    _let_go(self, _NO_HTTP)
+
+
 def _on_headers_complete(self: Any) -> None:
     _stop_waiting(self)
     HttpToolsProtocol.on_headers_complete(self)
@@ -72,5 +90,6 @@ PatientProtocol: Any = type(
         "connection_lost": _connection_lost,
         "data_received": _data_received,
         "on_headers_complete": _on_headers_complete,
+        "send_400_response": _send_400_response,
     },
 )

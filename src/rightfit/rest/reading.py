@@ -81,7 +81,9 @@ def _without_repeats(items: list[Any]) -> list[Any]:
     """One problem a field: a union complains once for each of its kinds."""
     first: dict[str, Any] = {}
     for item in items:
-        first.setdefault(str(item["loc"][0]) if item["loc"] else "", item)
+        field = str(item["loc"][0]) if item["loc"] else ""
+        if field not in first or first[field]["type"].endswith("_type"):  # that a value is of no other kind either says less
+            first[field] = item
     return list(first.values())[:_MOST_PROBLEMS]
 
 

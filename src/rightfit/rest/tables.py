@@ -33,6 +33,8 @@ def form_of(content_type: str) -> str:
 def rows_of(body: bytes, form: str, *, most_rows: int) -> list[Mapping[str, Any]]:
     """The rows of a table. A row that is no object is refused with its number; what its cells hold is judged by the prediction."""
     rows = {"csv": _csv_rows, "ndjson": _json_lines, "json": _json_rows}[form](body)
+    if not rows:
+        raise InputError("rows: the table has no rows", field="rows")
     if len(rows) > most_rows:
         raise Refused("rows", {"most": f"{most_rows:,}"})
     for number, row in enumerate(rows, start=1):
