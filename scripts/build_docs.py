@@ -6,10 +6,13 @@ Usage: python scripts/build_docs.py [--check]     (--check writes nothing and ex
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import importlib
 import inspect
+import json
 import os
 import pkgutil
+import re
 import sys
 import tomllib
 from pathlib import Path
@@ -114,12 +117,9 @@ def module_page(name: str, module: Any) -> str:
 
 def signature(function: Any) -> str:
     """The signature with short type names."""
-    text = str(inspect.signature(function))
-    return (
-        text.replace("rightfit.physics.columns.", "")
-        .replace("numpy.ndarray[tuple[Any, ...], numpy.dtype[numpy.float64]]", "Array")
-        .replace("'", "")
-    )
+    text = str(inspect.signature(function)).replace("''", '""')
+    text = re.sub(r"'([^']+)'", r"\1", text)
+    return text.replace("rightfit.physics.columns.", "").replace("numpy.ndarray[tuple[Any, ...], numpy.dtype[numpy.float64]]", "Array")
 
 
 def coefficient_page() -> dict[str, str]:
@@ -143,9 +143,137 @@ def flatten(table: dict[str, Any], prefix: str = "") -> list[tuple[str, dict[str
     return found
 
 
+API_CLASSES = (
+    ("rightfit.workload.model", "Workload"),
+    ("rightfit.search.answer", "Plan"),
+    ("rightfit.search.answer", "Option"),
+    ("rightfit.search.answer", "Layout"),
+    ("rightfit.search.serving_answer", "ServingLayout"),
+    ("rightfit.search.host_answer", "HostLayout"),
+    ("rightfit.search.answer", "Accelerator"),
+    ("rightfit.estimate.figures", "Figure"),
+    ("rightfit.search.answer", "Cost"),
+    ("rightfit.search.serving_answer", "ServingCost"),
+    ("rightfit.search.answer", "Alternative"),
+    ("rightfit.search.answer", "Rejection"),
+    ("rightfit.search.answer", "NearMiss"),
+    ("rightfit.search.answer", "Assumption"),
+    ("rightfit.search.answer", "Reason"),
+    ("rightfit.search.answer", "Section"),
+    ("rightfit.search.answer", "Counts"),
+    ("rightfit.search.single", "Verdict"),
+)
+
+
+def python_page() -> dict[str, str]:
+    """The public functions, the classes of their answers, and the exceptions, from signatures and docstrings."""
+    import rightfit
+
+    names = [name for name in rightfit.__all__ if inspect.isfunction(getattr(rightfit, name)) or name == "estimate"]
+    parts = [
+        MADE_BY,
+        "# Python\n\nEverything here is `import rightfit`; the commands have the same names. Numbers are in base units (bytes, seconds, US dollars).\n",
+    ]
+    parts += [function_section(f"rightfit.{name}", importlib.import_module("rightfit.api").__dict__[name]) for name in names]
+    parts.append("\n## Classes of the answers\n")
+    parts += [class_section(getattr(importlib.import_module(module), name)) for module, name in API_CLASSES]
+    errors = importlib.import_module("rightfit.errors")
+    parts.append("\n## Exceptions\n\n```text\n" + (inspect.getdoc(errors) or "").split("\n\n")[1] + "\n```\n")
+    return {"docs/reference/python.md": "".join(parts)}
+
+
+def function_section(name: str, function: Any) -> str:
+    """Signature and docstring of a function."""
+    return f"\n## {name}\n\n```python\n{name}{signature(function)}\n```\n\n{inspect.getdoc(function) or ''}\n"
+
+
+def class_section(kind: Any) -> str:
+    """Docstring, fields, and methods of a class."""
+    lines = [f"\n### {kind.__name__}\n\n{inspect.getdoc(kind) or ''}\n"]
+    if fields := fields_of(kind):
+        lines.append("\n| field | type |\n|---|---|\n")
+        lines += [f"| `{name}` | {f'`{kind_}`' if kind_ else ''} |\n" for name, kind_ in fields]
+    for name, member in vars(kind).items():
+        if name.startswith("_") or not inspect.getdoc(member):
+            continue
+        if isinstance(member, property):
+            lines.append(f"\n`.{name}`: {inspect.getdoc(member)}\n")
+        elif inspect.isfunction(member) or isinstance(member, classmethod | staticmethod):
+            function = getattr(kind, name)
+            lines.append(f"\n```python\n.{name}{signature(function)}\n```\n\n{inspect.getdoc(member)}\n")
+    return "".join(lines)
+
+
+def fields_of(kind: Any) -> list[tuple[str, str]]:
+    """Names and types of the fields of a dataclass or a pydantic model."""
+    found = getattr(kind, "model_fields", None)
+    if found is not None:
+        return [(name, cell(str(kind.__annotations__.get(name, "")))) for name in found]
+    return [(field.name, cell(str(field.type))) for field in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else []
+
+
+def schema_page() -> dict[str, str]:
+    """Every field of the published JSON schemas."""
+    parts = [
+        MADE_BY,
+        "# JSON schemas\n\nWhat `--format json` prints and what a workload file holds, field by field. `[]` stands for each element of a list, `*` for any key.\n",
+    ]
+    for file in sorted((ROOT / "src/rightfit/schema").glob("*.json")):
+        schema = json.loads(file.read_text(encoding="utf-8"))
+        parts.append(f"\n## {file.name}\n\n{schema.get('description', '')} [The file](../../src/rightfit/schema/{file.name}).\n")
+        parts.append("\n| field | type | meaning |\n|---|---|---|\n")
+        parts += schema_rows(schema, "", schema.get("required", ()))
+        for name, part in schema.get("$defs", {}).items():
+            parts.append(
+                f"\n### {file.name.partition('.')[0]}: {name}\n\n{part.get('description', '')}\n\n| field | type | meaning |\n|---|---|---|\n"
+            )
+            parts += schema_rows(part, "", part.get("required", ()))
+    return {"docs/reference/schema.md": "".join(parts)}
+
+
+def schema_rows(schema: dict[str, Any], path: str, required: Any) -> list[str]:
+    """One row a field, nested fields below their parent."""
+    rows = []
+    for name, part in schema.get("properties", {}).items():
+        where = f"{path}.{name}" if path else name
+        optional = "" if name in required or not required else " (optional)"
+        rows.append(f"| `{where}` | {cell(schema_type(part))}{optional} | {cell(schema_meaning(part))} |\n")
+        inner = part.get("items") if isinstance(part.get("items"), dict) else None
+        rows += schema_rows(part, where, part.get("required", ()))
+        rows += schema_rows(inner, f"{where}[]", inner.get("required", ())) if inner else []
+    free = schema.get("additionalProperties")
+    if isinstance(free, dict):
+        rows.append(f"| `{path}.*` | {cell(schema_type(free))} | {cell(schema_meaning(free))} |\n")
+    return rows
+
+
+def schema_type(part: dict[str, Any]) -> str:
+    """The type of a field in words."""
+    if "$ref" in part:
+        return part["$ref"].rpartition("/")[2]
+    if "anyOf" in part:
+        return " or ".join(dict.fromkeys(schema_type(one) for one in part["anyOf"]))
+    if "enum" in part or "const" in part:
+        return "one of a few words" if "enum" in part else json.dumps(part["const"])
+    kind = part.get("type", "any")
+    if kind == "array" and isinstance(part.get("items"), dict):
+        return f"list of {schema_type(part['items'])}"
+    return " or ".join(kind) if isinstance(kind, list) else str(kind)
+
+
+def schema_meaning(part: dict[str, Any]) -> str:
+    """What a field means, and the words that it may have."""
+    choices = part.get("enum") or next((one["enum"] for one in part.get("anyOf", ()) if "enum" in one), ())
+    words = ", ".join(f"`{choice}`" for choice in choices)
+    return ": ".join(text for text in (part.get("description", ""), words) if text)
+
+
 def build_pages() -> dict[str, str]:
     """Path -> text of every generated page."""
-    return {path: text.rstrip() + "\n" for path, text in (command_pages() | physics_pages() | coefficient_page()).items()}
+    return {
+        path: text.rstrip() + "\n"
+        for path, text in (command_pages() | physics_pages() | coefficient_page() | python_page() | schema_page()).items()
+    }
 
 
 def main() -> None:

@@ -28,13 +28,22 @@ class RightfitError(Exception):
 
 
 class InputError(RightfitError):
-    """What the user gave cannot be used. `field` names the option or key it came from, when known."""
+    """What the user gave cannot be used. `field` names the option or key it came from, `allowed` says what can be given, `nearest` what comes
+    nearest to it, each when known; `problems` are the single problems where there are several, one line of the message each."""
 
     exit_code = 2
 
-    def __init__(self, message: str, *, field: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        field: str | None = None,
+        allowed: str = "",
+        nearest: Sequence[str] = (),
+        problems: Sequence[InputError] = (),
+    ) -> None:
         super().__init__(message)
-        self.field = field
+        self.field, self.allowed, self.nearest, self.problems = field, allowed, tuple(nearest), tuple(problems)
 
 
 class UnknownNameError(InputError):
@@ -47,15 +56,15 @@ class UnknownNameError(InputError):
             message += f"; {allowed}"
         if nearest:
             message += "; did you mean " + ", ".join(nearest[:3]) + "?"
-        super().__init__(message, field=field)
-        self.kind, self.name, self.nearest = kind, name, tuple(nearest)
+        super().__init__(message, field=field, allowed=allowed, nearest=nearest)
+        self.kind, self.name = kind, name
 
 
 class AmbiguousNameError(InputError):
     """A name that matches several things; `candidates` lists them."""
 
     def __init__(self, kind: str, name: str, candidates: Sequence[str], *, field: str | None = None) -> None:
-        super().__init__(f"{kind} {name!r} is ambiguous; it could be " + ", ".join(candidates[:5]), field=field)
+        super().__init__(f"{kind} {name!r} is ambiguous; it could be " + ", ".join(candidates[:5]), field=field, nearest=candidates)
         self.kind, self.name, self.candidates = kind, name, tuple(candidates)
 
 

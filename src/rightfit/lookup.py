@@ -36,6 +36,30 @@ def models(query: str, *, kind: str | None = None) -> list[Model]:
     return list(facts.search_models(query, kind=None if kind is None else _model_kind(kind)))
 
 
+def model_record(record: Any) -> dict[str, Any]:
+    """A model as one flat record: what every kind of model has first, then its own fields."""
+    from dataclasses import asdict
+
+    family = {"TransformerArchitecture": "transformer", "VisionModel": "vision", "DiffusionModel": "diffusion"}.get(
+        type(record).__name__, "other"
+    )
+    values = asdict(record)
+    params = values.get("params_total", values.get("total_params"))
+    active = values.get("params_active")
+    kind = values.get("kind") or values.get("task") or values.get("modality", "")
+    own = {
+        "name": record.name,
+        "family": family,
+        "kind": kind,
+        "params_total": params,
+        "params_active": active if active != params else None,
+    }
+    return {
+        **own,
+        **{key: value for key, value in values.items() if key not in ("name", "family", "kind", "params_total", "params_active")},
+    }
+
+
 def _model_kind(text: str) -> str:
     """A family of models or a kind within one, as records write it; an unknown one raises with the nearest."""
     from rightfit import facts

@@ -140,6 +140,29 @@ def test_rules_of_thumb_stand_beside_our_figures(run: Any) -> None:
     assert "Rules of thumb:" not in run(*QLORA).out
 
 
+@pytest.mark.parametrize(("lang", "words"), [("en", ("Why and how", "Cost against time")), ("zh", ("理由与依据", "费用与用时"))])
+def test_html_is_a_whole_file(run: Any, lang: str, words: tuple[str, ...]) -> None:
+    text = run(*QLORA, "--format", "html", "--lang", lang).out
+    assert text.startswith("<!DOCTYPE html>")
+    assert text.endswith("</html>\n")
+    assert text.count("<h2>") == 1
+    assert f"<title>{'Rent ' if lang == 'en' else '租用'}" in text
+    assert all(word in text for word in words)
+
+
+def test_other_commands_as_html(run: Any) -> None:
+    for arguments in (
+        ("why", "aws/g4dn.xlarge", *QLORA[1:]),
+        ("servers", "--top", "3"),
+        ("check", "p3.2xlarge"),
+        ("estimate", "--on", "aws/g5.xlarge", *QLORA[1:]),
+    ):
+        found = run(*arguments, "--format", "html")
+        assert "<title>" in found.out, found.err
+        assert found.out.count("<body>") == 1
+    assert run("servers", "--top", "3", "--format", "html").out.count("<tr>") == 4
+
+
 def test_markdown(run: Any) -> None:
     text = run(*QLORA, "--format", "markdown").out
     assert "| # | server |" in text

@@ -41,7 +41,7 @@ def test_any_wish_gets_an_answer(run: Any, seed: int) -> None:
     model, server = chance.choice(MODELS), chance.choice(SERVERS)
     start = chance.choice([["plan", model], ["plan", model], ["estimate", model, "--on", server, "--nodes", "2"], ["why", server, model]])
     wishes = [word for name in chance.sample(sorted(VALUES), chance.randint(0, 6)) for word in (f"--{name}", chance.choice(VALUES[name]))]
-    view = ["--format", chance.choice(["table", "json", "csv", "yaml", "markdown"]), "--lang", chance.choice(["en", "zh"])]
+    view = ["--format", chance.choice(["table", "json", "csv", "yaml", "markdown", "html"]), "--lang", chance.choice(["en", "zh"])]
     result = run(*start, *wishes, *view)
     assert result.code in (0, 1, 2, 3), (start, wishes, result.err)
     assert bool(result.out) == (result.code in (0, 1)) or "csv" in view

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from rightfit.cli.commands import catalog, export, facts, later, own, places, plan, predict
-from rightfit.cli.labels import help_text
+from rightfit.cli.commands import catalog, export, facts, later, own, places, plan, predict, serve
+from rightfit.cli.languages import help_text
 from rightfit.cli.parameters import command, nearest_name
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -38,6 +38,7 @@ app.add_typer(catalog_app, name="catalog", rich_help_panel=_LOOK)
 
 _ACTING: dict[str, Callable[..., Any]] = {"export": export.export}
 _WITH_WORKLOAD: dict[str, Callable[..., Any]] = {"plan": plan.plan, "estimate": plan.estimate, "why": plan.why}
+_SERVING: dict[str, Callable[..., Any]] = {"serve": serve.serve, "mcp": serve.mcp}
 _PREDICTION: dict[str, Callable[..., Any]] = {"predict": predict.predict, "validate": predict.validate}
 _LOOKING: dict[str, Callable[..., Any]] = {
     "check": facts.check,
@@ -50,7 +51,7 @@ _LOOKING: dict[str, Callable[..., Any]] = {
     "providers": places.providers,
     "regions": places.regions,
 }
-for _commands, _panel in ((_WITH_WORKLOAD, _MAIN), (_ACTING, _MAIN), (_PREDICTION, _MAIN), (_LOOKING, _LOOK)):
+for _commands, _panel in ((_WITH_WORKLOAD, _MAIN), (_ACTING, _MAIN), (_SERVING, _MAIN), (_PREDICTION, _MAIN), (_LOOKING, _LOOK)):
     for _name, _function in _commands.items():
         app.command(_name, rich_help_panel=_panel)(command(_function, workload=_commands is _WITH_WORKLOAD))
 catalog_app.command("status")(command(catalog.status))

@@ -6,9 +6,10 @@ import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rightfit.cli.labels import Lang, label
 from rightfit.cli.output import View, note
 from rightfit.errors import InputError
+from rightfit.explain.labels import label
+from rightfit.explain.messages import Lang
 from rightfit.workload.options import read_wish
 
 _FIRST = ("model", "task")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rightfit.cli.labels import label
 from rightfit.cli.output import View, note
+from rightfit.explain.labels import label
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog

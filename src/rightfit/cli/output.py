@@ -7,10 +7,15 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from enum import Enum, StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rightfit.cli.labels import Lang, label
-from rightfit.cli.tables import Table, markdown, output_width, render, wrap
+from rightfit.cli.tables import markdown, output_width, render, wrap
+from rightfit.explain.labels import label
+from rightfit.explain.messages import Lang
+from rightfit.explain.tables import Table
+
+if TYPE_CHECKING:
+    from rightfit.explain.sheets import Part
 
 
 class Format(StrEnum):
@@ -21,6 +26,7 @@ class Format(StrEnum):
     yaml = "yaml"
     csv = "csv"
     markdown = "markdown"
+    html = "html"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -48,11 +54,15 @@ class View:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answer:
-    """What a command found: `data` for json and yaml, `records` for csv, `parts` (prose and tables) for people."""
+    """What a command found: `data` for json and yaml, `records` for csv, `parts` (prose and tables; of html any part of a sheet) for people.
+
+    `figures`: HTML of gauges and charts that follows the choice.
+    """
 
     data: Any
     records: Sequence[Mapping[str, Any]]
-    parts: Sequence[str | Table]
+    parts: Sequence[Part]
+    figures: str = ""
 
 
 def emit(answer: Answer, view: View) -> None:
@@ -61,8 +71,9 @@ def emit(answer: Answer, view: View) -> None:
         Format.json: lambda: _json(answer.data),
         Format.yaml: lambda: _yaml(answer.data),
         Format.csv: lambda: _csv(answer.records),
-        Format.markdown: lambda: "\n\n".join(_markdown(part, view) for part in answer.parts),
-        Format.table: lambda: _text(answer.parts, view),
+        Format.markdown: lambda: "\n\n".join(_markdown(part, view) for part in _plain_parts(answer)),
+        Format.html: lambda: _html(answer, view),
+        Format.table: lambda: _text(_plain_parts(answer), view),
     }[view.format]()
     sys.stdout.write(text.rstrip("\n") + "\n" if text else "")
 
@@ -132,6 +143,20 @@ def _csv_cell(value: Any) -> Any:
     if isinstance(value, list):
         return ";".join(map(str, value))
     return int(value) if isinstance(value, bool) else value
+
+
+def _plain_parts(answer: Answer) -> list[str | Table]:
+    return [part for part in answer.parts if isinstance(part, str | Table)]
+
+
+def _html(answer: Answer, view: View) -> str:
+    from rightfit.explain.html import document, sheet_html
+    from rightfit.explain.sheets import Breakdown, Lines
+
+    first = next((part for part in answer.parts if not isinstance(part, Table)), "")
+    title = first if isinstance(first, str) else first.heading if isinstance(first, Breakdown | Lines) else first.headline
+    fragment = sheet_html(answer.parts, view.lang, after_choice=answer.figures)
+    return document(fragment, title=title.splitlines()[0] if title else "rightfit", lang=view.lang)
 
 
 def _markdown(part: str | Table, view: View) -> str:

@@ -11,8 +11,9 @@ from typing import Annotated, Any, get_args
 
 import typer
 
-from rightfit.cli.labels import default_lang, help_lang, help_text
+from rightfit.cli.languages import help_lang, help_text
 from rightfit.cli.output import Format, View
+from rightfit.explain.messages import default_lang
 from rightfit.workload.options import OPTIONS, Option
 from rightfit.workload.vocabulary import Vocabulary, nearest_words
 
@@ -66,7 +67,7 @@ def common_parameters() -> list[inspect.Parameter]:
     form = typer.Option(
         "--format",
         "-f",
-        help="table|json|yaml|csv|markdown",
+        help="table|json|yaml|csv|markdown|html",
         metavar="WORD",
         rich_help_panel=panel,
         autocompletion=_complete(FORMATS.words),
@@ -103,7 +104,7 @@ def workload_parameters() -> list[inspect.Parameter]:
 def command(function: Callable[..., Any], *, workload: bool = False) -> Callable[..., Any]:
     """Give `function(..., view=, wishes=)` the common options and, if asked for, those of a workload, in a form that typer reads."""
     signature = inspect.signature(function, eval_str=True)
-    own = [_translated(value) for name, value in signature.parameters.items() if name not in ("view", "wishes")]
+    own = [_translated(value, command=function.__name__) for name, value in signature.parameters.items() if name not in ("view", "wishes")]
     shared = (workload_parameters() if workload else []) + [_translated(value) for value in common_parameters()]
 
     @functools.wraps(function)
@@ -129,11 +130,11 @@ def _run(function: Callable[..., Any], arguments: Mapping[str, Any], view: View)
         return function(**arguments, view=view)
 
 
-def _translated(parameter: inspect.Parameter) -> inspect.Parameter:
-    """The parameter with its help in the language of --help."""
+def _translated(parameter: inspect.Parameter, *, command: str = "") -> inspect.Parameter:
+    """The parameter with its help in the language of --help; `command_name` is looked for before `name`, which may be a workload's option too."""
     kind, info = get_args(parameter.annotation)
     info = copy.copy(info)
-    info.help = help_text("parameter", parameter.name, info.help)
+    info.help = help_text("parameter", f"{command}_{parameter.name}", help_text("parameter", parameter.name, info.help))
     return parameter.replace(annotation=Annotated[kind, info])
 
 

@@ -2,48 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import shutil
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
-from rightfit.cli.labels import Lang, label
+from rightfit.explain.labels import label
+from rightfit.explain.messages import Lang
+from rightfit.explain.tables import Column, Table
 
 PIPED_WIDTH = 120
 _GAP = "  "
 _SHORTEST_FLEXIBLE = 10
 _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
-
-
-def as_text(value: Any) -> str:
-    """Default form of a cell."""
-    return "" if value is None else str(value)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Column:
-    """One column: `key` finds the value in a record and the heading in the labels; `show` turns the value into text.
-
-    `drop` orders what is left out when the table is too wide: 0 stays, the highest goes first. A `flexible` column may be cut short.
-    """
-
-    key: str
-    show: Callable[[Any], str] = as_text
-    right: bool = False
-    drop: int = 0
-    flexible: bool = False
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Table:
-    """Records (raw values by key) and the columns to show of them."""
-
-    columns: Sequence[Column]
-    records: Sequence[Mapping[str, Any]]
-    title: str = ""
 
 
 def output_width() -> int:

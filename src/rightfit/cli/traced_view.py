@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rightfit.cli.labels import label
 from rightfit.cli.market import open_market
 from rightfit.cli.output import Answer, View
 from rightfit.cli.plan_view import terms_table
 from rightfit.errors import ContradictionError, InputError, UnknownNameError
 from rightfit.explain import quantities as q
+from rightfit.explain.labels import label
 from rightfit.explain.messages import say_or
-from rightfit.explain.plan_text import Term
+from rightfit.explain.plan_words import Term
 
 if TYPE_CHECKING:
     from rightfit.estimate.traced_estimate import TracedEstimate
@@ -75,6 +75,6 @@ def traced_answer(found: TracedEstimate, view: View) -> Answer:
     lines.append(label("traced", "caveat", view.lang))
     ordered = sorted(found.terms.items(), key=lambda term: -term[1])
     terms = [Term(name, say_or(f"terms.{name}", view.lang, name), value, value / found.peak_bytes, "") for name, value in ordered]
-    table = terms_table("memory", terms, view.lang, show=q.memory_text, most=None)
+    table = terms_table(label("section", "memory", view.lang), terms, view.lang, show=q.memory_text, most=None)
     data = found.to_dict()
     return Answer(data, [{**{name: value for name, value in data.items() if name != "terms"}, **found.terms}], ["\n".join(lines), table])

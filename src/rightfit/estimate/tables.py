@@ -134,17 +134,20 @@ def read_cases(path: str | Path) -> list[dict[str, Any]]:
     A row that is too long keeps its surplus under the key None, so that `predict` can refuse it by name. Bytes that are not
     UTF-8 are replaced, never fatal. Raises FileInputError for a missing, empty or header-less file.
     """
-    path = Path(path)
-    text = _read_bytes(path).decode("utf-8-sig", errors="replace")
+    return cases_of_text(_read_bytes(Path(path)).decode("utf-8-sig", errors="replace"), name=str(path))
+
+
+def cases_of_text(text: str, *, name: str) -> list[dict[str, Any]]:
+    """The rows of CSV text; `name` stands for the table in errors."""
     csv.field_size_limit(min(sys.maxsize, _MAX_CELL))
     reader = csv.DictReader(io.StringIO(text, newline=""))
     try:
-        header = [name for name in reader.fieldnames or () if name]
+        header = [column for column in reader.fieldnames or () if column]
         if not header:
-            raise FileInputError(f"{path} is empty: a table with a header line is needed, for example 'id,metric,model,gpu,method'")
+            raise FileInputError(f"{name} is empty: a table with a header line is needed, for example 'id,metric,model,gpu,method'")
         return list(reader)
     except csv.Error as error:
-        raise FileInputError(f"{path}, line {reader.line_num}: {error}") from None
+        raise FileInputError(f"{name}, line {reader.line_num}: {error}") from None
 
 
 def prediction_columns(predictions: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 from rightfit.explain import quantities as q
 from rightfit.explain import reasons as base
 from rightfit.explain.messages import Lang, fields_of, has, say, say_or, sentences, topic
-from rightfit.explain.plan_text import OptionText, PlanText, Term, blame_text, considered_text, cost_terms, faster_lines
+from rightfit.explain.plan_words import OptionText, PlanText, Term, blame_text, considered_text, cost_terms, faster_lines
 from rightfit.search.answer import Assumption, NearMiss, Option, Plan, Reason, Rejection
 from rightfit.search.host_answer import GPU, HostLayout
 

@@ -6,6 +6,7 @@ Numbers are formatted before they get here (see quantities.py), so a message onl
 
 from __future__ import annotations
 
+import os
 import re
 import string
 import tomllib
@@ -16,12 +17,34 @@ from typing import Literal
 
 Lang = Literal["en", "zh"]
 LANGS: tuple[Lang, ...] = ("en", "zh")
-TOPICS = ("advice", "choice", "data_path", "host", "quantities", "reasons", "rejections", "rule_words", "serving", "terms", "training")
+TOPICS = (
+    "advice",
+    "choice",
+    "data_path",
+    "host",
+    "problems",
+    "quantities",
+    "reasons",
+    "rejections",
+    "rule_words",
+    "serving",
+    "terms",
+    "training",
+)
 
 
 _HAN_LATIN = re.compile(r"([\u4e00-\u9fff])([A-Za-z0-9$¥<>])")
 _HAN_HAN = re.compile(r"([\u4e00-\u9fff，。；：、（）“”]) +(?=[\u4e00-\u9fff，。；：、（）“”])")
 _LATIN_HAN = re.compile(r"([A-Za-z0-9%])([\u4e00-\u9fff])")
+
+
+def default_lang(environment: Mapping[str, str] = os.environ) -> Lang:
+    """Chinese when the locale says so, else English."""
+    for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
+        value = environment.get(name, "")
+        if value:
+            return "zh" if value.casefold().startswith("zh") else "en"
+    return "en"
 
 
 @cache

@@ -12,7 +12,7 @@ from rightfit.explain.economics_text import economics_fields
 from rightfit.explain.host_text import host_renderer
 from rightfit.explain.load_text import load_fields, simulated_text
 from rightfit.explain.messages import Lang, fields_of, has, join, say, say_or, sentences, topic
-from rightfit.explain.plan_text import OptionText, PlanText, Term, considered_text, cost_terms, headline, memory_terms
+from rightfit.explain.plan_words import OptionText, PlanText, Term, considered_text, cost_terms, headline, memory_terms
 from rightfit.search.answer import Assumption, NearMiss, Option, Plan, Reason, Rejection
 from rightfit.search.serving_answer import ServingCost, ServingLayout
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from rightfit import reach
 from rightfit.errors import AmbiguousNameError, UnknownNameError
 from rightfit.facts import architectures, fuzzy, tables
 from rightfit.facts.architectures import IndexEntry
@@ -29,6 +30,7 @@ _SHAPE = (
     "params_total",
 )
 MODEL_FORMS = "give a name, a hub id, a config.json or its folder, a size such as 7B, layers=..,hidden=.., or a file of your own (.onnx, .safetensors, module:function)"
+CLIENT_MODEL_FORMS = "a server reads no files and runs no code for its clients: give a name, a size such as 7B, or layers=..,hidden=.."
 _OWN_MARKS = (".onnx", ".safetensors", ".safetensors.index.json", "]")
 _OWN_SIGNS = (":", "/", "\\")
 
@@ -75,7 +77,7 @@ def resolve_model(text: str, *, network: bool = True) -> Resolution:
     if entry := _loose_entry(query):
         return Resolution(architectures.load(entry), "spelling", query)
     close = nearest_models(query)
-    if network and _HUB_ID.fullmatch(query):
+    if network and not reach.is_closed() and _HUB_ID.fullmatch(query):
         from rightfit.facts import hub
 
         return Resolution(hub.fetch_architecture(query, nearest=close), "hub", query)
@@ -86,14 +88,26 @@ def own_reference(query: str) -> bool:
     """Whether `query` means a model of the user's own (rightfit.facts.own), told without importing that where it cannot be."""
     if not (query.casefold().endswith(_OWN_MARKS) or any(mark in query for mark in _OWN_SIGNS)):
         return False
-    from rightfit.facts.own.reference import is_own
+    from rightfit.facts.own.reference import is_named_so, is_own
 
+    if reach.is_closed():
+        return _refused_to_clients(query, is_named_so(query))
     return is_own(query)
+
+
+def _refused_to_clients(query: str, is_file: bool) -> bool:
+    """A file or code that the client of a server names is as good as not there; nothing is looked up to find out."""
+    if is_file:
+        raise UnknownNameError("model", query, allowed=CLIENT_MODEL_FORMS, field="model")
+    return False
 
 
 def _existing_path(query: str) -> Path | None:
     """The path that `query` is, when it looks like one or exists. One that looks like a path is taken for it even if absent."""
     looks_like_path = query.startswith(_PATH_MARKS) or query.lower().endswith(".json") or "\\" in query
+    if reach.is_closed():
+        _refused_to_clients(query, looks_like_path)
+        return None
     path = Path(os.path.expanduser(query))  # noqa: PTH111 - leaves the text as it is where there is no home, in place of an error
     if looks_like_path:
         return path

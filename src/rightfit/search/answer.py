@@ -12,13 +12,14 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rightfit.estimate.figures import Figure
 
 SCHEMA_VERSION = 1
 
 Render = Callable[["Reason"], str]
+Lang = Literal["en", "zh"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -317,9 +318,36 @@ class Plan:
             exports.write_files(files, out, force=force)
         return files
 
+    def to_dataframe(self, *, backend: str | None = None, pareto: bool = False) -> Any:
+        """The options as a data frame of pandas or polars (`backend`; by default the one that is installed), one a row, in base units.
+
+        `pareto`: instead the points of the Pareto front of cost and time. Raises MissingComponentError where neither library is installed.
+        """
+        records = [pareto_record(option) for option in self.pareto] if pareto else map(room("documents").flat_option, self.options)
+        return room("frames").data_frame(records, backend=backend)
+
+    def to_html(self, lang: Lang | None = None, *, everything: bool = False) -> str:
+        """The whole answer as HTML that needs nothing from outside; `lang` "en" or "zh", by default that of the locale."""
+        html: str = room("html").plan_html(self, lang or room("messages").default_lang(), everything=everything)
+        return html
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return self.to_html()
+
     def to_json(self, render: Render | None = None, *, indent: int | None = 2) -> str:
         """`to_dict` as JSON text."""
         return json.dumps(self.to_dict(render), ensure_ascii=False, indent=indent, allow_nan=False)
+
+
+def room(name: str) -> Any:
+    """A module of explain, by name: it words answers and lies above them, so that nothing here may depend on it."""
+    return importlib.import_module(f"rightfit.explain.{name}")
+
+
+def pareto_record(option: Option) -> dict[str, Any]:
+    """A point of the front as one flat record."""
+    return {**summary(option), "accelerator": option.accelerator.name, "accelerators_per_node": option.accelerator.count_per_node}
 
 
 def render_all(reasons: tuple[Reason, ...], render: Render | None) -> list[Any]:

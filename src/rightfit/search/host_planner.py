@@ -54,6 +54,11 @@ def plan_embedding(workload: Workload, *, catalog: Catalog, top: int) -> Plan:
     """Embedding is inference of a model over the data: a batch job."""
     from rightfit.search.serving_planner import plan_serving
 
+    return plan_serving(embedding_workload(workload), catalog=catalog, top=top)
+
+
+def embedding_workload(workload: Workload) -> Workload:
+    """The batch job that embedding data is."""
     if not workload.model:
         raise InputError(
             "operation embed runs a model over the data: name it, for example rightfit plan bge-large-en --task prepare --operation embed",
@@ -62,7 +67,7 @@ def plan_embedding(workload: Workload, *, catalog: Catalog, top: int) -> Plan:
     changed: dict[str, Any] = {"task": "batch", "operation": None}
     if workload.data_bytes is not None and workload.data_unit == "bytes":
         changed["data"] = f"{workload.data_bytes / facts.coefficients('planning')['bytes_per_token']:.0f}tok"
-    return plan_serving(workload.with_changes(**changed), catalog=catalog, top=top)
+    return workload.with_changes(**changed)
 
 
 def host_assumptions(found: HostExploration) -> tuple[Assumption, ...]:

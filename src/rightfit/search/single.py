@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.errors import AmbiguousNameError, InputError, UnavailableError, UnknownNameError
-from rightfit.search.answer import Assumption, Option, Plan, Reason, Rejection, Render, finite, render_all
+from rightfit.search.answer import Assumption, Lang, Option, Plan, Reason, Rejection, Render, finite, render_all, room
 from rightfit.search.constraints import read_wanted
 from rightfit.search.evaluate import memory_of, work_steps
 from rightfit.search.explore import Exploration, Market, by_server, explore, open_market, path_of, price
@@ -66,6 +66,15 @@ class Verdict:
                 }
             )
         )
+
+    def to_html(self, lang: Lang | None = None, *, everything: bool = False) -> str:
+        """The verdict as HTML that needs nothing from outside; `lang` "en" or "zh", by default that of the locale."""
+        html: str = room("html").verdict_html(self, lang or room("messages").default_lang(), everything=everything)
+        return html
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return self.to_html()
 
 
 def find_server(catalog: Catalog, name: str) -> int:

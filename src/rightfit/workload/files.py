@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from rightfit import reach
 from rightfit.errors import FileInputError, InputError
 from rightfit.workload.options import raise_problems, read_wish
 from rightfit.workload.vocabulary import nearest_words
@@ -55,6 +56,7 @@ def save(path: str | Path, wishes: Mapping[str, Any]) -> Path:
 def read_text(path: str | Path) -> str:
     """The text of a small UTF-8 file; "-" is standard input."""
     name = str(path)
+    reach.refuse_file(repr(name[:80]))
     try:
         data = _read_bytes(name)
     except FileNotFoundError:

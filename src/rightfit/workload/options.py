@@ -204,7 +204,7 @@ def raise_problems(problems: list[InputError]) -> None:
     if len(problems) == 1:
         raise problems[0]
     if problems:
-        raise InputError("\n".join(str(problem) for problem in problems))
+        raise InputError("\n".join(str(problem) for problem in problems), field=problems[0].field, problems=problems)
 
 
 def read_wish(key: str, value: Any) -> dict[str, Any]:
@@ -287,7 +287,8 @@ def _within(option: Option, number: float, *, shown: str) -> float:
     low, high = _limit_text(option, option.low), _limit_text(option, option.high)
     nearest = low if not number > option.low else high
     wrong = "is not positive" if number <= 0 else "makes no sense here" if math.isfinite(number) else "is not a finite number"
-    raise QuantityError(f"{shown} {wrong}; allowed {low} to {high}, nearest {nearest}", field=option.name)
+    message = f"{shown} {wrong}; allowed {low} to {high}, nearest {nearest}"
+    raise QuantityError(message, field=option.name, allowed=f"{low} to {high}", nearest=(nearest,))
 
 
 def _limit_text(option: Option, number: float) -> str:

@@ -20,6 +20,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from rightfit import reach
 from rightfit.errors import FileInputError, QuantityError
 
 Array = NDArray[np.float64]
@@ -227,6 +228,7 @@ def read_trace(path: str | Path) -> Requests:
 
 
 def _read_text(path: str | Path) -> str:
+    reach.refuse_file(f"trace: {str(path)[:80]!r}", field="trace")
     try:
         data = Path(path).read_bytes()
     except FileNotFoundError:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rightfit import units
-from rightfit.cli.labels import label
 from rightfit.cli.market import open_market
 from rightfit.cli.output import Answer, View, emit, note
-from rightfit.cli.tables import Column, Table
+from rightfit.explain.labels import label
+from rightfit.explain.tables import Column, Table
 
 if TYPE_CHECKING:
     from rightfit.catalog.history import PricePoint

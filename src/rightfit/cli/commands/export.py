@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from rightfit.cli.labels import label
 from rightfit.cli.output import Answer, View, emit, note
-from rightfit.cli.tables import Column, Table
 from rightfit.errors import InputError
+from rightfit.explain.labels import label
+from rightfit.explain.tables import Column, Table
 
 _COLUMNS = (Column("target"), Column("group"), Column("summary", flexible=True), Column("checked_by", flexible=True, drop=1))
 _FILES = (Column("path"), Column("bytes", right=True))

@@ -10,11 +10,11 @@ import typer
 
 from rightfit import units
 from rightfit.cli.commands.catalog import listing_of_history
-from rightfit.cli.labels import label
 from rightfit.cli.market import open_market
 from rightfit.cli.output import Answer, View, emit, listing, note
-from rightfit.cli.tables import Column, Table
 from rightfit.errors import InputError
+from rightfit.explain.labels import label
+from rightfit.explain.tables import Column, Table
 
 Query = Annotated[
     list[str] | None, typer.Argument(help="Words that the name must hold; nothing lists all.", metavar="QUERY", show_default=False)
@@ -136,8 +136,9 @@ def models(query: Query = None, kind: Kind = None, *, view: View) -> None:
     Example: rightfit models llama-3
     """
     from rightfit import api
+    from rightfit.lookup import model_record
 
-    listing([_model_record(record) for record in api.models(_joined(query), kind=kind)], Table(_MODEL_COLUMNS, []), view)
+    listing([model_record(record) for record in api.models(_joined(query), kind=kind)], Table(_MODEL_COLUMNS, []), view)
 
 
 def accelerators(query: Query = None, *, view: View) -> None:
@@ -273,27 +274,6 @@ def check(
 
 def _joined(query: list[str] | None) -> str:
     return " ".join(query or ())
-
-
-def _model_record(record: Any) -> dict[str, Any]:
-    family = {"TransformerArchitecture": "transformer", "VisionModel": "vision", "DiffusionModel": "diffusion"}.get(
-        type(record).__name__, "other"
-    )
-    values = dataclasses.asdict(record)
-    params = values.get("params_total", values.get("total_params"))
-    active = values.get("params_active")
-    kind = values.get("kind") or values.get("task") or values.get("modality", "")
-    own = {
-        "name": record.name,
-        "family": family,
-        "kind": kind,
-        "params_total": params,
-        "params_active": active if active != params else None,
-    }
-    return {
-        **own,
-        **{key: value for key, value in values.items() if key not in ("name", "family", "kind", "params_total", "params_active")},
-    }
 
 
 def _records(found: Sequence[Any]) -> list[dict[str, Any]]:

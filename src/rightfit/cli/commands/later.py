@@ -9,12 +9,10 @@ import typer
 from rightfit.errors import UnavailableError
 
 _LATER = {
-    "serve": "the web page and REST API",
     "probe": "measuring a real run",
     "watch": "following a real run",
     "ingest": "reading a real run's records",
     "resize": "re-sizing from a real run",
-    "mcp": "the MCP server",
 }
 
 

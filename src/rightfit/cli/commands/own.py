@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rightfit.cli.labels import Lang, label
 from rightfit.cli.market import open_market
 from rightfit.cli.output import Answer, View, emit
-from rightfit.cli.tables import Column, Table
+from rightfit.explain.labels import label
+from rightfit.explain.messages import Lang
+from rightfit.explain.tables import Column, Table
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 import typer
 
 from rightfit.cli.commands.facts import Clouds, Countries, Query, hourly, number
-from rightfit.cli.labels import label
 from rightfit.cli.market import open_market
 from rightfit.cli.output import View, listing
-from rightfit.cli.tables import Column, Table
+from rightfit.explain.labels import label
+from rightfit.explain.tables import Column, Table
 
 Residency = Annotated[
     list[str] | None,

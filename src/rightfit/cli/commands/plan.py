@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rightfit.cli.labels import label
 from rightfit.cli.market import open_market
 from rightfit.cli.output import View, emit, note
 from rightfit.errors import ContradictionError, InputError
+from rightfit.explain.labels import label
 
 if TYPE_CHECKING:
     from rightfit.workload.model import Workload

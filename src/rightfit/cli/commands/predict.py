@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from rightfit.cli.labels import label
 from rightfit.cli.output import Answer, Format, View, emit, listing, note
-from rightfit.cli.tables import Column, Table
 from rightfit.errors import NoAnswerError
+from rightfit.explain.labels import label
+from rightfit.explain.tables import Column, Table
 
 _NOT_IN_TABLES = ("terms", "fits95")
 

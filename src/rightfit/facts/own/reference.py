@@ -64,8 +64,19 @@ def is_own(text: str) -> bool:
     return bool(found and kind_of(found["target"].strip()))
 
 
+def is_named_so(text: str) -> bool:
+    """Whether `text` is written as a model of one's own is, told by its letters alone: no file is looked for."""
+    found = _TEXT.fullmatch(text.strip())
+    return bool(found and _kind_by_name(found["target"].strip()))
+
+
 def kind_of(target: str) -> str:
     """The kind of a target; empty when it is none."""
+    return _kind_by_name(target) or ("safetensors" if _is_folder_of_shards(target) else "")
+
+
+def _kind_by_name(target: str) -> str:
+    """The kind that the letters of a target tell."""
     lower = target.casefold()
     if lower.endswith(".onnx"):
         return "onnx"
@@ -73,7 +84,7 @@ def kind_of(target: str) -> str:
         return "safetensors"
     if FUNCTION.fullmatch(target):
         return "" if target.partition(":")[0].casefold() in _HUB_PREFIXES else "function"
-    return "safetensors" if _is_folder_of_shards(target) else ""
+    return ""
 
 
 def _is_folder_of_shards(target: str) -> bool:

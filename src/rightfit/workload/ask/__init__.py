@@ -12,12 +12,13 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from rightfit import facts
 from rightfit.errors import InputError
 from rightfit.units import normalize
 from rightfit.workload.ask import grammar, names, words
 from rightfit.workload.options import OPTIONS, read_wish
 
-LONGEST_SENTENCE = 2000
+LONGEST_SENTENCE, LONGEST_NUMBER = 2000, 24
 BLANK = "\u241f"
 _LISTS = ("cloud", "region", "country", "purchase", "gpu")
 _SERVICE_OPTIONS = ("rate", "users", "ttft", "tpot", "latency", "input_tokens", "output_tokens")
@@ -80,6 +81,8 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
         raise InputError('say what you want to run, for example "fine-tune Llama-3-8B with LoRA on 50k samples within 2 days"', field="ask")
     if len(plain) > LONGEST_SENTENCE:
         raise InputError(f"the sentence has {len(plain)} characters; {LONGEST_SENTENCE} is the most", field="ask")
+    if endless := re.search(rf"\d{{{LONGEST_NUMBER + 1}}}", plain):  # every rule for quantities would try each of its digits
+        raise InputError(f"a number of over {LONGEST_NUMBER} digits ({endless[0][:10]}...) makes no sense", field="ask")
     sentence = _Sentence(_with_digits(plain))
     unused: list[str] = []
     _read_hub_id(sentence)
@@ -264,6 +267,8 @@ def _infer(sentence: _Sentence, text: str) -> list[Reading]:
     """What follows from the rest: the task, and options that mean something else in it."""
     task = _task(sentence, text)
     inferred = [Reading("task", task, "")] if task else []
+    if task == "prepare" and (operation := _operation(text)):
+        inferred.append(Reading("operation", operation, ""))
     for found in _task_words(sentence.text, task):
         sentence.blank(*found)
     if task in ("serve", "batch"):
@@ -279,6 +284,15 @@ def _infer(sentence: _Sentence, text: str) -> list[Reading]:
             reading for reading in sentence.readings if reading.option != "framework" or reading.value not in ("onnxruntime",)
         ]
     return inferred
+
+
+def _operation(text: str) -> str:
+    """What is to be done with the data: the first operation of the table whose words the sentence holds; "" where none does."""
+    for pattern, operation in words.OPERATIONS_ZH.items():
+        if re.search(pattern, text):
+            return operation
+    rows = facts.table("preparation_operations")
+    return next((row["operation"] for row in rows if re.search(row["pattern"], text, re.IGNORECASE)), "")
 
 
 def _as_prompt(reading: Reading) -> Reading:

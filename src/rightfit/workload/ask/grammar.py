@@ -18,7 +18,7 @@ AMOUNT = rf"(?:{NUMBER}{MULTIPLIER}?)"
 _ABOUT = r"(?:\s*(?:about|around|roughly|approximately|~|≈|约|大约|大概|差不多|左右|最多|至多|at most|up to|no more than|maximum|max)\s*)?"
 _IS = (
     r"(?:\s*(?:is|are|of|to|be|at|=|:|<=|>=|<|≤|under|below|within|less than|at most|up to|no more than|not more than|about|around|roughly|~|为|是|在|约|大约|"
-    r"小于|低于|少于|不超过|不高于|控制在|要求|需要|限制|最多|上限|达到)\s*)*\s*"
+    r"小于|低于|少于|不超过|不高于|控制在|要求|需要|限制|最多|上限|达到)){0,6}\s*"
 )
 SHORT_TIME = rf"(?:{NUMBER}\s?(?:ms|msec|milliseconds?|毫秒|us|微秒|seconds?|secs?|s|秒钟?)(?![a-z]))"
 _LONG_UNIT = r"(?:个?小时|个?钟头|分钟|天|日|周|个?星期|个?月|hours?|hrs?|h|minutes?|mins?|min|days?|d|weeks?|w|months?|mo)(?![a-z])"
@@ -109,7 +109,7 @@ _MOST = r"(?:以内|之内|以下|内)?"
 QUANTITIES: tuple[Rule, ...] = (
     *_rule(
         "ttft",
-        rf"(?:ttft|time[- ]to[- ]first[- ]token|first[- ]token(?:\s(?:latency|time|delay))?|首\s*(?:个)?\s*(?:字|token|包|词)(?:的)?(?:延迟|时延|响应|返回)?(?:时间)?){_IS}(?P<value>{SHORT_TIME}){_MOST}",
+        rf"(?:ttft|time[- ]to[- ]first[- ]token|first[- ]token(?:\s(?:latency|time|delay))?|首\s*(?:个)?\s*(?:字|token|包|词元?)(?:的)?\s*(?:延迟|时延|响应|返回)?(?:时间)?){_IS}(?P<value>{SHORT_TIME}){_MOST}",
         rf"(?P<value>{SHORT_TIME})\s*(?:ttft|to (?:the )?first token|内?(?:出|返回)首\s*(?:个)?\s*(?:字|token))",
     ),
     *_rule(
@@ -167,7 +167,7 @@ QUANTITIES: tuple[Rule, ...] = (
     ),
     *_rule(
         "data",
-        rf"(?P<rows>{AMOUNT})\s*(?:rows?|records?|samples?|行)\s*(?:x|×|\*|by|with|and|,|，|、)?\s*(?P<cols>{AMOUNT})\s*(?:cols?|columns?|features?|列|个?特征|维特征|维)",
+        rf"(?P<rows>{AMOUNT})\s*(?:rows?|records?|samples?|行)\s*(?:x|×|\*|by|with|and|,|，|、)?\s*(?P<cols>{AMOUNT})\s*(?:columns?|cols?|features?|列|个?特征|维特征|维)",
         read=_table,
     ),
     *_rule("epochs", rf"(?P<value>{NUMBER})\s*(?:个?\s*epochs?|passes|轮(?!对话)|遍)", rf"epochs?\s*(?:=|:|of)\s*(?P<value>{_DIGITS})"),

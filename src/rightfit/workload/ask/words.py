@@ -68,3 +68,22 @@ FILLERS = frozenset(_LISTS["fillers"]["en"].split())
 FILLERS_ZH = re.compile(_LISTS["fillers"]["zh"])
 MODEL_WORDS = _LISTS["models"]
 """Words of models' names that are everyday words: `common` ones take part in names, `plain` ones never make a name of what stands around them."""
+
+# What is done with data in a sentence of task prepare; English words are in facts/data/preparation_operations.csv. The most particular first.
+OPERATIONS_ZH = {
+    "训练分词": "train-tokenizer",
+    "分词|词元化": "tokenize",
+    "模糊去重|近似去重": "dedup-fuzzy",
+    "文本.{0,6}去重|去重.{0,6}文本": "dedup-text",
+    "去重": "dedup",
+    "缩放|调整.{0,4}尺寸": "resize-images",
+    "解码": "decode-images",
+    "图像增强|数据增强": "augment-images",
+    "特征": "features",
+    "清洗|过滤|筛选": "filter",
+    "打乱|洗牌": "shuffle",
+    "排序": "sort",
+    "分组|聚合": "group",
+    "连接|关联|合并": "join",
+    "转换|转为": "convert",
+}

@@ -1,0 +1,130 @@
+"""Answer others: the REST API with the web page, and the tools of an assistant."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rightfit.cli.output import View, note
+from rightfit.errors import ContradictionError, InputError
+from rightfit.explain.labels import label
+
+if TYPE_CHECKING:
+    from rightfit.rest.settings import Settings
+
+
+def serve(
+    host: Annotated[str, typer.Option("--host", help="Address to listen on.", metavar="HOST")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", help="Port to listen on; 0 takes one that is free.", metavar="PORT")] = 8000,
+    workers: Annotated[
+        int, typer.Option("--workers", help="Processes; with more than one the API alone is served.", metavar="N", min=1, max=64)
+    ] = 1,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--token-file", help="File with the token that clients must show (default: RIGHTFIT_TOKEN).", metavar="FILE", show_default=False
+        ),
+    ] = None,
+    database: Annotated[
+        str | None,
+        typer.Option(
+            "--database",
+            help="Where saved plans go (default: RIGHTFIT_DATABASE_URL, else SQLite in the data folder).",
+            metavar="URL",
+            show_default=False,
+        ),
+    ] = None,
+    cors: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--cors", help="Web pages of this origin may ask, e.g. https://tools.example.com.", metavar="ORIGIN", show_default=False
+        ),
+    ] = None,
+    rate: Annotated[float, typer.Option("--rate", help="Requests a second of one client.", metavar="N")] = 200.0,
+    page: Annotated[bool, typer.Option("--page/--no-page", help="Serve the web page beside the API.")] = True,
+    open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+    allow_anonymous: Annotated[
+        bool, typer.Option("--allow-anonymous", help="Listen on an address that others can reach, without a token.")
+    ] = False,
+    *,
+    view: View,
+) -> None:
+    """The web page and the REST API.
+
+    Examples:
+
+    rightfit serve --open
+
+    rightfit serve --host 0.0.0.0 --token-file token.txt --workers 4 --database postgresql://rightfit@db/rightfit
+    """
+    from rightfit.rest import process
+
+    settings = _settings(host, token_file, database, cors or [], rate=rate, page=page and workers == 1, allow_anonymous=allow_anonymous)
+    process.require_web()
+    if view.price_book:
+        os.environ["RIGHTFIT_PRICE_BOOK"] = view.price_book
+    _check_store(settings)
+    listener = process.listen(host, port)
+    address = process.address_of(listener, host)
+
+    def started() -> None:
+        if page and workers > 1:
+            note(label("serve", "no_page", view.lang), view)
+        note(label("serve", "at", view.lang, address=address, docs=f"{address}/api/v1/docs"), view)
+        if open_:
+            import webbrowser
+
+            webbrowser.open(address if settings.page else f"{address}/api/v1/docs")
+
+    process.serve(settings, listener, workers=workers, started=started)
+
+
+def _settings(
+    host: str, token_file: Path | None, database: str | None, cors: list[str], *, rate: float, page: bool, allow_anonymous: bool
+) -> Settings:
+    from rightfit.rest import settings as settings_module
+
+    token = settings_module.read_token(token_file) if token_file else os.environ.get(settings_module.TOKEN_VARIABLE, "").strip()
+    is_local = settings_module.is_local(host)
+    if not is_local and not token and not allow_anonymous:
+        raise ContradictionError(
+            f"host: {host} can be reached by others, and no token is set; give --token-file FILE, or --allow-anonymous if everybody may ask",
+            field="host",
+        )
+    for origin in cors:
+        _check_origin(origin)
+    return settings_module.Settings(
+        token=token,
+        database_url=database or os.environ.get(settings_module.DATABASE_VARIABLE, "").strip(),
+        allowed_hosts=(*settings_module.LOCAL_HOSTS, host) if is_local and not token else (),
+        cors_origins=tuple(cors),
+        page=page,
+        rate_per_s=rate,
+        burst=max(1, round(2 * rate)),
+    )
+
+
+def _check_origin(origin: str) -> None:
+    scheme, _, rest = origin.partition("://")
+    if scheme not in ("http", "https") or not rest or "/" in rest or "*" in rest:
+        raise InputError(f"cors: {origin[:80]!r} is not an origin; write for example https://tools.example.com", field="cors")
+
+
+def _check_store(settings: Settings) -> None:
+    """An address of a database that makes no sense is refused before anything is started."""
+    from rightfit.rest.store import Store
+
+    Store(settings.database_url).close()
+
+
+def mcp(*, view: View) -> None:
+    """Tools for an assistant: the MCP server on standard input and output.
+
+    Example: rightfit mcp
+    """
+    from rightfit.mcp.server import run
+
+    run(lang=view.lang)

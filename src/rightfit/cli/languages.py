@@ -1,0 +1,29 @@
+"""The language of a command's answer and of its help."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import tomllib
+from collections.abc import Mapping
+from importlib import resources
+
+from rightfit.explain.messages import Lang, default_lang
+
+
+@functools.cache
+def help_lang() -> Lang:
+    """The language of --help, which is needed before options are read: `--lang` on the command line, else the locale."""
+    words = " ".join(sys.argv[1:]).replace("--lang=", "--lang ").split()
+    given = words[words.index("--lang") + 1] if "--lang" in words[:-1] else ""
+    return "zh" if given == "zh" or (not given and default_lang() == "zh") else "en"
+
+
+@functools.cache
+def _help_texts() -> Mapping[str, Mapping[str, str]]:
+    return tomllib.loads(resources.files("rightfit.cli").joinpath("data/help.toml").read_text(encoding="utf-8"))
+
+
+def help_text(section: str, key: str, english: str) -> str:
+    """A help text in the language of --help; `english` is the one in the code."""
+    return english if help_lang() == "en" else _help_texts()[section].get(key, english)

@@ -1,0 +1,33 @@
+"""What each way to pay costs in a month by the hours used: the lines of a break-even chart."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from rightfit import facts
+
+if TYPE_CHECKING:
+    from rightfit.search.answer import Section
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class BuyCurve:
+    """One way to pay: the money of a month [USD] at the first and the last hour [h] of its straight line; the same at both ends where a month is owed anyway."""
+
+    purchase: str
+    hours: tuple[float, float]
+    usd: tuple[float, float]
+
+
+def buy_curves(section: Section) -> tuple[BuyCurve, ...]:
+    """One line for each way to pay with a known price, cheapest at full use first."""
+    month_h = float(facts.coefficients("serving_planning")["hours_per_month"])
+    found: dict[str, BuyCurve] = {}
+    for mode in section.content["modes"]:
+        price, month = mode["price_usd_per_h"], mode["month_usd"]
+        if price is None or month is None or mode["purchase"] in found:
+            continue
+        owed = mode["term_h"] > 0
+        found[mode["purchase"]] = BuyCurve(mode["purchase"], (0.0, month_h), (month if owed else 0.0, month))
+    return tuple(sorted(found.values(), key=lambda curve: curve.usd[1]))

@@ -1,0 +1,204 @@
+"""The ranked options of a plan as a table, one a line, and the simulated percentiles beside the analytic ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from rightfit.explain import quantities as q
+from rightfit.explain.host_text import server_text
+from rightfit.explain.labels import label
+from rightfit.explain.load_text import analytic_triple, simulated_triple
+from rightfit.explain.messages import Lang
+from rightfit.explain.plan_words import layout_text
+from rightfit.explain.tables import Column, Table
+from rightfit.explain.voices import is_host_job
+from rightfit.search.serving_answer import ServingCost, ServingLayout
+from rightfit.units import format_duration
+
+if TYPE_CHECKING:
+    from rightfit.search.answer import Option, Plan
+
+_LATENCIES = ("ttft", "tpot", "latency")
+
+
+def options_table(plan: Plan, lang: Lang) -> Table:
+    """The ranked options, one a line."""
+    if is_host_job(plan.workload):
+        return _host_table(plan, lang)
+    return _service_table(plan, lang) if plan.workload.task in ("serve", "batch") else _training_table(plan, lang)
+
+
+def _training_table(plan: Plan, lang: Lang) -> Table:
+    currency = plan.workload.currency
+
+    def money(value: float) -> str:
+        return str(q.money_text(value, currency))
+
+    columns = (
+        Column("rank", right=True),
+        Column("instance_type", flexible=True),
+        Column("region", drop=3),
+        Column("gpus"),
+        Column("purchase"),
+        Column("hourly", money, right=True, drop=1),
+        Column("total_time", format_duration, right=True),
+        Column("total", right=True),
+        Column("peak", q.memory_text, right=True, drop=4),
+        Column("layout", drop=6),
+        Column("as_of", drop=2),
+    )
+    return Table(columns, [_training_record(option, lang, currency) for option in plan.options])
+
+
+def _training_record(option: Option, lang: Lang, currency: str) -> dict[str, Any]:
+    nodes = f"{option.nodes}x " if option.nodes > 1 else ""
+    return {
+        "rank": option.rank,
+        "instance_type": f"{nodes}{option.provider}/{option.instance_type}",
+        "region": option.region,
+        "gpus": f"{option.num_accelerators}x {option.accelerator.name}",
+        "purchase": q.purchase_text(option.purchase, lang),
+        "hourly": option.cost.hourly_usd,
+        "total_time": option.estimate["total_time_s"].mid,
+        "total": total_text(option, currency),
+        "peak": option.estimate["peak_memory_bytes"].mid,
+        "layout": layout_text(option.layout, lang),
+        "as_of": dated_text(option, lang),
+    }
+
+
+def total_text(option: Option, currency: str) -> str:
+    """The total; of an estimated price also what the option is ranked by."""
+    total = str(q.money_text(option.cost.total_usd, currency))
+    if not option.facts.get("is_estimate"):
+        return total
+    return f"~{total} (<{q.money_text(option.facts['price']['ranked_usd'], currency)})"
+
+
+def dated_text(option: Option, lang: Lang) -> str:
+    """The date of the price, and whether it is old."""
+    return option.price_as_of + (label("remark", "is_old", lang) if option.facts.get("is_stale") else "")
+
+
+def _host_table(plan: Plan, lang: Lang) -> Table:
+    currency = plan.workload.currency
+
+    def money(value: float) -> str:
+        return str(q.money_text(value, currency))
+
+    columns = (
+        Column("rank", right=True),
+        Column("instance_type", flexible=True),
+        Column("region", drop=3),
+        Column("machine"),
+        Column("purchase"),
+        Column("hourly", money, right=True, drop=1),
+        Column("total_time", format_duration, right=True),
+        Column("total", money, right=True),
+        Column("ram", q.memory_text, right=True, drop=4),
+        Column("as_of", drop=2),
+    )
+    return Table(columns, [_host_record(option, lang) for option in plan.options])
+
+
+def _host_record(option: Option, lang: Lang) -> dict[str, Any]:
+    nodes = f"{option.nodes}x " if option.nodes > 1 else ""
+    return {
+        "rank": option.rank,
+        "instance_type": f"{nodes}{option.provider}/{option.instance_type}",
+        "region": option.region,
+        "machine": server_text(option, lang),
+        "purchase": q.purchase_text(option.purchase, lang),
+        "hourly": option.cost.hourly_usd,
+        "total_time": option.estimate["total_time_s"].mid,
+        "total": option.cost.total_usd,
+        "ram": option.estimate["host_memory_bytes"].mid,
+        "as_of": option.price_as_of,
+    }
+
+
+def _service_table(plan: Plan, lang: Lang) -> Table:
+    currency = plan.workload.currency
+
+    def money(value: float) -> str:
+        return str(q.money_text(value, currency)) if value == value else ""
+
+    def seconds(value: float | None) -> str:
+        return "" if value is None else format_duration(value)
+
+    monthly = plan.workload.task == "serve"
+    columns = (
+        Column("rank", right=True),
+        Column("instance_type", flexible=True),
+        Column("region", drop=5),
+        Column("gpus"),
+        Column("replicas", right=True),
+        Column("weights", drop=4),
+        Column("purchase", drop=6),
+        *(
+            (Column("monthly", money, right=True),)
+            if monthly
+            else (Column("total_time", seconds, right=True), Column("total", money, right=True))
+        ),
+        Column("per_thousand", money, right=True, drop=2),
+        Column("per_million", money, right=True, drop=1),
+        *(
+            (Column("ttft", seconds, right=True), Column("tpot", seconds, right=True), Column("latency", seconds, right=True, drop=3))
+            if monthly
+            else ()
+        ),
+    )
+    records = [_service_record(option, lang) for option in plan.options]
+    kept = [
+        column
+        for column in columns
+        if any(record.get(column.key) not in (None, "") and record.get(column.key) == record.get(column.key) for record in records)
+    ]
+    return Table(kept, records)
+
+
+def _service_record(option: Option, lang: Lang) -> dict[str, Any]:
+    cost, layout = option.cost, option.layout
+    assert isinstance(cost, ServingCost)
+    assert isinstance(layout, ServingLayout)
+    nodes = f"{option.nodes}x " if option.nodes > 1 else ""
+    figures = {name: option.estimate[f"{name}_s"].mid if f"{name}_s" in option.estimate else None for name in ("ttft", "tpot", "latency")}
+    cards = f"{option.num_accelerators}x {option.accelerator.name}" if option.accelerator.name else f"{option.vcpus * option.nodes:g} vCPU"
+    return {
+        "rank": option.rank,
+        "instance_type": f"{nodes}{option.provider}/{option.instance_type}",
+        "region": option.region,
+        "gpus": cards,
+        "replicas": layout.replicas,
+        "weights": layout.weight_format,
+        "purchase": q.purchase_text(option.purchase, lang),
+        "monthly": cost.monthly_usd,
+        "total": cost.total_usd,
+        "total_time": option.estimate["total_time_s"].mid if "total_time_s" in option.estimate else None,
+        "per_thousand": cost.per_thousand_requests_usd,
+        "per_million": cost.per_million_tokens_usd,
+        **figures,
+    }
+
+
+def simulation_table(plan: Plan, lang: Lang) -> Iterable[Table]:
+    """One line an option and latency; nothing where nothing was simulated."""
+    shown = [option for option in plan.options if "ttft_p50_s" in option.facts.get("simulated", {})]
+    if shown:
+        columns = (Column("rank", right=True), Column("figure"), Column("analytic", right=True), Column("simulated", right=True))
+        yield Table(
+            columns, [line for option in shown for line in _simulation_lines(option, lang)], title=label("section", "simulation", lang)
+        )
+
+
+def _simulation_lines(option: Option, lang: Lang) -> list[dict[str, object]]:
+    return [
+        {
+            "rank": option.rank if name == _LATENCIES[0] else "",
+            "figure": label("column", name, lang),
+            "analytic": analytic_triple(option, name, lang),
+            "simulated": simulated_triple(option.facts["simulated"], name, lang),
+        }
+        for name in _LATENCIES
+    ]

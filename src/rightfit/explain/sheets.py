@@ -1,0 +1,202 @@
+"""A whole answer as a sheet: sentences, headed lists, tables and breakdowns in reading order. Every face draws the same sheet in its own way."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rightfit.explain import quantities as q
+from rightfit.explain.advice import advise
+from rightfit.explain.buy_tables import bill_table, modes_table
+from rightfit.explain.checks import check_rules
+from rightfit.explain.economics_text import section_lines
+from rightfit.explain.labels import label
+from rightfit.explain.load_text import load_lines
+from rightfit.explain.messages import Lang
+from rightfit.explain.option_tables import options_table, simulation_table
+from rightfit.explain.plan_words import OptionText, PlanText, Term
+from rightfit.explain.serving_text import serving_given_text
+from rightfit.explain.tables import Table
+from rightfit.explain.voices import Voice, voice_of
+
+if TYPE_CHECKING:
+    from rightfit.catalog import Catalog
+    from rightfit.search.answer import Plan, Rejection
+    from rightfit.search.single import Verdict
+
+_MOST_REFUSALS = 4
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Choice:
+    """What to rent in one sentence, and what to expect of it. `heading`, where it is not the answer itself but a set-up beside it."""
+
+    headline: str
+    lines: tuple[str, ...] = ()
+    heading: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Lines:
+    """A headed list; a line that begins with blanks belongs to the one before. `name`: its code, for faces that place it."""
+
+    name: str
+    heading: str
+    lines: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Breakdown:
+    """The parts of a sum, largest first, with the function that writes a value."""
+
+    name: str
+    heading: str
+    terms: tuple[Term, ...]
+    show: Callable[[float], str]
+
+
+Part = str | Choice | Lines | Breakdown | Table
+
+
+def plan_sheet(plan: Plan, lang: Lang, *, everything: bool = False, catalog: Catalog | None = None) -> tuple[Part, ...]:
+    """A plan as parts in reading order; `everything`: every refusal, the bill, what would do with less, and the rules of thumb."""
+    return tuple(_plan_parts(plan, lang, everything=everything, catalog=catalog))
+
+
+def _plan_parts(plan: Plan, lang: Lang, *, everything: bool, catalog: Catalog | None) -> Iterable[Part]:
+    voice, currency = voice_of(plan), plan.workload.currency
+    text, render = voice.plan_text(plan, lang), voice.renderer(lang, currency=currency)
+    yield _answer(text)
+    if len(plan.options) > 1:
+        yield options_table(plan, lang)
+    yield from simulation_table(plan, lang)
+    if shown := text.best or text.unfit:
+        yield from option_parts(shown, voice, lang, currency=currency)
+    yield from _buying(plan, lang, render, everything=everything)
+    if voice.is_service:
+        yield from _lists(lang, load=load_lines(plan, render))
+    yield from _lists(lang, faster=text.faster, advice=text.advice)
+    if voice.is_service:
+        yield from _lists(lang, ways=section_lines(plan, render, everything=everything))
+    yield from _lists(lang, assumed=text.assumptions)
+    yield from _refused(plan.rejected, voice, lang, currency=currency, everything=everything or plan.best is None)
+    if everything and voice.has_rules:
+        yield from _rules_and_advice(plan, lang, currency=currency, catalog=catalog)
+    yield text.considered
+
+
+def _answer(text: PlanText) -> Choice:
+    return choice_of(text.best) if text.best else Choice(text.headline, (text.blame,) if text.blame else ())
+
+
+def choice_of(text: OptionText) -> Choice:
+    """What to rent, and what to expect of it."""
+    return Choice(text.headline, tuple(line for line in (text.outcome, text.setup, text.speed, text.margin, text.priced) if line))
+
+
+def option_parts(text: OptionText, voice: Voice, lang: Lang, *, currency: str) -> Iterable[Part]:
+    """Why an option, its warnings, and what its memory, time and cost are made of."""
+    yield from _lists(lang, why=text.why, warnings=text.warnings)
+    shows: dict[str, Callable[[Any], str]] = {
+        "memory": q.memory_text,
+        "time": lambda value: q.duration_text(value, lang),
+        "cost": lambda value: q.money_text(value, currency),
+    }
+    for name, show in shows.items():
+        if terms := getattr(text, name):
+            yield Breakdown(name, label("section", voice.headings[name], lang), terms, show)
+    yield from _lists(lang, data_path=text.data)
+
+
+def _buying(plan: Plan, lang: Lang, render: Callable[[Any], str], *, everything: bool) -> Iterable[Part]:
+    """The section on buying as a table with its lines, then the month, and every line of the bill."""
+    sections = {section.name: section for section in plan.sections}
+    currency = plan.workload.currency
+    if "buy" in sections:
+        yield modes_table(sections["buy"].content["modes"], lang, currency=currency)
+    reasons = [reason for name in ("buy", "bill") if name in sections for reason in sections[name].reasons]
+    yield from _lists(lang, buy_lines=[render(reason) for reason in reasons])
+    if everything and "bill" in sections:
+        yield bill_table(sections["bill"], lang, currency=currency)
+
+
+def _rules_and_advice(plan: Plan, lang: Lang, *, currency: str, catalog: Catalog | None) -> Iterable[Part]:
+    yield from _lists(lang, smaller=[effect.text(lang) for effect in advise(plan, catalog=catalog)])
+    yield from _lists(lang, rules=[check.text(lang, currency=currency) for check in check_rules(plan, catalog=catalog)])
+
+
+def _refused(rejected: Sequence[Rejection], voice: Voice, lang: Lang, *, currency: str, everything: bool) -> Iterable[Part]:
+    """What was refused and how little it lacked; `everything`, or the criteria that alone exclude most."""
+    lines: list[str] = []
+    for rejection in rejected if everything else sorted(rejected, key=lambda one: -one.alone)[:_MOST_REFUSALS]:
+        first, *more = voice.rejection_lines(rejection, lang, currency=currency)
+        lines += [first, *(f"  {line}" for line in more)]
+    yield from _lists(lang, refused=lines)
+
+
+def _lists(lang: Lang, **groups: Sequence[str]) -> Iterable[Lines]:
+    """Headed lists; empty ones are left out."""
+    for name, lines in groups.items():
+        if lines:
+            yield Lines(name, label("section", name, lang), tuple(lines))
+
+
+def estimate_sheet(plan: Plan, lang: Lang, *, everything: bool = False, catalog: Catalog | None = None) -> tuple[Part, ...]:
+    """One given server: as a plan, but nothing was chosen, so no reason of a choice is given."""
+    voice, plan = voice_of(plan), without_choice(plan)
+    if voice.is_service and plan.best is None:
+        return tuple(_unfit_service(plan, voice, lang))
+    return plan_sheet(plan, lang, everything=everything, catalog=catalog)
+
+
+def without_choice(plan: Plan) -> Plan:
+    """A plan for a given server without the reasons that compare it with others."""
+    voice = voice_of(plan)
+    options = tuple(voice.without_choice(option, fits=True) for option in plan.options)
+    return dataclasses.replace(plan, options=options, unfit=plan.unfit and voice.without_choice(plan.unfit, fits=False))
+
+
+def _unfit_service(plan: Plan, voice: Voice, lang: Lang) -> Iterable[Part]:
+    """Given servers that do not carry the load: what they lack, and how many of them would do."""
+    currency = plan.workload.currency
+    yield serving_given_text(plan, lang)
+    if plan.unfit is not None:
+        text = voice.option_text(plan.unfit, plan.workload, lang)
+        yield dataclasses.replace(choice_of(text), heading=label("why", voice.unfit_heading, lang))
+        yield from option_parts(text, voice, lang, currency=currency)
+    yield from _lists(lang, assumed=[voice.assumption_text(assumption, lang) for assumption in plan.assumptions])
+    yield from _refused(plan.rejected, voice, lang, currency=currency, everything=True)
+
+
+def verdict_sheet(verdict: Verdict, lang: Lang, *, everything: bool = False) -> tuple[Part, ...]:
+    """Why a server was or was not chosen, and what it would do."""
+    return tuple(_verdict_parts(verdict, lang, everything=everything))
+
+
+def _verdict_parts(verdict: Verdict, lang: Lang, *, everything: bool) -> Iterable[Part]:
+    voice, currency = voice_of(verdict), verdict.workload.currency
+    yield _standing(verdict, voice, lang)
+    if len(verdict.failed) > 1 or everything:
+        yield from _refused(verdict.failed, voice, lang, currency=currency, everything=True)
+    if verdict.option is not None:
+        text = voice.option_text(voice.without_choice(verdict.option, fits=verdict.fits), verdict.workload, lang)
+        yield _setup(choice_of(text), verdict, voice, lang)
+        yield from option_parts(text, voice, lang, currency=currency)
+    yield from _lists(lang, assumed=[voice.assumption_text(assumption, lang) for assumption in verdict.assumptions])
+
+
+def _setup(choice: Choice, verdict: Verdict, voice: Voice, lang: Lang) -> Choice:
+    """The set-up of a server; where the job does not fit, there is no advice to rent it."""
+    heading = label("why", "best_setup" if verdict.fits else voice.unfit_heading, lang)
+    headline = choice.headline if verdict.fits or voice.is_service else ""
+    return dataclasses.replace(choice, heading=heading, headline=headline)
+
+
+def _standing(verdict: Verdict, voice: Voice, lang: Lang) -> Lines:
+    """Whether the server does it, and why it was or was not chosen."""
+    job = verdict.workload.model or (verdict.option.facts["name"] if verdict.option else "")
+    name = f"{verdict.provider}/{verdict.instance_type}"
+    head = label("why", "fits" if verdict.fits else "does_not_fit", lang, name=name, model=job)
+    render = voice.renderer(lang, currency=verdict.workload.currency)
+    return Lines("standing", head, tuple(render(reason) for reason in verdict.standing))

@@ -1,0 +1,289 @@
+"""The tools: each asks the library once and gives a text to quote with the whole answer beside it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from rightfit import api, lookup
+from rightfit.errors import UnknownNameError
+from rightfit.explain.documents import plan_document, verdict_document
+from rightfit.explain.messages import Lang
+from rightfit.explain.plain import plain
+from rightfit.explain.sheets import estimate_sheet, plan_sheet, verdict_sheet, without_choice
+from rightfit.mcp.texts import sheet_text
+from rightfit.workload.fields import LONGEST_NAME, workload_fields
+
+Fields = Mapping[str, tuple[Any, Any]]
+_MOST_ROWS = 500
+_LISTS = ("models", "accelerators", "datasets", "servers", "prices", "providers", "regions", "targets")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Answer:
+    """What a tool found: a text to quote, and the whole as data."""
+
+    text: str
+    data: Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Tool:
+    """One tool. `fields` are its typed arguments: {name: (type, default and description)}."""
+
+    name: str
+    about: str
+    fields: Fields
+    answer: Callable[[Mapping[str, Any]], Answer]
+
+
+_Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
+_LANG: Fields = {"lang": (Literal["en", "zh"], Field(default="en", description="language of the sentences"))}
+_ASK: Fields = {
+    "ask": (
+        Annotated[str, Field(max_length=2000)] | None,
+        Field(default=None, description="the wish in plain words, English or Chinese; options given beside it win"),
+    )
+}
+_TOP: Fields = {"top": (int, Field(default=5, ge=1, le=20, description="how many options are ranked"))}
+_ON: Fields = {
+    "on": (_Name, Field(description="the server, PROVIDER/INSTANCE", examples=["aws/p4d.24xlarge"])),
+    "nodes": (int, Field(default=1, ge=1, le=1024, description="how many of them")),
+}
+
+
+def _wishes(values: Mapping[str, Any]) -> dict[str, Any]:
+    given = {name: values[name] for name in workload_fields() if values.get(name) is not None}
+    said = api.understand(values["ask"]).wishes if values.get("ask") else {}
+    return {**said, **given}
+
+
+def _catalog() -> Any:
+    from rightfit.search.planner import default_catalog
+
+    return default_catalog()
+
+
+def _lang(values: Mapping[str, Any]) -> Lang:
+    return "zh" if values.get("lang") == "zh" else "en"
+
+
+def plan(values: Mapping[str, Any]) -> Answer:
+    """Rank servers."""
+    lang, catalog = _lang(values), _catalog()
+    found = api.plan(**_wishes(values), catalog=catalog, top=values["top"])
+    return Answer(sheet_text(plan_sheet(found, lang, catalog=catalog), lang), plan_document(found, lang, catalog=catalog))
+
+
+def estimate(values: Mapping[str, Any]) -> Answer:
+    """One given server."""
+    lang, catalog = _lang(values), _catalog()
+    found = api.estimate(**_wishes(values), on=values["on"], nodes=values["nodes"], catalog=catalog)
+    text = sheet_text(estimate_sheet(found, lang, catalog=catalog), lang)
+    return Answer(text, plan_document(without_choice(found), lang, catalog=catalog))
+
+
+def why(values: Mapping[str, Any]) -> Answer:
+    """Why a server was or was not chosen."""
+    lang = _lang(values)
+    found = api.why(values["server"], **_wishes(values), catalog=_catalog())
+    return Answer(sheet_text(verdict_sheet(found, lang), lang), verdict_document(found, lang))
+
+
+def check(values: Mapping[str, Any]) -> Answer:
+    """Names and claims."""
+    found = [result.to_dict(lang=_lang(values)) for result in api.check(values["claims"], catalog=_catalog())]
+    lines = [
+        f"{one['query']}: {'exists' if one['exists'] else 'does not exist'}"
+        + (f"; the claim is {one['claim']}" if one["claim"] else "")
+        + f". {one['explanation']}"
+        for one in found
+    ]
+    return Answer("\n".join(lines), {"items": found})
+
+
+def predict(values: Mapping[str, Any]) -> Answer:
+    """Rows of cases."""
+    found = [{key: value for key, value in row.items() if key not in ("terms", "fits95")} for row in api.predict(values["rows"])]
+    lines = [
+        f"{number}. {row['metric']}: {row['error']}"
+        if row["error"]
+        else f"{number}. {row['metric']} = {row['predicted']:.4g} (80 %: {row['low80']:.4g} to {row['high80']:.4g})"
+        for number, row in enumerate(found[:20], start=1)
+    ]
+    return Answer("\n".join([*lines, *(["..."] if len(found) > len(lines) else [])]), {"items": found})
+
+
+def understand(values: Mapping[str, Any]) -> Answer:
+    """Plain words."""
+    found = api.understand(values["sentence"])
+    lines = [f"{name} = {value}" for name, value in found.wishes.items()]
+    unused = [f"not used: {', '.join(found.unused)}"] if found.unused else []
+    return Answer("\n".join([*lines, *unused]), {**dataclasses.asdict(found), "wishes": found.wishes})
+
+
+def export(values: Mapping[str, Any]) -> Answer:
+    """The files that start the best option."""
+    from rightfit import export as exports
+
+    found = api.plan(**_wishes(values), catalog=_catalog(), top=max(values["option"], 1))
+    document = plan_document(found, _lang(values))
+    job = exports.job_of(
+        exports.plan_document(plain(document)), rank=values["option"], settings=exports.ExportSettings(name=values["name"])
+    )
+    files = dict(exports.files_of(job, values["to"]))
+    text = "\n".join(f"# ==> {path}\n{content}" for path, content in files.items()) if len(files) <= 3 else "\n".join(files)
+    return Answer(text, {"target": values["to"], "files": files})
+
+
+def search_catalog(values: Mapping[str, Any]) -> Answer:
+    """A list of what is known."""
+    rows, total = _found(values)
+    lines = [_row_text(row) for row in rows]
+    head = f"{values['kind']}: {total} found, {len(rows)} shown"
+    return Answer("\n".join([head, *lines]), {"kind": values["kind"], "total": total, "items": rows})
+
+
+def _found(values: Mapping[str, Any]) -> tuple[list[Any], int]:
+    query, limit, kind = values["query"], values["limit"], values["kind"]
+    places = {name: values[name] for name in ("cloud", "gpu")}
+    if kind == "prices":
+        priced = lookup.prices(query, **places, limit=limit, catalog=_catalog())
+        return [plain(row) for row in priced.rows()], priced.total
+    found = list(_finders(values["lang"])[kind](query, places))
+    return [plain(row) for row in found[:limit]], len(found)
+
+
+def _finders(lang: Lang) -> Mapping[str, Callable[[str, Mapping[str, str]], Sequence[Any]]]:
+    from rightfit import export
+    from rightfit.search import places as geography
+
+    return {
+        "models": lambda query, _: [lookup.model_record(record) for record in api.models(query)],
+        "accelerators": lambda query, _: api.accelerators(query),
+        "datasets": lambda query, _: api.datasets(query),
+        "servers": lambda query, places: lookup.servers(query, **places, catalog=_catalog()).rows(),
+        "providers": lambda query, _: geography.providers(_catalog(), wanted=query.replace(",", " ").split(), lang=lang),
+        "regions": lambda query, places: geography.regions(_catalog(), query, cloud=lookup.read_names("cloud", places["cloud"])),
+        "targets": lambda query, _: [
+            {"target": one.name, "summary": one.summary} for one in export.all_targets().values() if query in one.name
+        ],
+    }
+
+
+_SHOWN = (
+    "provider",
+    "instance_type",
+    "region",
+    "name",
+    "target",
+    "purchase",
+    "price_usd_per_h",
+    "as_of",
+    "accelerator_name",
+    "num_accelerators",
+    "vcpus",
+    "summary",
+    "params_total",
+    "memory_bytes",
+    "samples",
+    "tokens",
+    "country",
+    "largest",
+)
+
+
+def _row_text(row: Mapping[str, Any]) -> str:
+    return "- " + ", ".join(f"{key} {row[key]}" for key in _SHOWN if row.get(key) not in (None, "", 0))
+
+
+def _claims() -> Fields:
+    described = "server types, accelerators, models, NAME=CLAIM (g5.xlarge=T4), or rules of thumb (RAM >= 4x VRAM)"
+    return {
+        "claims": (Annotated[list[_Name], Field(min_length=1, max_length=50)], Field(description=described, examples=[["g5.xlarge=T4"]]))
+    }
+
+
+def _rows() -> Fields:
+    cells = dict[str, str | int | float | None]
+    described = "cases, one an object: metric (peak_mem_gib_per_gpu, tokens_per_s_per_gpu, step_time_s ...), model, gpu, n_gpus, method, precision, seq_len, micro_batch ..."
+    return {"rows": (Annotated[list[cells], Field(min_length=1, max_length=_MOST_ROWS)], Field(description=described))}
+
+
+def _list_fields() -> Fields:
+    word = Annotated[str, Field(max_length=LONGEST_NAME)]
+    return {
+        "kind": (Literal[_LISTS], Field(description="what to look for")),
+        "query": (word, Field(default="", description="words that the name must hold; nothing lists all")),
+        "cloud": (word, Field(default="", description="servers and prices: only these clouds, e.g. aws,gcp")),
+        "gpu": (word, Field(default="", description="servers and prices: only these accelerators, e.g. A100")),
+        "limit": (int, Field(default=20, ge=1, le=200, description="how many to give")),
+    }
+
+
+def all_tools() -> tuple[Tool, ...]:
+    """Every tool."""
+    workload = workload_fields()
+    server = {"server": (_Name, Field(description="the server, PROVIDER/INSTANCE", examples=["aws/g5.xlarge"]))}
+    to = {
+        "to": (
+            _Name,
+            Field(description="target: skypilot, terraform-aws, kubernetes-job ...; search_catalog with kind targets lists them"),
+        ),
+        "option": (int, Field(default=1, ge=1, le=20, description="rank of the option to start")),
+        "name": (Annotated[str, Field(max_length=60)], Field(default="rightfit-job", description="name of the job's resources")),
+    }
+    sentence = {
+        "sentence": (Annotated[str, Field(min_length=1, max_length=2000)], Field(description="a wish in plain words, English or Chinese"))
+    }
+    return (
+        Tool(
+            "plan",
+            "Which cloud server to rent for training, fine-tuning, serving or preparing data: ranked options with price, time, memory, cost, intervals and reasons.",
+            {**_ASK, **workload, **_TOP, **_LANG},
+            plan,
+        ),
+        Tool(
+            "estimate",
+            "What a workload does on one given server: memory, time, cost. No search.",
+            {**_ON, **_ASK, **workload, **_LANG},
+            estimate,
+        ),
+        Tool(
+            "why",
+            "Why a server was or was not chosen for a workload, and the least change that would alter it.",
+            {**server, **_ASK, **workload, **_LANG},
+            why,
+        ),
+        Tool(
+            "check",
+            "Does this server, accelerator, claim or rule of thumb hold, and what is right or nearest?",
+            {**_claims(), **_LANG},
+            check,
+        ),
+        Tool("predict", "Predict memory or speed for rows of cases.", _rows(), predict),
+        Tool("understand", "What a wish in plain words says: options read, and words that could not be used.", sentence, understand),
+        Tool(
+            "export",
+            "The files that start the best option of a plan: SkyPilot, Terraform, Kubernetes, training and serving commands.",
+            {**to, **_ASK, **workload, **_LANG},
+            export,
+        ),
+        Tool(
+            "search_catalog",
+            "Look around: models, accelerators, data sets, servers, prices with dates, providers, regions, export targets.",
+            {**_list_fields(), **_LANG},
+            search_catalog,
+        ),
+    )
+
+
+def tool_of(name: str) -> Tool:
+    """The tool of a name."""
+    known = {tool.name: tool for tool in all_tools()}
+    if name not in known:
+        raise UnknownNameError("tool", name, allowed="allowed: " + ", ".join(known))
+    return known[name]

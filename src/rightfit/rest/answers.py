@@ -1,0 +1,136 @@
+"""The answers of each route as JSON: every function here calls the library and lays nothing out of its own."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import zipfile
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rightfit import api, lookup
+from rightfit.explain.documents import plan_document, verdict_document
+from rightfit.explain.messages import Lang
+from rightfit.explain.sheets import without_choice
+
+if TYPE_CHECKING:
+    from rightfit.catalog import Catalog
+    from rightfit.workload.model import Workload
+
+_ZIP_DATE = (1980, 1, 1, 0, 0, 0)  # the same files give the same archive
+
+
+def workload_of(values: Mapping[str, Any]) -> Workload:
+    """The workload of a question: options, or plain words with options beside them."""
+    wishes = {name: value for name, value in values.items() if value is not None}
+    sentence = wishes.pop("ask", None)
+    said = api.understand(sentence).wishes if sentence else {}
+    return api.read_workload(None, {**said, **wishes})
+
+
+def plan(workload: Workload, *, top: int, simulate: bool, lang: Lang, catalog: Catalog) -> dict[str, Any]:
+    """A ranked plan."""
+    return plan_document(api.plan(workload, catalog=catalog, top=top, simulate=simulate), lang, catalog=catalog)
+
+
+def estimate(workload: Workload, *, on: str, nodes: int, lang: Lang, catalog: Catalog) -> dict[str, Any]:
+    """One given server."""
+    return plan_document(without_choice(api.estimate(workload, on=on, nodes=nodes, catalog=catalog)), lang, catalog=catalog)
+
+
+def why(workload: Workload, *, server: str, lang: Lang, catalog: Catalog) -> dict[str, Any]:
+    """Why a server was or was not chosen."""
+    return verdict_document(api.why(server, workload, catalog=catalog), lang)
+
+
+def check(claims: Sequence[str], *, lang: Lang, catalog: Catalog) -> dict[str, Any]:
+    """What holds of names and claims."""
+    return listed([result.to_dict(lang=lang) for result in api.check(claims, catalog=catalog)])
+
+
+def understood(sentence: str) -> dict[str, Any]:
+    """What plain words say."""
+    found = api.understand(sentence)
+    return {**dataclasses.asdict(found), "wishes": found.wishes}
+
+
+def models(q: str, kind: str | None) -> list[Any]:
+    """Models."""
+    return [lookup.model_record(record) for record in api.models(q, kind=kind)]
+
+
+def accelerators(q: str) -> list[Any]:
+    """Accelerators."""
+    return list(api.accelerators(q))
+
+
+def datasets(q: str) -> list[Any]:
+    """Data sets."""
+    return list(api.datasets(q))
+
+
+def servers(q: str, *, cloud: str, gpu: str, catalog: Catalog) -> list[Any]:
+    """Server types."""
+    return lookup.servers(q, cloud=cloud, gpu=gpu, catalog=catalog).rows()
+
+
+def prices(q: str, *, limit: int, offset: int, catalog: Catalog, **filters: str) -> dict[str, Any]:
+    """Prices, cheapest first; only those asked for are laid out."""
+    found = lookup.prices(q, limit=offset + limit, catalog=catalog, **filters)
+    return listed(found.rows()[offset:], total=found.total)
+
+
+def providers(q: str, *, lang: Lang, catalog: Catalog) -> list[Any]:
+    """Providers side by side."""
+    from rightfit.search import places
+
+    return places.providers(catalog, wanted=q.replace(",", " ").split(), lang=lang)
+
+
+def regions(q: str, *, cloud: str, country: str, residency: str, near: str, catalog: Catalog) -> list[Any]:
+    """Regions."""
+    from rightfit.search import places
+
+    names = {name: lookup.read_names(name, value) for name, value in (("cloud", cloud), ("country", country), ("residency", residency))}
+    return places.regions(catalog, q, near=near, **names)
+
+
+def targets() -> dict[str, Any]:
+    """What a plan can be exported to."""
+    from rightfit import export
+
+    return listed(
+        [
+            {"target": found.name, "group": found.group, "summary": found.summary, "checked_by": found.checked_by}
+            for found in export.all_targets().values()
+        ]
+    )
+
+
+def files(plan: Any, values: Mapping[str, Any]) -> dict[str, str]:
+    """The files that start an option of a plan."""
+    from rightfit import export
+
+    settings = export.ExportSettings(
+        name=values["name"],
+        ssh_cidr=values["ssh_cidr"],
+        bucket=values["bucket"],
+        data_path=values["data_path"],
+        stop_after_h=values["stop_after"],
+    )
+    job = export.job_of(export.plan_document(plan), rank=values["option"], settings=settings)
+    return dict(export.files_of(job, values["to"]))
+
+
+def archive(found: Mapping[str, str]) -> bytes:
+    """Files as one zip archive."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as bundle:
+        for path, text in found.items():
+            bundle.writestr(zipfile.ZipInfo(path, _ZIP_DATE), text.encode("utf-8"), zipfile.ZIP_DEFLATED)
+    return buffer.getvalue()
+
+
+def listed(items: Sequence[Any], *, total: int | None = None) -> dict[str, Any]:
+    """A list as an object, so that it can grow."""
+    return {"total": len(items) if total is None else total, "items": list(items)}

@@ -1,0 +1,209 @@
+"""The FastAPI application: the routes of the table, the guard around them, and the page that shows the description without the network."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING, Any
+
+from rightfit import __version__
+from rightfit.errors import MissingComponentError, RightfitError
+
+if TYPE_CHECKING:
+    from rightfit.rest.desk import Desk
+    from rightfit.rest.routes import Route
+    from rightfit.rest.settings import Settings
+
+MISSING = "the web page and the REST API need: pip install 'rightfit[web]'"
+_ABOUT = (
+    "From a machine-learning workload to the cloud server to rent, how to set it up, what it costs, and how sure that is. "
+    "Field names are those of `rightfit plan --format json`; numbers are in base units (bytes, seconds, US dollars)."
+)
+
+
+def create_app(settings: Settings | None = None) -> Any:
+    """The application with its API; `app.state.desk` holds what it works with. MissingComponentError without the extra web."""
+    from rightfit.rest import settings as settings_module
+
+    chosen = settings or settings_module.Settings()
+    try:
+        from fastapi_offline import FastAPIOffline
+
+        from rightfit.rest.desk import Desk
+        from rightfit.rest.guard import API, Guard
+        from rightfit.rest.routes import ROUTES
+    except ModuleNotFoundError as error:
+        raise MissingComponentError(f"{MISSING} ({error.name} is missing)") from None
+    desk = Desk(chosen)
+    app = FastAPIOffline(
+        docs_url=f"{API}/docs",
+        redoc_url=None,
+        static_url=f"{API}/docs-assets",
+        title="rightfit",
+        version=__version__,
+        description=_ABOUT,
+        openapi_url=f"{API}/openapi.json",
+        swagger_ui_oauth2_redirect_url=f"{API}/docs/oauth2-redirect",
+        lifespan=_lifespan(desk),
+        redirect_slashes=False,
+    )
+    app.state.desk = desk
+    for route in ROUTES:
+        _add(app, desk, route, prefix=API)
+    _add_handlers(app)
+    _describe(app)
+    if chosen.page:
+        _mount_page(app, chosen)
+    app.add_middleware(Guard, settings=chosen, metrics=desk.metrics, routes=tuple(API + route.path for route in ROUTES))
+    if chosen.cors_origins:
+        _allow_origins(app, chosen)
+    return app
+
+
+def from_environment() -> Any:
+    """The application of one process of a server, whose settings are in the environment."""
+    from rightfit.rest import logs, settings
+
+    logs.set_up()
+    return create_app(settings.from_environment())
+
+
+def _lifespan(desk: Desk) -> Callable[[Any], Any]:
+    @contextlib.asynccontextmanager
+    async def lifespan(_app: Any) -> AsyncIterator[None]:
+        await desk.workshop.run(lambda: desk.workshop.market.catalog().location)
+        yield
+        desk.close()
+
+    return lifespan
+
+
+def _add(app: Any, desk: Desk, route: Route, *, prefix: str) -> None:
+    from rightfit.rest import openapi
+
+    app.add_api_route(
+        prefix + route.path,
+        _endpoint(desk, route),
+        methods=[route.method],
+        name=f"{route.method} {route.path}",
+        operation_id=f"{route.method.lower()}_{route.path.strip('/').replace('/', '_').replace('{', '').replace('}', '')}",
+        summary=(route.answer.__doc__ or "").strip().rstrip("."),
+        tags=[route.group],
+        status_code=route.status,
+        response_class=_plain_response(),
+        responses=openapi.responses(route),
+        openapi_extra=openapi.beyond(route),
+    )
+
+
+def _plain_response() -> Any:
+    from starlette.responses import Response
+
+    return Response
+
+
+def _endpoint(desk: Desk, route: Route) -> Any:
+    """The function of a route: read the question strictly, then hand it to the desk."""
+    from starlette.requests import Request
+
+    from rightfit.rest.desk import Asked
+    from rightfit.rest.guard import lang_of
+    from rightfit.rest.reading import json_of, query_of, settled
+
+    async def endpoint(request: Request) -> Any:
+        query = query_of(route.query, request.query_params.multi_items())
+        body = {}
+        if route.body is not None:
+            _check_media_type(request.headers.get("content-type", ""))
+            body = settled(route.body, json_of(await request.body()))
+        return await route.answer(desk, Asked(query, body, lang_of(request.scope, request.headers), request))
+
+    endpoint.__annotations__ = {"request": Request}  # FastAPI reads the type itself, not its name
+    return endpoint
+
+
+def _check_media_type(text: str) -> None:
+    from rightfit.rest.problems import Refused
+
+    kind = text.partition(";")[0].strip().casefold()
+    if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
+        raise Refused("media_type", {"allowed": "application/json"})
+
+
+def _add_handlers(app: Any) -> None:
+    """Every refusal is problem+json."""
+    from starlette.exceptions import HTTPException
+
+    from rightfit.rest.guard import lang_of
+    from rightfit.rest.problems import Refused, problem, refusal
+
+    def request_id(request: Any) -> str:
+        return str(request.scope.get("state", {}).get("request_id", ""))
+
+    async def refused(request: Any, error: Any) -> Any:
+        return refusal(error, lang_of(request.scope, request.headers), request_id=request_id(request))
+
+    async def ours(request: Any, error: Any) -> Any:
+        return problem(error, lang_of(request.scope, request.headers), request_id=request_id(request))
+
+    async def http(request: Any, error: Any) -> Any:
+        if error.status_code != 405:
+            return await refused(request, Refused("not_found"))
+        allowed = _methods_of(request.scope["path"]) or dict(error.headers or {}).get("Allow", "")
+        return await refused(request, Refused("method", {"allowed": allowed}, headers={"Allow": allowed}))
+
+    app.add_exception_handler(Refused, refused)
+    app.add_exception_handler(RightfitError, ours)
+    app.add_exception_handler(HTTPException, http)
+
+
+def _methods_of(path: str) -> str:
+    """The methods that the API takes at a path."""
+    from rightfit.rest.guard import API
+    from rightfit.rest.metrics import known_route
+    from rightfit.rest.routes import ROUTES
+
+    pattern = known_route(path, (API + route.path for route in ROUTES))
+    return ", ".join(sorted(route.method for route in ROUTES if API + route.path == pattern))
+
+
+def _describe(app: Any) -> None:
+    """The OpenAPI description with our schemas, and the token where one is used."""
+    from rightfit.rest import openapi
+
+    made = app.openapi
+
+    def description() -> Any:
+        if app.openapi_schema is None:
+            schema = made()
+            parts = schema.setdefault("components", {})
+            parts["schemas"] = openapi.components()
+            parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+            schema["security"] = [{}, {"token": []}]
+            app.openapi_schema = schema
+        return app.openapi_schema
+
+    app.openapi = description
+
+
+def _mount_page(app: Any, settings: Settings) -> None:
+    """The web page, where it and its library are there."""
+    import importlib
+
+    try:
+        page = importlib.import_module("rightfit.web.page")  # by name: a lower room does not know the page
+    except ModuleNotFoundError:
+        return
+    page.mount(app, settings)
+
+
+def _allow_origins(app: Any, settings: Settings) -> None:
+    from starlette.middleware.cors import CORSMiddleware
+
+    app.add_middleware(
+        CORSMiddleware,
+        allow_origins=list(settings.cors_origins),
+        allow_methods=["GET", "POST", "DELETE"],
+        allow_headers=["Authorization", "Content-Type", "Accept-Language"],
+        max_age=600,
+    )

@@ -1,0 +1,391 @@
+"""Where questions are taken in and answers handed out: one function for each route, from a settled question to a response."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import datetime
+import functools
+import logging
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from rightfit import __version__
+from rightfit.errors import InputError
+from rightfit.explain.messages import Lang
+from rightfit.explain.plain import json_bytes
+from rightfit.rest import answers, tables
+from rightfit.rest.metrics import Metrics
+from rightfit.rest.problems import Refused
+from rightfit.rest.settings import Settings
+from rightfit.rest.work import RETRY_S, Workshop, key_of
+
+if TYPE_CHECKING:
+    from rightfit.rest.store import Store
+
+logger = logging.getLogger("rightfit.rest")
+_Answer = TypeVar("_Answer")
+Question = dict[str, Any]
+_STORE_THREADS = 4
+_JSON = "application/json"
+_LONGEST_LISTED = 1_000_000
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Asked:
+    """A question: what the query and the body say, the language of the answer, and the request for what else matters."""
+
+    query: Question
+    body: Question
+    lang: Lang
+    request: Request
+
+
+class Desk:
+    """The application's state: its settings, where answers are worked out, the saved plans and the counts."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings, self.workshop = settings, Workshop(settings)
+        self.metrics = Metrics(self.workshop)
+        self._store: Store | None = None
+        self._store_lock = threading.Lock()
+        self._store_pool = ThreadPoolExecutor(max_workers=_STORE_THREADS, thread_name_prefix="rightfit-store")
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self.workshop.close()
+        self._store_pool.shutdown(wait=True, cancel_futures=True)
+        if self._store is not None:
+            self._store.close()
+
+    def store(self) -> Store:
+        """The saved plans, opened on first use."""
+        from rightfit.rest.store import Store
+
+        with self._store_lock:
+            if self._store is None:
+                self._store = Store(self.settings.database_url, most_plans=self.settings.most_saved)
+            return self._store
+
+    async def stored(self, work: Callable[[Store], _Answer]) -> _Answer:
+        """The answer of the saved plans; refused for a while where they cannot be reached."""
+        from rightfit.rest.store import FullError, StoreError
+
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._store_pool, lambda: work(self.store()))
+        except FullError:
+            raise Refused("full", {"most": f"{self.settings.most_saved:,}"}) from None
+        except StoreError as error:
+            logger.error("%s", error)
+            raise Refused("database", {"seconds": RETRY_S}, headers={"Retry-After": str(RETRY_S)}) from None
+
+    async def kept(self, asked: Asked, route: str, find: Callable[[Any], Any], *parts: Any) -> Response:
+        """The answer of a question about the market, worked out once: `find(catalog)`; `parts` are all that it depends on."""
+
+        def question() -> bytes:
+            return json_bytes(find(self.workshop.market.catalog()))
+
+        return await self._answer(self._key(asked, route, parts), question)
+
+    async def kept_of_workload(self, asked: Asked, route: str, find: Callable[[Any, Any], Any], wishes: Question, *parts: Any) -> Response:
+        """The answer of a question about a workload, `find(workload, catalog)`: worked out once however the workload is spelt."""
+
+        def question() -> bytes:
+            catalog, workload = self.workshop.market.catalog(), answers.workload_of(wishes)
+            key = self._key(asked, route, workload.to_dict(), parts)
+            found = self.workshop.cache.get(key)
+            if found is None:
+                found = json_bytes(find(workload, catalog))
+                self.workshop.cache.put(key, found)
+            return found
+
+        return await self._answer(self._key(asked, route, wishes, "as asked", parts), question)
+
+    def _key(self, asked: Asked, route: str, *parts: Any) -> str:
+        """The day is in it, because credits of a price book expire and "by Monday" depends on it."""
+        return key_of(route, asked.lang, parts, self.workshop.market.version, datetime.datetime.now(tz=datetime.UTC).date().isoformat())
+
+    async def _answer(self, key: str, question: Callable[[], bytes]) -> Response:
+        found, was_kept = await self.workshop.answer(key, question)
+        return Response(found, media_type=_JSON, headers={"x-rightfit-cache": "hit" if was_kept else "miss"})
+
+
+# ---- plans -----------------------------------------------------------------------------------------------------------------------
+
+_OWN_FIELDS = frozenset({"top", "simulate", "lang", "on", "nodes", "server"})
+
+
+def _wishes(asked: Asked) -> Question:
+    """The options of a workload in a question, from its body or, without one, its query."""
+    values = {**asked.query, **asked.body}
+    return {name: value for name, value in values.items() if name not in _OWN_FIELDS and value is not None}
+
+
+async def plan(desk: Desk, asked: Asked) -> Response:
+    """Rank servers for a workload."""
+    top, simulate, wishes = asked.query["top"], asked.query["simulate"], _wishes(asked)
+    if top > desk.settings.most_options:
+        raise InputError(
+            f"top: at most {desk.settings.most_options} options are ranked here", field="top", allowed=f"1 to {desk.settings.most_options}"
+        )
+
+    def find(workload: Any, catalog: Any) -> Any:
+        return answers.plan(workload, top=top, simulate=simulate, lang=asked.lang, catalog=catalog)
+
+    return await desk.kept_of_workload(asked, "plan", find, wishes, top, simulate)
+
+
+async def estimate(desk: Desk, asked: Asked) -> Response:
+    """What a workload does on one given server."""
+    values, wishes = {**asked.query, **asked.body}, _wishes(asked)
+    on, nodes = values["on"], values["nodes"]
+
+    def find(workload: Any, catalog: Any) -> Any:
+        return answers.estimate(workload, on=on, nodes=nodes, lang=asked.lang, catalog=catalog)
+
+    return await desk.kept_of_workload(asked, "estimate", find, wishes, on, nodes)
+
+
+async def why(desk: Desk, asked: Asked) -> Response:
+    """Why a server was or was not chosen."""
+    server, wishes = {**asked.query, **asked.body}["server"], _wishes(asked)
+
+    def find(workload: Any, catalog: Any) -> Any:
+        return answers.why(workload, server=server, lang=asked.lang, catalog=catalog)
+
+    return await desk.kept_of_workload(asked, "why", find, wishes, server)
+
+
+async def check(desk: Desk, asked: Asked) -> Response:
+    """Whether names and claims hold."""
+    claims = asked.body["claims"]
+    return await desk.kept(asked, "check", lambda catalog: answers.check(claims, lang=asked.lang, catalog=catalog), claims)
+
+
+async def understand(desk: Desk, asked: Asked) -> Response:
+    """What plain words say."""
+    sentence = asked.body["sentence"]
+    return await desk.kept(asked, "understand", lambda _catalog: answers.understood(sentence), sentence)
+
+
+# ---- looking around ----------------------------------------------------------------------------------------------------------------
+
+
+async def _list(desk: Desk, asked: Asked, route: str, find: Callable[[Any, Question], list[Any]]) -> Response:
+    """A page of a list; the filters are in the query."""
+    chosen = {name: value for name, value in asked.query.items() if name not in ("limit", "offset", "lang")}
+    limit, offset = asked.query["limit"], asked.query["offset"]
+
+    def page(catalog: Any) -> Any:
+        found = find(catalog, chosen)
+        return answers.listed(found[offset : offset + limit], total=len(found))
+
+    return await desk.kept(asked, route, page, chosen, limit, offset)
+
+
+async def models(desk: Desk, asked: Asked) -> Response:
+    """Models by name or alias."""
+    return await _list(desk, asked, "models", lambda _catalog, chosen: answers.models(**chosen))
+
+
+async def accelerators(desk: Desk, asked: Asked) -> Response:
+    """Accelerators."""
+    return await _list(desk, asked, "accelerators", lambda _catalog, chosen: answers.accelerators(**chosen))
+
+
+async def datasets(desk: Desk, asked: Asked) -> Response:
+    """Data sets."""
+    return await _list(desk, asked, "datasets", lambda _catalog, chosen: answers.datasets(**chosen))
+
+
+async def servers(desk: Desk, asked: Asked) -> Response:
+    """Server types."""
+    return await _list(desk, asked, "servers", lambda catalog, chosen: answers.servers(**chosen, catalog=catalog))
+
+
+async def prices(desk: Desk, asked: Asked) -> Response:
+    """Prices, cheapest first."""
+    chosen = {name: value for name, value in asked.query.items() if name != "lang"}
+    return await desk.kept(asked, "prices", lambda catalog: answers.prices(**chosen, catalog=catalog), chosen)
+
+
+async def providers(desk: Desk, asked: Asked) -> Response:
+    """Providers side by side."""
+    return await _list(desk, asked, "providers", lambda catalog, chosen: answers.providers(**chosen, lang=asked.lang, catalog=catalog))
+
+
+async def regions(desk: Desk, asked: Asked) -> Response:
+    """Regions."""
+    return await _list(desk, asked, "regions", lambda catalog, chosen: answers.regions(**chosen, catalog=catalog))
+
+
+async def targets(desk: Desk, asked: Asked) -> Response:
+    """What a plan can be exported to."""
+    return await desk.kept(asked, "targets", lambda _catalog: answers.targets())
+
+
+# ---- files -------------------------------------------------------------------------------------------------------------------------
+
+
+async def _files(desk: Desk, asked: Asked, document: Any, values: Mapping[str, Any]) -> Response:
+    found = await desk.workshop.run(lambda: answers.files(document, values))
+    if "application/zip" in asked.request.headers.get("accept", ""):
+        disposition = f'attachment; filename="{values["name"]}.zip"'
+        return Response(answers.archive(found), media_type="application/zip", headers={"Content-Disposition": disposition})
+    return Response(json_bytes({"target": values["to"], "files": found}), media_type=_JSON)
+
+
+async def export(desk: Desk, asked: Asked) -> Response:
+    """The files that start a plan."""
+    return await _files(desk, asked, asked.body["plan"], asked.body)
+
+
+async def export_saved(desk: Desk, asked: Asked) -> Response:
+    """The files that start a saved plan."""
+    return await _files(desk, asked, (await _saved(desk, asked))["document"], asked.query)
+
+
+# ---- saved plans -------------------------------------------------------------------------------------------------------------------
+
+
+async def _saved(desk: Desk, asked: Asked) -> dict[str, Any]:
+    id_ = str(asked.request.path_params["id"])[:40]
+    found = await desk.stored(lambda store: store.plan(id_)) if id_.isascii() and id_.isprintable() else None
+    if found is None:
+        raise Refused("no_plan", {"id": id_.encode("ascii", "backslashreplace").decode()})
+    return found
+
+
+async def save_plan(desk: Desk, asked: Asked) -> Response:
+    """Keep a plan."""
+    from rightfit.export import plan_document
+
+    document, name = asked.body["plan"], asked.body["name"]
+    plan_document(document)  # a plan that could not be exported is not kept
+    if not name.isprintable():
+        raise InputError("name: no control characters", field="name")
+    saved = await desk.stored(lambda store: store.save_plan(document, name=name))
+    return Response(json_bytes(saved), status_code=201, media_type=_JSON, headers={"Location": f"/api/v1/plans/{saved['id']}"})
+
+
+async def list_plans(desk: Desk, asked: Asked) -> Response:
+    """Saved plans, newest first."""
+    items, total = await desk.stored(lambda store: store.plans(**asked.query))
+    return Response(json_bytes(answers.listed(items, total=total)), media_type=_JSON)
+
+
+async def read_plan(desk: Desk, asked: Asked) -> Response:
+    """A saved plan."""
+    found = await _saved(desk, asked)
+    return Response(
+        json_bytes({"id": found["id"], "name": found["name"], "saved_at": found["saved_at"], "plan": found["document"]}), media_type=_JSON
+    )
+
+
+async def delete_plan(desk: Desk, asked: Asked) -> Response:
+    """Forget a saved plan and what was measured of it."""
+    id_ = (await _saved(desk, asked))["id"]
+    await desk.stored(lambda store: store.delete_plan(id_))
+    return Response(status_code=204)
+
+
+async def save_measurement(desk: Desk, asked: Asked) -> Response:
+    """Keep what a real run of a saved plan did."""
+    values = asked.body
+    found = await desk.stored(lambda store: store.plan(values["plan_id"])) if values["plan_id"].isprintable() else None
+    if found is None:
+        raise InputError("plan_id: no saved plan has this id", field="plan_id")
+    _check_figure(found["document"], values["option"], values["figure"])
+    if not values["remark"].isprintable():
+        raise InputError("remark: no control characters", field="remark")
+    saved = await desk.stored(lambda store: store.save_measurement(**values))
+    if saved is None:  # deleted in between
+        raise InputError("plan_id: no saved plan has this id", field="plan_id")
+    return Response(json_bytes(saved), status_code=201, media_type=_JSON)
+
+
+def _check_figure(document: Any, rank: int, figure: str) -> None:
+    """The option must be one of the plan's, and the figure one of its estimate."""
+    from rightfit.errors import UnknownNameError
+    from rightfit.export import plan_document
+    from rightfit.workload.vocabulary import nearest_words
+
+    known = list(plan_document(document).option(rank).estimate)
+    if figure not in known:
+        near = nearest_words(figure, known, count=2)
+        raise UnknownNameError("figure", figure, nearest=near, allowed="allowed: " + ", ".join(known), field="figure")
+
+
+async def list_measurements(desk: Desk, asked: Asked) -> Response:
+    """What was measured, newest first."""
+    if not asked.query["plan_id"].isprintable():
+        raise InputError("plan_id: no saved plan has this id", field="plan_id")
+    items, total = await desk.stored(lambda store: store.measurements(**asked.query))
+    return Response(json_bytes(answers.listed(items, total=total)), media_type=_JSON)
+
+
+# ---- tables ------------------------------------------------------------------------------------------------------------------------
+
+
+async def predict(desk: Desk, asked: Asked) -> Response:
+    """Predictions for a table of cases, streamed in pieces."""
+    request = asked.request
+    form = tables.form_of(request.headers.get("content-type", ""))
+    body = await request.body()
+    rows = await desk.workshop.run(lambda: tables.rows_of(body, form, most_rows=desk.settings.most_rows))
+    wanted = asked.query["form"] or _accepted(request.headers.get("accept", ""), form)
+    return StreamingResponse(_predictions(desk, rows, wanted), media_type=tables.MEDIA_TYPES[wanted])
+
+
+def _accepted(accept: str, form: str) -> str:
+    """The form that a client wants: the first that it names, else that of its question."""
+    named = [name for part in accept.casefold().split(",") for name, media in tables.MEDIA_TYPES.items() if part.strip().startswith(media)]
+    return named[0] if named else form
+
+
+async def _predictions(desk: Desk, rows: list[Mapping[str, Any]], form: str) -> AsyncIterator[bytes]:
+    columns, is_first = tables.columns_of(rows), True
+    for piece in tables.pieces(rows):
+        found = await _patiently(desk, functools.partial(tables.predicted, piece))
+        yield tables.written(found, form, columns=columns, is_first=is_first)
+        is_first = False
+    yield tables.ending(form, count=len(rows))
+
+
+async def _patiently(desk: Desk, question: Callable[[], _Answer]) -> _Answer:
+    """A piece of an answer that has begun: it waits where the server is busy, because it can no longer be refused."""
+    while True:
+        try:
+            return await desk.workshop.run(question)
+        except Refused as refused:
+            if refused.code != "busy":
+                raise
+        await asyncio.sleep(0.05)
+
+
+# ---- the server itself ---------------------------------------------------------------------------------------------------------------
+
+
+async def health(_desk: Desk, _asked: Asked) -> Response:
+    """Whether the process lives."""
+    return Response(json_bytes({"status": "ok", "version": __version__}), media_type=_JSON)
+
+
+async def ready(desk: Desk, _asked: Asked) -> Response:
+    """Whether it can answer: the prices are read and the saved plans can be reached."""
+    catalog = await desk.workshop.run(lambda: desk.workshop.market.catalog().location)
+    loop = asyncio.get_running_loop()
+    has_store = await loop.run_in_executor(desk._store_pool, lambda: desk.store().is_ready())
+    body = {"status": "ready" if has_store else "waiting", "catalog": bool(catalog), "store": has_store}
+    return Response(json_bytes(body), status_code=200 if has_store else 503, media_type=_JSON)
+
+
+async def metrics(desk: Desk, _asked: Asked) -> Response:
+    """Counts for Prometheus."""
+    return Response(desk.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")

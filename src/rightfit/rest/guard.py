@@ -1,0 +1,250 @@
+"""What stands before every route: host, token, rate, size and time of a body, headers of safety, the log and the counts. Plain ASGI."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import hashlib
+import hmac
+import logging
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import Any
+
+from starlette.datastructures import Headers, MutableHeaders
+
+from rightfit.explain.messages import Lang
+from rightfit.rest import logs
+from rightfit.rest.metrics import Metrics, known_route
+from rightfit.rest.problems import Refused, refusal
+from rightfit.rest.settings import Settings
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+API = "/api/v1"
+OPEN_PATHS = frozenset({f"{API}/health", f"{API}/ready"})
+DOCS_PATHS = (f"{API}/docs", f"{API}/openapi.json")
+COOKIE = "rightfit_session"
+_CLIENTS_REMEMBERED = 10_000
+_TABLES = frozenset({f"{API}/predict"})
+_HEADERS = {
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
+_NOTHING = "default-src 'none'; frame-ancestors 'none'"
+_DOCS = (
+    "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'"
+)
+_access = logging.getLogger(logs.NAME)
+
+
+class Guard:
+    """The application with everything around it that protects it."""
+
+    def __init__(self, app: App, *, settings: Settings, metrics: Metrics, routes: Iterable[str]) -> None:
+        self._app, self._settings, self._metrics, self._routes = app, settings, metrics, tuple(routes)
+        self._clients: OrderedDict[str, tuple[float, float]] = OrderedDict()  # tokens left and when [s], by client
+        self._session = hmac.new(settings.token.encode(), b"rightfit session", hashlib.sha256).hexdigest() if settings.token else ""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one connection."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await self._web_socket(scope, receive, send)
+        else:
+            await self._request(scope, receive, send)
+
+    async def _web_socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope)
+        if self._is_host_known(headers) and self._is_own_page(headers) and self._is_allowed(headers):
+            await self._app(scope, receive, send)
+        else:
+            await receive()
+            await send({"type": "websocket.close", "code": 1008})
+
+    async def _request(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began_s, request_id, status = time.perf_counter(), secrets.token_hex(8), 500
+        headers = Headers(scope=scope)
+        scope.setdefault("state", {})["request_id"] = request_id
+        has_begun = False
+
+        async def answer(message: Message) -> None:
+            nonlocal status, has_begun
+            if message["type"] == "http.response.start":
+                status, has_begun = message["status"], True
+                self._add_headers(scope, headers, message, request_id)
+            await send(message)
+
+        try:
+            self._admit(scope, headers)
+            await self._app(scope, self._limited(scope, headers, receive), answer)
+        except Refused as refused:
+            if not has_begun:
+                await refusal(refused, lang_of(scope, headers), request_id=request_id)(scope, receive, answer)
+        except Exception:
+            _access.exception("internal error", extra={"fields": {"id": request_id}})
+            if not has_begun:
+                fault = Refused("internal", {"id": request_id})
+                await refusal(fault, lang_of(scope, headers), request_id=request_id)(scope, receive, answer)
+        finally:
+            self._record(scope, status, time.perf_counter() - began_s, request_id)
+
+    def _admit(self, scope: Scope, headers: Headers) -> None:
+        if not self._is_host_known(headers):
+            raise Refused("host")
+        path = scope["path"]
+        if path in OPEN_PATHS:
+            return
+        self._take_turn(scope)
+        if not self._is_allowed(headers) and not path.startswith(DOCS_PATHS):
+            challenge = "Bearer" if path.startswith(API) else 'Basic realm="rightfit", charset="UTF-8"'
+            raise Refused("token", headers={"WWW-Authenticate": challenge})
+        if scope["method"] not in ("GET", "HEAD", "OPTIONS") and not self._is_own_page(headers):
+            raise Refused("host")
+
+    # ---- who may ask ------------------------------------------------------------------------------------------------------------
+
+    def _is_host_known(self, headers: Headers) -> bool:
+        """A page of another name that resolves to this machine must not reach a server meant for it alone."""
+        allowed = self._settings.allowed_hosts
+        if not allowed:
+            return True
+        host = headers.get("host", "").casefold()
+        bare = host[: host.rindex("]") + 1] if host.startswith("[") and "]" in host else host.partition(":")[0]
+        return bare in allowed
+
+    def _is_own_page(self, headers: Headers) -> bool:
+        """Requests that change something or keep a connection come from no page of another origin (a program sends no origin)."""
+        origin = headers.get("origin")
+        if not origin or origin in self._settings.cors_origins:
+            return True
+        return str(origin).partition("://")[2].casefold() == str(headers.get("host", "")).casefold()
+
+    def _is_allowed(self, headers: Headers) -> bool:
+        """Whether the client shows the token: as a bearer, as the password of a browser's dialogue, or in the session that followed it."""
+        token = self._settings.token
+        if not token:
+            return True
+        given = _shown_token(headers.get("authorization", ""))
+        if given is not None:
+            return hmac.compare_digest(given, token.encode())
+        return hmac.compare_digest(_cookie(headers).encode("utf-8", "replace"), self._session.encode())
+
+    # ---- how much ----------------------------------------------------------------------------------------------------------------
+
+    def _take_turn(self, scope: Scope) -> None:
+        """A bucket of turns for each client that fills at a steady rate."""
+        client, now_s = (scope.get("client") or ("", 0))[0], time.monotonic()
+        left, seen_s = self._clients.pop(client, (float(self._settings.burst), now_s))
+        left = min(left + (now_s - seen_s) * self._settings.rate_per_s, float(self._settings.burst))
+        self._clients[client] = (max(left - 1.0, 0.0), now_s)
+        if len(self._clients) > _CLIENTS_REMEMBERED:
+            self._clients.popitem(last=False)
+        if left < 1.0:
+            wait_s = max(1, round((1.0 - left) / self._settings.rate_per_s))
+            raise Refused("rate", {"seconds": wait_s}, headers={"Retry-After": str(wait_s)})
+
+    def _limited(self, scope: Scope, headers: Headers, receive: Receive) -> Receive:
+        """The body in pieces, up to the size and within the time allowed."""
+        most = self._settings.most_table_bytes if scope["path"] in _TABLES else self._settings.most_body_bytes
+        told = headers.get("content-length", "")
+        too_large = Refused("too_large", {"most": f"{most / 1e6:g} MB"}, headers={"Connection": "close"})
+        if told.isdigit() and int(told[:20]) > most:
+            raise too_large
+        seen, deadline_s, is_whole = 0, time.monotonic() + self._settings.body_s, False
+
+        async def limited() -> Message:
+            nonlocal seen, is_whole
+            if is_whole:
+                return await receive()
+            try:
+                message = await asyncio.wait_for(receive(), max(deadline_s - time.monotonic(), 0.01))
+            except TimeoutError:
+                raise Refused("too_slow", {"seconds": f"{self._settings.body_s:g}"}, headers={"Connection": "close"}) from None
+            seen += len(message.get("body", b""))
+            is_whole = not message.get("more_body", False)
+            if seen > most:
+                raise too_large
+            return message
+
+        return limited
+
+    # ---- afterwards ----------------------------------------------------------------------------------------------------------------
+
+    def _add_headers(self, scope: Scope, headers: Headers, message: Message, request_id: str) -> None:
+        added = MutableHeaders(scope=message)
+        for name, value in _HEADERS.items():
+            added.setdefault(name, value)
+        path = scope["path"]
+        if path.startswith(API):
+            added.setdefault("content-security-policy", _DOCS if path.startswith(DOCS_PATHS) else _NOTHING)
+            if not path.startswith(DOCS_PATHS):
+                added.setdefault("cache-control", "no-store")
+        added["x-request-id"] = request_id
+        if self._session and headers.get("authorization", "").startswith("Basic ") and message["status"] < 400:
+            added.append(
+                "set-cookie", f"{COOKIE}={self._session}; HttpOnly; SameSite=Strict; Path=/" + "; Secure" * (scope["scheme"] == "https")
+            )
+
+    def _record(self, scope: Scope, status: int, seconds: float, request_id: str) -> None:
+        route = known_route(scope["path"], self._routes)
+        self._metrics.count(method=_method(scope), route=route, status=status, seconds=seconds)
+        fields = {
+            "id": request_id,
+            "method": _method(scope),
+            "path": logs.shown(scope["path"]),
+            "status": status,
+            "ms": round(seconds * 1e3, 1),
+            "client": (scope.get("client") or ("", 0))[0],
+        }
+        _access.info("request", extra={"fields": fields})
+
+
+def _method(scope: Scope) -> str:
+    known = ("GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH")
+    return str(scope["method"]) if scope["method"] in known else "other"
+
+
+def _shown_token(authorization: str) -> bytes | None:
+    """The token in a header; None where there is none, so that the cookie counts."""
+    scheme, _, value = authorization.partition(" ")
+    if scheme.casefold() == "bearer":
+        return value.strip().encode("utf-8", "replace")
+    if scheme.casefold() == "basic":
+        try:
+            return base64.b64decode(value.strip(), validate=True).partition(b":")[2]
+        except (binascii.Error, ValueError):
+            return b""
+    return b"" if authorization else None
+
+
+def _cookie(headers: Headers) -> str:
+    for part in headers.get("cookie", "").split(";"):
+        name, _, value = part.strip().partition("=")
+        if name == COOKIE:
+            return str(value)
+    return ""
+
+
+def lang_of(scope: Scope, headers: Headers) -> Lang:
+    """The language that a client asks for: lang= in the query, else the first of Accept-Language that we speak, else English."""
+    for pair in scope.get("query_string", b"").split(b"&"):
+        if pair in (b"lang=zh", b"lang=en"):
+            return "zh" if pair == b"lang=zh" else "en"
+    for choice in headers.get("accept-language", "")[:200].casefold().split(","):
+        word = choice.strip()[:2]
+        if word in ("zh", "en"):
+            return "zh" if word == "zh" else "en"
+    return "en"

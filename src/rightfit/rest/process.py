@@ -1,0 +1,139 @@
+"""A running server: its address, its processes, its end."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import gc
+import os
+import shutil
+import socket
+import tempfile
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from rightfit.errors import InputError, MissingComponentError
+from rightfit.rest.app import MISSING
+from rightfit.rest.settings import Settings
+
+_BACKLOG = 1024
+_IDLE_S, _FINISH_S = 15, 10
+_FACTORY = "rightfit.rest.app:from_environment"
+
+
+def require_web() -> None:
+    """MissingComponentError where the extra web is not installed."""
+    from importlib.util import find_spec
+
+    missing = [name for name in ("fastapi", "fastapi_offline", "uvicorn", "sqlalchemy", "prometheus_client") if find_spec(name) is None]
+    if missing:
+        raise MissingComponentError(f"{MISSING} ({', '.join(missing)} missing)")
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket; InputError in one line where the address cannot be had."""
+    if not 0 <= port <= 65535:
+        raise InputError(f"port: {port} is not a port; allowed 0 to 65535", field="port", allowed="0 to 65535")
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        if os.name == "posix":  # elsewhere it would let two servers share one port
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(_BACKLOG)
+    except socket.gaierror:
+        raise InputError(f"host: {host!r} is not an address of this machine", field="host") from None
+    except (OSError, OverflowError, UnicodeError) as error:
+        raise InputError(_refused(host, port, error), field="port") from None
+    listener.set_inheritable(True)
+    return listener
+
+
+def _refused(host: str, port: int, error: BaseException) -> str:
+    number = getattr(error, "errno", None)
+    if number == errno.EADDRINUSE:
+        return f"port {port} of {host} is in use by another program; give another with --port, or 0 for any that is free"
+    if number == errno.EACCES:
+        return f"port {port} needs more rights than this user has; give one above 1023 with --port"
+    if number == errno.EADDRNOTAVAIL:
+        return f"host: {host!r} is not an address of this machine"
+    return f"cannot listen on {host} port {port}: {getattr(error, 'strerror', None) or error}"
+
+
+def address_of(listener: socket.socket, host: str) -> str:
+    """The address at which the server answers, for a browser."""
+    shown = f"[{host}]" if ":" in host else "127.0.0.1" if host in ("0.0.0.0", "") else host  # noqa: S104  (compared, not bound)
+    return f"http://{shown}:{listener.getsockname()[1]}"
+
+
+def serve(settings: Settings, listener: socket.socket, *, workers: int = 1, started: Callable[[], None] = lambda: None) -> None:
+    """Run until told to stop (Ctrl-C, SIGTERM); requests under way are finished first. `started` is called once before the first request."""
+    require_web()
+    import uvicorn
+
+    gc.enable()  # a command that lives for a second goes without; a server must not
+    _allow_many_connections()
+    with _environment(settings, workers=workers):
+        config = uvicorn.Config(
+            _FACTORY,
+            factory=True,
+            workers=workers,
+            http="rightfit.rest.patience:PatientProtocol",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            date_header=True,
+            proxy_headers=False,
+            timeout_keep_alive=_IDLE_S,
+            timeout_graceful_shutdown=_FINISH_S,
+            h11_max_incomplete_event_size=65536,
+            ws_max_size=4_000_000,
+        )
+        started()
+        _run(uvicorn, config, listener, workers=workers)
+
+
+def _run(uvicorn: Any, config: Any, listener: socket.socket, *, workers: int) -> None:
+    server = uvicorn.Server(config)
+    with contextlib.closing(listener), contextlib.suppress(KeyboardInterrupt):
+        if workers == 1:
+            server.run(sockets=[listener])
+        else:
+            _supervisor(config, server, listener).run()
+
+
+def _supervisor(config: Any, server: Any, listener: socket.socket) -> Any:
+    """What starts and watches several processes; older releases of uvicorn want to be told what each runs."""
+    import inspect
+
+    from uvicorn.supervisors import Multiprocess
+
+    takes_target = "target" in inspect.signature(Multiprocess).parameters
+    return Multiprocess(config, **({"target": server.run} if takes_target else {}), sockets=[listener])
+
+
+@contextlib.contextmanager
+def _environment(settings: Settings, *, workers: int) -> Iterator[None]:
+    """The variables from which each process reads its settings, and a folder for the counts of several."""
+    before, folder = dict(os.environ), ""
+    os.environ.update(settings.to_environment())
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if workers > 1:
+        folder = os.environ["PROMETHEUS_MULTIPROC_DIR"] = tempfile.mkdtemp(prefix="rightfit-metrics-")
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+        if folder:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _allow_many_connections() -> None:
+    """As many open files as the system grants, since each connection is one."""
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = 65536 if most == resource.RLIM_INFINITY else most
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))

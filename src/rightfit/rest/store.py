@@ -1,0 +1,252 @@
+"""Saved plans and measurements in SQLite or PostgreSQL. The schema is made and moved on by whoever starts first; a lost connection is tried again."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import logging
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sqlalchemy as sql
+from sqlalchemy import exc
+
+from rightfit.errors import InputError, MissingComponentError, UnavailableError
+
+logger = logging.getLogger("rightfit.rest.store")
+_Answer = TypeVar("_Answer")
+_LOCK = 0x72666974  # one number for all servers on one PostgreSQL
+_PATIENCE_S, _FIRST_WAIT_S, _LONGEST_WAIT_S = 20.0, 0.05, 2.0
+_ID_BYTES = 12
+_KINDS = ("sqlite", "postgresql")
+
+_SCHEMA = sql.MetaData()
+_VERSION = sql.Table("rightfit_schema", _SCHEMA, sql.Column("version", sql.Integer, primary_key=True))
+_PLANS = sql.Table(
+    "plans",
+    _SCHEMA,
+    sql.Column("id", sql.String(40), primary_key=True),
+    sql.Column("name", sql.String(200), nullable=False),
+    sql.Column("saved_at", sql.String(32), nullable=False, index=True),
+    sql.Column("document", sql.Text, nullable=False),
+)
+_MEASUREMENTS = sql.Table(
+    "measurements",
+    _SCHEMA,
+    sql.Column("id", sql.String(40), primary_key=True),
+    sql.Column("plan_id", sql.String(40), sql.ForeignKey("plans.id", ondelete="CASCADE"), nullable=False, index=True),
+    sql.Column("option", sql.Integer, nullable=False),
+    sql.Column("figure", sql.String(60), nullable=False),
+    sql.Column("value", sql.Float, nullable=False),
+    sql.Column("remark", sql.String(200), nullable=False),
+    sql.Column("saved_at", sql.String(32), nullable=False, index=True),
+)
+
+#: What makes each version from the one before; the first makes everything. Never edit one that was released: add one.
+MIGRATIONS: tuple[Callable[[Any], None], ...] = (lambda connection: _SCHEMA.create_all(connection),)
+
+
+class StoreError(UnavailableError):
+    """The store of saved plans cannot be reached."""
+
+
+class FullError(UnavailableError):
+    """The store keeps no more plans."""
+
+
+def default_url() -> str:
+    """A file of SQLite in the product's data folder."""
+    from rightfit.catalog.pointer import data_folder
+
+    return f"sqlite:///{(data_folder() / 'plans.sqlite').absolute()}"
+
+
+class Store:
+    """Saved plans and measurements. Every method is one transaction, repeated where the connection was lost, so that nothing is lost or written twice."""
+
+    def __init__(self, url: str = "", *, most_plans: int = 100_000, patience_s: float = _PATIENCE_S) -> None:
+        self._engine = _engine(url or default_url())
+        self._most_plans, self._patience_s, self._is_made = most_plans, patience_s, False
+
+    @property
+    def kind(self) -> str:
+        """sqlite or postgresql."""
+        return str(self._engine.dialect.name)
+
+    def save_plan(self, document: Mapping[str, Any], *, name: str = "", id_: str = "") -> dict[str, Any]:
+        """Keep a plan. Its id is made before the first try, so that a try whose answer was lost is recognised by the next."""
+        row = {"id": id_ or secrets.token_urlsafe(_ID_BYTES), "name": name, "saved_at": _now(), "document": _text(document)}
+
+        def write(connection: Any) -> None:
+            if connection.execute(sql.select(_PLANS.c.id).where(_PLANS.c.id == row["id"])).first():
+                return
+            if connection.execute(sql.select(sql.func.count()).select_from(_PLANS)).scalar_one() >= self._most_plans:
+                raise FullError(f"{self._most_plans} plans are saved; delete some")
+            connection.execute(_PLANS.insert().values(**row))
+
+        self._write(write)
+        return {"id": row["id"], "name": name, "saved_at": row["saved_at"]}
+
+    def plan(self, id_: str) -> dict[str, Any] | None:
+        """A saved plan with its document; None where there is none."""
+        row = self._read(lambda connection: connection.execute(sql.select(_PLANS).where(_PLANS.c.id == id_)).mappings().first())
+        return None if row is None else {**row, "document": json.loads(row["document"])}
+
+    def plans(self, *, limit: int, offset: int = 0) -> tuple[list[dict[str, Any]], int]:
+        """Saved plans without their documents, newest first, and how many there are."""
+        columns = (_PLANS.c.id, _PLANS.c.name, _PLANS.c.saved_at)
+        return self._page(sql.select(*columns), _PLANS, (), limit=limit, offset=offset)
+
+    def delete_plan(self, id_: str) -> bool:
+        """Forget a plan and what was measured of it; whether there was one."""
+
+        def write(connection: Any) -> bool:
+            connection.execute(_MEASUREMENTS.delete().where(_MEASUREMENTS.c.plan_id == id_))
+            return bool(connection.execute(_PLANS.delete().where(_PLANS.c.id == id_)).rowcount)
+
+        return self._write(write)
+
+    def save_measurement(self, *, plan_id: str, option: int, figure: str, value: float, remark: str = "") -> dict[str, Any] | None:
+        """Keep what a real run did; None where there is no such plan."""
+        row = {
+            "id": secrets.token_urlsafe(_ID_BYTES),
+            "plan_id": plan_id,
+            "option": option,
+            "figure": figure,
+            "value": value,
+            "remark": remark,
+        }
+
+        def write(connection: Any) -> dict[str, Any] | None:
+            if not connection.execute(sql.select(_PLANS.c.id).where(_PLANS.c.id == plan_id)).first():
+                return None
+            if not connection.execute(sql.select(_MEASUREMENTS.c.id).where(_MEASUREMENTS.c.id == row["id"])).first():
+                connection.execute(_MEASUREMENTS.insert().values(**row, saved_at=_now()))
+            return row
+
+        return self._write(write)
+
+    def measurements(self, *, plan_id: str = "", limit: int, offset: int = 0) -> tuple[list[dict[str, Any]], int]:
+        """What was measured, newest first, of one plan or of all, and how many there are."""
+        where = (_MEASUREMENTS.c.plan_id == plan_id,) if plan_id else ()
+        return self._page(sql.select(_MEASUREMENTS), _MEASUREMENTS, where, limit=limit, offset=offset)
+
+    def is_ready(self) -> bool:
+        """Whether the store answers now."""
+        try:
+            self._once(lambda connection: connection.execute(sql.text("SELECT 1")).scalar())
+        except (StoreError, exc.SQLAlchemyError, OSError):
+            return False
+        return True
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        self._engine.dispose()
+
+    # ---- transactions ---------------------------------------------------------------------------------------------------------
+
+    def _page(self, select: Any, table: Any, where: Sequence[Any], *, limit: int, offset: int) -> tuple[list[dict[str, Any]], int]:
+        def read(connection: Any) -> tuple[list[dict[str, Any]], int]:
+            count = connection.execute(sql.select(sql.func.count()).select_from(table).where(*where)).scalar_one()
+            newest = select.where(*where).order_by(table.c.saved_at.desc(), table.c.id).limit(limit).offset(offset)
+            return [dict(row) for row in connection.execute(newest).mappings()], count
+
+        return self._read(read)
+
+    def _read(self, question: Callable[[Any], _Answer]) -> _Answer:
+        return self._patiently(lambda: self._once(question))
+
+    def _write(self, change: Callable[[Any], _Answer]) -> _Answer:
+        return self._patiently(lambda: self._once(change))
+
+    def _once(self, work: Callable[[Any], _Answer]) -> _Answer:
+        if not self._is_made:
+            make_schema(self._engine)
+            self._is_made = True
+        with self._engine.begin() as connection:
+            return work(connection)
+
+    def _patiently(self, work: Callable[[], _Answer]) -> _Answer:
+        """Again and again, with longer and longer pauses, while the database cannot be reached."""
+        deadline, wait_s = time.monotonic() + self._patience_s, _FIRST_WAIT_S
+        while True:
+            try:
+                return work()
+            except (exc.OperationalError, exc.InterfaceError, exc.InternalError, exc.TimeoutError) as error:
+                reason = " ".join(str(getattr(error, "orig", error)).split())[:200]
+                if time.monotonic() + wait_s > deadline:
+                    raise StoreError(f"the store of saved plans cannot be reached: {reason}") from None
+                logger.warning("the store of saved plans: %s; trying again in %.2f s", reason, wait_s)
+            time.sleep(wait_s)
+            wait_s = min(wait_s * 2, _LONGEST_WAIT_S)
+
+
+def make_schema(engine: Any) -> None:
+    """Bring the schema to the newest version, once even when several servers start at the same time. A newer one than ours is refused."""
+    with engine.begin() as connection:
+        if engine.dialect.name == "postgresql":
+            connection.execute(sql.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+        has_version = sql.inspect(connection).has_table(_VERSION.name)
+        version = (connection.execute(sql.select(sql.func.max(_VERSION.c.version))).scalar() or 0) if has_version else 0
+        if version > len(MIGRATIONS):
+            raise StoreError(
+                f"the store of saved plans is of version {version}; this rightfit knows {len(MIGRATIONS)}: use the newer rightfit"
+            )
+        for number in range(version, len(MIGRATIONS)):
+            MIGRATIONS[number](connection)
+            connection.execute(_VERSION.insert().values(version=number + 1))
+
+
+def _engine(url: str) -> Any:
+    try:
+        parsed = sql.make_url(url)
+    except exc.ArgumentError:
+        raise InputError(
+            "database: not an address of a database; write for example postgresql+psycopg://user@host/name or sqlite:////path/plans.sqlite",
+            field="database",
+        ) from None
+    if parsed.get_backend_name() not in _KINDS:
+        raise InputError(f"database: {parsed.get_backend_name()} is not known; allowed: {', '.join(_KINDS)}", field="database")
+    return _sqlite(parsed) if parsed.get_backend_name() == "sqlite" else _postgresql(parsed)
+
+
+def _sqlite(url: Any) -> Any:
+    if url.database:
+        try:
+            Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"the folder of saved plans {Path(url.database).parent} cannot be made: {error.strerror or error}") from None
+    engine = sql.create_engine(url, connect_args={"timeout": 10.0})
+    sql.event.listen(engine, "connect", _set_up_sqlite)
+    sql.event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
+    return engine
+
+
+def _set_up_sqlite(connection: Any, _record: Any) -> None:
+    """Readers beside one writer, losing nothing when the power goes; transactions begin where we say."""
+    connection.isolation_level = None
+    for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _postgresql(url: Any) -> Any:
+    if url.drivername == "postgresql":
+        url = url.set(drivername="postgresql+psycopg")
+    try:
+        return sql.create_engine(
+            url, pool_pre_ping=True, pool_size=4, max_overflow=4, pool_recycle=1800, connect_args={"connect_timeout": 5}
+        )
+    except ModuleNotFoundError:
+        raise MissingComponentError("a PostgreSQL database needs: pip install 'rightfit[postgres]'") from None
+
+
+def _text(document: Mapping[str, Any]) -> str:
+    """JSON in ASCII: what a database may refuse as text (a zero character, half a character) stays escaped."""
+    return json.dumps(document, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+
+
+def _now() -> str:
+    return datetime.datetime.now(tz=datetime.UTC).isoformat(timespec="microseconds")

@@ -1,0 +1,166 @@
+"""The sentence box and the fields, and what of the sentence was understood."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from nicegui import ui
+
+from rightfit.errors import RightfitError
+from rightfit.web.draw import box, button, heading, paragraph, text
+from rightfit.web.forms import MODEL_LIST, field, main_options, model_names, more_options, show_error
+from rightfit.web.state import LONGEST_SENTENCE, PageState
+from rightfit.web.words import option_name, word, words
+
+if TYPE_CHECKING:
+    from rightfit.web.plan_page import PlanPage
+    from rightfit.workload.ask import Understood
+
+SUGGEST_PAUSE_S = 0.15
+
+
+class AskPanel:
+    """Where a visitor says what they want."""
+
+    def __init__(self, page: PlanPage) -> None:
+        self.page = page
+        self.understood: Understood | None = None
+        self.fields: dict[str, Any] = {}
+        self.is_open = False
+        self.places: dict[str, Any] = {}
+        self.typed = 0
+
+    def draw(self) -> None:
+        """The box, the examples and the fields."""
+        state, lang = self.page.state, self.page.state.lang
+        heading(word("ask.heading", lang), 1)
+        paragraph(word("page.tagline", lang), "lead")
+        with box("section", "panel ask"):
+            with box("div", "sentence"):
+                sentence = ui.input(word("ask.sentence", lang), value=state.ask, placeholder=word("ask.placeholder", lang))
+                sentence.props(f"outlined stack-label maxlength={LONGEST_SENTENCE} autocomplete=off").mark("sentence")
+                sentence.on("keydown.enter", lambda: self._submit())
+                self.places["sentence"] = sentence
+                button(word("ask.submit", lang), self._submit, "button primary").mark("submit")
+            with box("div", "chips scrolling") as chips:
+                self.places["examples"] = chips
+                chips.props.update({"role": "group", "aria-label": word("ask.examples", lang)})
+                for name in words()["example"]:
+                    button(word(f"example.{name}", lang), lambda name=name: self._example(name), "chip").mark(f"example-{name}")
+            self.places["understood"] = box("div")
+            self.places["fields"] = box("div")
+            self.redraw_fields()
+        if state.ask:
+            self.understand(state.ask)
+        self.settle()
+
+    def settle(self) -> None:
+        """Examples are for those who have not begun."""
+        self.places["examples"].set_visibility(not self.page.state.wishes and not self.page.state.ask)
+
+    async def _submit(self) -> None:
+        sentence = str(self.places["sentence"].value or "").strip()
+        if sentence:
+            await self.page.say(sentence)
+        else:
+            await self.page.replan()
+
+    async def _example(self, name: str) -> None:
+        self.places["sentence"].value = word(f"example.{name}", self.page.state.lang)
+        await self._submit()
+
+    def understand(self, sentence: str) -> RightfitError | None:
+        """Read a sentence and show what was understood and what was not; the problem where there is one."""
+        from rightfit import api, reach
+
+        try:
+            with reach.closed():
+                self.understood = api.understand(sentence)
+        except RightfitError as error:
+            self.understood = None
+            return error
+        finally:
+            self.places["understood"].clear()
+        with self.places["understood"], box("div", "understood").mark("understood"):
+            self._tokens("ask.read", [f"{option_name(one.option, self.page.state.lang)}: {one.value}" for one in self._readings()])
+            self._tokens("ask.unused", list(self.understood.unused), "token off")
+        return None
+
+    def _readings(self) -> list[Any]:
+        assert self.understood is not None
+        return [*self.understood.readings, *self.understood.inferred]
+
+    def _tokens(self, key: str, values: list[str], classes: str = "token") -> None:
+        if values:
+            with box("div", "row"):
+                text(word(key, self.page.state.lang), "name")
+                for value in values:
+                    text(value, classes)
+
+    # ---- fields
+
+    def redraw_fields(self) -> None:
+        """The fields for the task of the state, with the values of the state."""
+        state, lang = self.page.state, self.page.state.lang
+        task = state.wishes.get("task", "")
+        self.fields = {}
+        self.places["fields"].clear()
+        with self.places["fields"]:
+            self._grid(main_options(task), state)
+            more = [name for name in more_options(task) if self.is_open or state.wishes.get(name)]
+            if more:
+                self._grid(more, state)
+            with box("div", "between"):
+                button(word("ask.fewer" if self.is_open else "ask.more", lang), self._toggle, "button quiet").mark("more-options")
+                button(word("ask.clear", lang), self._clear, "button quiet").mark("clear")
+            self.places["names"] = box("datalist")
+            self.places["names"].props["id"] = MODEL_LIST
+
+    def _grid(self, names: Any, state: PageState) -> None:
+        with box("div", "fields"):
+            for name in names:
+                clouds = tuple(self.page.answers.market.catalog().as_of()) if name == "cloud" else ()
+                found = field(name, state.wishes.get(name, ""), state.lang, self.page.change, clouds=clouds)
+                self.fields[name] = found
+                if name == "model":
+                    found.on_value_change(lambda event: self._suggest(str(event.value or "")))
+
+    async def _suggest(self, query: str) -> None:
+        """Names of models while one is typed."""
+        self.typed += 1
+        typed = self.typed
+        await asyncio.sleep(SUGGEST_PAUSE_S)
+        if typed != self.typed or self.places["names"].is_deleted:
+            return
+        found = model_names(query)
+        self.places["names"].clear()
+        with self.places["names"]:
+            for name in found:
+                box("option").props["value"] = name
+
+    def _toggle(self) -> None:
+        self.is_open = not self.is_open
+        self.redraw_fields()
+
+    def _clear(self) -> None:
+        ui.navigate.to(PageState(lang=self.page.state.lang).address())
+
+    # ---- problems
+
+    def show_error(self, name: str, message: str) -> None:
+        """One line below the field that it is about; below the sentence where it is about that."""
+        found = self.fields.get(name) or (self.places["sentence"] if name == "ask" else None)
+        if found is not None:
+            show_error(found, message)
+
+    def clear_errors(self) -> None:
+        """No field is wrong."""
+        for found in (*self.fields.values(), self.places["sentence"]):
+            if found.props.get("error"):
+                show_error(found, "")
+
+    def named(self, name: str, message: str) -> str:
+        """A message with the name of its field before it."""
+        lang = self.page.state.lang
+        return word("error.named", lang, field=option_name(name, lang), message=message) if name in words()["option"] else message

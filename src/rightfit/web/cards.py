@@ -1,0 +1,107 @@
+"""Plans as cards, and several of them side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rightfit.explain.cards import MemoryUse, OptionCard
+from rightfit.explain.messages import Lang
+from rightfit.explain.quantities import memory_text
+from rightfit.web.draw import box, button, heading, pair, text
+from rightfit.web.words import word
+
+
+def draw_card(
+    card: OptionCard, lang: Lang, *, is_open: bool, compared: bool, on_open: Callable[[], Any] | None, on_compare: Callable[[bool], Any] | None
+) -> None:
+    """One plan at a glance. Without `on_open` and `on_compare` nothing can be clicked (a report)."""
+    with box("article", "card open" if is_open and on_open else "card") as around:
+        around.mark(f"card-{card.rank}")
+        with box("div", "name"):
+            with box("div"):
+                heading(card.server, 3)
+                text(f"{card.hardware}", "", "div")
+                text(f"{card.provider} · {card.place} · {card.purchase}", "place", "div")
+            text(word("result.best", lang) if card.rank == 1 else str(card.rank), "rank first" if card.rank == 1 else "rank")
+        with box("dl", "figures"):
+            for fact in (card.money, card.time):
+                pair(fact.label, fact.value, fact.detail, "figure")
+        if card.memory is not None:
+            memory_bar(card.memory, lang)
+        with box("dl", "facts"):
+            for fact in card.facts:
+                pair(fact.label, fact.value)
+        _sureness(card, lang)
+        if on_open is not None and on_compare is not None:
+            _actions(card, lang, is_open=is_open, compared=compared, on_open=on_open, on_compare=on_compare)
+
+
+def _sureness(card: OptionCard, lang: Lang) -> None:
+    with box("div", "sure"):
+        text(card.confidence_text, f"level {card.confidence}")
+        text(word("result.old_price" if card.is_stale else "result.price_of", lang, date=card.price_date), "medium" if card.is_stale else "muted")
+
+
+def _actions(
+    card: OptionCard, lang: Lang, *, is_open: bool, compared: bool, on_open: Callable[[], Any], on_compare: Callable[[bool], Any]
+) -> None:
+    with box("div", "end no-print"):
+        label = word("result.opened" if is_open else "result.details", lang)
+        opener = button(label, on_open, "button", label_text=f"{label}: {card.server}").mark(f"open-{card.rank}")
+        opener.props["aria-pressed"] = "true" if is_open else "false"
+        with box("label", "tick"):
+            tick = box("input").mark(f"compare-{card.rank}")
+            tick.props["type"] = "checkbox"
+            tick.props["checked"] = compared
+            tick.on("change", lambda event: on_compare(bool(event.args)), js_handler="(event) => emit(event.target.checked)")
+            text(word("result.compare", lang))
+
+
+def memory_bar(use: MemoryUse, lang: Lang) -> None:
+    """Memory in use against what is there, with the 80 % interval as a whisker; a red line where the interval passes the end."""
+    whole = max(use.capacity, use.high) * 1.0
+    shown = word("result.memory_bar", lang, text=f"{memory_text(use.mid)} ({memory_text(use.low)} – {memory_text(use.high)}) / {memory_text(use.capacity)}")
+    with box("div", "memory") as bar:
+        bar.props["role"] = "img"
+        bar.props["aria-label"] = shown
+        bar.props["title"] = shown
+        box("div", "room").style(f"right: {100 * (1 - use.capacity / whole):.2f}%")
+        box("div", "used").style(f"width: {100 * use.mid / whole:.2f}%")
+        box("div", "whisker").style(f"left: {100 * use.low / whole:.2f}%; width: {100 * (use.high - use.low) / whole:.2f}%")
+        if use.high > use.capacity:
+            box("div", "limit").style(f"left: {100 * use.capacity / whole:.2f}%")
+
+
+def compare_table(cards: Sequence[OptionCard], lang: Lang) -> None:
+    """Plans as columns, their facts as rows."""
+    rows: dict[str, list[str]] = {}
+    for position, card in enumerate(cards):
+        for fact in (card.money, card.time, *card.facts):
+            value = f"{fact.value} ({fact.detail})" if fact.detail and fact.name in ("money", "time") else fact.value
+            rows.setdefault(fact.label, [""] * len(cards))[position] = value
+    with box("div", "scroll") as around, box("table", "table compared"):
+        around.props.update({"tabindex": "0", "role": "region", "aria-label": word("tab.compare", lang)})
+        with box("thead"), box("tr"):
+            box("td")
+            for card in cards:
+                text(f"{card.rank}. {card.server}", "", "th").props["scope"] = "col"
+        with box("tbody"):
+            for name, values in {**_plain_rows(cards, lang), **rows}.items():
+                with box("tr"):
+                    text(name, "", "th").props["scope"] = "row"
+                    for value in values:
+                        text(value, "", "td")
+
+
+def _plain_rows(cards: Sequence[OptionCard], lang: Lang) -> dict[str, list[str]]:
+    from rightfit.explain.labels import label
+
+    return {
+        label("column", "provider", lang): [card.provider for card in cards],
+        label("column", "gpus", lang): [card.hardware for card in cards],
+        label("column", "region", lang): [card.place for card in cards],
+        label("column", "purchase", lang): [card.purchase for card in cards],
+        label("column", "as_of", lang): [card.price_date for card in cards],
+        label("card", "confidence", lang): [card.confidence_text for card in cards],
+    }

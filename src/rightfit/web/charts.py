@@ -1,0 +1,217 @@
+"""Charts as options of ECharts: where things go and what they are called. Figures come as they are from search and explain; colours from the style sheet."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rightfit.explain import quantities as q
+from rightfit.explain.messages import Lang
+from rightfit.units import currency_sign
+from rightfit.web.words import word
+from rightfit.workload.money import exchange_rate
+
+if TYPE_CHECKING:
+    from rightfit.explain.buy_curves import BuyCurve
+    from rightfit.search.answer import Plan
+    from rightfit.search.field import Field
+
+NUM_COLOURS = 6
+PLANS, FRONT = "plans", "front"
+
+
+def _colour(name: str) -> str:
+    """A colour of the style sheet, looked up by the browser when it draws."""
+    return f"getComputedStyle(document.body).getPropertyValue('--{name}').trim()"
+
+
+def colour_of(position: int) -> str:
+    """The colour of a cloud: the largest have their own, the rest share one."""
+    return f"c{position + 1}" if position < NUM_COLOURS else "c7"
+
+
+def clouds_of(field: Field) -> list[str]:
+    """Clouds by how many offers they have in the field."""
+    counts: dict[str, int] = {}
+    for name in field.provider:
+        counts[name] = counts.get(name, 0) + 1
+    return sorted(counts, key=lambda name: (-counts[name], name))
+
+
+def field_chart(field: Field, plan: Plan, lang: Lang, *, hidden: Sequence[str] = ()) -> dict[str, Any]:
+    """Cost against time: a point for each feasible offer, one series a cloud; the front as a line; the ranked plans on top.
+
+    A point is [time, money, row of the field]; a plan is [time, money, rank].
+    """
+    service = plan.workload.task == "serve"
+    rate, unit_s = exchange_rate(plan.workload.currency).units_per_usd, 1.0 if service else 3600.0
+    times, money = (field.total_s / unit_s).tolist(), (field.total_usd * rate).tolist()
+    rows: dict[str, list[list[float]]] = {}
+    for row, name in enumerate(field.provider):
+        rows.setdefault(name, []).append([_short(times[row]), _short(money[row]), row])
+    clouds = clouds_of(field)
+    series = [_cloud_series(name, rows[name], position, lang) for position, name in enumerate(clouds)]
+    front = sorted((rows_of for name in clouds for rows_of in rows[name] if field.is_front[int(rows_of[2])]), key=lambda point: point[0])
+    axes = {"unit_s": unit_s, "sign": currency_sign(plan.workload.currency)}
+    return {
+        "animation": False,
+        "grid": {"left": 8, "right": 24, "top": 36, "bottom": 32, "containLabel": True},
+        "tooltip": {"trigger": "item", "confine": True, ":formatter": _tooltip(field, plan, lang, **axes), **_tip_style()},
+        "legend": {"show": False, "selected": {q.provider_text(name, lang): name not in hidden for name in clouds}},
+        "xAxis": _axis(word("chart.x_request" if service else "chart.x_job", lang), times, name_at="middle"),
+        "yAxis": _axis(word("chart.y_month" if service else "chart.y_job", lang, currency=plan.workload.currency.upper()), money),
+        "series": [*series, _front_series(front, lang), _plans_series(plan, lang, unit_s=unit_s, rate=rate)],
+    }
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.4g}")
+
+
+def _cloud_series(name: str, points: list[list[float]], position: int, lang: Lang) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "name": q.provider_text(name, lang),
+        "data": points,
+        "symbolSize": 7,
+        "itemStyle": {":color": _colour(colour_of(position)), "opacity": 0.6},
+        "emphasis": {"itemStyle": {"opacity": 1}},
+    }
+
+
+def _front_series(points: list[list[float]], lang: Lang) -> dict[str, Any]:
+    return {
+        "type": "line",
+        "name": word("chart.front", lang),
+        "data": [point[:2] for point in points],
+        "step": "end",
+        "symbol": "none",
+        "silent": True,
+        "lineStyle": {"width": 1.5, ":color": _colour("ink"), "opacity": 0.55},
+        "z": 3,
+    }
+
+
+def _plans_series(plan: Plan, lang: Lang, *, unit_s: float, rate: float) -> dict[str, Any]:
+    points = []
+    for option in plan.options:
+        figure = option.estimate["total_time_s" if "total_time_s" in option.estimate else "latency_s"]
+        points.append([_short(figure.mid / unit_s), _short(option.cost.total_usd * rate), option.rank])
+    return {
+        "type": "scatter",
+        "name": word("chart.plans", lang),
+        "data": points,
+        "symbolSize": 22,
+        "itemStyle": {":color": _colour("accent"), ":borderColor": _colour("surface"), "borderWidth": 2},
+        "label": {"show": True, ":formatter": "point => String(point.data[2])", ":color": _colour("accent-ink"), "fontSize": 12, "fontWeight": "bold"},
+        "z": 5,
+    }
+
+
+def _axis(name: str, values: Sequence[float], *, name_at: str = "end") -> dict[str, Any]:
+    """A logarithmic axis around the values."""
+    known = [value for value in values if value > 0 and math.isfinite(value)]
+    low, high = (min(known), max(known)) if known else (1.0, 10.0)
+    return {
+        "type": "log",
+        "name": name,
+        "nameLocation": name_at,
+        "nameGap": 28 if name_at == "middle" else 16,
+        "nameTextStyle": {":color": _colour("muted"), "fontSize": 13, "align": "center" if name_at == "middle" else "left"},
+        "min": _floor(low),
+        "max": _ceil(high),
+        "axisLabel": {":color": _colour("muted"), "fontSize": 12, "hideOverlap": True, ":formatter": "value => value >= 1000 ? value.toLocaleString('en') : String(+value.toPrecision(3))"},
+        "axisLine": {"show": False},
+        "axisTick": {"show": False},
+        "splitLine": {"lineStyle": {":color": _colour("line")}},
+        "minorSplitLine": {"show": False},
+    }
+
+
+def _floor(value: float) -> float:
+    """The next lower of 1, 2, 5 x 10^n."""
+    power = 10.0 ** math.floor(math.log10(value))
+    return float(f"{max(step * power for step in (1, 2, 5) if step * power <= value * 1.0001):.6g}")
+
+
+def _ceil(value: float) -> float:
+    power = 10.0 ** math.floor(math.log10(value))
+    return float(f"{min(step * power for step in (1, 2, 5, 10) if step * power >= value * 0.9999):.6g}")
+
+
+def _tip_style() -> dict[str, Any]:
+    return {":backgroundColor": _colour("surface"), ":borderColor": _colour("line"), "textStyle": {":color": _colour("ink"), "fontSize": 13}}
+
+
+def _tooltip(field: Field, plan: Plan, lang: Lang, *, unit_s: float, sign: str) -> str:
+    """A function of the browser that words a point from tables of names; names are of our own catalog and escaped all the same."""
+    tables: dict[str, list[str]] = {"server": [], "region": [], "way": []}
+    rows = []
+    labels = [f"{q.provider_text(provider, lang)} {name}" for provider, name in zip(field.provider, field.instance_type, strict=True)]
+    cards = [f"{count:g} × {name}" if name else "" for name, count in zip(field.accelerator, field.accelerators_per_node, strict=True)]
+    ways = [q.purchase_text(name, lang) for name in field.purchase]
+    places = {name: {} for name in tables}  # type: dict[str, dict[str, int]]
+    for row, values in enumerate(zip((f"{a}|{b}" for a, b in zip(labels, cards, strict=True)), field.region, ways, strict=True)):
+        codes = []
+        for table, value in zip(tables, values, strict=True):
+            known = places[table]
+            if value not in known:
+                known[value] = len(tables[table])
+                tables[table].append(value)
+            codes.append(known[value])
+        rows.append([*codes, int(field.nodes[row])])
+    plans = {option.rank: f"{option.provider}/{option.instance_type}" for option in plan.options}
+    data = json.dumps({"rows": rows, **tables, "plans": plans, "sign": sign}, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    duration = _request_text(lang) if unit_s == 1.0 else _hours_text(lang)
+    return (
+        f"(() => {{ const d = {data}; const e = t => String(t).replace(/[&<>\"']/g, c => '&#' + c.charCodeAt(0) + ';');"
+        f" const time = {duration}; const money = v => d.sign + (v >= 1000 ? Math.round(v).toLocaleString('en') : v >= 1 ? v.toFixed(2) : String(+v.toPrecision(3)));"
+        " return p => { const [x, y, i] = p.data; const tail = '<br>' + money(y) + ' · ' + time(x);"
+        f" if (p.seriesName === {json.dumps(word('chart.plans', lang), ensure_ascii=False)}) return '<b>' + i + '. ' + e(d.plans[i]) + '</b>' + tail;"
+        " const r = d.rows[i]; if (!r) return ''; const [s, c] = d.server[r[0]].split('|');"
+        " return '<b>' + (r[3] > 1 ? r[3] + ' × ' : '') + e(s) + '</b>' + (c ? '<br>' + e(c) : '') + '<br>' + e(d.region[r[1]]) + ' · ' + e(d.way[r[2]]) + tail; }; })()"
+    )
+
+
+def _hours_text(lang: Lang) -> str:
+    hours, minutes = ("小时", "分钟") if lang == "zh" else ("h", "min")
+    return f"x => x < 1 ? Math.round(x * 60) + ' {minutes}' : (+x.toPrecision(3)).toLocaleString('en') + ' {hours}'"
+
+
+def _request_text(lang: Lang) -> str:
+    seconds, millis = ("秒", "毫秒") if lang == "zh" else ("s", "ms")
+    return f"x => x < 1 ? Math.round(x * 1000) + ' {millis}' : +x.toPrecision(3) + ' {seconds}'"
+
+
+def break_even_chart(curves: Sequence[BuyCurve], lang: Lang, *, currency: str) -> dict[str, Any]:
+    """The money of a month by the hours used, a line for each way to pay."""
+    rate, sign = exchange_rate(currency).units_per_usd, currency_sign(currency)
+    money = f"v => {json.dumps(sign)} + (v >= 1000 ? Math.round(v).toLocaleString('en') : String(+v.toPrecision(3)))"
+    axis = {
+        "axisLabel": {":color": _colour("muted"), "fontSize": 12},
+        "splitLine": {"lineStyle": {":color": _colour("line")}},
+        "nameTextStyle": {":color": _colour("muted"), "fontSize": 13},
+    }
+    return {
+        "animation": False,
+        "grid": {"left": 8, "right": 24, "top": 16, "bottom": 64, "containLabel": True},
+        "legend": {"bottom": 0, "type": "scroll", "textStyle": {":color": _colour("ink"), "fontSize": 13}, "icon": "roundRect", "itemHeight": 8},
+        "tooltip": {"trigger": "axis", "confine": True, ":valueFormatter": money, **_tip_style()},
+        "xAxis": {"type": "value", "max": curves[0].hours[1] if curves else 730, "name": word("chart.hours", lang), "nameLocation": "middle", "nameGap": 26, **axis},
+        "yAxis": {"type": "value", **axis, "axisLabel": {**axis["axisLabel"], ":formatter": money}},
+        "series": [_curve_series(curve, position, lang, rate=rate) for position, curve in enumerate(curves)],
+    }
+
+
+def _curve_series(curve: BuyCurve, position: int, lang: Lang, *, rate: float) -> dict[str, Any]:
+    colour = _colour(f"c{position % 7 + 1}")
+    return {
+        "type": "line",
+        "name": q.purchase_text(curve.purchase, lang),
+        "data": [[hour, _short(usd * rate)] for hour, usd in zip(curve.hours, curve.usd, strict=True)],
+        "symbol": "none",
+        "lineStyle": {"width": 2.5, ":color": colour},
+        "itemStyle": {":color": colour},
+    }

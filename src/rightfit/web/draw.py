@@ -1,0 +1,95 @@
+"""Small pieces that every part of the page is drawn with. Text always goes through the browser's text nodes: nothing typed is ever markup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from nicegui import ui
+from nicegui.elements.mixins.text_element import TextElement
+
+from rightfit.explain.labels import label
+from rightfit.explain.messages import Lang
+from rightfit.explain.tables import Column, Table
+
+
+def box(tag: str = "div", classes: str = "") -> ui.element:
+    """An element without text of its own."""
+    return ui.element(tag).classes(classes)
+
+
+def text(value: object, classes: str = "", tag: str = "span") -> Any:
+    """An element that holds text, escaped."""
+    return TextElement(tag=tag, text=str(value)).classes(classes)
+
+
+def paragraph(value: object, classes: str = "") -> Any:
+    """A paragraph."""
+    return text(value, classes, "p")
+
+
+def heading(value: object, level: int = 2, classes: str = "") -> Any:
+    """A heading of one of three levels."""
+    return text(value, classes, f"h{level}")
+
+
+def link(value: str, href: str, classes: str = "", *, current: bool = False) -> Any:
+    """A link within this server."""
+    found = text(value, classes, "a")
+    found.props["href"] = href
+    if current:
+        found.props["aria-current"] = "page"
+    return found
+
+
+def button(value: str, on_click: Any, classes: str = "button", *, label_text: str = "") -> Any:
+    """A plain button; `label_text` says what it does where its text alone does not."""
+    found = text(value, classes, "button").on("click", on_click)
+    found.props["type"] = "button"
+    if label_text:
+        found.props["aria-label"] = label_text
+    return found
+
+
+def bullets(lines: Iterable[str], classes: str = "lines") -> None:
+    """A list; a line that begins with blanks belongs to the one before."""
+    with box("ul", classes):
+        for line in lines:
+            text(line.strip(), "more" if line.startswith("  ") else "", "li")
+
+
+def table(found: Table, lang: Lang, *, classes: str = "table", title: bool = True) -> None:
+    """A table with its headings; numbers to the right."""
+    if title and found.title:
+        heading(found.title.rstrip(":："), 3)
+    with box("div", "scroll") as around, box("table", classes):
+        around.props["tabindex"] = "0"
+        around.props["role"] = "region"
+        around.props["aria-label"] = found.title or label("column", found.columns[0].key, lang)
+        with box("thead"), box("tr"):
+            for column in found.columns:
+                text(label("column", column.key, lang), _classes(column), "th").props["scope"] = "col"
+        with box("tbody"):
+            rows(found.columns, found.records)
+
+
+def rows(columns: Sequence[Column], records: Sequence[Any]) -> None:
+    """The lines of a table."""
+    for record in records:
+        with box("tr"):
+            for column in columns:
+                text(column.show(record.get(column.key)), _classes(column), "td")
+
+
+def _classes(column: Column) -> str:
+    return "number" if column.right else "flexible" if column.flexible else ""
+
+
+def pair(name: str, value: str, detail: str = "", classes: str = "pair") -> None:
+    """A label with its value."""
+    with box("div", classes):
+        text(name, "", "dt")
+        with box("dd"):
+            text(value, "value")
+            if detail:
+                text(detail, "detail")

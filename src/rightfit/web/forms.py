@@ -1,0 +1,113 @@
+"""Fields for the options of a workload, built from the one table of options: a choice where there are words, else a line of text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from nicegui import ui
+
+from rightfit.explain import quantities as q
+from rightfit.explain.messages import Lang
+from rightfit.web.state import LONGEST_VALUE, WISHES
+from rightfit.web.words import choice_name, option_name, word
+from rightfit.workload.options import OPTIONS, Option
+from rightfit.workload.vocabulary import fold
+
+Changed = Callable[[str, str], Any]
+#: The fields that matter for each task, in the order of a conversation; everything else is under "more options".
+MAIN = {
+    "train": ("model", "task", "data", "epochs", "deadline", "budget", "cloud", "purchase"),
+    "finetune": ("model", "task", "method", "data", "deadline", "budget", "cloud", "purchase"),
+    "serve": ("model", "task", "users", "rate", "ttft", "budget", "cloud", "purchase"),
+    "batch": ("model", "task", "data", "output_tokens", "deadline", "budget", "cloud", "purchase"),
+    "prepare": ("operation", "task", "data", "library", "deadline", "budget", "cloud", "purchase"),
+}
+USUAL_TASK = "finetune"
+MODEL_LIST, MOST_SUGGESTED = "model-names", 12
+
+
+def main_options(task: str) -> tuple[str, ...]:
+    """The fields that are shown at once."""
+    return MAIN.get(task, MAIN[USUAL_TASK])
+
+
+def more_options(task: str) -> tuple[str, ...]:
+    """The rest, in the order of the table."""
+    shown = set(main_options(task))
+    return tuple(name for name in WISHES if name not in shown)
+
+
+def field(name: str, value: str, lang: Lang, changed: Changed, *, clouds: tuple[str, ...]) -> Any:
+    """One field; `changed(name, value)` is called when the visitor has finished changing it."""
+    option = OPTIONS[name]
+    if name == "cloud":
+        return _choices(option, value, {code: q.provider_text(code, lang) for code in clouds}, lang, changed, several=True)
+    if option.vocabulary is not None:
+        words = {code: _word_name(name, code, lang) for code in option.vocabulary.words}
+        return _choices(option, value, words, lang, changed, several=option.kind == "words")
+    return _line(option, value, lang, changed)
+
+
+def _word_name(option: str, code: str, lang: Lang) -> str:
+    if option in ("purchase", "method"):
+        return q.purchase_text(code, lang) if option == "purchase" else q.method_text(code, lang)
+    return code.upper() if option == "currency" else choice_name(option, code, lang)
+
+
+def _choices(option: Option, value: str, words: dict[str, str], lang: Lang, changed: Changed, *, several: bool) -> Any:
+    """A list to choose from; a value that is not in the list (another spelling, or nonsense from an address) is shown as it was given."""
+    given = [part.strip() for part in value.split(",") if part.strip()] if several else [value] if value else []
+    settled = [_settled(option, part) for part in given]
+    words = words | {part: part for part in settled if part not in words}
+    start: Any = settled if several else (settled[0] if settled else None)
+    found = ui.select(words, label=option_name(option.name, lang), value=start, multiple=several, clearable=True)
+    found.props(f"outlined dense options-dense stack-label {'use-chips' if several else ''}")
+    found.on_value_change(lambda event: changed(option.name, ",".join(event.value or ()) if several else event.value or ""))
+    return _labelled(found, option, lang)
+
+
+def _settled(option: Option, text: str) -> str:
+    if option.vocabulary is None:
+        return text
+    folded = fold(text)
+    return folded if folded in option.vocabulary.words else option.vocabulary.aliases.get(folded, text)
+
+
+def _line(option: Option, value: str, lang: Lang, changed: Changed) -> Any:
+    found = ui.input(option_name(option.name, lang), value=value, placeholder=word("ask.for_example", lang, example=option.example) if option.example else "")
+    found.props(f"outlined dense stack-label maxlength={LONGEST_VALUE} autocomplete=off spellcheck=false")
+    if option.name == "model":
+        found.props(f"list={MODEL_LIST}")
+    state = {"last": value}
+
+    def settle() -> None:
+        now = str(found.value or "")
+        if now != state["last"]:
+            state["last"] = now
+            changed(option.name, now)
+
+    found.on("change", settle)
+    found.on("keydown.enter", settle)
+    return _labelled(found, option, lang)
+
+
+def _labelled(found: Any, option: Option, lang: Lang) -> Any:
+    if lang == "en" and option.help:
+        found.props["title"] = option.help
+    return found.mark(f"field-{option.name}")
+
+
+def show_error(found: Any, message: str) -> None:
+    """One line below a field; an empty one takes it away."""
+    found.props["error"] = bool(message)
+    found.props["error-message"] = message
+
+
+def model_names(query: str) -> list[str]:
+    """Names to suggest while a model is typed."""
+    from rightfit import api
+
+    if not query.strip():
+        return []
+    return [record.name for record in api.models(query.strip()[:LONGEST_VALUE])[:MOST_SUGGESTED]]

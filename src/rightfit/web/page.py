@@ -1,0 +1,78 @@
+"""The pages on a FastAPI application. `mount` adds them; everything they load comes from this server."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from fastapi import FastAPI
+from nicegui import Client, ui
+from starlette.requests import Request
+
+from rightfit.web import reading_pages
+from rightfit.web.answers import Answers
+from rightfit.web.catalog_page import CatalogState, CatalogView
+from rightfit.web.frame import dark_of, frame, lang_of
+from rightfit.web.plan_page import PlanPage
+from rightfit.web.report_page import Report
+from rightfit.web.state import PageState
+from rightfit.web.words import word
+
+if TYPE_CHECKING:
+    from rightfit.rest.settings import Settings
+
+
+def mount(app: FastAPI, settings: Settings) -> Answers:
+    """Add the pages to an application; gives where their answers are worked out. Call it once, after all other routes: the pages lie at the root."""
+    answers = Answers(most_waiting=settings.most_waiting, answer_s=settings.answer_s)
+    add_pages(answers)
+    ui.run_with(app, title="rightfit", favicon=ICON, dark=None, tailwind=False, show_welcome_message=False, reconnect_timeout=30.0)
+    return answers
+
+
+ICON = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#0d5a6c"/>'
+    '<path d="M8 22V10h3v12zm7 0v-8h3v8zm7 0V6h3v16z" fill="#fff"/></svg>'
+)
+
+
+def add_pages(answers: Answers) -> None:
+    """Register every page."""
+
+    @ui.page("/")
+    async def plan(request: Request, client: Client) -> None:
+        state = PageState.from_query(request.query_params, lang=lang_of(request))
+        other = dataclasses.replace(state, lang="en" if state.lang == "zh" else "zh").address()
+        with frame("plan", state.lang, dark=dark_of(request), title=word("page.plan", state.lang), other=other) as links:
+            PlanPage(state, answers, client).draw(links)
+
+    @ui.page("/report")
+    async def report(request: Request) -> None:
+        state = PageState.from_query(request.query_params, lang=lang_of(request))
+        other = dataclasses.replace(state, lang="en" if state.lang == "zh" else "zh").address("/report")
+        with frame("report", state.lang, dark=dark_of(request), title=word("report.heading", state.lang), other=other):
+            Report(state, answers).draw()
+
+    @ui.page("/catalog")
+    async def catalog(request: Request) -> None:
+        state = CatalogState.from_query(request.query_params, lang=lang_of(request))
+        with frame("catalog", state.lang, dark=dark_of(request), title=word("page.catalog", state.lang)) as links:
+            CatalogView(state, answers, links).draw()
+
+    @ui.page("/accuracy")
+    async def accuracy(request: Request) -> None:
+        lang = lang_of(request)
+        with frame("accuracy", lang, dark=dark_of(request), title=word("page.accuracy", lang)):
+            reading_pages.accuracy(lang)
+
+    @ui.page("/rules")
+    async def rules(request: Request) -> None:
+        lang = lang_of(request)
+        with frame("rules", lang, dark=dark_of(request), title=word("page.rules", lang)):
+            reading_pages.Rules(answers, lang).draw()
+
+    @ui.page("/about")
+    async def about(request: Request) -> None:
+        lang = lang_of(request)
+        with frame("about", lang, dark=dark_of(request), title=word("page.about", lang)):
+            reading_pages.about(lang)

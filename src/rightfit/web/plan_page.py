@@ -1,0 +1,316 @@
+"""The planning page: a sentence or fields, the best plans as cards, the chart of everything feasible, and what is said about the opened plan."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from nicegui import Client, ui
+
+from rightfit.errors import RightfitError
+from rightfit.explain import quantities as q
+from rightfit.explain.cards import option_card
+from rightfit.explain.sheets import plan_sheet, verdict_sheet
+from rightfit.web.answers import Answers
+from rightfit.web.ask import AskPanel
+from rightfit.web.cards import draw_card
+from rightfit.web.change_tab import change_tab
+from rightfit.web.charts import clouds_of, colour_of, field_chart
+from rightfit.web.details import draw_parts
+from rightfit.web.draw import box, button, heading, link, paragraph, text
+from rightfit.web.export_tab import export_tab
+from rightfit.web.state import MOST_COMPARED, TABS, PageState
+from rightfit.web.tabs import breakdown_tab, buying_tab, compare_tab, opened, regions_tab, verdict_dialog, why_tab
+from rightfit.web.words import problem_lines, word
+
+if TYPE_CHECKING:
+    from rightfit.search.answer import Plan
+    from rightfit.search.field import Field
+
+NUM_CARDS = 3
+_TABS = {
+    "why": why_tab,
+    "breakdown": breakdown_tab,
+    "change": change_tab,
+    "buying": buying_tab,
+    "regions": regions_tab,
+    "compare": compare_tab,
+    "export": export_tab,
+}
+
+
+class PlanPage:
+    """One visitor's page. `state` is all that is kept, and it is the address."""
+
+    def __init__(self, state: PageState, answers: Answers, client: Client) -> None:
+        self.state, self.answers, self.client = state, answers, client
+        self.plan: Plan | None = None
+        self.turn = 0
+        self.num_shown = max(NUM_CARDS, state.option, *state.compare) if state.compare else max(NUM_CARDS, state.option)
+        self.panel = AskPanel(self)
+        self.results: Any = None
+        self.parts: dict[str, Any] = {}
+        self.links: dict[str, Any] = {}
+
+    def draw(self, links: dict[str, Any]) -> None:
+        """The page without an answer; `links` lead to other languages and follow the state."""
+        self.links = links
+        self.panel.draw()
+        self.results = box("div", "results")
+        self.results.props["aria-live"] = "polite"
+        if self.state.wishes or self.state.ask:
+            with self.results:
+                paragraph(word("result.working", self.state.lang), "busy")
+            ui.timer(0, self.start, once=True)
+
+    async def start(self) -> None:
+        """Answer what the address asks."""
+        if self.state.ask and not self.state.wishes:
+            await self.say(self.state.ask)
+        else:
+            await self.replan()
+
+    # ---- what the visitor does
+
+    async def say(self, sentence: str) -> None:
+        """A sentence: its wishes take the place of those before."""
+        problem = self.panel.understand(sentence)
+        if problem is not None:
+            self._problem(problem)
+            return
+        assert self.panel.understood is not None
+        self.state = self.state.with_wishes(self.panel.understood.wishes, ask=sentence)
+        self.panel.redraw_fields()
+        await self.replan()
+
+    async def wish(self, wishes: Mapping[str, str]) -> None:
+        """Other wishes altogether; the sentence stays as the visitor's own words."""
+        self.state = self.state.with_wishes(wishes, ask=self.state.ask)
+        self.panel.redraw_fields()
+        await self.replan()
+
+    async def change(self, name: str, value: str) -> None:
+        """One field changed."""
+        before = self.state.wishes.get("task", "")
+        self.state = self.state.with_wish(name, value)
+        if self.state.wishes.get("task", "") != before:
+            self.panel.redraw_fields()
+        await self.replan()
+
+    def open(self, rank: int) -> None:
+        """Open another plan."""
+        self.state = dataclasses.replace(self.state, option=rank)
+        self._moved()
+        self._draw_cards()
+        self._draw_tabs()
+
+    def compare(self, rank: int, wanted: bool) -> None:
+        """Take a plan into the comparison, or out of it."""
+        others = tuple(known for known in self.state.compare if known != rank)
+        if wanted and len(others) >= MOST_COMPARED:
+            ui.notify(word("tab.compare_most", self.state.lang))
+            self._draw_cards()
+            return
+        compared = tuple(sorted((*others, rank))) if wanted else others
+        self.state = dataclasses.replace(self.state, compare=compared)
+        self._moved()
+        if self.state.tab == "compare":
+            self._draw_tabs()
+
+    def turn_to(self, tab: str) -> None:
+        """Another tab."""
+        self.state = dataclasses.replace(self.state, tab=tab)
+        self._moved()
+        self._draw_tabs()
+
+    async def open_server(self, server: str, *, region: str = "", purchase: str = "") -> None:
+        """Why a server was or was not chosen."""
+        lang = self.state.lang
+        try:
+            verdict = await self.answers.verdict(self.state.wishes, server=server.strip()[:120], region=region, purchase=purchase)
+        except RightfitError as error:
+            ui.notify(problem_lines(error, lang)[0][1], type="warning")
+            return
+        with self.results:
+            verdict_dialog(verdict_sheet(verdict, lang), lang)
+
+    # ---- answers
+
+    async def replan(self) -> None:
+        """Work the plan out and draw it, unless the visitor has gone on in the meantime."""
+        self.turn += 1
+        turn = self.turn
+        self._moved()
+        self.panel.clear_errors()
+        self.panel.settle()
+        self.results.classes("stale")
+        try:
+            plan = await self.answers.plan(self.state.wishes)
+        except RightfitError as error:
+            if turn == self.turn and not self.results.is_deleted:
+                self._problem(error)
+            return
+        if turn != self.turn or self.results.is_deleted:
+            return
+        self.plan = plan
+        self._draw_results(plan)
+        await self._draw_chart(plan, turn)
+
+    def _moved(self) -> None:
+        """The address and the links follow the state."""
+        ui.navigate.history.replace(self.state.address())
+        other = dataclasses.replace(self.state, lang="en" if self.state.lang == "zh" else "zh")
+        if "language" in self.links:
+            self.links["language"].props["href"] = other.address()
+        if "report" in self.links:
+            self.links["report"].props["href"] = self.state.address("/report")
+
+    def _problem(self, error: RightfitError) -> None:
+        """What is wrong, beside the field it came from, and once more in a box where the answer would be."""
+        self.plan = None
+        lang = self.state.lang
+        self.results.classes(remove="stale")
+        self.results.clear()
+        lines = problem_lines(error, lang)
+        for name, message in lines:
+            self.panel.show_error(name, message)
+        with self.results, box("div", "problem") as around:
+            around.props["role"] = "alert"
+            heading(word("error.heading", lang), 3)
+            for name, message in lines:
+                paragraph(self.panel.named(name, message))
+
+    def _draw_results(self, plan: Plan) -> None:
+        self.results.classes(remove="stale")
+        self.results.clear()
+        lang = self.state.lang
+        if plan.best is None:
+            with self.results, box("section", "section panel"):
+                draw_parts(plan_sheet(plan, lang), lang)
+            return
+        if opened(plan, self.state.option) is plan.best and self.state.option != 1:
+            self.state = dataclasses.replace(self.state, option=1)
+        with self.results:
+            with box("section", "section"):
+                self._head(plan)
+                self.parts["cards"] = box("div")
+                self._draw_cards()
+            self.parts["chart"] = box("section", "section")
+            with box("section", "section") as section:
+                section.props["id"] = "details"
+                self.parts["tabs"] = box("div")
+                self._draw_tabs()
+
+    def _head(self, plan: Plan) -> None:
+        lang = self.state.lang
+        with box("div", "head"):
+            heading(word("result.heading", lang), 2)
+            with box("div", "actions"):
+                button(word("result.link", lang), self._copy_link, "chip")
+                self.links["report"] = link(word("result.report", lang), self.state.address("/report"), "chip")
+
+    def _copy_link(self) -> None:
+        ui.run_javascript("navigator.clipboard && navigator.clipboard.writeText(location.href)")
+        ui.notify(word("result.copied", self.state.lang))
+
+    def _draw_cards(self) -> None:
+        plan, lang = self.plan, self.state.lang
+        if plan is None:
+            return
+        self.parts["cards"].clear()
+        with self.parts["cards"]:
+            with box("div", "cards"):
+                for option in plan.options[: self.num_shown]:
+                    draw_card(
+                        option_card(option, plan.workload, lang),
+                        lang,
+                        is_open=option.rank == self.state.option,
+                        compared=option.rank in self.state.compare,
+                        on_open=lambda rank=option.rank: self.open(rank),
+                        on_compare=lambda wanted, rank=option.rank: self.compare(rank, wanted),
+                    )
+            hidden = len(plan.options) - self.num_shown
+            if hidden > 0:
+                button(word("result.more", lang, count=hidden), self._show_more, "button quiet").mark("more-plans")
+
+    def _show_more(self) -> None:
+        self.num_shown = len(self.plan.options) if self.plan else NUM_CARDS
+        self._draw_cards()
+
+    def _draw_tabs(self) -> None:
+        plan, lang = self.plan, self.state.lang
+        option = opened(plan, self.state.option) if plan else None
+        if plan is None or option is None:
+            return
+        self.parts["tabs"].clear()
+        with self.parts["tabs"]:
+            heading(option_card(option, plan.workload, lang).server, 2)
+            with box("div", "tabs") as bar:
+                bar.props.update({"role": "tablist", "aria-label": word("tab.label", lang)})
+                for name in TABS:
+                    tab = button(word(f"tab.{name}", lang), lambda name=name: self.turn_to(name), "tab").mark(f"tab-{name}")
+                    tab.props.update({"role": "tab", "aria-selected": "true" if name == self.state.tab else "false", "id": f"tab-{name}"})
+            with box("div", "tab-panel") as panel:
+                panel.props.update({"role": "tabpanel", "aria-labelledby": f"tab-{self.state.tab}"})
+                _TABS[self.state.tab](self, plan, option)
+
+    async def _draw_chart(self, plan: Plan, turn: int) -> None:
+        if plan.best is None:
+            return
+        try:
+            field = await self.answers.field(self.state.wishes)
+        except RightfitError:
+            return  # the cards stand without it; the failure is in the log
+        if turn == self.turn and not self.results.is_deleted:
+            with self.parts["chart"]:
+                FieldChart(self, plan, field).draw()
+
+
+class FieldChart:
+    """The chart of everything feasible with its filter by cloud."""
+
+    def __init__(self, page: PlanPage, plan: Plan, field: Field) -> None:
+        self.page, self.plan, self.field = page, plan, field
+        self.hidden: set[str] = set()
+        self.chart: Any = None
+
+    def draw(self) -> None:
+        """Heading, clouds, chart, and what it shows in words."""
+        lang, shown = self.page.state.lang, len(self.field)
+        heading(word("chart.heading", lang), 2)
+        with box("div", "panel"):
+            with box("div", "chips scrolling") as chips:
+                chips.props.update({"role": "group", "aria-label": word("chart.clouds", lang)})
+                for position, name in enumerate(clouds_of(self.field)):
+                    self._chip(name, position)
+            self.chart = ui.echart(field_chart(self.field, self.plan, lang), on_point_click=self._clicked).classes("chart")
+            self.chart.props.update({"role": "img", "aria-label": word("chart.label", lang)})
+            key = "chart.note" if shown == self.field.num_feasible else "chart.note_some"
+            text(word(key, lang, count=f"{self.field.num_feasible:,}", shown=f"{shown:,}"), "muted small", "div")
+
+    def _chip(self, name: str, position: int) -> None:
+        shown = q.provider_text(name, self.page.state.lang)
+
+        def toggle() -> None:
+            self.hidden ^= {name}
+            chip.props["aria-pressed"] = "false" if name in self.hidden else "true"
+            kind = "legendUnSelect" if name in self.hidden else "legendSelect"
+            self.chart.run_chart_method("dispatchAction", {"type": kind, "name": shown})
+
+        chip = button("", toggle, "chip").mark(f"cloud-{name}")
+        chip.props["aria-pressed"] = "true"
+        with chip:
+            box("span", "swatch").style(f"background: var(--{colour_of(position)})")
+            text(shown)
+
+    async def _clicked(self, event: Any) -> None:
+        if not isinstance(event.data, list) or len(event.data) != 3:
+            return
+        row = int(event.data[2])
+        if event.series_name == word("chart.plans", self.page.state.lang):
+            self.page.open(row)
+            return
+        if 0 <= row < len(self.field):
+            server = f"{self.field.provider[row]}/{self.field.instance_type[row]}"
+            await self.page.open_server(server, region=self.field.region[row], purchase=self.field.purchase[row])

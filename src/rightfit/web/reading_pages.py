@@ -1,0 +1,163 @@
+"""Pages to read: how accurate the figures are, rules of thumb, what this is."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from nicegui import ui
+
+import rightfit
+from rightfit.errors import RightfitError
+from rightfit.explain.messages import Lang, say
+from rightfit.explain.rules import all_rules, post_title
+from rightfit.web.answers import Answers
+from rightfit.web.draw import box, button, heading, paragraph, text
+from rightfit.web.state import LONGEST_VALUE, clean
+from rightfit.web.words import problem_lines, word, words
+
+# ---- accuracy
+
+
+@functools.cache
+def published_tables() -> tuple[tuple[tuple[str, ...], ...], ...]:
+    """The tables under the headline of docs/accuracy.md, as rows of cells, the heading first; empty where this installation lacks the page."""
+    page = _published_page()
+    if "## Headline" not in page:
+        return ()
+    headline = re.split(r"^## ", page.split("## Headline", 1)[1], flags=re.MULTILINE)[0]
+    blocks = re.split(r"\n\s*\n", headline)
+    return tuple(tuple(map(_cells, _table_lines(block))) for block in blocks if block.lstrip().startswith("|"))
+
+
+def _published_page() -> str:
+    """The page that was built into the wheel, or that of the source tree."""
+    built = resources.files("rightfit.web").joinpath("data", "accuracy.md")
+    if built.is_file():
+        return built.read_text(encoding="utf-8")
+    source = Path(__file__).resolve().parents[3] / "docs" / "accuracy.md"
+    return source.read_text(encoding="utf-8") if source.is_file() else ""
+
+
+def _table_lines(block: str) -> list[str]:
+    return [line for line in block.strip().splitlines() if line.startswith("|") and not re.fullmatch(r"[|\s:-]+", line)]
+
+
+def _cells(line: str) -> tuple[str, ...]:
+    return tuple(cell.strip() for cell in line.strip().strip("|").split("|"))
+
+
+def accuracy(lang: Lang) -> None:
+    """The page on accuracy."""
+    heading(word("page.accuracy", lang), 1)
+    paragraph(word("accuracy.intro", lang), "lead")
+    tables = published_tables()
+    if not tables:
+        paragraph(word("accuracy.missing", lang), "muted")
+    for title, rows in zip(("errors", "intervals", "fits"), tables, strict=False):
+        with box("section", "section"):
+            heading(word(f"accuracy.{title}", lang), 2)
+            _accuracy_table(rows, word(f"accuracy.{title}", lang), lang)
+
+
+def _accuracy_table(rows: Sequence[Sequence[str]], title: str, lang: Lang) -> None:
+    with box("div", "scroll") as around, box("table", "table"):
+        around.props.update({"tabindex": "0", "role": "region", "aria-label": title})
+        with box("thead"), box("tr"):
+            for position, name in enumerate(rows[0]):
+                text(said(name, lang), "number" if position else "", "th").props["scope"] = "col"
+        with box("tbody"):
+            for row in rows[1:]:
+                with box("tr"):
+                    for position, cell in enumerate(row):
+                        text(said(cell, lang), "number" if position else "", "td")
+
+
+def said(cell: str, lang: Lang) -> str:
+    """A cell of the published page in the reader's language, piece by piece; figures and unknown words as they are."""
+    if lang == "en":
+        return cell
+    known = words()["accuracy_word"]
+    whole = known.get(_key(cell))
+    return whole["zh"] if whole else "，".join(known[_key(part)]["zh"] if _key(part) in known else part for part in cell.split(", "))
+
+
+def _key(text_: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "_", text_.casefold()).strip("_")
+
+
+# ---- rules of thumb
+
+
+class Rules:
+    """Rules of thumb by the post they stand in, each tried on its example when asked; and any other claim."""
+
+    def __init__(self, answers: Answers, lang: Lang) -> None:
+        self.answers, self.lang = answers, lang
+
+    def draw(self) -> None:
+        """The page."""
+        lang = self.lang
+        heading(word("page.rules", lang), 1)
+        paragraph(word("rules.intro", lang), "lead")
+        with box("section", "panel section"):
+            heading(word("rules.check", lang), 3)
+            with box("div", "sentence-row"):
+                field = ui.input(word("rules.claim", lang), placeholder="RAM >= 4x VRAM · g5.xlarge=T4")
+                field.props(f"outlined dense stack-label maxlength={LONGEST_VALUE}").mark("claim")
+                ask = lambda: self._try(clean(str(field.value or ""), LONGEST_VALUE), place)  # noqa: E731
+                field.on("keydown.enter", ask)
+                button(word("rules.ask", lang), ask, "button primary").mark("claim-ask")
+            place = box("div", "gap")
+            place.props["aria-live"] = "polite"
+        posts: dict[int, list[Any]] = {}
+        for rule in all_rules().values():
+            posts.setdefault(rule.post, []).append(rule)
+        for post, rules in posts.items():
+            with box("section", "section"):
+                title = post_title(post, lang)
+                heading(f"{post + 1}. {title[:1].upper()}{title[1:]}", 2)
+                for rule in rules:
+                    self._rule(rule)
+
+    def _rule(self, rule: Any) -> None:
+        with box("div", "rule"):
+            with box("div", "head tight"):
+                paragraph(rule.statement[self.lang])
+                button(word("rules.try", self.lang), lambda: self._try(rule.id, place), "chip").mark(f"rule-{rule.id}")
+            place = box("div")
+            place.props["aria-live"] = "polite"
+
+    async def _try(self, claim: str, place: Any) -> None:
+        """What our figures say of a claim."""
+        if not claim:
+            return
+        from rightfit import api
+
+        catalog = self.answers.market.catalog()
+        try:
+            found = await self.answers.ask(("check", claim), lambda: api.check([claim], catalog=catalog))
+            lines = [result.to_dict(lang=self.lang)["explanation"] or say("rule_words.unknown", self.lang) for result in found]
+        except RightfitError as error:
+            lines = [message for _, message in problem_lines(error, self.lang)]
+        if not place.is_deleted:
+            place.clear()
+            with place:
+                for line in lines:
+                    paragraph(line, "muted")
+
+
+# ---- about
+
+
+def about(lang: Lang) -> None:
+    """What this is, where prices come from, what intervals and confidence mean."""
+    heading(word("page.about", lang), 1)
+    with box("div", "prose section"):
+        for name in ("what", "prices", "intervals", "confidence", "privacy"):
+            paragraph(word(f"about.{name}", lang))
+        paragraph(word("about.version", lang, version=rightfit.__version__), "muted")

@@ -1,0 +1,56 @@
+"""The words of the page itself, English and Chinese side by side, from data/words.toml; those of answers come from explain."""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from collections.abc import Mapping
+from importlib import resources
+
+from rightfit.errors import RightfitError
+from rightfit.explain.messages import Lang, spaced
+from rightfit.explain.problems import problems_of
+from rightfit.web.answers import BusyError, InternalError
+
+
+@functools.cache
+def words() -> Mapping[str, Mapping[str, Mapping[str, str]]]:
+    """{section: {key: {"en": text, "zh": text}}}."""
+    return tomllib.loads(resources.files("rightfit.web").joinpath("data", "words.toml").read_text(encoding="utf-8"))
+
+
+def word(key: str, lang: Lang, **fields: object) -> str:
+    """The text `section.name` in one language with its fields filled in."""
+    section, _, name = key.partition(".")
+    text = words()[section][name][lang].format(**fields)
+    return spaced(text) if lang == "zh" else text
+
+
+def option_name(option: str, lang: Lang) -> str:
+    """The name of an option of the workload, as a label."""
+    entry = words()["option"].get(option)
+    return entry[lang] if entry else option.replace("_", " ")
+
+
+def choice_name(option: str, value: str, lang: Lang) -> str:
+    """One word of an option's vocabulary in the reader's language; as it is where it is a technical name."""
+    entry = words()["choice"].get(f"{option}_{value}".replace("-", "_"))
+    return entry[lang] if entry else value
+
+
+def problem_lines(error: RightfitError, lang: Lang) -> list[tuple[str, str]]:
+    """The problems of an error as (field, one line for the reader)."""
+    if isinstance(error, InternalError):
+        return [("", word("error.internal", lang, number=error.number))]
+    if isinstance(error, BusyError):
+        return [("", word("error.busy", lang))]
+    return [(problem.field, _said(problem.message, problem.field, lang)) for problem in problems_of(error, lang)]
+
+
+def _said(message: str, field: str, lang: Lang) -> str:
+    """The message with the name of the field as the page has it."""
+    for before in (f"{field}: ", f"{field}："):
+        if field and message.startswith(before):
+            rest = message.removeprefix(before)
+            return rest[:1].upper() + rest[1:]
+    return message[:1].upper() + message[1:]
