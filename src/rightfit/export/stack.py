@@ -70,6 +70,15 @@ def stack_of(job: Job) -> Stack:
     return found
 
 
+IMAGES_WITH_PROGRAM = ("vllm/", "lmsysorg/", "ghcr.io/", "nvcr.io/", "rayproject/")
+"""Images that hold the program itself; the others hold what it stands on, and the set-up adds the rest."""
+
+
+def installs(stack: Stack) -> tuple[str, ...]:
+    """The lines of the set-up that its image needs before the command runs."""
+    return () if stack.image.startswith(IMAGES_WITH_PROGRAM) else tuple(line for line in stack.setup if line.startswith("pip "))
+
+
 def launched(command: tuple[str, ...], *, node_rank: str, num_nodes: str, head_address: str) -> tuple[str, ...]:
     """The command with a launcher's own words for rank, count and address."""
     words = {"{node_rank}": node_rank, "{num_nodes}": num_nodes, "{head_address}": head_address}
