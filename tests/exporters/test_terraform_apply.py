@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import concurrent.futures
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -40,16 +42,15 @@ data "aws_ami" "image" {{
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    server = moto_server.ThreadedMotoServer(port=0)
+    server = moto_server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"
+    _host, port = server.get_host_and_port()
+    yield f"http://127.0.0.1:{port}"
     server.stop()
 
 
-@pytest.fixture(scope="module")
-def workdir(tmp_path_factory: pytest.TempPathFactory, address: str) -> Path:
-    folder = tmp_path_factory.mktemp("apply")
+def workdir(folder: Path, address: str) -> Path:
+    folder.mkdir()
     (folder / "settings.tfrc").write_text(f'provider_installation {{\n  filesystem_mirror {{\n    path = "{MIRROR}"\n  }}\n}}\n')
     endpoints = "\n".join(f'    {name} = "{address}"' for name in SERVICES)
     (folder / "moto_override.tf").write_text(OVERRIDE.format(endpoints=endpoints))
@@ -60,18 +61,23 @@ def client(name: str, address: str, region: str) -> Any:
     return boto3.client(name, region_name=region, endpoint_url=address, aws_access_key_id="test", aws_secret_access_key="test")
 
 
-@pytest.mark.parametrize("name", ["lora-8b-aws", "chat-8b-aws"])
-def test_it_is_made_and_unmade(name: str, workdir: Path, address: str) -> None:
-    option = job(name).option
-    put(workdir, files("terraform-aws", name, ssh_cidr="203.0.113.7/32"))
-    terraform(workdir, "init", "-input=false", "-no-color")
-    terraform(workdir, "apply", "-auto-approve", "-input=false", "-no-color")
+def test_they_are_made_and_unmade(tmp_path: Path, address: str) -> None:
+    """A spot run and a service, side by side: nearly all of the time is waiting between looks of the provider."""
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        found = [pool.submit(made_and_unmade, name, workdir(tmp_path / name, address), address) for name in ("lora-8b-aws", "chat-8b-aws")]
+        for future in found:
+            future.result()
+
+
+def made_and_unmade(name: str, folder: Path, address: str) -> None:
+    put(folder, files("terraform-aws", name, name=name, ssh_cidr="203.0.113.7/32"))
+    terraform(folder, "init", "-input=false", "-no-color")
+    terraform(folder, "apply", "-auto-approve", "-input=false", "-no-color")
     try:
-        looked_at(name, address, option.region)
+        looked_at(name, address, job(name, name=name).option.region)
     finally:
-        terraform(workdir, "destroy", "-auto-approve", "-input=false", "-no-color")
-    assert not servers(client("ec2", address, option.region))
-    (workdir / "terraform.tfstate").unlink()
+        terraform(folder, "destroy", "-auto-approve", "-input=false", "-no-color")
+    assert not servers(client("ec2", address, job(name).option.region))
 
 
 def servers(ec2: Any) -> list[dict[str, Any]]:
@@ -86,7 +92,9 @@ def looked_at(name: str, address: str, region: str) -> None:
     assert [server["InstanceType"] for server in found] == [planned.option.instance_type] * planned.num_nodes
     assert [server.get("InstanceLifecycle") == "spot" for server in found] == [planned.is_spot] * planned.num_nodes
     assert {"Key": "rightfit-plan", "Value": planned.plan_id} in found[0]["Tags"]
-    groups = ec2.describe_security_groups(Filters=[{"Name": "description", "Values": ["SSH from one range only", "Clients of one range only"]}])
+    groups = ec2.describe_security_groups(
+        Filters=[{"Name": "description", "Values": ["SSH from one range only", "Clients of one range only"]}]
+    )
     inward = [rule for group in groups["SecurityGroups"] for rule in group["IpPermissions"]]
     assert sorted(rule["FromPort"] for rule in inward) == ([22, 8000] if planned.is_service else [22])
     assert [part["CidrIp"] for rule in inward for part in rule["IpRanges"]] == ["203.0.113.7/32"]
@@ -97,7 +105,7 @@ def looked_at(name: str, address: str, region: str) -> None:
         assert [target["Target"]["Id"] for target in health] == [server["InstanceId"] for server in found]
         return
     [bucket] = client("s3", address, region).list_buckets()["Buckets"]
-    assert bucket["Name"] == f"rightfit-job-{planned.plan_id}"
+    assert bucket["Name"] == f"{name}-{planned.plan_id}"
     assert all(client("s3", address, region).get_public_access_block(Bucket=bucket["Name"])["PublicAccessBlockConfiguration"].values())
     data = ec2.describe_instance_attribute(InstanceId=found[0]["InstanceId"], Attribute="userData")["UserData"]["Value"]
-    assert f"export RIGHTFIT_BUCKET='{bucket['Name']}'" in __import__("base64").b64decode(data).decode()
+    assert f"export RIGHTFIT_BUCKET='{bucket['Name']}'" in base64.b64decode(data).decode()

@@ -88,7 +88,9 @@ def container(job: Job, stack: Stack) -> str:
     words = launched(stack.command, node_rank="0", num_nodes="1", head_address="127.0.0.1")
     inner = " && ".join([*(line for line in stack.setup if line.startswith("pip ")), f"exec {shell(words)}"])
     places = ["--volume", f"{FOLDER}:/job", "--volume", "/checkpoints:/checkpoints", "--workdir", "/job", "--entrypoint", "sh"]
-    return shell(["docker", "run", "--name", "rightfit", "--rm", *cards, "--ipc", "host", *ports, *settings, *places, stack.image, "-c", inner])
+    return shell(
+        ["docker", "run", "--name", "rightfit", "--rm", *cards, "--ipc", "host", *ports, *settings, *places, stack.image, "-c", inner]
+    )
 
 
 def _put(path: str, text: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rightfit.export.bare_server import BUCKET
 from rightfit.export.job import Job
 from rightfit.export.quoting import hcl
@@ -32,8 +34,8 @@ def cidr_variable(name: str, about: str, *, default: str = "") -> str:
 """
 
 
-def variables(job: Job, *further: str) -> str:
-    """variables.tf: the name, who may come in, the bucket of a run, and what a cloud needs beside."""
+def variables(job: Job, *further: str, bucket: str | None = None) -> str:
+    """variables.tf: the name, who may come in, the bucket of a run (the cloud's own way to name it, or path after the scheme), and what a cloud needs beside."""
     found = [
         variable("name", "Name of everything that is made.", default=job.name),
         cidr_variable("ssh_cidr", "Address range that may reach the server by SSH; empty opens nothing.", default=job.settings.ssh_cidr),
@@ -41,8 +43,20 @@ def variables(job: Job, *further: str) -> str:
     if job.is_service:
         found.append(cidr_variable("client_cidr", "Address range whose clients may reach the balancer; empty opens nothing."))
     else:
-        found.append(variable("bucket", "Bucket (and path) of yours for checkpoints; empty makes one.", default=own_bucket(job)))
+        found.append(
+            variable(
+                "bucket",
+                "Bucket (and path) of yours for checkpoints; empty makes one.",
+                default=own_bucket(job) if bucket is None else bucket,
+            )
+        )
     return "\n".join([*found, *further])
+
+
+def aligned(values: Mapping[str, object], *, indent: int) -> str:
+    """Attributes below each other as `terraform fmt` has them; the first line is not indented."""
+    width = max(len(name) for name in values)
+    return f"\n{' ' * indent}".join(f"{name:<{width}} = {hcl(value)}" for name, value in values.items())
 
 
 def own_bucket(job: Job) -> str:
