@@ -70,8 +70,19 @@ FURTHER: dict[str, dict[str, Any]] = {
     "chat-8b-tensorrt-llm": {**CHAT, "framework": "tensorrt-llm"},
     "chat-8b-tgi": {**CHAT, "framework": "tgi"},
     "chat-8b-llama-cpp": {**CHAT, "framework": "llama.cpp", "rate": "1/s", "ttft": "3s", "tpot": "100ms"},
+    "resnet-gcp": {"model": "resnet50", "task": "train", "data": "imagenet", "epochs": 90, "cloud": "gcp"},
+    "sdxl-aws": {"model": "sdxl", "task": "finetune", "method": "lora", "data": "2000samples", "cloud": "aws"},
+    "pretrain-8b-megatron": {
+        "model": "meta-llama/Meta-Llama-3-8B",
+        "task": "train",
+        "data": "2Btok",
+        "framework": "megatron",
+        "tensor_parallel": 2,
+        "cloud": "aws",
+        "max_nodes": 4,
+    },
 }
-"""Plans for what no typical plan chooses by itself: server programs that are asked for by name."""
+"""Plans for what no typical plan chooses by itself: server programs that are asked for by name, images, and a model split among accelerators."""
 
 
 @functools.cache
