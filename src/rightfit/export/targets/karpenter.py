@@ -6,7 +6,8 @@ from typing import Any
 
 from rightfit.export.document import OptionPart
 from rightfit.export.job import SPOT, Job
-from rightfit.export.kubernetes_words import card_resource, metadata, replicas_range
+from rightfit.export.kubernetes_words import card_resource, metadata
+from rightfit.export.operations import most_servers
 from rightfit.export.quoting import given, label, to_yaml
 from rightfit.export.registry import Files, Target
 
@@ -59,14 +60,6 @@ def limits(job: Job) -> dict[str, str]:
     servers = most_servers(job)
     found = {"cpu": str(int(job.option.vcpus * servers))} if job.option.vcpus else {}
     return found | ({card_resource(job): str(job.gpus_per_node * servers)} if job.gpus_per_node else {"nodes": str(servers)})
-
-
-def most_servers(job: Job) -> int:
-    """Servers at the plan's busiest hour."""
-    if not job.is_service:
-        return job.num_nodes
-    _, most = replicas_range(job)
-    return max(job.num_nodes, -(-most // max(1, job.option.layout.replicas_per_node)))
 
 
 def node_class(job: Job) -> dict[str, Any]:
