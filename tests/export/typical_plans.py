@@ -64,10 +64,30 @@ WISHES: dict[str, dict[str, Any]] = {
     },
 }
 
+CHAT: dict[str, Any] = WISHES["chat-8b"]
+FURTHER: dict[str, dict[str, Any]] = {
+    "chat-8b-sglang": {**CHAT, "framework": "sglang"},
+    "chat-8b-tensorrt-llm": {**CHAT, "framework": "tensorrt-llm"},
+    "chat-8b-tgi": {**CHAT, "framework": "tgi"},
+    "chat-8b-llama-cpp": {**CHAT, "framework": "llama.cpp", "rate": "1/s", "ttft": "3s", "tpot": "100ms"},
+    "resnet-gcp": {"model": "resnet50", "task": "train", "data": "imagenet", "epochs": 90, "cloud": "gcp"},
+    "sdxl-aws": {"model": "sdxl", "task": "finetune", "method": "lora", "data": "2000samples", "cloud": "aws"},
+    "pretrain-8b-megatron": {
+        "model": "meta-llama/Meta-Llama-3-8B",
+        "task": "train",
+        "data": "2Btok",
+        "framework": "megatron",
+        "tensor_parallel": 2,
+        "cloud": "aws",
+        "max_nodes": 4,
+    },
+}
+"""Plans for what no typical plan chooses by itself: server programs that are asked for by name, images, and a model split among accelerators."""
+
 
 @functools.cache
 def plan_values(name: str) -> dict[str, Any]:
     """The plan of one wish, as `rightfit plan --format json` gives it."""
-    values: dict[str, Any] = rightfit.plan(**WISHES[name]).to_dict()
+    values: dict[str, Any] = rightfit.plan(**(WISHES | FURTHER)[name]).to_dict()
     assert values["options"], f"the typical plan {name} has no option"
     return values

@@ -45,6 +45,7 @@ def test_the_folder_is_valid(name: str, workdir: Path) -> None:
     for maker in (files, hostile):
         put(workdir, maker("terraform-aws", name))
         terraform(workdir, "validate", "-no-color")
+        terraform(workdir, "fmt", "-check", "-no-color")
 
 
 @pytest.mark.parametrize("name", taken("terraform-aws"))

@@ -104,8 +104,11 @@ class Job:
 
 
 def plan_id(plan: PlanDocument, option: OptionPart) -> str:
-    """12 hex digits that are the same for the same workload and option."""
-    identity = [dict(plan.workload), option.model_dump(mode="json", exclude={"facts", "alternatives"})]
+    """12 hex digits that are the same for the same workload and the same servers with the same layout.
+
+    Predicted figures and prices stay out: their last digits differ between machines, and neither changes what is started.
+    """
+    identity = [dict(plan.workload), option.model_dump(mode="json", exclude={"facts", "alternatives", "estimate", "cost", "rank"})]
     return hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()[:12]
 
 

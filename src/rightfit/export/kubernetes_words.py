@@ -6,9 +6,10 @@ import dataclasses
 import re
 from typing import Any
 
+from rightfit.export.buckets import bucket_volume
 from rightfit.export.job import GIB, Job
-from rightfit.export.quoting import given, label
-from rightfit.export.stack import Stack, launched, stack_of
+from rightfit.export.quoting import given, label, shell
+from rightfit.export.stack import Stack, installs, launched, stack_of
 
 RESOURCES = {
     "AMD": "amd.com/gpu",
@@ -80,12 +81,26 @@ def one_replica(job: Job) -> Job:
     return dataclasses.replace(job, option=job.option.model_copy(update={"layout": layout})) if job.is_service else job
 
 
-def container(job: Job) -> dict[str, Any]:
+@dataclasses.dataclass(frozen=True, slots=True)
+class Places:
+    """How a pod learns which node of the run it is: words in which Kubernetes puts its own variables."""
+
+    node_rank: str = "$(JOB_COMPLETION_INDEX)"
+    head_address: str = ""
+
+
+def command_of(job: Job, stack: Stack, places: Places) -> list[str]:
+    """The stack's command with what its image lacks before it. "$" is doubled: alone it would begin a variable of Kubernetes."""
+    words = tuple(word.replace("$", "$$") for word in stack.command)
+    if missing := installs(stack):
+        words = ("sh", "-c", " && ".join([*missing, f"exec {shell(words)}"]))
+    head = places.head_address or f"{job.name}-0.{job.name}"
+    return list(launched(words, node_rank=places.node_rank, num_nodes=str(job.num_nodes), head_address=head))
+
+
+def container(job: Job, *, name: str = "main", places: Places | None = None) -> dict[str, Any]:
     """The stack in a container."""
     stack = stack_of(one_replica(job))
-    words = launched(
-        stack.command, node_rank="$(JOB_COMPLETION_INDEX)", num_nodes=str(job.num_nodes), head_address=f"{job.name}-0.{job.name}"
-    )
     probes = {}
     if stack.port:
         check = {"httpGet": {"path": stack.health_path, "port": "http"}}
@@ -98,9 +113,9 @@ def container(job: Job) -> dict[str, Any]:
     mounts += [{"name": "files", "mountPath": "/job"}] if stack.files else []
     mounts += [] if job.is_service else [{"name": "checkpoints", "mountPath": "/checkpoints"}]
     return given(
-        name="main",
+        name=name,
         image=stack.image,
-        command=list(words),
+        command=command_of(job, stack, places or Places()),
         workingDir="/job" if stack.files else None,
         env=environment(job, stack) or None,
         ports=[{"name": "http", "containerPort": stack.port}] if stack.port else None,
@@ -117,15 +132,62 @@ def shared_gib(job: Job) -> int:
     return max(1, min(MOST_SHARED_GIB, int(whole / 3)))
 
 
-def pod_spec(job: Job, **more: Any) -> dict[str, Any]:
-    """A pod with the container, its volumes and its place."""
+def volumes_of(job: Job) -> list[dict[str, Any]]:
+    """Shared memory, the stack's files, and where checkpoints go."""
     stack = stack_of(job)
     volumes: list[dict[str, Any]] = [{"name": "memory", "emptyDir": {"medium": "Memory", "sizeLimit": f"{shared_gib(job)}Gi"}}]
     if stack.files:
         volumes.append({"name": "files", "configMap": {"name": job.name}})
     if not job.is_service:
         volumes.append({"name": "checkpoints", "persistentVolumeClaim": {"claimName": job.name}})
-    return {"automountServiceAccountToken": False, "containers": [container(job)], "volumes": volumes, **placement(job), **more}
+    return volumes
+
+
+def pod_spec(job: Job, *, main: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    """A pod with the container, its volumes and its place."""
+    return {
+        "automountServiceAccountToken": False,
+        "containers": [main or container(job)],
+        "volumes": volumes_of(job),
+        **placement(job),
+        **more,
+    }
+
+
+def pod_metadata(job: Job) -> dict[str, Any]:
+    """Labels of a pod, and the mark by which a cluster of Google lets it mount a bucket."""
+    marked = not job.is_service and job.settings.bucket.startswith("gs://")
+    return given(labels=labels(job), annotations={"gke-gcsfuse/volumes": "true"} if marked else None)
+
+
+def files_objects(job: Job) -> list[dict[str, Any]]:
+    """The stack's files as an object, where it has any."""
+    stack = stack_of(job)
+    return [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(job), "data": dict(stack.files)}] if stack.files else []
+
+
+def checkpoint_objects(job: Job) -> list[dict[str, Any]]:
+    """Where checkpoints go: the bucket of the settings through its cloud's driver, else a volume of the cluster's own kind."""
+    size = {"requests": {"storage": f"{job.disk_gib}Gi"}}
+    if job.settings.bucket:
+        shape = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
+        volume = {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": metadata(job),
+            "spec": {**shape, "capacity": size["requests"], "persistentVolumeReclaimPolicy": "Retain", **bucket_volume(job)},
+        }
+        claim_of_bucket = {**shape, "volumeName": job.name, "resources": size}
+        return [volume, {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata(job), "spec": claim_of_bucket}]
+    modes = ["ReadWriteMany" if job.num_nodes > 1 else "ReadWriteOnce"]
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": metadata(job),
+            "spec": {"accessModes": modes, "resources": size},
+        }
+    ]
 
 
 def metadata(job: Job, name: str = "") -> dict[str, Any]:

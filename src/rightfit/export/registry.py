@@ -18,7 +18,8 @@ ALL = "all"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Target:
-    """One kind of file. `write` is pure: job -> {relative path: text}. `refuses` says in one line why a job cannot be expressed ("" if it can)."""
+    """One kind of file. `write` is pure: job -> {relative path: text}. `refuses` says in one line why a job cannot be expressed ("" if it can).
+    `run`: what to type in the target's folder, one command a line, for the bundle's README; "" where the files are read by something else."""
 
     name: str
     group: str
@@ -26,6 +27,7 @@ class Target:
     write: Callable[[Job], Files]
     refuses: Callable[[Job], str] = lambda _job: ""
     checked_by: str = ""
+    run: str = ""
 
     def files(self, job: Job) -> Files:
         """The files; InputError where the target cannot express the job."""

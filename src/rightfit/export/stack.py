@@ -8,8 +8,10 @@ from collections.abc import Mapping
 
 from rightfit.errors import InputError
 from rightfit.export.job import SERVING_TASKS, Job
+from rightfit.export.model_words import model_kind
 
-TRAINED_BY_TRL = ("full", "lora", "qlora", "dora")
+ADAPTERS = ("lora", "qlora", "dora")
+TRAINED_BY_TRL = ("full", *ADAPTERS)
 
 SERVING_STACKS = {
     "vllm": "vllm",
@@ -45,15 +47,32 @@ def stack_name(job: Job) -> str:
     """Module of the stack that starts the job; "" where there is none yet."""
     if job.task in SERVING_TASKS:
         return SERVING_STACKS.get(job.option.layout.engine.casefold(), "")
-    layout = job.option.layout
-    splits_model = layout.tensor * layout.pipeline * layout.context > 1
-    return "trl" if job.seq_len and not splits_model and layout.method in TRAINED_BY_TRL else ""
+    return _training_stack(job)
+
+
+def _training_stack(job: Job) -> str:
+    """The plainest program for the model's kind, the method and the layout."""
+    kind, layout = model_kind(job), job.option.layout
+    if job.task == "prepare" or kind not in ("decoder", "encoder"):
+        return {"diffusion": "diffusers", "vision": "timm"}.get(kind, "") if job.task != "prepare" else ""
+    if layout.tensor * layout.pipeline * layout.context * layout.expert > 1:
+        return "megatron"
+    if layout.offload != "none":
+        return "deepspeed"
+    if job.task == "train" or kind == "encoder":
+        return "torchrun"
+    return "deepspeed" if layout.sharding in ("zero-1", "zero-2") else "trl"
 
 
 def stack_problem(job: Job) -> str:
     """Why no stack starts the job ("" if one does)."""
-    if stack_name(job):
+    name = stack_name(job)
+    if name and job.task in SERVING_TASKS:
         return ""
+    if name:
+        # A launcher starts what the program's own target can express, and says what that says.
+        problem = importlib.import_module(f"rightfit.export.targets.{name}").TARGET.refuses(job)
+        return f"{name}: {problem}" if problem else ""
     what = (
         f"serving with {job.option.layout.engine}"
         if job.task in SERVING_TASKS
@@ -68,6 +87,15 @@ def stack_of(job: Job) -> Stack:
         raise InputError(problem, field="to")
     found: Stack = importlib.import_module(f"rightfit.export.targets.{stack_name(job)}").stack(job)
     return found
+
+
+IMAGES_WITH_PROGRAM = ("vllm/", "lmsysorg/", "ghcr.io/", "nvcr.io/", "rayproject/")
+"""Images that hold the program itself; the others hold what it stands on, and the set-up adds the rest."""
+
+
+def installs(stack: Stack) -> tuple[str, ...]:
+    """The lines of the set-up that its image needs before the command runs."""
+    return () if stack.image.startswith(IMAGES_WITH_PROGRAM) else tuple(line for line in stack.setup if line.startswith("pip "))
 
 
 def launched(command: tuple[str, ...], *, node_rank: str, num_nodes: str, head_address: str) -> tuple[str, ...]:

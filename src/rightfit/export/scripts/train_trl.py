@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from datasets import load_dataset
 from peft import LoraConfig
-from transformers import AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig, TrainerCallback
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig, TrainerCallback
 from trl import SFTConfig, SFTTrainer
 
 plan = json.loads(Path(sys.argv[1]).read_text())
@@ -28,6 +28,9 @@ class SaveByTime(TrainerCallback):
 
 
 def load_model():
+    if plan.get("from_scratch"):
+        config = AutoConfig.from_pretrained(plan["model"], attn_implementation=plan["attention"])
+        return AutoModelForCausalLM.from_config(config, dtype=torch.float32)
     quantization = None
     if plan["method"] == "qlora":
         quantization = BitsAndBytesConfig(
@@ -67,18 +70,27 @@ arguments = SFTConfig(
     gradient_accumulation_steps=plan["grad_accum"],
     max_steps=plan.get("steps") or -1,
     num_train_epochs=plan["epochs"],
+    learning_rate=plan["learning_rate"],
+    warmup_ratio=plan["warmup_share"],
+    lr_scheduler_type="cosine",
     max_length=plan["seq_len"],
     packing=True,
+    packing_strategy="wrapped",  # needs no attention kernel that knows where samples end
     bf16=plan["precision"] == "bf16",
     fp16=plan["precision"] == "fp16",
     gradient_checkpointing=plan["gradient_checkpointing"],
+    gradient_checkpointing_kwargs={"use_reentrant": False},
     optim=plan["optimizer"],
     dataloader_num_workers=plan["workers"],
     save_strategy="no",
     save_total_limit=2,
     logging_steps=1,
     report_to=[],
-    fsdp="full_shard auto_wrap" if plan["sharding"] in ("zero-3", "fsdp", "hybrid") else "",
+    # DeepSpeed and Accelerate have settings files of their own; without one the plan's sharding is done by FSDP.
+    deepspeed=plan.get("deepspeed"),
+    fsdp={"zero-3": "full_shard auto_wrap", "hybrid": "hybrid_shard auto_wrap"}.get(plan["sharding"], "")
+    if plan["spread_by"] == "trainer"
+    else "",
 )
 trainer = SFTTrainer(
     model=load_model(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rightfit.export.job import Job
-from rightfit.export.kubernetes_words import metadata, pod_spec, replicas_range, selector
+from rightfit.export.kubernetes_words import checkpoint_objects, files_objects, metadata, pod_metadata, pod_spec, replicas_range, selector
 from rightfit.export.quoting import given, to_yaml
 from rightfit.export.registry import Files, Target
 from rightfit.export.stack import stack_of, stack_problem
@@ -16,17 +16,14 @@ CPU_TARGET = 60  # percent; a processor server at the plan's load is below it
 def write(job: Job) -> Files:
     """One file of all objects."""
     objects = service_objects(job) if job.is_service else run_objects(job)
-    stack = stack_of(job)
-    if stack.files:
-        objects = [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(job), "data": dict(stack.files)}, *objects]
-    return {"objects.yaml": to_yaml(*objects)}
+    return {"objects.yaml": to_yaml(*files_objects(job), *objects)}
 
 
 def service_objects(job: Job) -> list[dict[str, Any]]:
     """What a service is made of. The scaler by processor load is for servers without cards; with cards use the target keda."""
     least, most = replicas_range(job)
     port = stack_of(job).port
-    pod = {"metadata": {"labels": metadata(job)["labels"]}, "spec": pod_spec(job, terminationGracePeriodSeconds=120)}
+    pod = {"metadata": pod_metadata(job), "spec": pod_spec(job, terminationGracePeriodSeconds=120)}
     deployment = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -84,15 +81,6 @@ def processor_scaler(job: Job, *, least: int, most: int) -> dict[str, Any]:
 
 def run_objects(job: Job) -> list[dict[str, Any]]:
     """What a run is made of: a volume for checkpoints, names for its nodes, and the Job, one pod a server."""
-    claim = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": metadata(job),
-        "spec": {
-            "accessModes": ["ReadWriteMany" if job.num_nodes > 1 else "ReadWriteOnce"],
-            "resources": {"requests": {"storage": f"{job.disk_gib}Gi"}},
-        },
-    }
     heads = {
         "apiVersion": "v1",
         "kind": "Service",
@@ -109,10 +97,10 @@ def run_objects(job: Job) -> list[dict[str, Any]]:
             completionMode="Indexed",
             backoffLimit=20 if job.is_spot else 3,
             activeDeadlineSeconds=round(job.stop_after_h * 3600) or None,
-            template={"metadata": {"labels": metadata(job)["labels"]}, "spec": pod_spec(job, restartPolicy="Never", subdomain=job.name)},
+            template={"metadata": pod_metadata(job), "spec": pod_spec(job, restartPolicy="Never", subdomain=job.name)},
         ),
     }
-    return [claim, heads, run]
+    return [*checkpoint_objects(job), heads, run]
 
 
 def _refuses(job: Job) -> str:
@@ -122,4 +110,12 @@ def _refuses(job: Job) -> str:
     return stack_problem(job)
 
 
-TARGET = Target("kubernetes", "kubernetes", "plain Kubernetes objects", write, _refuses, checked_by="the API's own schemas, strictly")
+TARGET = Target(
+    "kubernetes",
+    "kubernetes",
+    "plain Kubernetes objects",
+    write,
+    _refuses,
+    checked_by="the API's own schemas, strictly",
+    run="kubectl apply -f objects.yaml",
+)

@@ -1,18 +1,21 @@
-"""Prometheus: what to scrape, and alerts at the plan's own figures."""
+"""Prometheus: what to scrape, what to record, and alerts at the plan's own figures."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from rightfit.export.document import FigurePart
 from rightfit.export.job import Job
+from rightfit.export.operations import MIB, floor_of_utilisation, memory_limit_bytes, most_usd_per_h, usd_per_gpu_h
 from rightfit.export.quoting import to_yaml
 from rightfit.export.registry import Files, Target
 
-IDLE_SHARE = 0.5  # of the low end of the predicted utilisation
 TOO_HOT_C = 88
-FULL_SHARE = 0.97  # of the card's memory: beyond it the next allocation may fail
-MIB = 1024**2
+HELD_SHARE = 0.5  # of the predicted memory: a card that holds less has no job on it
+COST = "rightfit:cost_usd_per_hour"
+FIRST_TOKEN = {
+    "vllm": "vllm:time_to_first_token_seconds_bucket",
+    "sglang": "sglang:time_to_first_token_seconds_bucket",
+}
 
 
 def write(job: Job) -> Files:
@@ -35,45 +38,78 @@ def _labels(job: Job) -> dict[str, str]:
     return {name.replace("-", "_"): value for name, value in job.labels.items()} | {"app": job.name}
 
 
+def of_plan(job: Job, metric: str) -> str:
+    """A metric of this plan's servers only."""
+    return f'{metric}{{rightfit_plan="{job.plan_id}"}}'
+
+
+def cost_rate(job: Job) -> str:
+    """What an hour costs now: the cards that answer, at the plan's price."""
+    return f"count({of_plan(job, 'DCGM_FI_DEV_GPU_TEMP')}) * {usd_per_gpu_h(job):.6g}"
+
+
+def first_token(job: Job) -> str:
+    """The 95th percentile of the time to the first token; "" where the program does not publish it."""
+    metric = FIRST_TOKEN.get(job.option.layout.engine.casefold())
+    return f"histogram_quantile(0.95, sum by (le) (rate({of_plan(job, metric)}[5m])))" if metric and job.is_service else ""
+
+
 def rules(job: Job) -> list[dict[str, Any]]:
-    """Alerts, each with the figure that it compares with."""
+    """The cost as a series, and alerts, each with the figure that it compares with."""
+    return [{"record": COST, "expr": cost_rate(job)}, *_of_cards(job), *_of_use(job), *_of_service(job)]
+
+
+def _of_cards(job: Job) -> list[dict[str, Any]]:
+    limit = memory_limit_bytes(job) / MIB
     found = [
-        _rule("GpuHot", f"DCGM_FI_DEV_GPU_TEMP > {TOO_HOT_C}", "5m", f"a card is over {TOO_HOT_C} degrees"),
-        _rule("GpuErrors", "increase(DCGM_FI_DEV_XID_ERRORS[10m]) > 0", "0m", "the driver reports an error of a card"),
+        _rule("GpuHot", f"{of_plan(job, 'DCGM_FI_DEV_GPU_TEMP')} > {TOO_HOT_C}", "5m", f"a card is over {TOO_HOT_C} degrees"),
+        _rule("GpuErrors", f"increase({of_plan(job, 'DCGM_FI_DEV_XID_ERRORS')}[10m]) > 0", "0m", "the driver reports an error of a card"),
     ]
-    estimate = job.option.estimate
-    if peak := estimate.get("peak_memory_bytes"):
-        found.append(_memory(peak, most_bytes=job.option.accelerator.memory_bytes))
-    if busy := floor_of_utilisation(job):
-        text = f"the cards are busy less than {busy:.0%} of the time; the plan expects more: look at data loading, or rent less"
-        found.append(_rule("GpuIdle", f"avg_over_time(DCGM_FI_PROF_GR_ENGINE_ACTIVE[15m]) < {busy:.2f}", "15m", text))
-    if job.is_service and (first := job.wish("ttft_s")) and job.option.layout.engine == "vLLM":
-        query = f"histogram_quantile(0.95, sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > {float(first):g}"
-        found.append(_rule("FirstTokenLate", query, "5m", f"the first token comes later than the {float(first):g} s allowed"))
+    if limit:
+        text = f"a card uses more than the plan's upper limit of {limit:,.0f} MiB"
+        found.append(_rule("GpuMemoryHigh", f"{of_plan(job, 'DCGM_FI_DEV_FB_USED')} > {limit:.0f}", "1m", text))
+    if not job.is_service:
+        text = f"fewer than the plan's {job.num_gpus} cards answer: a server is lost"
+        found.append(_rule("GpuLost", f"count({of_plan(job, 'DCGM_FI_DEV_GPU_TEMP')}) < {job.num_gpus}", "3m", text))
+    allowed = most_usd_per_h(job)
+    text = f"more is rented than the plan holds: over {allowed:.2f} USD an hour"
+    found.append(_rule("CostRateHigh", f"{COST} > {allowed:.6g}", "10m", text))
     return found
 
 
-def _memory(peak: FigurePart, *, most_bytes: float) -> dict[str, Any]:
-    """Memory above what the plan holds possible, or nearly all of the card."""
-    limit = min(peak.high95, FULL_SHARE * most_bytes) / MIB
-    return _rule(
-        "GpuMemoryHigh", f"DCGM_FI_DEV_FB_USED > {limit:.0f}", "1m", f"a card uses more than the plan's upper limit of {limit:,.0f} MiB"
-    )
-
-
-def floor_of_utilisation(job: Job) -> float:
-    """Below this share of busy time something is wrong; 0 where the plan predicts no utilisation."""
-    load = job.option.facts.get("utilisation")
+def _of_use(job: Job) -> list[dict[str, Any]]:
+    """Idle cards with a job's memory wait for something, mostly data; idle cards without are rented for nothing."""
+    floor = floor_of_utilisation(job)
+    peak = job.option.estimate.get("peak_memory_bytes")
+    if not floor or peak is None:
+        return []
+    busy = f"avg_over_time({of_plan(job, 'DCGM_FI_PROF_GR_ENGINE_ACTIVE')}[15m]) < {floor:.2f}"
+    held, half = of_plan(job, "DCGM_FI_DEV_FB_USED"), f"{HELD_SHARE * peak.mid / MIB:.0f}"
+    stall = f"the cards hold the job but are busy less than {floor:.0%} of the time; the plan expects more: look at data loading"
     if job.is_service:
-        return IDLE_SHARE * min(1.0, float(load)) if load else 0.0
-    return IDLE_SHARE if job.gpus_per_node else 0.0
+        stall = f"the cards are busy less than {floor:.0%} of the time; the plan expects more: rent less"
+    return [
+        _rule("ServiceIdle" if job.is_service else "DataStall", f"{busy} and {held} >= {half}", "15m", stall),
+        _rule("GpuIdle", f"{busy} and {held} < {half}", "15m", "a card is rented and nothing runs on it"),
+    ]
+
+
+def _of_service(job: Job) -> list[dict[str, Any]]:
+    allowed = job.wish("ttft_s")
+    query = first_token(job)
+    if not (allowed and query):
+        return []
+    return [
+        _rule("FirstTokenLate", f"{query} > {float(allowed):g}", "5m", f"the first token comes later than the {float(allowed):g} s allowed")
+    ]
 
 
 def _rule(name: str, expression: str, lasts: str, summary: str) -> dict[str, Any]:
     return {"alert": name, "expr": expression, "for": lasts, "labels": {"severity": "warning"}, "annotations": {"summary": summary}}
 
 
-def _refuses(job: Job) -> str:
+def refuses(job: Job) -> str:
+    """Why the exporter of NVIDIA's cards has nothing to say ("" if it has)."""
     vendor = str(job.option.facts.get("vendor") or "NVIDIA")
     if not job.gpus_per_node:
         return "the server has no accelerator to watch"
@@ -85,6 +121,7 @@ TARGET = Target(
     "operations",
     "Prometheus scrape and alerts at the plan's figures",
     write,
-    _refuses,
-    checked_by="our own tests of its form",
+    refuses,
+    checked_by="promtool, rule by rule; a real Prometheus on a stand-in for the cards' exporter",
+    run="prometheus --config.file=prometheus.yml --web.listen-address=127.0.0.1:9090",
 )

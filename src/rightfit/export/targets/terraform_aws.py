@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from rightfit.export.bare_server import first_boot
+from rightfit.export.bare_server import Ground, first_boot
 from rightfit.export.job import Job
 from rightfit.export.quoting import hcl, shell
 from rightfit.export.registry import Files, Target
-from rightfit.export.stack import stack_of, stack_problem
+from rightfit.export.stack import stack_of
+from rightfit.export.terraform_words import made_bucket, problem, user_data, variable
+from rightfit.export.terraform_words import variables as common_variables
 
 PROVIDER_VERSION = "~> 5.100"
 IMAGES = {
@@ -23,49 +25,23 @@ def write(job: Job) -> Files:
 
 
 def boot(job: Job) -> str:
-    """Secrets come from the parameter store, by the server's own role."""
-    return first_boot(
-        job,
-        secret=lambda name: (
-            shell(["aws", "ssm", "get-parameter", "--region", job.option.region, "--name", f"/rightfit/{name}", "--with-decryption"])
-            + " --query Parameter.Value --output text"
-        ),
+    """Secrets come from the parameter store, and checkpoints go to the bucket, both by the server's own role."""
+    return first_boot(job, ground(job))
+
+
+def ground(job: Job) -> Ground:
+    """What AWS gives a bare server; powering off ends it, because it is started so."""
+    region = job.option.region
+    words = ("aws", "ssm", "get-parameter", "--region", region, "--with-decryption", "--query", "Parameter.Value", "--output", "text")
+    return Ground(
+        secret=lambda name: shell([*words, "--name", f"/rightfit/{name}"]),
+        store=f":s3,provider=AWS,env_auth=true,no_check_bucket=true,region={region}:",
     )
 
 
 def variables(job: Job) -> str:
     """What the user may change."""
-    return f"""variable "name" {{
-  type    = string
-  default = {hcl(job.name)}
-}}
-
-variable "ssh_cidr" {{
-  description = "Address range that may reach the server by SSH; empty opens nothing."
-  type        = string
-  default     = {hcl(job.settings.ssh_cidr)}
-  validation {{
-    condition     = var.ssh_cidr == "" || (can(cidrhost(var.ssh_cidr, 0)) && !endswith(var.ssh_cidr, "/0"))
-    error_message = "Give a range such as 203.0.113.7/32, not everything."
-  }}
-}}
-
-variable "client_cidr" {{
-  description = "Address range whose clients may reach the balancer of a service; empty opens nothing."
-  type        = string
-  default     = ""
-  validation {{
-    condition     = var.client_cidr == "" || (can(cidrhost(var.client_cidr, 0)) && !endswith(var.client_cidr, "/0"))
-    error_message = "Give a range such as 203.0.113.0/24, not everything."
-  }}
-}}
-
-variable "key_name" {{
-  description = "Name of an SSH key pair of yours; empty for none."
-  type        = string
-  default     = ""
-}}
-"""
+    return common_variables(job, variable("key_name", "Name of an SSH key pair of yours; empty for none.", default=""))
 
 
 def outputs(job: Job) -> str:
@@ -204,7 +180,8 @@ resource "aws_instance" "server" {{
   iam_instance_profile                 = aws_iam_instance_profile.server.name
   key_name                             = var.key_name == "" ? null : var.key_name
   instance_initiated_shutdown_behavior = "terminate"
-  user_data_base64                     = filebase64("${{path.module}}/first-boot.sh")
+  user_data_base64                     = base64encode({user_data(job, bucket="local.bucket")})
+  user_data_replace_on_change          = true
   tags                                 = {{ Name = "${{var.name}}-${{count.index}}" }}
 {spot if job.is_spot else ""}
   metadata_options {{
@@ -218,7 +195,42 @@ resource "aws_instance" "server" {{
     delete_on_termination = true
   }}
 }}
-{balancer(job) if job.is_service else ""}"""
+{balancer(job) if job.is_service else bucket(job)}"""
+
+
+def bucket(job: Job) -> str:
+    """Where checkpoints go: the user's bucket, or one that is made; it is kept by `terraform destroy` while it holds anything."""
+    return f"""
+locals {{
+  bucket = var.bucket == "" ? aws_s3_bucket.checkpoints[0].bucket : var.bucket
+}}
+
+resource "aws_s3_bucket" "checkpoints" {{
+  count  = var.bucket == "" ? 1 : 0
+  bucket = {hcl(made_bucket(job))}
+}}
+
+resource "aws_s3_bucket_public_access_block" "checkpoints" {{
+  count                   = var.bucket == "" ? 1 : 0
+  bucket                  = aws_s3_bucket.checkpoints[0].id
+  block_public_acls       = true
+  block_public_policy     = true
+  ignore_public_acls      = true
+  restrict_public_buckets = true
+}}
+
+resource "aws_iam_role_policy" "checkpoints" {{
+  name = "keep-checkpoints"
+  role = aws_iam_role.server.id
+  policy = jsonencode({{
+    Version = "2012-10-17"
+    Statement = [
+      {{ Effect = "Allow", Action = ["s3:ListBucket"], Resource = "arn:aws:s3:::${{split("/", local.bucket)[0]}}" }},
+      {{ Effect = "Allow", Action = ["s3:GetObject", "s3:PutObject"], Resource = "arn:aws:s3:::${{local.bucket}}/*" }},
+    ]
+  }})
+}}
+"""
 
 
 def balancer(job: Job) -> str:
@@ -293,16 +305,7 @@ resource "aws_lb_listener" "service" {{
 
 
 def _refuses(job: Job) -> str:
-    option = job.option
-    if option.provider != "aws":
-        return f"the server is rented from {option.provider}"
-    if option.purchase not in ("on-demand", "spot"):
-        return f"it buys on demand or spot, the plan is {option.purchase}"
-    if option.nodes > 1 and not job.is_service:
-        return "a run on several servers needs a launcher that knows them all; use skypilot or slurm"
-    if job.is_service and option.layout.replicas < option.nodes:
-        return "a replica spans several servers; use skypilot or kubernetes"
-    return stack_problem(job)
+    return problem(job, "aws")
 
 
 TARGET = Target(
@@ -311,5 +314,5 @@ TARGET = Target(
     "Terraform for AWS",
     write,
     _refuses,
-    checked_by="terraform validate with the AWS provider",
+    checked_by="terraform validate, apply and destroy with the AWS provider against a simulated AWS",
 )

@@ -1,0 +1,134 @@
+"""Write what the pages of export targets show of the targets themselves: docs/exports/TARGET.md.
+
+Usage: python scripts/write_export_pages.py [--check] [TARGET ...]     (--check writes nothing and exits 1 when a page is behind)
+
+The prose of a page is written by hand; two kinds of marks in it are filled in from the typical plans (tests/export/typical_plans.py):
+
+    <!-- plans -->                                 up to <!-- end -->: which typical plans the target takes, and why it refuses the others
+    <!-- example: qlora-8b task.yaml 1-30 -->      up to <!-- end -->: these lines of that file for that plan (or "text" 12: from the line that holds the
+                                                   text; or all), as an excerpt of docs_examples.py
+
+A target without a page gets one to start from. The page's text before the marks says what the files are, how to start them and what stays to do by hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import re
+import sys
+from pathlib import Path, PurePosixPath
+
+ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / "docs" / "exports"
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "export"), str(ROOT / "scripts")]
+
+from docs_examples import excerpt  # noqa: E402
+from typical_plans import FURTHER, WISHES, plan_values  # noqa: E402
+
+from rightfit.export import Job, Target, all_targets, job_of, plan_document  # noqa: E402
+
+MARK = re.compile(
+    r"(?P<mark><!-- (?P<kind>plans|example: (?P<plan>\S+) (?P<path>\S+) (?P<lines>.+?)) -->\n)(?P<body>.*?)(?P<end><!-- end -->\n)",
+    re.DOTALL,
+)
+LANGUAGES = {
+    "yaml": "yaml",
+    "yml": "yaml",
+    "json": "json",
+    "sh": "sh",
+    "tf": "hcl",
+    "toml": "toml",
+    "py": "python",
+    "sbatch": "sh",
+    "ini": "ini",
+    "md": "markdown",
+}
+SHORTEST_FENCE = 3
+
+
+def page_of(target: Target) -> Path:
+    """The page of a target."""
+    return FOLDER / f"{target.name}.md"
+
+
+@functools.cache
+def job(name: str) -> Job:
+    """The job of a typical plan with a bucket, as most are started."""
+    return job_of(plan_document(plan_values(name)))
+
+
+def refreshed(text: str, target: Target) -> str:
+    """A page with its marks filled in."""
+
+    def filled(found: re.Match[str]) -> str:
+        body = plans_of(target) if found["kind"] == "plans" else example(target, found["plan"], found["path"], found["lines"])
+        return found["mark"] + body + found["end"]
+
+    return MARK.sub(filled, text)
+
+
+def plans_of(target: Target) -> str:
+    """Which typical plans the target takes, and what it says to the others."""
+    answers = {name: target.refuses(job(name)) for name in WISHES}
+    taken = [f"`{name}`" for name, problem in answers.items() if not problem]
+    reasons: dict[str, list[str]] = {}
+    for name, problem in answers.items():
+        if problem:
+            reasons.setdefault(problem, []).append(f"`{name}`")
+    further = [f"`{name}`" for name in FURTHER if not target.refuses(job(name))]
+    lines = [f"Takes {len(taken)} of our {len(answers)} typical plans: {', '.join(taken) or 'none'}."]
+    lines[0] += f" Of those for a named server program: {', '.join(further)}." if further else ""
+    lines += [f"- refused: {problem} ({', '.join(names)})" for problem, names in reasons.items()]
+    return "\n".join([lines[0], "", *lines[1:]] if reasons else lines) + "\n"
+
+
+def example(target: Target, plan: str, path: str, lines: str) -> str:
+    """Lines of one file for one typical plan, in a fence longer than any in the file."""
+    files = target.files(job(plan))
+    if path not in files:
+        raise SystemExit(f"{target.name} writes no {path} for {plan}; it writes {', '.join(files)}")
+    body = "\n".join(line.rstrip() for line in excerpt(files[path], lines))
+    longest = max([SHORTEST_FENCE - 1, *(len(fence) for fence in re.findall(r"`{3,}", body))])
+    fence = "`" * (longest + 1)
+    language = LANGUAGES.get(PurePosixPath(path).suffix.lstrip("."), "text")
+    return f"{fence}{language}\n{body}\n{fence}\n"
+
+
+def skeleton(target: Target) -> str:
+    """A page to start from."""
+    plan = next(name for name in (*WISHES, *FURTHER) if not target.refuses(job(name)))
+    path = next(iter(target.files(job(plan))))
+    return (
+        f"# {target.name}\n\n{target.summary}.\n\n    rightfit export plan.json --to {target.name} --out job\n\n"
+        f"<!-- plans -->\n<!-- end -->\n\nFrom the plan `{plan}`, `{path}`:\n\n<!-- example: {plan} {path} 1-30 -->\n<!-- end -->\n\nChecked by: {target.checked_by}.\n"
+    )
+
+
+def current(target: Target) -> tuple[str, str]:
+    """A page as it is ("" where there is none), and as it should be."""
+    page = page_of(target)
+    before = page.read_text(encoding="utf-8") if page.exists() else ""
+    return before, refreshed(before or skeleton(target), target)
+
+
+def main() -> None:
+    """Write or check."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("targets", nargs="*")
+    options = parser.parse_args()
+    behind = []
+    for target in [target for target in all_targets().values() if not options.targets or target.name in options.targets]:
+        before, after = current(target)
+        if before != after:
+            behind.append(target.name)
+            if not options.check:
+                FOLDER.mkdir(exist_ok=True)
+                page_of(target).write_text(after, encoding="utf-8")
+    if options.check and behind:
+        raise SystemExit("pages of targets are behind, run scripts/write_export_pages.py: " + ", ".join(behind))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""The user's bucket in the words of each cloud: where it lies, how its driver mounts it, how its command line copies to it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from rightfit.export.job import Job
+from rightfit.export.quoting import given
+
+SCHEMES = {"aws": "s3", "gcp": "gs", "alicloud": "oss", "tencent": "cos", "azure": "https"}
+"""Provider -> scheme of its own buckets. Other providers rent servers without a store of their own; s3 is what most of them reach."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Bucket:
+    """An address in pieces. For Azure `name` is the container and `account` the account's host."""
+
+    scheme: str
+    name: str
+    prefix: str
+    account: str = ""
+
+
+def bucket_of(address: str) -> Bucket:
+    """scheme://name/prefix, and for Azure https://ACCOUNT.blob.core.windows.net/name/prefix."""
+    scheme, _, rest = address.partition("://")
+    first, _, path = rest.partition("/")
+    if scheme != "https":
+        return Bucket(scheme, first, path.strip("/"))
+    name, _, prefix = path.strip("/").partition("/")
+    return Bucket(scheme, name, prefix, account=first)
+
+
+def scheme_of(job: Job) -> str:
+    """Scheme of the bucket that the job writes to: that of the settings, else the provider's own."""
+    return job.settings.bucket.partition("://")[0] or SCHEMES.get(job.option.provider, "s3")
+
+
+def bucket_volume(job: Job) -> dict[str, Any]:
+    """`csi` and `mountOptions` of a PersistentVolume on the bucket. Drivers:
+
+    https://github.com/awslabs/mountpoint-s3-csi-driver, https://github.com/GoogleCloudPlatform/gcs-fuse-csi-driver,
+    https://github.com/kubernetes-sigs/blob-csi-driver, https://github.com/kubernetes-sigs/alibaba-cloud-csi-driver, https://github.com/TencentCloud/kubernetes-csi-tencentcloud
+    """
+    return _VOLUMES[scheme_of(job)](bucket_of(job.settings.bucket), job)
+
+
+def _amazon(bucket: Bucket, job: Job) -> dict[str, Any]:
+    options = ["allow-delete", "allow-overwrite", *([f"prefix {bucket.prefix}/"] if bucket.prefix else [])]
+    return {
+        "mountOptions": options,
+        "csi": {"driver": "s3.csi.aws.com", "volumeHandle": job.name, "volumeAttributes": {"bucketName": bucket.name}},
+    }
+
+
+def _google(bucket: Bucket, job: Job) -> dict[str, Any]:
+    options = ["implicit-dirs", *([f"only-dir={bucket.prefix}"] if bucket.prefix else [])]
+    return {"mountOptions": options, "csi": {"driver": "gcsfuse.csi.storage.gke.io", "volumeHandle": bucket.name}}
+
+
+def _azure(bucket: Bucket, job: Job) -> dict[str, Any]:
+    account = bucket.account.partition(".")[0]
+    options = ["-o allow_other", *([f"--subdirectory={bucket.prefix}"] if bucket.prefix else [])]
+    attributes = {"protocol": "fuse2", "storageAccount": account, "containerName": bucket.name}
+    return {
+        "mountOptions": options,
+        "csi": {"driver": "blob.csi.azure.com", "volumeHandle": f"{account}_{bucket.name}", "volumeAttributes": attributes},
+    }
+
+
+def _alibaba(bucket: Bucket, job: Job) -> dict[str, Any]:
+    attributes = {"bucket": bucket.name, "url": f"oss-{job.option.region}-internal.aliyuncs.com", "path": f"/{bucket.prefix}"}
+    return {"csi": _with_secret(job, "ossplugin.csi.alibabacloud.com", attributes)}
+
+
+def _tencent(bucket: Bucket, job: Job) -> dict[str, Any]:
+    attributes = {"bucket": bucket.name, "url": f"https://cos.{job.option.region}.myqcloud.com", "path": f"/{bucket.prefix}"}
+    return {"csi": _with_secret(job, "com.tencent.cloud.csi.cosfs", attributes)}
+
+
+def _with_secret(job: Job, driver: str, attributes: dict[str, str]) -> dict[str, Any]:
+    """Drivers that read the keys of the store from a Secret of the job's name."""
+    return given(
+        driver=driver,
+        volumeHandle=job.name,
+        volumeAttributes=attributes,
+        nodePublishSecretRef={"name": f"{job.name}-bucket", "namespace": "default"},
+    )
+
+
+_VOLUMES: dict[str, Callable[[Bucket, Job], dict[str, Any]]] = {
+    "s3": _amazon,
+    "gs": _google,
+    "https": _azure,
+    "oss": _alibaba,
+    "cos": _tencent,
+}

@@ -1,0 +1,55 @@
+"""What the plan's model is: its kind and shape, where it is one that rightfit knows by name. Files and network are never asked."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from rightfit.errors import RightfitError
+from rightfit.export.job import Job
+from rightfit.facts import DiffusionModel, TransformerArchitecture, VisionModel, own_reference, resolve_model
+
+
+@functools.lru_cache(maxsize=64)
+def _record(name: str) -> Any:
+    try:
+        return None if own_reference(name) else resolve_model(name, network=False).record
+    except (RightfitError, OSError, ValueError):
+        return None
+
+
+def architecture(job: Job) -> TransformerArchitecture | None:
+    """Layers and widths of a language model; None where they are not known, or only guessed from a size."""
+    found = _record(job.model)
+    return found if isinstance(found, TransformerArchitecture) and found.certainty != "typical" else None
+
+
+def model_kind(job: Job) -> str:
+    """decoder, encoder, encoder-decoder, vision, diffusion or other."""
+    found, facts = _record(job.model), job.option.facts
+    if isinstance(found, DiffusionModel) or facts.get("modality") == "diffusion":
+        return "diffusion"
+    if isinstance(found, VisionModel) or facts.get("modality") == "classification":
+        return "vision"
+    if isinstance(found, TransformerArchitecture) and job.seq_len:
+        return "encoder" if found.kind == "encoder" else "encoder-decoder" if found.kind == "encoder-decoder" else "decoder"
+    return "decoder" if job.seq_len else "other"
+
+
+def hub_id(job: Job) -> str:
+    """The model's name on the hub where its name in the plan is an alias; else the name as given."""
+    found = _record(job.model)
+    name = str(found.name) if found is not None else ""
+    return name if "/" in name and " " not in name else job.model
+
+
+def diffusion_family(job: Job) -> str:
+    """sdxl, flux, stable-diffusion ...; empty for other models."""
+    found = _record(job.model)
+    return found.family if isinstance(found, DiffusionModel) else ""
+
+
+def image_size(job: Job) -> int:
+    """Pixels of a side of a training image; 0 where there are none."""
+    sample = job.option.facts.get("sample")
+    return int(sample.get("height") or 0) if isinstance(sample, dict) else 0

@@ -1,0 +1,37 @@
+"""FSDP2: the plain PyTorch script with every weight, gradient and optimizer state sharded, on the host where the plan offloads."""
+
+from __future__ import annotations
+
+from rightfit.export.job import Job
+from rightfit.export.registry import Files, Target
+from rightfit.export.stack import Stack
+from rightfit.export.targets.torchrun import SHARDED, made, problem
+from rightfit.export.training_words import launch_script
+
+
+def stack(job: Job) -> Stack:
+    """torchrun on each node."""
+    return made(job, "fsdp2", fsdp2=True)
+
+
+def write(job: Job) -> Files:
+    """Script, settings, packages and command."""
+    found = stack(job)
+    return {"train.sh": launch_script(job, found), **found.files}
+
+
+def _refuses(job: Job) -> str:
+    found, layout = problem(job), job.option.layout
+    if not found and layout.sharding not in SHARDED and layout.offload == "none":
+        return "the plan neither shards nor offloads; use torchrun or trl"
+    return found
+
+
+TARGET = Target(
+    "fsdp2",
+    "training",
+    "PyTorch FSDP2 script: sharded, and offloaded where the plan does",
+    write,
+    _refuses,
+    checked_by="runs of two processes on the processor with a tiny model",
+)

@@ -1,0 +1,207 @@
+"""Megatron-LM: the flags of pretrain_gpt.py for the plan's layout and the model's shape, and the preparation of its data."""
+
+from __future__ import annotations
+
+from rightfit.export.environment import torch_problem
+from rightfit.export.job import SERVING_TASKS, Job
+from rightfit.export.model_words import architecture, hub_id, model_kind
+from rightfit.export.pinned import MEGATRON_COMMIT, pinned_archive
+from rightfit.export.quoting import comment
+from rightfit.export.registry import Files, Target
+from rightfit.export.script import script
+from rightfit.export.stack import Stack
+from rightfit.export.training_words import WARMUP_SHARE, launch_script, learning_rate, save_every_steps, steps, torchrun, workers
+from rightfit.facts import TransformerArchitecture
+
+IMAGE = "nvcr.io/nvidia/pytorch:25.09-py3"
+"""What Megatron-LM's own checks of the pinned commit build on: Transformer Engine and Apex are inside."""
+LEAST_CAPABILITY = 7.5
+ROTARY_BASES = {"llama3": 500_000, "qwen2": 1_000_000, "qwen3": 1_000_000, "mixtral": 1_000_000}
+STRATEGIES = {"zero-2": "optim_grads", "zero-3": "optim_grads_params"}
+DATA = "/checkpoints/data_text_document"
+
+
+def shape(model: TransformerArchitecture) -> list[str]:
+    """Flags of the model's layers and widths."""
+    words = [
+        "--num-layers",
+        str(model.num_layers),
+        "--hidden-size",
+        str(model.hidden_size),
+        "--ffn-hidden-size",
+        str(model.intermediate_size),
+    ]
+    words += ["--num-attention-heads", str(model.num_heads), "--kv-channels", str(model.head_dim)]
+    words += ["--group-query-attention", "--num-query-groups", str(model.num_kv_heads)] if model.num_kv_heads < model.num_heads else []
+    words += ["--normalization", "RMSNorm" if model.norm == "rmsnorm" else "LayerNorm"]
+    words += ["--swiglu"] if model.mlp_kind == "swiglu" else []
+    if model.learned_positions:
+        words += ["--position-embedding-type", "learned_absolute"]
+    else:
+        words += ["--position-embedding-type", "rope", "--rotary-base", str(ROTARY_BASES.get(model.family, 10_000))]
+    words += ["--add-qkv-bias"] if model.qkv_bias and not model.mlp_bias else []
+    words += ["--disable-bias-linear"] if not model.mlp_bias else []
+    words += ["--qk-layernorm"] if model.qk_norm else []
+    words += ["--untie-embeddings-and-output-weights"] if not model.tied_embeddings else []
+    words += ["--attention-dropout", "0", "--hidden-dropout", "0"]
+    return words + (experts(model) if model.num_experts else [])
+
+
+def experts(model: TransformerArchitecture) -> list[str]:
+    """Flags of a mixture of experts."""
+    words = ["--num-experts", str(model.num_experts), "--moe-router-topk", str(model.experts_per_token), "--moe-grouped-gemm"]
+    words += [
+        "--moe-token-dispatcher-type",
+        "alltoall",
+        "--moe-ffn-hidden-size",
+        str(model.moe_intermediate_size or model.intermediate_size),
+    ]
+    return words
+
+
+def layout_words(job: Job) -> list[str]:
+    """Flags of how the model is spread and what it keeps."""
+    layout = job.option.layout
+    words = ["--tensor-model-parallel-size", str(layout.tensor), "--pipeline-model-parallel-size", str(layout.pipeline)]
+    words += ["--context-parallel-size", str(layout.context), "--expert-model-parallel-size", str(layout.expert)]
+    words += ["--sequence-parallel"] if layout.tensor > 1 else []
+    words += [
+        "--micro-batch-size",
+        str(layout.micro_batch),
+        "--global-batch-size",
+        str(layout.micro_batch * layout.grad_accum * layout.data),
+    ]
+    if layout.recompute == "full":
+        words += ["--recompute-granularity", "full", "--recompute-method", "uniform", "--recompute-num-layers", "1"]
+    elif layout.recompute != "none":
+        words += ["--recompute-granularity", "selective"]
+    words += ["--fp16"] if layout.precision == "fp16" else ["--bf16"] if layout.precision in ("bf16", "fp8") else []
+    words += ["--fp8-format", "hybrid"] if layout.precision == "fp8" else []
+    return words + sharding(job)
+
+
+def sharding(job: Job) -> list[str]:
+    """Flags of what data-parallel copies divide among themselves."""
+    layout = job.option.layout
+    if layout.sharding in STRATEGIES:
+        return [
+            "--use-megatron-fsdp",
+            "--data-parallel-sharding-strategy",
+            STRATEGIES[layout.sharding],
+            "--ckpt-format",
+            "fsdp_dtensor",
+            "--no-gradient-accumulation-fusion",
+            "--use-distributed-optimizer",
+        ]
+    host = ["--optimizer-cpu-offload", "--use-precision-aware-optimizer"] if layout.offload == "optimizer" else []
+    divided = ["--use-distributed-optimizer"] if layout.sharding == "zero-1" or host else []
+    overlap = ["--overlap-grad-reduce"] if layout.data > 1 else []
+    gather = ["--overlap-param-gather"] if layout.data > 1 and divided else []
+    return [*divided, *overlap, *gather, *host, "--ckpt-format", "torch_dist"]
+
+
+def options(job: Job) -> tuple[str, ...]:
+    """Arguments of pretrain_gpt.py."""
+    model = architecture(job)
+    if model is None:
+        raise RuntimeError("refused before")
+    rate, folder = learning_rate(job), "/checkpoints/" + job.name
+    words = [*shape(model), "--seq-length", str(job.seq_len), "--max-position-embeddings", str(max(job.seq_len, model.max_position))]
+    words += [*layout_words(job), "--use-mcore-models", "--transformer-impl", "transformer_engine"]
+    words += ["--train-iters", str(steps(job)), "--lr", f"{rate:g}", "--min-lr", f"{rate / 10:g}", "--lr-decay-style", "cosine"]
+    words += ["--lr-warmup-fraction", str(WARMUP_SHARE), "--weight-decay", "0.1", "--clip-grad", "1.0", "--adam-beta2", "0.95"]
+    words += ["--tokenizer-type", "HuggingFaceTokenizer", "--tokenizer-model", hub_id(job), "--data-path", DATA, "--split", "99,1,0"]
+    words += [
+        "--num-workers",
+        str(workers(job)),
+        "--log-interval",
+        "10",
+        "--log-throughput",
+        "--eval-interval",
+        "1000",
+        "--eval-iters",
+        "10",
+    ]
+    words += ["--save", folder, "--load", folder, "--save-interval", str(save_every_steps(job)), "--exit-signal-handler"]
+    words += ["--pretrained-checkpoint", "/checkpoints/pretrained"] if job.task == "finetune" else []
+    return tuple(words)
+
+
+def stack(job: Job) -> Stack:
+    """torchrun on each node, in NVIDIA's own image."""
+    capability = _capability(job)
+    ordered = job.option.layout.tensor > 1 and capability < 10 and job.option.layout.sharding not in STRATEGIES
+    return Stack(
+        name="megatron",
+        image=IMAGE,
+        setup=("pip install transformers==4.57.1 sentencepiece==0.2.1",),
+        command=torchrun(job, ("run_pinned.py", "pinned.json", *options(job))),
+        files=pinned_archive("NVIDIA/Megatron-LM", MEGATRON_COMMIT, "pretrain_gpt.py"),
+        environment={"CUDA_DEVICE_MAX_CONNECTIONS": "1"} if ordered else {},
+        secrets=("HF_TOKEN",),
+    )
+
+
+def prepare(job: Job) -> str:
+    """prepare.sh: text lines to the file of tokens that Megatron reads; run once, beside the checkpoints."""
+    words = ["python", f"Megatron-LM-{MEGATRON_COMMIT}/tools/preprocess_data.py", "--input", job.settings.data_path]
+    words += ["--output-prefix", DATA.removesuffix("_text_document"), "--json-keys", "text", "--tokenizer-type", "HuggingFaceTokenizer"]
+    words += ["--tokenizer-model", hub_id(job), "--workers", str(max(1, int(job.option.vcpus or 8) - 1)), "--append-eod"]
+    fetch = f"wget -qO- https://github.com/NVIDIA/Megatron-LM/archive/{MEGATRON_COMMIT}.tar.gz | tar xz"
+    return script(f"tokens of {job.settings.data_path} (JSON lines with a text) for plan {job.plan_id}", words, before=(fetch,))
+
+
+def write(job: Job) -> Files:
+    """The command, what fetches Megatron-LM, and the preparation of the data."""
+    found = stack(job)
+    text = launch_script(job, found)
+    lines = text.splitlines()
+    head = [line for line in lines if line.startswith("#")]
+    rest = lines[len(head) :]
+    where = [f"# In {IMAGE}, after pip install {comment(' '.join(found.setup[0].split()[2:]))} and prepare.sh."]
+    if job.task == "finetune":
+        where.append("# /checkpoints/pretrained: the model's weights in Megatron's own form, made with Megatron Bridge.")
+    return {"train.sh": "\n".join([*head[:2], *where, *rest]) + "\n", "prepare.sh": prepare(job), **found.files}
+
+
+def _capability(job: Job) -> float:
+    from rightfit.errors import RightfitError
+    from rightfit.facts import accelerator
+
+    try:
+        return float(accelerator(job.accelerator).compute_capability or 0.0)
+    except RightfitError:
+        return 0.0
+
+
+def _refuses(job: Job) -> str:
+    if job.task in SERVING_TASKS or job.task == "prepare":
+        return f"it trains; the plan is to {job.task}"
+    layout, model = job.option.layout, architecture(job)
+    if model_kind(job) != "decoder" or model is None:
+        return "the model is no decoder whose layers and widths rightfit knows by name"
+    if layout.method != "full":
+        return f"pretrain_gpt.py trains all weights; the plan is {layout.method}"
+    if model.mlp_kind not in ("swiglu", "gelu") or model.kv_lora_rank or model.num_linear_layers or model.num_sliding_layers:
+        return "flags for this model's layers are not written: it has other than SwiGLU or GELU, or latent, linear or sliding attention"
+    if not steps(job):
+        return "the plan does not count its steps"
+    if "param" in layout.offload or layout.sharding == "hybrid":
+        return f"the plan is {layout.sharding}, offloading {layout.offload}; use fsdp2 or deepspeed"
+    if layout.offload != "none" and layout.sharding in STRATEGIES:
+        return f"the plan offloads the optimizer under {layout.sharding}; use deepspeed"
+    if job.wish("optimizer") not in (None, "adamw", "adamw-fused"):
+        return f"it is asked for AdamW; the plan's optimizer is {job.wish('optimizer')}"
+    if _capability(job) < LEAST_CAPABILITY:
+        return f"its image needs compute capability {LEAST_CAPABILITY} or later; {job.accelerator or 'a processor'} has less"
+    return torch_problem(job)
+
+
+TARGET = Target(
+    "megatron",
+    "training",
+    "Megatron-LM flags of pretrain_gpt.py",
+    write,
+    _refuses,
+    checked_by="the options of Megatron-LM's parser at the pinned commit",
+)

@@ -1,0 +1,183 @@
+"""Ray on Kubernetes: a RayJob that starts the stack's command on every node of a run, or a RayService of vLLM with the plan's limits."""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import Any
+
+from rightfit.export.job import Job
+from rightfit.export.kubernetes_words import (
+    checkpoint_objects,
+    environment,
+    gpus_of_replica,
+    metadata,
+    placement,
+    pod_metadata,
+    replicas_range,
+    shared_gib,
+    volumes_of,
+)
+from rightfit.export.kubernetes_words import resources as share_of_server
+from rightfit.export.quoting import given, to_json, to_yaml
+from rightfit.export.registry import Files, Target
+from rightfit.export.serving_words import wrong_engine
+from rightfit.export.stack import launched, stack_of, stack_problem
+from rightfit.export.targets import keda, kubernetes, vllm
+
+VERSION = "2.51.1"
+IMAGES = {"run": f"rayproject/ray:{VERSION}-py312-cu128", "service": f"rayproject/ray-llm:{VERSION}-py311-cu128"}
+MARKS = {"node_rank": "{node_rank}", "num_nodes": "{num_nodes}", "head_address": "{head_address}"}
+PROGRAM = "run_on_nodes.py"
+HEAD_GIB = 8
+SERVING_WORDS = ("--host", "--port", "--data-parallel-size", "--api-key")  # Ray's own affair, or not there
+API = "ray.io/v1"
+
+
+def program() -> str:
+    """The script that starts a command on every node, the same for every plan."""
+    return resources.files("rightfit.export").joinpath(f"scripts/{PROGRAM}").read_text(encoding="utf-8")
+
+
+def settings(job: Job) -> dict[str, Any]:
+    """What nodes.json holds."""
+    stack = stack_of(job)
+    return {
+        "plan": job.plan_id,
+        "nodes": job.num_nodes,
+        "gpus_per_node": job.gpus_per_node,
+        "setup": [line for line in stack.setup if line.startswith("pip ")],
+        "command": list(launched(stack.command, **MARKS)),
+    }
+
+
+def pod(job: Job, *, role: str, image: str, cards: bool) -> dict[str, Any]:
+    """A pod of the cluster; the operator adds `ray start`. A head without cards only keeps the books."""
+    stack = stack_of(job)
+    small = {"requests": {"cpu": "2", "memory": f"{HEAD_GIB}Gi"}, "limits": {"memory": f"{HEAD_GIB}Gi"}}
+    volumes = (
+        volumes_of(job)
+        if not job.is_service
+        else [{"name": "memory", "emptyDir": {"medium": "Memory", "sizeLimit": f"{shared_gib(job)}Gi"}}]
+    )
+    folders = {"memory": "/dev/shm", "files": "/job", "checkpoints": "/checkpoints"}  # noqa: S108  shared memory
+    main = given(
+        name=f"ray-{role}",
+        image=image,
+        env=environment(job, stack) or None,
+        resources=share_of_server(job) if cards else small,
+        volumeMounts=[{"name": volume["name"], "mountPath": folders[volume["name"]]} for volume in volumes],
+        securityContext={"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+    )
+    place = placement(job) if cards else {}
+    return {
+        "metadata": pod_metadata(job),
+        "spec": {"automountServiceAccountToken": False, "containers": [main], "volumes": volumes, **place},
+    }
+
+
+def run_objects(job: Job) -> list[dict[str, Any]]:
+    """A RayJob: the head is the first server, the workers are the others."""
+    head = {"rayStartParams": {}, "template": pod(job, role="head", image=IMAGES["run"], cards=True)}
+    others = job.num_nodes - 1
+    workers = [
+        {
+            "groupName": "workers",
+            "replicas": others,
+            "minReplicas": others,
+            "maxReplicas": others,
+            "rayStartParams": {},
+            "template": pod(job, role="worker", image=IMAGES["run"], cards=True),
+        }
+    ]
+    files = {**stack_of(job).files, PROGRAM: program(), "nodes.json": to_json(settings(job))}
+    run = {
+        "apiVersion": API,
+        "kind": "RayJob",
+        "metadata": metadata(job),
+        "spec": given(
+            entrypoint=f"python /job/{PROGRAM} /job/nodes.json",
+            submissionMode="K8sJobMode",
+            shutdownAfterJobFinishes=True,
+            ttlSecondsAfterFinished=600,
+            backoffLimit=20 if job.is_spot else 3,
+            activeDeadlineSeconds=round(job.stop_after_h * 3600) or None,
+            rayClusterSpec=given(rayVersion=VERSION, headGroupSpec=head, workerGroupSpecs=workers if others else None),
+        ),
+    }
+    return [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(job), "data": files}, *checkpoint_objects(job), run]
+
+
+def engine_settings(job: Job) -> dict[str, Any]:
+    """vLLM's options as the names of its engine: --max-num-seqs 64 is max_num_seqs: 64."""
+    words, found = list(vllm.arguments(job))[1:], {}
+    while words:
+        flag = words.pop(0)
+        value: Any = words.pop(0) if words and not words[0].startswith("--") else True
+        if flag not in SERVING_WORDS:
+            found[flag.removeprefix("--").replace("-", "_")] = int(value) if str(value).isdigit() else value
+    return found
+
+
+def application(job: Job) -> dict[str, Any]:
+    """Ray Serve's own settings: one model, scaled at the plan's requests in flight."""
+    least, most = replicas_range(job)
+    in_flight = round(keda.threshold(job))
+    model = {
+        "model_loading_config": {"model_id": job.name, "model_source": job.model},
+        "engine_kwargs": engine_settings(job),
+        "deployment_config": {
+            "autoscaling_config": {"min_replicas": least, "max_replicas": most, "target_ongoing_requests": in_flight},
+            "max_ongoing_requests": max(in_flight, 2 * job.option.layout.max_batch),
+        },
+    }
+    return {
+        "applications": [
+            {"name": job.name, "route_prefix": "/", "import_path": "ray.serve.llm:build_openai_app", "args": {"llm_configs": [model]}}
+        ]
+    }
+
+
+def service_objects(job: Job) -> list[dict[str, Any]]:
+    """A RayService: a small head, and a worker for each replica of the plan."""
+    least, most = replicas_range(job)
+    head = {
+        "rayStartParams": {"num-cpus": "0"},
+        "template": pod(job, role="head", image=IMAGES["service"], cards=False),
+    }
+    worker = {
+        "groupName": "replicas",
+        "replicas": least,
+        "minReplicas": least,
+        "maxReplicas": most,
+        "rayStartParams": {"num-gpus": str(gpus_of_replica(job))},
+        "template": pod(job, role="worker", image=IMAGES["service"], cards=True),
+    }
+    cluster = {"rayVersion": VERSION, "enableInTreeAutoscaling": most > least, "headGroupSpec": head, "workerGroupSpecs": [worker]}
+    spec = {"serveConfigV2": to_yaml(application(job)), "rayClusterConfig": cluster}
+    return [{"apiVersion": API, "kind": "RayService", "metadata": metadata(job), "spec": spec}]
+
+
+def write(job: Job) -> Files:
+    """One file of all objects."""
+    return {"ray.yaml": to_yaml(*(service_objects(job) if job.is_service else run_objects(job)))}
+
+
+def _refuses(job: Job) -> str:
+    if job.task == "batch":
+        return "a batch ends by itself, a server of Ray does not"
+    if not job.is_service:
+        return stack_problem(job)
+    if not job.gpus_per_node:
+        return "its server of language models needs cards"
+    return wrong_engine(job, "vLLM") or kubernetes.TARGET.refuses(job)
+
+
+TARGET = Target(
+    "ray",
+    "kubernetes",
+    "Ray: RayJob for a run, RayService for a service",
+    write,
+    _refuses,
+    checked_by="its definition's schema, unknown fields refused; Ray itself runs the job's program and reads the service's settings",
+    run="kubectl apply -f ray.yaml",
+)

@@ -1,0 +1,87 @@
+"""torchrun: a training script in plain PyTorch that spreads the model as the plan does (DDP or FSDP2), and the command that starts it."""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import Any
+
+from rightfit.export.environment import torch_problem
+from rightfit.export.job import Job
+from rightfit.export.model_words import model_kind
+from rightfit.export.quoting import to_json
+from rightfit.export.registry import Files, Target
+from rightfit.export.stack import Stack
+from rightfit.export.training_words import common_settings, launch_script, torchrun, training_problem, training_stack
+
+PACKAGES = ("transformers==4.57.1", "datasets==4.3.0", "accelerate==1.11.0", "numpy==2.2.6")
+ADAPTER_PACKAGES = ("peft==0.17.1",)
+METHODS = ("full", "lora", "dora")
+SHARDED = ("zero-1", "zero-2", "zero-3", "hybrid")
+
+
+def settings(job: Job, *, fsdp2: bool) -> dict[str, Any]:
+    """What train.json holds. ZeRO-1 and ZeRO-2 become FSDP2 that keeps gathered weights after the forward pass."""
+    layout = job.option.layout
+    return {
+        **common_settings(job),
+        "objective": "classification" if model_kind(job) == "encoder" else "causal",
+        "attention": "eager" if layout.attention == "eager" else "sdpa",
+        "parallel": "fsdp2" if fsdp2 else "ddp",
+        "reshard_after_forward": layout.sharding in ("zero-3", "hybrid") or layout.offload != "none",
+        "offload": layout.offload != "none",
+        "gpus_per_node": max(1, job.gpus_per_node),
+    }
+
+
+def packages(job: Job) -> tuple[str, ...]:
+    """Pinned packages beside PyTorch."""
+    adapter = ADAPTER_PACKAGES if job.option.layout.method in METHODS[1:] else ()
+    eight_bit = (
+        ("bitsandbytes==0.48.1",) if "8bit" in common_settings(job)["optimizer"] or "paged" in common_settings(job)["optimizer"] else ()
+    )
+    return (*PACKAGES, *adapter, *eight_bit)
+
+
+def made(job: Job, name: str, *, fsdp2: bool) -> Stack:
+    """The script, its settings and the command."""
+    script = resources.files("rightfit.export").joinpath("scripts/train_torch.py").read_text(encoding="utf-8")
+    files = {"train.py": script, "train.json": to_json(settings(job, fsdp2=fsdp2))}
+    return training_stack(job, name, packages=packages(job), command=torchrun(job, ("train.py", "train.json")), files=files)
+
+
+def stack(job: Job) -> Stack:
+    """torchrun on each node."""
+    return made(job, "torchrun", fsdp2=job.option.layout.sharding in SHARDED)
+
+
+def write(job: Job) -> Files:
+    """Script, settings, packages and command."""
+    found = stack(job)
+    return {"train.sh": launch_script(job, found), **found.files}
+
+
+def problem(job: Job) -> str:
+    """Why the script cannot run the plan ("" if it can)."""
+    if job.option.layout.method == "qlora":
+        return "quantised weights are trained by the trl target"
+    if model_kind(job) == "encoder" and job.task == "train":
+        return "it fine-tunes text encoders as classifiers; their pre-training on masked words is another script"
+    return training_problem(job, methods=METHODS, kinds=("decoder", "encoder")) or torch_problem(job)
+
+
+def _refuses(job: Job) -> str:
+    layout = job.option.layout
+    found = problem(job)
+    if not found and layout.offload != "none" and layout.sharding not in SHARDED:
+        return "the optimizer stays in host memory, which plain PyTorch does not do by itself; use deepspeed, or fsdp2, which keeps weights there too"
+    return found
+
+
+TARGET = Target(
+    "torchrun",
+    "training",
+    "plain PyTorch script (DDP or FSDP2) with its torchrun command",
+    write,
+    _refuses,
+    checked_by="runs of two processes on the processor with tiny models, DDP and FSDP2, stopped and gone on",
+)

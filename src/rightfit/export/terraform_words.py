@@ -1,0 +1,93 @@
+"""What the Terraform folders of all clouds share: variables with their checks, what a bare server is told at its first boot, and what cannot be expressed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rightfit.export.bare_server import BUCKET
+from rightfit.export.job import Job
+from rightfit.export.quoting import hcl
+from rightfit.export.stack import stack_problem
+
+CHECKPOINTS = "checkpoints"
+SCHEMES = {"aws": "s3", "gcp": "gs", "azure": "https", "alicloud": "oss", "tencent": "cos"}
+"""Provider of a plan -> scheme of its buckets' addresses."""
+
+
+def variable(name: str, about: str, *, default: object = None, kind: str = "string") -> str:
+    """One variable; without a default the user must give it."""
+    value = "" if default is None else f"\n  default     = {hcl(default)}"
+    return f'variable "{name}" {{\n  description = {hcl(about)}\n  type        = {kind}{value}\n}}\n'
+
+
+def cidr_variable(name: str, about: str, *, default: str = "") -> str:
+    """A variable that holds an address range and refuses everything (/0)."""
+    return f"""variable "{name}" {{
+  description = {hcl(about)}
+  type        = string
+  default     = {hcl(default)}
+  validation {{
+    condition     = var.{name} == "" || (can(cidrhost(var.{name}, 0)) && !endswith(var.{name}, "/0"))
+    error_message = "Give a range such as 203.0.113.7/32, not everything."
+  }}
+}}
+"""
+
+
+def variables(job: Job, *further: str, bucket: str | None = None) -> str:
+    """variables.tf: the name, who may come in, the bucket of a run (the cloud's own way to name it, or path after the scheme), and what a cloud needs beside."""
+    found = [
+        variable("name", "Name of everything that is made.", default=job.name),
+        cidr_variable("ssh_cidr", "Address range that may reach the server by SSH; empty opens nothing.", default=job.settings.ssh_cidr),
+    ]
+    if job.is_service:
+        found.append(cidr_variable("client_cidr", "Address range whose clients may reach the balancer; empty opens nothing."))
+    else:
+        found.append(
+            variable(
+                "bucket",
+                "Bucket (and path) of yours for checkpoints; empty makes one.",
+                default=own_bucket(job) if bucket is None else bucket,
+            )
+        )
+    return "\n".join([*found, *further])
+
+
+def aligned(values: Mapping[str, object], *, indent: int) -> str:
+    """Attributes below each other as `terraform fmt` has them; the first line is not indented."""
+    width = max(len(name) for name in values)
+    return f"\n{' ' * indent}".join(f"{name:<{width}} = {hcl(value)}" for name, value in values.items())
+
+
+def own_bucket(job: Job) -> str:
+    """Bucket and path of --bucket without the scheme; "" where none was given."""
+    return job.settings.bucket.partition("://")[2].strip("/")
+
+
+def made_bucket(job: Job) -> str:
+    """Name of the bucket that is made where none was given: the same for the same plan, and unlikely to be taken."""
+    return f"{job.name}-{job.plan_id}"
+
+
+def user_data(job: Job, *, bucket: str) -> str:
+    """A Terraform expression: the first boot's script, with the bucket's name before it where checkpoints are kept. `bucket`: an expression."""
+    script = 'file("${path.module}/first-boot.sh")'
+    return script if job.is_service else f'join("\\n", ["#!/bin/bash", "export {BUCKET}=\'${{{bucket}}}\'", {script}])'
+
+
+def problem(job: Job, provider: str) -> str:
+    """Why servers of a cloud, each on its own, cannot run the job ("" if they can)."""
+    option = job.option
+    if option.provider != provider:
+        return f"the server is rented from {option.provider}"
+    if option.purchase not in ("on-demand", "spot"):
+        return f"it buys on demand or spot, the plan is {option.purchase}"
+    if option.facts.get("is_pseudo_region"):
+        return f"the plan names no region ({option.region})"
+    if option.nodes > 1 and not job.is_service:
+        return "a run on several servers needs a launcher that knows them all; use skypilot or slurm"
+    if job.is_service and option.layout.replicas < option.nodes:
+        return "a replica spans several servers; use skypilot or kubernetes"
+    if job.settings.bucket and job.settings.bucket.partition("://")[0] != SCHEMES[provider]:
+        return f"its buckets are given as {SCHEMES[provider]}://..., not {job.settings.bucket}"
+    return stack_problem(job)

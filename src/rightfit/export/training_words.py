@@ -1,0 +1,218 @@
+"""Figures of a training plan in the words that its programs share, and the command that starts one of them on each node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rightfit.export.environment import RECENT, Span, pip_words, requirements, torch_build
+from rightfit.export.job import SERVING_TASKS, Job
+from rightfit.export.model_words import hub_id, model_kind
+from rightfit.export.quoting import comment, shell, shell_lines
+from rightfit.export.registry import Files
+from rightfit.export.stack import ADAPTERS, Stack, launched
+
+PORT = 29500
+LEAST_SAVE_S = 600.0
+SAVE_S = 1800.0
+"""Seconds between checkpoints where the plan has no interval of its own (servers that cannot be taken away)."""
+LEARNING_RATES = {"train": 3e-4, "full": 2e-5, "adapter": 2e-4}
+"""Not part of a plan: usual values to begin with, of pre-training, full fine-tuning and adapters."""
+WARMUP_SHARE = 0.03
+ADAPTER_LETTERS = {"q": "q_proj", "k": "k_proj", "v": "v_proj", "o": "o_proj", "gate": "gate_proj", "up": "up_proj", "down": "down_proj"}
+OPTIMIZERS = {
+    "adamw": "adamw_torch",
+    "adamw-fused": "adamw_torch_fused",
+    "adamw-8bit": "adamw_8bit",
+    "adamw-8bit-paged": "paged_adamw_8bit",
+    "adamw-paged": "paged_adamw_32bit",
+    "adafactor": "adafactor",
+    "lion": "lion_32bit",
+    "sgd": "sgd",
+    "sgd-momentum": "sgd",
+    "adagrad": "adagrad",
+}
+"""A plan's optimizer -> that of the Trainer of Transformers."""
+ALLOCATOR = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
+
+
+def optimizer(job: Job) -> str:
+    """The optimizer as the Trainer of Transformers calls it."""
+    wished = str(job.wish("optimizer") or "adamw-fused")
+    fused = "adamw_torch_fused" if job.gpus_per_node else "adamw_torch"
+    return fused if wished in ("adamw", "adamw-fused") else OPTIMIZERS.get(wished, fused)
+
+
+def optimizer_problem(job: Job) -> str:
+    """Why no program here has the plan's optimizer ("" if they have)."""
+    wished = job.wish("optimizer")
+    return "" if not wished or wished in OPTIMIZERS else f"the Trainer has no optimizer {wished}; it has {', '.join(OPTIMIZERS)}"
+
+
+def lora_targets(job: Job) -> list[str] | str:
+    """Modules that get an adapter, by their names in Transformers; "all-linear" where the plan leaves them open."""
+    wished = job.wish("lora_targets")
+    return [ADAPTER_LETTERS.get(str(word), str(word)) for word in wished] if wished else "all-linear"
+
+
+def lora_rank(job: Job) -> int:
+    """Rank of the adapter."""
+    return int(job.wish("lora_rank") or 16)
+
+
+def learning_rate(job: Job) -> float:
+    """A usual value to begin with; the plan has none."""
+    if job.option.layout.method in ADAPTERS:
+        return LEARNING_RATES["adapter"]
+    return LEARNING_RATES["train" if job.task == "train" else "full"]
+
+
+def steps(job: Job) -> int | None:
+    """Optimizer steps of the run, None where the plan does not count them."""
+    return int(job.option.facts.get("steps") or 0) or None
+
+
+def epochs(job: Job) -> float:
+    """Passes over the data."""
+    return float(job.wish("epochs") or job.option.facts.get("epochs") or 1)
+
+
+def workers(job: Job) -> int:
+    """Loader processes of one accelerator, within the server's processors."""
+    wished = int(job.wish("workers") or job.option.facts.get("workers_per_gpu") or 4)
+    share = int((job.option.vcpus or 0) / max(1, job.gpus_per_node))
+    return max(1, min(wished, share - 1)) if share else wished
+
+
+def save_every_s(job: Job) -> float:
+    """Seconds between checkpoints: the plan's interval, no shorter than ten minutes, and never longer than the run."""
+    risk = job.option.facts.get("risk")
+    interval = float((risk or {}).get("interval_s") or SAVE_S) if isinstance(risk, dict) or risk is None else SAVE_S
+    return round(max(LEAST_SAVE_S, min(interval, run_s(job) or interval)), 1)
+
+
+def run_s(job: Job) -> float:
+    """Seconds of the run, without its start."""
+    return float(job.option.facts.get("run_s") or 0.0)
+
+
+def save_every_steps(job: Job) -> int:
+    """The same in optimizer steps."""
+    step = job.option.estimate.get("step_s")
+    every = save_every_s(job) / step.mid if step and step.mid > 0 else 500.0
+    return max(1, min(round(every), steps(job) or 10**9))
+
+
+def recomputes(job: Job) -> bool:
+    """Whether activations are computed again in the backward pass."""
+    return job.option.layout.recompute != "none"
+
+
+def splits_model(job: Job) -> bool:
+    """Whether the layout splits the model's layers or their stack among accelerators."""
+    layout = job.option.layout
+    return layout.tensor * layout.pipeline * layout.context * layout.expert > 1
+
+
+def training_problem(job: Job, *, methods: tuple[str, ...], kinds: tuple[str, ...] = ("decoder",)) -> str:
+    """What Trainer-like programs cannot do: other tasks, models, methods, and models split among accelerators."""
+    if job.task in SERVING_TASKS or job.task == "prepare":
+        return f"it trains; the plan is to {job.task}"
+    layout = job.option.layout
+    if model_kind(job) not in kinds:
+        return f"it trains {_listed(kinds)}; the model is {_kind(job)}"
+    if splits_model(job):
+        return "the layout splits the model by tensor, pipeline, context or expert; use megatron"
+    if layout.method not in methods:
+        return f"the method is {layout.method}; it knows {', '.join(methods)}"
+    return optimizer_problem(job)
+
+
+KINDS = {
+    "decoder": "language models (decoders)",
+    "encoder": "text encoders",
+    "vision": "image models",
+    "diffusion": "diffusion models",
+    "encoder-decoder": "text-to-text models",
+}
+
+
+def _listed(kinds: tuple[str, ...]) -> str:
+    return " and ".join(KINDS[kind] for kind in kinds)
+
+
+def _kind(job: Job) -> str:
+    return {"other": "of another kind", **{kind: f"one of the {words}" for kind, words in KINDS.items()}}[model_kind(job)]
+
+
+def torchrun(job: Job, script: tuple[str, ...]) -> tuple[str, ...]:
+    """One launcher on each node; on several they meet at the first."""
+    many = ("--nnodes", "{num_nodes}", "--node_rank", "{node_rank}", "--master_addr", "{head_address}", "--master_port", str(PORT))
+    where = many if job.num_nodes > 1 else ("--standalone",)
+    return ("torchrun", *where, "--nproc_per_node", str(max(1, job.gpus_per_node)), *script)
+
+
+def training_stack(
+    job: Job,
+    name: str,
+    *,
+    packages: tuple[str, ...],
+    command: tuple[str, ...],
+    files: Files,
+    environment: dict[str, str] | None = None,
+    span: Span = RECENT,
+) -> Stack:
+    """A stack on the PyTorch build that suits the plan's accelerator, among the releases that its packages go with."""
+    build = torch_build(job, span=span)
+    return Stack(
+        name=name,
+        image=build.image,
+        setup=(shell(pip_words(build, packages)),),
+        command=command,
+        files={**files, "requirements.txt": requirements(build, packages)},
+        environment={**(ALLOCATOR if job.gpus_per_node else {}), **(environment or {})},
+        secrets=("HF_TOKEN",),
+    )
+
+
+def launch_script(job: Job, stack: Stack, *, span: Span = RECENT) -> str:
+    """train.sh: the stack's command, with rank and first node from the environment where there are several nodes."""
+    words = launched(stack.command, node_rank="@rank@", num_nodes=str(job.num_nodes), head_address="@head@")
+    line = shell_lines(words).replace("@rank@", '"${NODE_RANK:-0}"').replace("@head@", '"${HEAD_ADDRESS:?address of the first node}"')
+    many = " Set NODE_RANK (0 on the first) and HEAD_ADDRESS on each node." if job.num_nodes > 1 else ""
+    build = torch_build(job, span=span)
+    driver = f" Driver {build.driver} or later." if build.driver else ""
+    settings = "".join(f"export {shell([f'{key}={value}'])}\n" for key, value in stack.environment.items())
+    return (
+        "#!/bin/sh\n"
+        f"# {comment(job.model)}, plan {job.plan_id}.{many}\n"
+        f"# Before: pip install -r requirements.txt ({build.platform}).{driver}\n"
+        f"set -eu\n{settings}exec {line}\n"
+    )
+
+
+def common_settings(job: Job) -> dict[str, Any]:
+    """What a train.json holds whatever the script: the plan's figures."""
+    layout = job.option.layout
+    return {
+        "plan": job.plan_id,
+        "model": hub_id(job),
+        "from_scratch": job.task == "train",
+        "method": layout.method,
+        "data": job.settings.data_path,
+        "output": "/checkpoints/" + job.name,
+        "seq_len": job.seq_len or 2048,
+        "micro_batch": layout.micro_batch,
+        "grad_accum": layout.grad_accum,
+        "steps": steps(job),
+        "epochs": epochs(job),
+        "precision": layout.precision,
+        "gradient_checkpointing": recomputes(job),
+        "optimizer": optimizer(job),
+        "learning_rate": learning_rate(job),
+        "warmup_share": WARMUP_SHARE,
+        "lora_rank": lora_rank(job),
+        "lora_targets": lora_targets(job),
+        "sharding": layout.sharding,
+        "workers": workers(job),
+        "save_every_s": save_every_s(job),
+    }

@@ -1,0 +1,121 @@
+"""The plain PyTorch script trains: two processes by gloo on the processor, copied (DDP) and sharded (FSDP2); stopped, it goes on from its checkpoint."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jobs import files, taken
+from tiny import SMALL, environment, make_bert, make_data, make_llama, run, torchrun
+
+for needed in ("torch", "transformers", "datasets", "peft"):
+    pytest.importorskip(needed, reason=f"{needed} is not installed; see requirements.txt of the target torchrun")
+
+
+@pytest.fixture(scope="module")
+def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_llama(tmp_path_factory.mktemp("llama"))
+
+
+def put(folder: Path, model: Path, *, target: str, plan: str, **changed: Any) -> Path:
+    """The exported files in a folder, the settings made small."""
+    found = files(target, plan)
+    for name, text in found.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    data = make_data(folder / "data.jsonl")
+    small = {**SMALL, "model": str(model), "data": str(data), "output": str(folder / "out"), **changed}
+    settings = json.loads(found["train.json"])
+    assert set(small) <= set(settings), set(small) - set(settings)
+    (folder / "train.json").write_text(json.dumps(settings | small), encoding="utf-8")
+    return folder
+
+
+def logged(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+
+def losses(text: str) -> list[float]:
+    return [line["loss"] for line in logged(text) if "loss" in line]
+
+
+COMMAND = [*torchrun(2), "train.py", "train.json"]
+
+
+def test_copied_and_sharded_training_are_the_same(llama: Path, tmp_path: Path) -> None:
+    """From the same random weights and data, DDP and FSDP2 must have the same losses; training must lower them."""
+    found = {}
+    ways = {
+        "ddp": {"parallel": "ddp"},
+        "fsdp2": {"parallel": "fsdp2", "sharding": "zero-3", "reshard_after_forward": True, "gradient_checkpointing": True},
+    }
+    for name, changed in ways.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        put(folder, llama, target="torchrun", plan="pretrain-1b-alicloud", steps=4, learning_rate=0.01, **changed)
+        found[name] = losses(run(COMMAND, folder))
+        assert (folder / "out/model/model.safetensors").stat().st_size > 50_000
+        # A model from the folder that the run left is read by Transformers itself.
+        from transformers import AutoModelForCausalLM
+
+        assert AutoModelForCausalLM.from_pretrained(folder / "out/model").num_parameters() > 20_000
+    assert len(found["ddp"]) == 4
+    assert found["ddp"][-1] < found["ddp"][0] - 0.1
+    assert found["fsdp2"] == pytest.approx(found["ddp"], rel=1e-3)
+
+
+def test_a_run_that_is_told_to_stop_goes_on(llama: Path, tmp_path: Path) -> None:
+    """SIGTERM to the launcher, as clouds and Slurm send it: a whole checkpoint is left, and the next start begins behind it."""
+    put(tmp_path, llama, target="torchrun", plan="pretrain-1b-alicloud", parallel="fsdp2", steps=100_000, epochs=1e6, save_every_s=1e6)
+    started = subprocess.Popen(COMMAND, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(tmp_path))
+    assert started.stdout is not None
+    for line in started.stdout:
+        if '"step": 3' in line:
+            break
+    os.kill(started.pid, signal.SIGTERM)
+    started.communicate(timeout=120)
+    marks = list((tmp_path / "out").glob("step-*/complete"))
+    assert len(marks) == 1
+    done = int(marks[0].parent.name.partition("-")[2])
+    assert done >= 3
+    settings = json.loads((tmp_path / "train.json").read_text(encoding="utf-8")) | {"steps": done + 2}
+    (tmp_path / "train.json").write_text(json.dumps(settings), encoding="utf-8")
+    lines = logged(run(COMMAND, tmp_path))
+    assert lines[0]["start"] == done
+    assert [line["step"] for line in lines if "step" in line] == [done + 1, done + 2]
+
+
+def test_adapters_alone_are_trained(llama: Path, tmp_path: Path) -> None:
+    put(tmp_path, llama, target="torchrun", plan="lora-8b-aws", parallel="fsdp2", steps=2, lora_rank=2, lora_targets=["q_proj", "v_proj"])
+    assert len(losses(run(COMMAND, tmp_path))) == 2
+    assert 1_000 < (tmp_path / "out/model/adapter_model.safetensors").stat().st_size < 10_000  # of 120,000 bytes of weights
+
+
+def test_an_encoder_learns_classes(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> None:
+    model = make_bert(tmp_path_factory.mktemp("bert"))
+    changed = {"parallel": "ddp", "steps": 3, "lora_targets": ["query", "value"], "seq_len": 128}
+    put(tmp_path, model, target="torchrun", plan="bert-azure", **changed)
+    found = losses(run(COMMAND, tmp_path))
+    assert len(found) == 3
+    assert found[0] == pytest.approx(1.0986, abs=0.3)  # ln 3: three classes that it has not seen
+    assert (tmp_path / "out/model/adapter_model.safetensors").exists()
+
+
+def test_weights_may_stay_on_the_host(llama: Path, tmp_path: Path) -> None:
+    put(tmp_path, llama, target="fsdp2", plan="full-8b-gcp", steps=2, micro_batch=1)
+    assert json.loads((tmp_path / "train.json").read_text(encoding="utf-8"))["offload"] is True
+    assert len(losses(run(COMMAND, tmp_path))) == 2
+
+
+@pytest.mark.parametrize(("target", "name"), [(target, name) for target in ("torchrun", "fsdp2") for name in taken(target)])
+def test_settings_are_the_plan_s(target: str, name: str) -> None:
+    from jobs import job
+
+    found, layout = json.loads(files(target, name)["train.json"]), job(name).option.layout
+    assert (found["micro_batch"], found["grad_accum"], found["precision"]) == (layout.micro_batch, layout.grad_accum, layout.precision)
+    assert found["parallel"] == ("fsdp2" if target == "fsdp2" or layout.sharding != "none" else "ddp")
+    compile(files(target, name)["train.py"], "train.py", "exec")
