@@ -103,7 +103,7 @@ def device_columns(accelerators: Iterable[Accelerator]) -> DeviceColumns:
     values["architecture"] = [float(architecture_code(row.vendor, row.architecture, row.compute_capability)) for row in rows]
     values["vendor"] = [_code(VENDORS, row.vendor) for row in rows]
     values["form"] = [_code(FORMS, row.form) for row in rows]
-    values["price_class"] = [float(_is_consumer(row.name)) for row in rows]
+    values["price_class"] = [float(is_consumer(row.name)) for row in rows]
     return DeviceColumns.of(**values)
 
 
@@ -123,6 +123,6 @@ def _code(names: tuple[str, ...], name: str) -> float:
     return float(names.index(name)) if name in names else 0.0
 
 
-def _is_consumer(name: str) -> bool:
+def is_consumer(name: str) -> bool:
     """GeForce and Titan cards: tensor cores at half rate when they accumulate in fp32, no ECC, no NVLink in recent generations."""
     return _CONSUMER.match(name) is not None

@@ -46,7 +46,8 @@ _VISION_TASKS = (
 @dataclasses.dataclass(frozen=True, slots=True)
 class TrainCases:
     """Columns of the rows in `index`; `samples` of the whole run (NaN = not told), `benchmark` 1 for a tuned benchmark run, `stated_bytes` the
-    card's size where the row gives one; reasons of the others in `refused`."""
+    card's size where the row gives one, `memory_doubts` assumed inputs that memory depends on, `unsure_counter` 1 where what counted it is a
+    guess; reasons of the others in `refused`."""
 
     index: NDArray[np.intp]
     work: WorkColumns
@@ -57,6 +58,8 @@ class TrainCases:
     benchmark: Array
     has_device: NDArray[np.bool_]
     stated_bytes: Array
+    memory_doubts: Array
+    unsure_counter: Array
     works: tuple[ModelWork, ...]
     refused: Mapping[int, str]
     assumptions: Mapping[int, tuple[str, ...]]
@@ -73,6 +76,8 @@ class _Case:
     samples: float
     benchmark: bool
     assumptions: tuple[str, ...]
+    memory_doubts: int
+    unsure_counter: bool
 
 
 def train_cases(rows: Sequence[Mapping[str, str]]) -> TrainCases:

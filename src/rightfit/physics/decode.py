@@ -231,8 +231,10 @@ def group_link(serve: ServeColumns, links: LinkColumns, rates: ServeRates) -> Ar
     """Bandwidth of the slowest link in a group of ranks [bytes/s]."""
     ranks = serve.tensor * serve.attention_data
     link = np.maximum(links.intra_bandwidth * rates.link_fraction, 1.0)
-    # Half of a server's cards hang on each processor; PCIe groups beyond that pass the link between the two.
-    link = link * np.where((links.intra_kind == 1.0) & (ranks > serve.gpus_per_node / 2.0), rates.socket_crossing, 1.0)
+    # Half of a server's cards hang on each processor; PCIe groups beyond that which meet in the host's memory share the link between the two. A ring
+    # of cards that read one another passes it once in each direction.
+    crossing = (links.intra_kind == 1.0) & (ranks > serve.gpus_per_node / 2.0) & (serve.peer_access == 0.0)
+    link = link * np.where(crossing, rates.socket_crossing, 1.0)
     between = np.maximum(links.inter_bandwidth, 1.0) * rates.link_fraction
     return np.where(ranks > serve.gpus_per_node, np.minimum(link, between), link)
 
