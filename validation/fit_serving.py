@@ -69,6 +69,7 @@ SIGMAS = {
     "expert_ramp": 0.4,
     "desktop_host": 0.25,
     "socket_crossing": 0.4,
+    "host_staging": 0.3,
 }
 DEFAULT_SIGMA = 0.5
 #: Rows whose notes say that the figure cannot be right.

@@ -231,10 +231,11 @@ def group_link(serve: ServeColumns, links: LinkColumns, rates: ServeRates) -> Ar
     """Bandwidth of the slowest link in a group of ranks [bytes/s]."""
     ranks = serve.tensor * serve.attention_data
     link = np.maximum(links.intra_bandwidth * rates.link_fraction, 1.0)
-    # Half of a server's cards hang on each processor; PCIe groups beyond that which meet in the host's memory share the link between the two. A ring
-    # of cards that read one another passes it once in each direction.
-    crossing = (links.intra_kind == 1.0) & (ranks > serve.gpus_per_node / 2.0) & (serve.peer_access == 0.0)
-    link = link * np.where(crossing, rates.socket_crossing, 1.0)
+    # Cards that do not read one another meet in the host's memory. Half of a server's cards hang on each processor: groups beyond that share the link
+    # between the two; a ring of cards that read one another passes it once in each direction.
+    staged = (links.intra_kind == 1.0) & (serve.peer_access == 0.0)
+    link = link * np.where(staged, rates.host_staging, 1.0)
+    link = link * np.where(staged & (ranks > serve.gpus_per_node / 2.0), rates.socket_crossing, 1.0)
     between = np.maximum(links.inter_bandwidth, 1.0) * rates.link_fraction
     return np.where(ranks > serve.gpus_per_node, np.minimum(link, between), link)
 

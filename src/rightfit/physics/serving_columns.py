@@ -124,7 +124,7 @@ class ServeRates(Columns):
     `joules_per_flop` bounds 16-bit products by the card's power (0 = not). `expert_skew` how unequal experts are chosen: tokens that count as independent.
     `grouped_gemm` multiplies the rate of products of many experts, each of which
     wastes `expert_ramp` rows of its last tile; `desktop_host` the host's times where the card is a desktop's, whose processor has
-    a higher clock; `socket_crossing` the PCIe link of groups that span both sockets of a server and meet in the host's memory.
+    a higher clock; `host_staging` the PCIe link of cards that meet in the host's memory, `socket_crossing` that of such groups over both sockets of a server.
     `pass_bytes` activation traffic per token and hidden element of a layer's prefill. `dequantise_rate` of fp32 peak.
     """
 
@@ -169,3 +169,4 @@ class ServeRates(Columns):
     expert_ramp: Array = column(16)
     desktop_host: Array = column(1)
     socket_crossing: Array = column(1)
+    host_staging: Array = column(1)
