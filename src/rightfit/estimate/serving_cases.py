@@ -158,7 +158,9 @@ def _read_row(row: Mapping[str, str]) -> _Case:
 
 
 #: Words of instances of clouds, in whose virtual machines PCIe cards do not read one another's memory; and cards that exist there only.
-_VIRTUAL = re.compile(r"\d+x?large|sagemaker|standard_n|\bec2\b|\bvm\b|-(?:high|mega|ultra)gpu-|runpod|vast\.ai|lambda cloud", re.IGNORECASE)
+_VIRTUAL = re.compile(
+    r"\d+x?large|sagemaker|standard_n|\bec2\b|\bvm\b|-(?:high|mega|ultra)gpu-|runpod|vast\.ai|lambda cloud", re.IGNORECASE
+)
 _VIRTUAL_ONLY = ("A10G", "T4G")
 
 
