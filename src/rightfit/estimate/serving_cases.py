@@ -175,8 +175,11 @@ _COMPILED_FAMILIES = ("tpu", "neuron", "gaudi", "sambanova", "ascend")
 
 
 def _on_device(rules: Mapping[str, str], family: str) -> Mapping[str, str]:
-    """The engine's rules with the class that its kernels have on such a device: vLLM on a TPU runs compiled graphs, on a processor C++."""
+    """The engine's rules with the class that its kernels have on such a device: vLLM on a TPU runs compiled graphs, on a processor C++; TensorRT-LLM has
+    kernels for Blackwell alone."""
     kind = "xla" if family in _COMPILED_FAMILIES else "cpu" if family == "cpu" and rules["class"] in _GPU_CLASSES else ""
+    if rules["class"] == "vendor-torch" and family.startswith("blackwell"):
+        kind = "vendor-pdl"
     if not kind or rules["class"] == kind:
         return rules
     other = next(row for row in facts.table("engines") if row["class"] == kind)
@@ -184,7 +187,7 @@ def _on_device(rules: Mapping[str, str], family: str) -> Mapping[str, str]:
 
 
 #: Classes of engines that schedule many requests on GPUs.
-_GPU_CLASSES = ("graph", "async", "sglang", "vendor", "vendor-pdl", "ungraphed", "vendor-mmha", "generic")
+_GPU_CLASSES = ("graph", "async", "sglang", "vendor", "vendor-torch", "vendor-pdl", "ungraphed", "vendor-mmha", "generic")
 
 
 def _architecture(name: str, params_b: float, taken: list[str]) -> TransformerArchitecture:

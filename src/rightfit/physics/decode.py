@@ -37,7 +37,7 @@ class DecodeTimes:
         return self.weights + self.experts + self.attention + self.head + self.communication + self.gaps + self.host
 
 
-_HOST_TIMES = ("launch_s", "prefill_launch_s", "moe_prefill_launch_s", "ungraphed_s", "step_s", "sequence_s", "request_s")
+_HOST_TIMES = ("launch_s", "prefill_launch_s", "moe_prefill_launch_s", "ungraphed_s", "moe_launch_s", "step_s", "sequence_s", "request_s")
 
 
 def on_host(rates: ServeRates, device: DeviceColumns) -> ServeRates:
