@@ -54,6 +54,7 @@ SIGMAS = {
     "mla_layer_s": 0.4,
     "moe_layer_s": 0.5,
     "linear_layer_s": 0.5,
+    "index_layer_s": 0.5,
     "half_accumulation": 0.2,
     "pipeline_loss": 0.5,
     "port_stream": 0.3,

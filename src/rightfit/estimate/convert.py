@@ -78,6 +78,7 @@ def model_columns(archs: Sequence[TransformerArchitecture]) -> ModelColumns:
     values["attention_kind"] = [float(_ATTENTIONS.get(arch.attention_kind, AttentionKind.MHA)) for arch in archs]
     values["norm"] = [float(_NORMS.get(arch.norm, Norm.RMSNORM)) for arch in archs]
     values["num_layers"] = [float(_total_layers(arch)) for arch in archs]
+    values["num_index_layers"] = [float(arch.num_layers * ("DSA" in arch.notes)) for arch in archs]
     values["has_lm_head"] = [float(arch.kind != "embedding") for arch in archs]
     values["params_vision"] = [float(arch.params_vision + arch.params_audio) for arch in archs]
     values["image_tokens"] = [_image_tokens(arch) for arch in archs]

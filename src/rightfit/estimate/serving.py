@@ -55,7 +55,7 @@ BY_ENGINE = (
     "burst",
 )
 BY_LINK = ("all_reduce_s", "link_fraction")
-GLOBAL = ("expert_skew", "grouped_gemm", "expert_ramp", "desktop_host", "socket_crossing", "host_staging")
+GLOBAL = ("expert_skew", "grouped_gemm", "expert_ramp", "desktop_host", "socket_crossing", "host_staging", "index_layer_s")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

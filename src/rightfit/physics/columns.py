@@ -226,6 +226,7 @@ class ModelColumns(Columns):
     num_full_attention_layers: Array = column(0)
     num_sliding_layers: Array = column(0)
     num_linear_layers: Array = column(0)
+    num_index_layers: Array = column(0)
     has_lm_head: Array = column(1)
     params_total: Array = column(0)
     params_active: Array = column(0)

@@ -281,9 +281,10 @@ def launch_factor(serve: ServeColumns, rates: ServeRates) -> Array:
 
 
 def extra_kernels_s(model: ModelColumns, rates: ServeRates) -> Array:
-    """Time of the small kernels that MLA, mixtures of experts and linear attention add [s]."""
+    """Time of the small kernels that MLA, mixtures of experts, linear attention and the indexer of sparse attention add [s]."""
     mla = np.where(parameters.is_mla(model), model.num_layers, 0.0) * rates.mla_layer_s
-    return mla + parameters.num_moe_layers(model) * rates.moe_layer_s + model.num_linear_layers * rates.linear_layer_s
+    others = model.num_linear_layers * rates.linear_layer_s + model.num_index_layers * rates.index_layer_s
+    return mla + parameters.num_moe_layers(model) * rates.moe_layer_s + others
 
 
 def gaps_s(model: ModelColumns, rates: ServeRates) -> Array:

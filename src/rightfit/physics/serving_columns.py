@@ -115,7 +115,7 @@ class ServeRates(Columns):
     which half of it is lost; `flash_fraction` of peak in fused attention; `kernel_quality` multiplies bandwidth of the engine's decode
     kernels, `gemm_quality` the rate of its products; `launch_s` host time per layer and step where the engine launches each kernel itself,
     `layer_s` time lost between the kernels of one layer on the device; `step_s` host time per step, `sequence_s` per sequence and step,
-    `request_s` per request before its first token. `mla_layer_s`, `moe_layer_s`, `linear_layer_s` further kernels of such layers, `moe_launch_s` host time where experts are called one by one. `prefill_launch_s` as
+    `request_s` per request before its first token. `mla_layer_s`, `moe_layer_s`, `linear_layer_s`, `index_layer_s` further kernels of such layers, `moe_launch_s` host time where experts are called one by one. `prefill_launch_s` as
     `launch_s` for prompts, which graphs do not cover, `moe_prefill_launch_s` what a layer of experts adds to it; `ungraphed_s` as `launch_s` beyond the graph limit; `tensor_launch` the share by which launching
     grows where tensor ranks wait for one another.
     `all_reduce_s` latency of one all-reduce, `link_fraction` of the link that it reaches. `cache_passes` over the cache beside the one read
@@ -147,6 +147,7 @@ class ServeRates(Columns):
     mla_layer_s: Array = column(0)
     moe_layer_s: Array = column(0)
     linear_layer_s: Array = column(0)
+    index_layer_s: Array = column(0)
     all_reduce_s: Array = column(0)
     link_fraction: Array = column(0.7)
     cache_passes: Array = column(0)
