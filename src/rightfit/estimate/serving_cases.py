@@ -44,6 +44,7 @@ __all__ = [
     "family_names",
     "find_device",
     "format_names",
+    "on_device",
     "serving_cases",
     "weight_format",
 ]
@@ -144,7 +145,7 @@ def _read_row(row: Mapping[str, str]) -> _Case:
     taken: list[str] = []
     arch = _architecture(word_in(row, "model"), number_of(row, "params_b"), taken)
     accelerator, family = _device(word_in(row, "device"), number_of(row, "device_mem_gib"), taken)
-    rules = _on_device(engine_rules(word_in(row, "engine"), _stated_version(row), word_in(row, "date")), family)
+    rules = on_device(engine_rules(word_in(row, "engine"), _stated_version(row), word_in(row, "date")), family, word_in(row, "engine"))
     if not word_in(row, "engine"):
         taken.append("engine not stated: a usual serving engine taken")
     serve = engine_values(row, rules, family)
@@ -174,12 +175,18 @@ def _reads_peers(accelerator: Accelerator, row: Mapping[str, str]) -> bool:
 _COMPILED_FAMILIES = ("tpu", "neuron", "gaudi", "sambanova", "ascend")
 
 
-def _on_device(rules: Mapping[str, str], family: str) -> Mapping[str, str]:
+#: Stacks whose fused modules are CUDA kernels: on a processor they run Transformers' own layers.
+_CUDA_MODULES = re.compile(r"awq|tinychat|deepspeed", re.IGNORECASE)
+
+
+def on_device(rules: Mapping[str, str], family: str, engine: str) -> Mapping[str, str]:
     """The engine's rules with the class that its kernels have on such a device: vLLM on a TPU runs compiled graphs, on a processor C++; TensorRT-LLM has
     kernels for Blackwell alone."""
     kind = "xla" if family in _COMPILED_FAMILIES else "cpu" if family == "cpu" and rules["class"] in _GPU_CLASSES else ""
     if rules["class"] == "vendor-torch" and family.startswith("blackwell"):
         kind = "vendor-pdl"
+    if rules["class"] == "fused" and family == "cpu" and _CUDA_MODULES.search(engine):
+        kind = "eager"
     if not kind or rules["class"] == kind:
         return rules
     other = next(row for row in facts.table("engines") if row["class"] == kind)
