@@ -54,6 +54,7 @@ SIGMAS = {
     "mla_layer_s": 0.4,
     "moe_layer_s": 0.5,
     "linear_layer_s": 0.5,
+    "index_layer_s": 0.5,
     "half_accumulation": 0.2,
     "pipeline_loss": 0.5,
     "port_stream": 0.3,
@@ -69,6 +70,7 @@ SIGMAS = {
     "expert_ramp": 0.4,
     "desktop_host": 0.25,
     "socket_crossing": 0.4,
+    "host_staging": 0.3,
 }
 DEFAULT_SIGMA = 0.5
 #: Rows whose notes say that the figure cannot be right.

@@ -31,8 +31,10 @@ from rightfit.estimate.vision_predict import (
     TIME_PARENT,
     fits_columns,
     interval_group,
+    interval_scale,
     metric_values,
     parent_of,
+    row_doubts,
 )
 from rightfit.physics.columns import Array
 
@@ -45,6 +47,7 @@ EVALUATIONS = 15
 MIN_ROWS, MIN_SOURCES = 40, 2
 ENOUGH_SOURCES = 6  # a group of fewer takes the wider of its own quantiles and its parent's: a new source is not like the few
 DOUBT = 0.1
+COUNTER = 0.6  # rows whose counter is guessed err about as much more at the same coverage, source by source
 SOURCE_EXPONENT = -0.75  # weight of a row in the quantiles by its source's rows
 MEMORY_NAMES = re.compile(r"autocast_copy|opened_bytes|kept_|live_layers|workspace|table_bytes|slack|context_bytes")
 STARVED = re.compile(r"data-?loading bound|loader is the bottleneck|loader=|ffcv beton", re.IGNORECASE)
@@ -225,13 +228,20 @@ def calibrate(group: np.ndarray, z: Array, source: np.ndarray) -> dict[str, Arra
     return found
 
 
+def row_scale(table: Table) -> Array:
+    """How many times as wide as its group's each row's interval is."""
+    memory = table.metric == MEMORY_METRIC
+    (doubts, _), (memory_doubts, unsure) = row_doubts(table.cases, ""), row_doubts(table.cases, MEMORY_METRIC)
+    return interval_scale(np.where(memory, memory_doubts, doubts), np.where(memory, unsure, 0.0), doubt=DOUBT, counter=COUNTER)
+
+
 def intervals(table: Table) -> dict[str, Array]:
     folds = json.loads(FOLDS.read_text(encoding="utf-8"))
     z = np.zeros(len(table.measured))
     for source in sorted(set(table.source)):
         here = table.source == source
         z[here] = np.log(table.measured / table.predict(folds[source]["vision"]))[here]
-    scale = 1.0 + DOUBT * np.minimum([len(table.cases.assumptions[int(i)]) for i in table.cases.index], 3.0)
+    scale = row_scale(table)
     z = z / scale
     found = calibrate(table.group, z, table.source)
     bounds = np.array([found.get(name, found[parent_of(name)]) for name in table.group])
@@ -259,6 +269,8 @@ def write_intervals(found: dict[str, Array]) -> None:
         for group, values in found.items():
             writer.writerows((group, f"{p:g}", f"{value:.4f}", source) for p, value in zip(PROBABILITIES, values, strict=True))
             writer.writerow((group, "doubt", DOUBT, "engineering judgement; the quantiles above were taken with it"))
+            if parent_of(group) == MEMORY_PARENT:
+                writer.writerow((group, "counter", COUNTER, "engineering judgement; the quantiles above were taken with it"))
 
 
 def table_rows(folder: Path, name: str, *, as_stated: bool = False) -> list[dict[str, str]]:

@@ -64,8 +64,21 @@ def test_unknown_inputs_are_named_and_widen() -> None:
     assert vague["high80"] / vague["low80"] > exact["high80"] / exact["low80"]
 
 
+def test_a_guessed_counter_widens_memory_and_the_card_does_not() -> None:
+    row = {"metric": "peak_mem_gib_per_gpu", "task": "detection", "model": "faster_rcnn_r50_fpn_1x_coco", "image_size": "1333x800"}
+    row |= {"batch_per_gpu": "2", "precision": "fp32", "n_gpus": "8", "framework": "PyTorch"}
+    guessed, stated, carded = predict([row, row | {"extra_flags": "nvidia-smi"}, row | {"extra_flags": "nvidia-smi", "gpu": "V100"}])
+    width = [np.log(answer["high80"] / answer["low80"]) for answer in (guessed, stated, carded)]
+    assert width[0] == pytest.approx(1.6 * width[1], rel=1e-3)
+    assert "taken as" in carded["assumptions"]
+    assert width[2] == pytest.approx(width[1], rel=1e-3)
+
+
 def test_groups() -> None:
-    assert interval_group("peak_mem_gib_per_gpu", "detection") == "memory-detection"
+    assert interval_group("peak_mem_gib_per_gpu", "detection") == "memory-images"
+    assert interval_group("fits", "classification") == interval_group("peak_mem_gib_per_gpu", "gan") == "memory-images"
+    assert interval_group("peak_mem_gib_per_gpu", "diffusion") == "memory-diffusion"
+    assert interval_group("images_per_s_total", "gan") == "time-diffusion"
     assert interval_group("images_per_s_total", "classification") == "time-vision"
     assert interval_group("time_to_train_min", "speech") == "run-speech"
     assert parent_of("memory-other") == "memory"

@@ -78,6 +78,7 @@ def model_columns(archs: Sequence[TransformerArchitecture]) -> ModelColumns:
     values["attention_kind"] = [float(_ATTENTIONS.get(arch.attention_kind, AttentionKind.MHA)) for arch in archs]
     values["norm"] = [float(_NORMS.get(arch.norm, Norm.RMSNORM)) for arch in archs]
     values["num_layers"] = [float(_total_layers(arch)) for arch in archs]
+    values["num_index_layers"] = [float(arch.num_layers * ("DSA" in arch.notes)) for arch in archs]
     values["has_lm_head"] = [float(arch.kind != "embedding") for arch in archs]
     values["params_vision"] = [float(arch.params_vision + arch.params_audio) for arch in archs]
     values["image_tokens"] = [_image_tokens(arch) for arch in archs]
@@ -103,7 +104,7 @@ def device_columns(accelerators: Iterable[Accelerator]) -> DeviceColumns:
     values["architecture"] = [float(architecture_code(row.vendor, row.architecture, row.compute_capability)) for row in rows]
     values["vendor"] = [_code(VENDORS, row.vendor) for row in rows]
     values["form"] = [_code(FORMS, row.form) for row in rows]
-    values["price_class"] = [float(_is_consumer(row.name)) for row in rows]
+    values["price_class"] = [float(is_consumer(row.name)) for row in rows]
     return DeviceColumns.of(**values)
 
 
@@ -123,6 +124,6 @@ def _code(names: tuple[str, ...], name: str) -> float:
     return float(names.index(name)) if name in names else 0.0
 
 
-def _is_consumer(name: str) -> bool:
+def is_consumer(name: str) -> bool:
     """GeForce and Titan cards: tensor cores at half rate when they accumulate in fp32, no ECC, no NVLink in recent generations."""
     return _CONSUMER.match(name) is not None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +55,7 @@ BY_ENGINE = (
     "burst",
 )
 BY_LINK = ("all_reduce_s", "link_fraction")
-GLOBAL = ("expert_skew", "grouped_gemm", "expert_ramp", "desktop_host", "socket_crossing")
+GLOBAL = ("expert_skew", "grouped_gemm", "expert_ramp", "desktop_host", "socket_crossing", "host_staging", "index_layer_s")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -108,7 +109,10 @@ def _ancestors(key: str) -> tuple[str, ...]:
 
 def _pairs(source: Mapping[str, float], name: str, rows: tuple[str, ...], *, absent: float = 1.0) -> Array:
     """Coefficient by row key and engine class: the pair's own value, that of a parent class, else the row's, else `absent`."""
-    found = [[_pair(source, f"{name}.{row}", engine, absent) for engine in engine_classes()] for row in rows]
+    named = {key.split(".")[1] for key in source if key.startswith(f"{name}.")}
+    engines = engine_classes()
+    others = [absent] * len(engines)  # most rows have no value of their own
+    found = [[_pair(source, f"{name}.{row}", engine, absent) for engine in engines] if row in named else others for row in rows]
     return np.array(found, dtype=np.float64)
 
 
@@ -117,17 +121,36 @@ def _pair(source: Mapping[str, float], name: str, engine: str, absent: float) ->
     return next(own, source.get(name, absent))
 
 
+_MOST_KNOWN = 16
+_ONE = np.ones(1)
+
+
 class _Physics:
     """The physics of one set of rows, callable for any batch."""
 
     def __init__(self, model: ModelColumns, serve: ServeColumns, device: DeviceColumns, links: LinkColumns, rates: ServeRates) -> None:
         self.model, self.serve, self.device, self.links, self.rates = model, serve, device, links, rates
+        self._known: dict[tuple[str, int], tuple[Array, Any]] = {}
+
+    def _once(self, name: str, argument: Array, work: Callable[[Array], Any]) -> Any:
+        """A result of an array that was asked for before: batches stay the same through the parts of one answer."""
+        key = (name, id(argument))
+        known = self._known.get(key)
+        if known is None:
+            if len(self._known) > _MOST_KNOWN:
+                self._known.clear()
+            known = self._known[key] = (argument, work(argument))
+        return known[1]
 
     def take(self, index: NDArray[np.intp]) -> _Physics:
         """Rows `index`."""
         return _Physics(*(part.take(index) for part in (self.model, self.serve, self.device, self.links, self.rates)))  # type: ignore[arg-type]
 
     def decode_terms(self, batch: Array) -> decode.DecodeTimes:
+        """Terms of a step of `batch` sequences."""
+        return cast("decode.DecodeTimes", self._once("decode_terms", batch, self._decode_terms))
+
+    def _decode_terms(self, batch: Array) -> decode.DecodeTimes:
         context = self.serve.input_tokens + self.serve.output_tokens / 2.0
         # A cache of fixed size that a static graph reads whole.
         return decode.decode_times(
@@ -135,9 +158,16 @@ class _Physics:
         )
 
     def step_s(self, batch: Array) -> Array:
-        return decode.step_s(self.decode_terms(batch), self.model, self.serve, self.rates)
+        """Time of a step of `batch` sequences."""
+        return cast(
+            "Array", self._once("step_s", batch, lambda own: decode.step_s(self.decode_terms(own), self.model, self.serve, self.rates))
+        )
 
     def prompt_s(self, sequences: Array) -> Array:
+        """Time of a pass of so many prompts."""
+        return cast("Array", self._once("prompt_s", sequences, self._prompt_s))
+
+    def _prompt_s(self, sequences: Array) -> Array:
         times = prefill.prefill_times(
             self.model,
             self.serve,
@@ -152,17 +182,20 @@ class _Physics:
 
     def shared_prompt_s(self, batch: Array) -> Array:
         """Device time of one prompt where as many are treated together as arrive in a step, up to the piece that the engine takes."""
+        return cast("Array", self._once("shared_prompt_s", batch, self._shared_prompt_s))
+
+    def _shared_prompt_s(self, batch: Array) -> Array:
         prompt = np.maximum(self.serve.input_tokens, 1.0)
         room = np.where(self.serve.chunk_tokens > 0, np.maximum(self.serve.chunk_tokens / prompt, 1.0), 1.0) * self.serve.attention_data
         # Prompts that come while another is treated go together in the next step.
-        passes = np.maximum(self.prompt_s(np.ones(1)) / self.step_s(batch), 1.0)
+        passes = np.maximum(self.prompt_s(_ONE) / self.step_s(batch), 1.0)
         arriving = np.where(self.serve.load == Load.OFFLINE, batch, batch / np.maximum(self.serve.output_tokens, 1.0) * passes)
         together = np.clip(arriving, 1.0, room)
         return np.asarray(self.prompt_s(together) / together)
 
     def request_s(self, batch: Array) -> tuple[Array, Array, Array]:
         """Time to first token without queue, time per token and time of a whole request when `batch` sequences are in flight."""
-        step, prompt = self.step_s(batch), self.prompt_s(np.ones(1))
+        step, prompt = self.step_s(batch), self.prompt_s(_ONE)
         serve = self.serve
         # Requests that all come at once have half of the others' prompts behind them when they begin to decode.
         burst = (serve.load == Load.OFFLINE) & (serve.requests > 0) & (serve.requests / serve.data <= batch)
@@ -188,9 +221,9 @@ def serving_columns(
     limit = serving_memory.max_sequences(model, serve, device, overhead_bytes=overhead_bytes(serve, values))
     batch, saturated = _batch(physics, limit)
     terms = physics.decode_terms(batch)
-    step = decode.step_s(terms, model, serve, rates)
+    step = physics.step_s(batch)
     static = serve.load == Load.STATIC
-    prompt = physics.prompt_s(np.where(static, batch, 1.0))
+    prompt = physics.prompt_s(np.where(static, batch, 1.0) if np.any(static) else _ONE)
     ttft, tpot, latency = physics.request_s(batch)
     waiting = _waiting(physics, batch, latency)
     ttft = np.where(static, rates.request_s + prompt, ttft + waiting)

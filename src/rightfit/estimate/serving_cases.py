@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.errors import RightfitError, UnknownNameError
-from rightfit.estimate.convert import device_columns, model_columns
+from rightfit.estimate.convert import device_columns, is_consumer, model_columns
 from rightfit.estimate.hardware import IntraKind, default_links
 from rightfit.estimate.serving_loads import dies_of, layout_values, load_values
 from rightfit.estimate.serving_words import (
@@ -44,6 +44,7 @@ __all__ = [
     "family_names",
     "find_device",
     "format_names",
+    "on_device",
     "serving_cases",
     "weight_format",
 ]
@@ -144,7 +145,7 @@ def _read_row(row: Mapping[str, str]) -> _Case:
     taken: list[str] = []
     arch = _architecture(word_in(row, "model"), number_of(row, "params_b"), taken)
     accelerator, family = _device(word_in(row, "device"), number_of(row, "device_mem_gib"), taken)
-    rules = _on_device(engine_rules(word_in(row, "engine"), _stated_version(row), word_in(row, "date")), family)
+    rules = on_device(engine_rules(word_in(row, "engine"), _stated_version(row), word_in(row, "date")), family, word_in(row, "engine"))
     if not word_in(row, "engine"):
         taken.append("engine not stated: a usual serving engine taken")
     serve = engine_values(row, rules, family)
@@ -153,16 +154,39 @@ def _read_row(row: Mapping[str, str]) -> _Case:
     serve |= layout_values(row, rules, serve, arch, dies=dies_of(accelerator.name, number_of(row, "device_mem_gib")))
     serve |= _memory(row, rules, serve, arch)
     serve["gpus_per_node"] = next((size for words, size in _NODE_SIZES if words.search(accelerator.name)), 8.0)
+    serve["peer_access"] = float(_reads_peers(accelerator, row))
     return _Case(arch, accelerator, serve, taken)
+
+
+#: Words of instances of clouds, in whose virtual machines PCIe cards do not read one another's memory; and cards that exist there only.
+_VIRTUAL = re.compile(
+    r"\d+x?large|sagemaker|standard_n|\bec2\b|\bvm\b|-(?:high|mega|ultra)gpu-|runpod|vast\.ai|lambda cloud", re.IGNORECASE
+)
+_VIRTUAL_ONLY = ("A10G", "T4G")
+
+
+def _reads_peers(accelerator: Accelerator, row: Mapping[str, str]) -> bool:
+    """Whether the cards of a server read one another's memory over PCIe: data-center cards on servers of their own do, GeForce cards' driver forbids it."""
+    words = f"{word_in(row, 'device')} {word_in(row, 'notes')} {word_in(row, 'source_where')}"
+    return accelerator.name not in _VIRTUAL_ONLY and not is_consumer(accelerator.name) and not _VIRTUAL.search(words)
 
 
 #: Chips whose engines compile the whole step ahead of time, whatever engine schedules the requests.
 _COMPILED_FAMILIES = ("tpu", "neuron", "gaudi", "sambanova", "ascend")
 
 
-def _on_device(rules: Mapping[str, str], family: str) -> Mapping[str, str]:
-    """The engine's rules with the class that its kernels have on such a device: vLLM on a TPU runs compiled graphs, on a processor C++."""
+#: Stacks whose fused modules are CUDA kernels: on a processor they run Transformers' own layers.
+_CUDA_MODULES = re.compile(r"awq|tinychat|deepspeed", re.IGNORECASE)
+
+
+def on_device(rules: Mapping[str, str], family: str, engine: str) -> Mapping[str, str]:
+    """The engine's rules with the class that its kernels have on such a device: vLLM on a TPU runs compiled graphs, on a processor C++; TensorRT-LLM has
+    kernels for Blackwell alone."""
     kind = "xla" if family in _COMPILED_FAMILIES else "cpu" if family == "cpu" and rules["class"] in _GPU_CLASSES else ""
+    if rules["class"] == "vendor-torch" and family.startswith("blackwell"):
+        kind = "vendor-pdl"
+    if rules["class"] == "fused" and family == "cpu" and _CUDA_MODULES.search(engine):
+        kind = "eager"
     if not kind or rules["class"] == kind:
         return rules
     other = next(row for row in facts.table("engines") if row["class"] == kind)
@@ -170,7 +194,7 @@ def _on_device(rules: Mapping[str, str], family: str) -> Mapping[str, str]:
 
 
 #: Classes of engines that schedule many requests on GPUs.
-_GPU_CLASSES = ("graph", "async", "sglang", "vendor", "vendor-pdl", "ungraphed", "generic")
+_GPU_CLASSES = ("graph", "async", "sglang", "vendor", "vendor-torch", "vendor-pdl", "ungraphed", "vendor-mmha", "generic")
 
 
 def _architecture(name: str, params_b: float, taken: list[str]) -> TransformerArchitecture:
@@ -232,6 +256,8 @@ def format_values(row: Mapping[str, str], rules: Mapping[str, str], arch: Transf
         row_of = weight_format("exl2")
     if row_of.get("name") == "int4-awq" and "gemv" in f"{word_in(row, 'notes')} {word_in(row, 'engine')}".lower():
         row_of = weight_format("int4-awq-gemv")
+    if row_of.get("name") == "int4-awq" and not _own_awq_kernels(row, rules):
+        row_of = weight_format("int4-awq-marlin")
     if not row_of:
         taken.append("weights not stated: 16 bit taken" if not text else f"weights {text!r} not known: 16 bit taken")
         row_of = weight_format("bf16")
@@ -275,9 +301,22 @@ def _cache_words(text: str) -> str:
     return next((word for word in found.groups() if word), "") if found else ""
 
 
+#: vLLM runs AWQ checkpoints on Marlin's kernels since 0.5.3, and on those of AWQ's own project before.
+_MARLIN_FROM, _MARLIN_SINCE = 0.0503, "2024-07"
+
+
+def _own_awq_kernels(row: Mapping[str, str], rules: Mapping[str, str]) -> bool:
+    """Whether AWQ weights are multiplied by the kernels of their own project: AutoAWQ, Transformers, and vLLM before it took Marlin's."""
+    if rules["class"] in ("eager", "fused"):
+        return True
+    version, date = _stated_version(row), word_in(row, "date")
+    early = version < _MARLIN_FROM if version else bool(date) and date < _MARLIN_SINCE
+    return rules["class"] in ("graph", "ungraphed") and early and "marlin" not in word_in(row, "weights_dtype").lower()
+
+
 def _unties(weight_format: str, version: float) -> bool:
     """Whether Transformers loads a head of its own from a quantised checkpoint of a model with tied embeddings: AWQ always, GPTQ before 4.45."""
-    return weight_format == "int4-awq" or (weight_format in ("int4-gptq", "int8-gptq") and 0 < version < 4.45)
+    return weight_format.startswith("int4-awq") or (weight_format in ("int4-gptq", "int8-gptq") and 0 < version < 4.45)
 
 
 def _memory(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -47,9 +48,14 @@ def engine_parents() -> Mapping[str, str]:
 _STRONG = ("xla", "cpu", "offload", "exllama")
 
 
-#: Engines that began to capture decode steps as graphs: words, version, date; and one of continuous batching that never did.
-_GRAPHS_SINCE = ((re.compile(r"tgi|text-generation-inference"), 1.04, "2024-02"), (re.compile(r"vllm"), 0.0206, "2024-01"))
-_NEVER_GRAPHS = re.compile(r"\bmii\b|fastgen")
+#: Earlier generations: the class of today, words, the version and date of the change, and the class before it. TGI and vLLM began to capture decode
+#: steps as graphs, TensorRT-LLM to read the keys of a group once for all its query heads (XQA); FastGen never had graphs.
+_EARLIER = (
+    ("graph", re.compile(r"\bmii\b|fastgen"), math.inf, "9999", "ungraphed"),
+    ("graph", re.compile(r"tgi|text-generation-inference"), 1.04, "2024-02", "ungraphed"),
+    ("graph", re.compile(r"vllm"), 0.0206, "2024-01", "ungraphed"),
+    ("vendor", re.compile(r"t(ensor)?rt[-_ ]?llm"), 0.08, "2024-02", "vendor-mmha"),
+)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -69,11 +75,11 @@ def engine_rules(text: str, version: float = 0.0, date: str = "") -> dict[str, s
 
 def _variant(row: dict[str, str], lowered: str, version: float, date: str) -> dict[str, str]:
     """The later or earlier generation of an engine, by its version or else the date; a recent one where neither is known."""
-    early = any(
-        words.search(lowered) and (version < since if version else bool(date) and date < day) for words, since, day in _GRAPHS_SINCE
-    )
-    if row["class"] == "graph" and (early or _NEVER_GRAPHS.search(lowered)):
-        return next(other for other, _ in _rules("engines") if other["class"] == "ungraphed")
+    for today, words, since, day, before in _EARLIER:
+        never = since == math.inf
+        early = never or (version < since if version else bool(date) and date < day)
+        if row["class"] == today and early and words.search(lowered):
+            return next(other for other, _ in _rules("engines") if other["class"] == before)
     for other, pattern in _rules("engines"):
         if other["from_version"] and row["class"] in _lineage(other["class"]) and pattern and pattern.search(lowered):
             recent = version >= float(other["from_version"]) if version else date >= other["from_date"] or not date

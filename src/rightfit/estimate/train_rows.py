@@ -22,7 +22,7 @@ from rightfit.estimate.model_work import ModelWork, TrainWish
 from rightfit.estimate.train_runs import audio_seconds, run_samples, usual_batch
 from rightfit.estimate.train_work import train_work
 from rightfit.estimate.vision_training import KINDS, TrainDevices, TrainSetup, WorkColumns, device_columns, work_columns
-from rightfit.physics.columns import Array, LinkColumns
+from rightfit.physics.columns import Array, LinkColumns, MemoryCounter
 
 MEMORY_METRIC = "peak_mem_gib_per_gpu"
 RATE_METRICS = ("images_per_s_total", "samples_per_s_total")
@@ -46,7 +46,8 @@ _VISION_TASKS = (
 @dataclasses.dataclass(frozen=True, slots=True)
 class TrainCases:
     """Columns of the rows in `index`; `samples` of the whole run (NaN = not told), `benchmark` 1 for a tuned benchmark run, `stated_bytes` the
-    card's size where the row gives one; reasons of the others in `refused`."""
+    card's size where the row gives one, `memory_doubts` assumed inputs that memory depends on, `unsure_counter` 1 where what counted it is a
+    guess; reasons of the others in `refused`."""
 
     index: NDArray[np.intp]
     work: WorkColumns
@@ -57,6 +58,8 @@ class TrainCases:
     benchmark: Array
     has_device: NDArray[np.bool_]
     stated_bytes: Array
+    memory_doubts: Array
+    unsure_counter: Array
     works: tuple[ModelWork, ...]
     refused: Mapping[int, str]
     assumptions: Mapping[int, tuple[str, ...]]
@@ -73,6 +76,8 @@ class _Case:
     samples: float
     benchmark: bool
     assumptions: tuple[str, ...]
+    memory_doubts: int
+    unsure_counter: bool
 
 
 def train_cases(rows: Sequence[Mapping[str, str]]) -> TrainCases:
@@ -168,12 +173,17 @@ def _read(row: Mapping[str, str]) -> _Case:
         stack = "tuner"  # trainers around diffusers: much work of the host in each step
     setup, assumed = _setup(row, work, device, stack)
     assumptions = (*work.assumptions, *taken, *assumed)
+    unsure = any(text.startswith(train_words.COUNTER_GUESSED) for text in assumed) and setup["counter"] > MemoryCounter.ALLOCATED
+    memory_doubts = len(work.assumptions) + sum(not text.startswith(train_words.COUNTER_GUESSED) for text in assumed)
     total = setup["batch"] * setup["num_gpus"] * setup["grad_accum"]
     samples = run_samples(row, work, global_batch=total) if metric == DURATION_METRIC else np.nan
     if metric == DURATION_METRIC and not np.isfinite(samples):
         raise RefusedRowError("how much data the run took is not in the row, so the time to train cannot be told")
     stated = number(row, "gpu_mem_gib") * 2.0**30
-    return _Case(work, setup, device, has_device, stated, f"{flags} {framework} {word(row, 'gpu')}", samples, stack == "tuned", assumptions)
+    notes = f"{flags} {framework} {word(row, 'gpu')}"
+    return _Case(
+        work, setup, device, has_device, stated, notes, samples, stack == "tuned", assumptions, memory_doubts, unsure
+    )  # fmt: skip
 
 
 def _films(row: Mapping[str, str], work: ModelWork) -> bool:
@@ -245,6 +255,8 @@ def _columns(cases: list[_Case], index: list[int], refused: dict[int, str]) -> T
         benchmark=np.array([float(case.benchmark) for case in cases]),
         has_device=np.array([case.has_device for case in cases], dtype=np.bool_),
         stated_bytes=np.array([case.stated_bytes for case in cases], dtype=np.float64),
+        memory_doubts=np.array([float(case.memory_doubts) for case in cases]),
+        unsure_counter=np.array([float(case.unsure_counter) for case in cases]),
         works=works,
         refused=refused,
         assumptions={position: case.assumptions for position, case in zip(index, cases, strict=True)},

@@ -232,6 +232,10 @@ def cache_fields(framework: str, flags: str, stack: str) -> dict[str, float]:
     }
 
 
+#: How the assumption begins that says what counted the memory where the row does not.
+COUNTER_GUESSED = "memory counter not stated"
+
+
 def counter_of(flags: str, notes: str, stack: str, source: str) -> tuple[float, str]:
     """What counted the memory, and what was assumed."""
     words = f"{flags} {notes}".lower()
@@ -242,10 +246,10 @@ def counter_of(flags: str, notes: str, stack: str, source: str) -> tuple[float, 
     if "allocated" in words or stack == "library":
         return float(MemoryCounter.ALLOCATED), ""
     if re.search(r"peak (?:vram|memory)", words):
-        return float(MemoryCounter.ALLOCATED), "memory counter not stated: the peak that torch counts taken"
+        return float(MemoryCounter.ALLOCATED), f"{COUNTER_GUESSED}: the peak that torch counts taken"
     if "requirement" in words or "approximate" in words:
-        return float(MemoryCounter.DRIVER), "memory counter not stated: the driver's view taken"
-    return float(MemoryCounter.RESERVED), "memory counter not stated: reserved memory taken"
+        return float(MemoryCounter.DRIVER), f"{COUNTER_GUESSED}: the driver's view taken"
+    return float(MemoryCounter.RESERVED), f"{COUNTER_GUESSED}: reserved memory taken"
 
 
 def codes(stack: str, precision: str, stored: str) -> dict[str, float]:

@@ -27,6 +27,9 @@ _GIB = 2.0**30
 PROBABILITIES = (0.025, 0.1, 0.9, 0.975)
 #: Groups of figures whose errors are alike, by metric and modality; those without a line in facts/data/vision_intervals.csv take the parent.
 TIME_PARENT, MEMORY_PARENT = "time", "memory"
+#: Memory of image networks is one kind of error: what autograd keeps of convolutions and attention, counted layer by layer, whatever the task.
+MEMORY_IMAGES = "memory-images"
+_IMAGE_TASKS = ("vision", "detection", "segmentation")
 _FAMILIES = {
     "classification": "vision",
     "self-supervised": "vision",
@@ -65,7 +68,7 @@ def interval_group(metric: str, modality: str) -> str:
     """The group whose errors a figure shares: memory, rate or duration of a family of models."""
     family = _FAMILIES.get(modality, "other")
     if metric == MEMORY_METRIC or metric in FIT_METRICS:
-        return f"{MEMORY_PARENT}-{family}"
+        return MEMORY_IMAGES if family in _IMAGE_TASKS or modality == "gan" else f"{MEMORY_PARENT}-{family}"
     return f"{'run' if metric == DURATION_METRIC else TIME_PARENT}-{family}"
 
 
@@ -74,23 +77,38 @@ def parent_of(group: str) -> str:
     return MEMORY_PARENT if group.startswith(MEMORY_PARENT) else TIME_PARENT
 
 
+def row_doubts(cases: TrainCases, metric: str) -> tuple[Array, Array]:
+    """Assumed inputs that bear on `metric`, and 1 where the counter of memory is a guess, for every case. Which card runs a job does not bear on its memory."""
+    if metric == MEMORY_METRIC or metric in FIT_METRICS:
+        return cases.memory_doubts, cases.unsure_counter
+    return np.array([float(len(cases.assumptions[int(position)])) for position in cases.index]), np.zeros(len(cases.index))
+
+
 @functools.cache
 def _quantiles() -> Mapping[str, tuple[float, ...]]:
     table: dict[str, dict[str, float]] = {}
     for row in facts.table("vision_intervals"):
         table.setdefault(row["group"], {})[row["name"]] = float(row["value"])
-    return {group: (*(found[f"{p:g}"] for p in PROBABILITIES), found["doubt"]) for group, found in table.items()}
+    return {group: (*(found[f"{p:g}"] for p in PROBABILITIES), found["doubt"], found.get("counter", 0.0)) for group, found in table.items()}
 
 
-def vision_interval(metric: str, mid: Array, *, modality: Sequence[str] | str, doubts: Array) -> FigureColumns:
-    """Figures with their 80 % and 95 % intervals. mid, doubts: (N,); `doubts` counts the inputs that were assumed.
+def interval_scale(doubts: Array, unsure_counter: Array | float, *, doubt: Array | float, counter: Array | float) -> Array:
+    """How many times as wide as the group's an interval is (in logs): wider by `doubt` for each of up to three assumed inputs, and by `counter`
+    where nobody says what counted the memory (the allocator, the driver, or an author who rounds up to a card)."""
+    return np.asarray(1.0 + doubt * np.minimum(doubts, 3.0) + counter * np.asarray(unsure_counter), dtype=np.float64)
+
+
+def vision_interval(
+    metric: str, mid: Array, *, modality: Sequence[str] | str, doubts: Array, unsure_counter: Array | float = 0.0
+) -> FigureColumns:
+    """Figures with their 80 % and 95 % intervals. mid, doubts: (N,); `doubts` counts the inputs that were assumed; see `interval_scale`.
 
     Conformal: quantiles of log(measured / predicted) on sources that the coefficients were not fitted on, by group (validation/fit_vision.py).
     """
     names = [modality] * len(mid) if isinstance(modality, str) else list(modality)
     table = _quantiles()
     rows = np.array([table.get(group, table[parent_of(group)]) for group in (interval_group(metric, name) for name in names)])
-    scale = 1.0 + rows[:, 4] * np.minimum(doubts, 3.0)
+    scale = interval_scale(doubts, unsure_counter, doubt=rows[:, 4], counter=rows[:, 5])
     low95, low80, high80, high95 = (np.asarray(mid * np.exp(scale * rows[:, i])) for i in range(4))
     return FigureColumns(np.asarray(mid, dtype=np.float64), low80, high80, low95, high95)
 
@@ -111,9 +129,10 @@ def predict_vision(rows: Sequence[Mapping[str, str]], answers: list[dict[str, An
 
 def _fill(answers: list[dict[str, Any]], cases: TrainCases, found: TrainingColumns, here: Any, metric: str, values: Array) -> None:
     """Figures of one metric."""
-    doubts = np.array([float(len(cases.assumptions[int(cases.index[i])])) for i in here])
     mid = np.broadcast_to(values, len(cases.index))[here]
-    intervals = vision_interval(metric, mid, modality=[cases.works[i].modality for i in here], doubts=doubts)
+    doubts, unsure = row_doubts(cases, metric)
+    modality = [cases.works[i].modality for i in here]
+    intervals = vision_interval(metric, mid, modality=modality, doubts=doubts[here], unsure_counter=unsure[here])
     bounds = np.stack([intervals.mid, intervals.low80, intervals.high80, intervals.low95, intervals.high95], axis=1)
     memory = metric == MEMORY_METRIC or metric in FIT_METRICS
     terms, whole = (found.memory_terms, found.peak_bytes) if memory else (found.time_terms, found.step_s)

@@ -37,7 +37,7 @@ class DecodeTimes:
         return self.weights + self.experts + self.attention + self.head + self.communication + self.gaps + self.host
 
 
-_HOST_TIMES = ("launch_s", "prefill_launch_s", "moe_prefill_launch_s", "ungraphed_s", "step_s", "sequence_s", "request_s")
+_HOST_TIMES = ("launch_s", "prefill_launch_s", "moe_prefill_launch_s", "ungraphed_s", "moe_launch_s", "step_s", "sequence_s", "request_s")
 
 
 def on_host(rates: ServeRates, device: DeviceColumns) -> ServeRates:
@@ -231,8 +231,11 @@ def group_link(serve: ServeColumns, links: LinkColumns, rates: ServeRates) -> Ar
     """Bandwidth of the slowest link in a group of ranks [bytes/s]."""
     ranks = serve.tensor * serve.attention_data
     link = np.maximum(links.intra_bandwidth * rates.link_fraction, 1.0)
-    # Half of a server's cards hang on each processor; PCIe groups beyond that pass the link between the two.
-    link = link * np.where((links.intra_kind == 1.0) & (ranks > serve.gpus_per_node / 2.0), rates.socket_crossing, 1.0)
+    # Cards that do not read one another meet in the host's memory. Half of a server's cards hang on each processor: groups beyond that share the link
+    # between the two; a ring of cards that read one another passes it once in each direction.
+    staged = (links.intra_kind == 1.0) & (serve.peer_access == 0.0)
+    link = link * np.where(staged, rates.host_staging, 1.0)
+    link = link * np.where(staged & (ranks > serve.gpus_per_node / 2.0), rates.socket_crossing, 1.0)
     between = np.maximum(links.inter_bandwidth, 1.0) * rates.link_fraction
     return np.where(ranks > serve.gpus_per_node, np.minimum(link, between), link)
 
@@ -278,9 +281,10 @@ def launch_factor(serve: ServeColumns, rates: ServeRates) -> Array:
 
 
 def extra_kernels_s(model: ModelColumns, rates: ServeRates) -> Array:
-    """Time of the small kernels that MLA, mixtures of experts and linear attention add [s]."""
+    """Time of the small kernels that MLA, mixtures of experts, linear attention and the indexer of sparse attention add [s]."""
     mla = np.where(parameters.is_mla(model), model.num_layers, 0.0) * rates.mla_layer_s
-    return mla + parameters.num_moe_layers(model) * rates.moe_layer_s + model.num_linear_layers * rates.linear_layer_s
+    others = model.num_linear_layers * rates.linear_layer_s + model.num_index_layers * rates.index_layer_s
+    return mla + parameters.num_moe_layers(model) * rates.moe_layer_s + others
 
 
 def gaps_s(model: ModelColumns, rates: ServeRates) -> Array:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rightfit.physics.columns import Array, AttentionKind, Kind, Mlp, ModelColumns, Norm
+from rightfit.physics.columns import Array, AttentionKind, Kind, Mlp, ModelColumns, Norm, remembered
 
 
 def query_width(model: ModelColumns) -> Array:
@@ -37,6 +37,7 @@ def is_gated(model: ModelColumns) -> NDArray[np.bool_]:
     return np.equal(model.mlp, Mlp.SWIGLU) | np.equal(model.mlp, Mlp.GEGLU)
 
 
+@remembered
 def attention_parameters(model: ModelColumns) -> Array:
     """Parameters of one self-attention block: Q, K, V, O with biases and QK norms; MLA's down and up projections.
 
@@ -79,6 +80,7 @@ def norm_parameters(model: ModelColumns) -> Array:
     return model.hidden_size * np.where(model.norm == Norm.LAYERNORM, 2.0, 1.0)
 
 
+@remembered
 def num_moe_layers(model: ModelColumns) -> Array:
     """Layers whose feed-forward block is a mixture of experts: all of them if the architecture has experts and does not say."""
     stated = np.where(model.num_moe_layers > 0, model.num_moe_layers, model.num_layers)
@@ -117,21 +119,25 @@ def formula_parameters(model: ModelColumns) -> Array:
     return embedding_parameters(model) + head_parameters(model) + positions + body + pooler + model.params_vision
 
 
+@remembered
 def total_parameters(model: ModelColumns) -> Array:
     """Published count where there is one, the formula's otherwise."""
     return np.where(model.params_total > 0, model.params_total, formula_parameters(model))
 
 
+@remembered
 def body_parameters(model: ModelColumns) -> Array:
     """Parameters of the transformer layers (and the vision tower): all but embedding and head."""
     return np.maximum(total_parameters(model) - embedding_parameters(model) - head_parameters(model), 0.0)
 
 
+@remembered
 def routed_expert_parameters(model: ModelColumns) -> Array:
     """Parameters of all routed experts of the model, what expert parallelism divides."""
     return np.minimum(num_moe_layers(model) * model.num_experts * expert_parameters(model), body_parameters(model))
 
 
+@remembered
 def linear_parameters(model: ModelColumns) -> Array:
     """Parameters of the linear layers inside the transformer layers: what k-bit quantisation compresses."""
     norms = model.num_layers * 2.0 * norm_parameters(model)

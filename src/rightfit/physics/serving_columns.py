@@ -50,7 +50,8 @@ class ServeColumns(Columns):
     quantisation constants included; `other_bytes` the same for embeddings and head; `kv_bytes` one element of the cache.
     `dequantise_ops` operations to expand one stored weight. `batch` concurrent sequences (0 = the engine chooses), `requests` how many
     there are in all (0 = endless), `rate` [1/s] of an open load. `tensor` x `pipeline` x `attention_data` = devices of one replica, of which
-    `data` run beside each other; `expert` devices share the experts whole. `layer_split` 1 = the stages of `pipeline` work one after
+    `data` run beside each other; `expert` devices share the experts whole. `peer_access` 1 = PCIe cards of a server read one another's memory (0: through the
+    host's, as in virtual machines and with GeForce cards). `layer_split` 1 = the stages of `pipeline` work one after
     the other (device_map, llama.cpp), `pipelined_prefill` 1 = they overlap on the pieces of a prompt. `chunk_tokens` of a prompt that are treated at a time
     (0 = all). `cache_tokens` slots of the cache that are reserved in advance (0 = grows). `head_copies` how often the output head is stored beside the embedding. `full_logits` bytes per logit kept for each prompt
     token. `memory_fraction` of the device that the engine takes; `kv_reserve` share of the output length for which it keeps room
@@ -74,6 +75,7 @@ class ServeColumns(Columns):
     layer_split: Array = column(0)
     pipelined_prefill: Array = column(0)
     gpus_per_node: Array = column(8)
+    peer_access: Array = column(0)
     load: Array = column(Load.STATIC)
     batch: Array = column(1)
     requests: Array = column(0)
@@ -113,7 +115,7 @@ class ServeRates(Columns):
     which half of it is lost; `flash_fraction` of peak in fused attention; `kernel_quality` multiplies bandwidth of the engine's decode
     kernels, `gemm_quality` the rate of its products; `launch_s` host time per layer and step where the engine launches each kernel itself,
     `layer_s` time lost between the kernels of one layer on the device; `step_s` host time per step, `sequence_s` per sequence and step,
-    `request_s` per request before its first token. `mla_layer_s`, `moe_layer_s`, `linear_layer_s` further kernels of such layers, `moe_launch_s` host time where experts are called one by one. `prefill_launch_s` as
+    `request_s` per request before its first token. `mla_layer_s`, `moe_layer_s`, `linear_layer_s`, `index_layer_s` further kernels of such layers, `moe_launch_s` host time where experts are called one by one. `prefill_launch_s` as
     `launch_s` for prompts, which graphs do not cover, `moe_prefill_launch_s` what a layer of experts adds to it; `ungraphed_s` as `launch_s` beyond the graph limit; `tensor_launch` the share by which launching
     grows where tensor ranks wait for one another.
     `all_reduce_s` latency of one all-reduce, `link_fraction` of the link that it reaches. `cache_passes` over the cache beside the one read
@@ -122,7 +124,7 @@ class ServeRates(Columns):
     `joules_per_flop` bounds 16-bit products by the card's power (0 = not). `expert_skew` how unequal experts are chosen: tokens that count as independent.
     `grouped_gemm` multiplies the rate of products of many experts, each of which
     wastes `expert_ramp` rows of its last tile; `desktop_host` the host's times where the card is a desktop's, whose processor has
-    a higher clock; `socket_crossing` the PCIe link of groups that span both sockets of a server.
+    a higher clock; `host_staging` the PCIe link of cards that meet in the host's memory, `socket_crossing` that of such groups over both sockets of a server.
     `pass_bytes` activation traffic per token and hidden element of a layer's prefill. `dequantise_rate` of fp32 peak.
     """
 
@@ -145,6 +147,7 @@ class ServeRates(Columns):
     mla_layer_s: Array = column(0)
     moe_layer_s: Array = column(0)
     linear_layer_s: Array = column(0)
+    index_layer_s: Array = column(0)
     all_reduce_s: Array = column(0)
     link_fraction: Array = column(0.7)
     cache_passes: Array = column(0)
@@ -167,3 +170,4 @@ class ServeRates(Columns):
     expert_ramp: Array = column(16)
     desktop_host: Array = column(1)
     socket_crossing: Array = column(1)
+    host_staging: Array = column(1)

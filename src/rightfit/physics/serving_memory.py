@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from rightfit.physics import parameters
-from rightfit.physics.columns import Array, AttentionKind, DeviceColumns, ModelColumns
+from rightfit.physics.columns import Array, AttentionKind, DeviceColumns, ModelColumns, remembered
 from rightfit.physics.serving_columns import ServeColumns
 
 
@@ -67,12 +67,14 @@ def expert_layer_parameters(model: ModelColumns) -> Array:
     return parameters.routed_expert_parameters(model)
 
 
+@remembered
 def attention_layer_parameters(model: ModelColumns) -> Array:
     """Parameters of all attention blocks, at most what the body holds beside the experts."""
     rest = np.maximum(parameters.linear_parameters(model) - expert_layer_parameters(model), 0.0)
     return np.minimum(model.num_layers * parameters.attention_parameters(model), rest)
 
 
+@remembered
 def dense_layer_parameters(model: ModelColumns) -> Array:
     """Parameters of dense feed-forward blocks and shared experts."""
     rest = parameters.linear_parameters(model) - expert_layer_parameters(model) - attention_layer_parameters(model)
