@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from rightfit.cli.asking import command_line, interview, wishes_of
+from rightfit.cli.asking import command_line, in_words_of, interview, wishes_of
 from rightfit.cli.output import View
 from rightfit.errors import InputError
 from rightfit.workload import Workload
@@ -64,3 +64,10 @@ def test_a_sentence_answers_everything() -> None:
     ask, asked = answers("qlora of a 70B model on 10k examples")
     assert interview(View(quiet=True), ask=ask)["method"] == "qlora"
     assert len(asked) == 1
+
+
+def test_a_chinese_sentence_is_answered_in_chinese_unless_a_language_was_given() -> None:
+    assert in_words_of("微调 7B", View()).lang == "zh"
+    assert in_words_of("微调 7B", View(is_lang_given=True)).lang == "en"
+    assert in_words_of("fine-tune a 7B", View()).lang == "en"
+    assert in_words_of(None, View()).lang == "en"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -20,6 +21,13 @@ _QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "batch": ("data", "deadline", "budget"),
     "prepare": ("data", "deadline"),
 }
+
+
+def in_words_of(sentence: str | None, view: View) -> View:
+    """Answers to a Chinese sentence are in Chinese, unless --lang says otherwise."""
+    if view.is_lang_given or not sentence or not any("\u4e00" <= char <= "\u9fff" for char in sentence):
+        return view
+    return dataclasses.replace(view, lang="zh")
 
 
 def wishes_of(sentence: str, given: Mapping[str, Any], view: View) -> dict[str, Any]:

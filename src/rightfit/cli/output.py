@@ -39,6 +39,7 @@ class View:
     quiet: bool = False
     verbose: bool = False
     price_book: str | None = None
+    is_lang_given: bool = False
 
     @property
     def is_machine(self) -> bool:

@@ -13,7 +13,7 @@ import typer
 
 from rightfit.cli.languages import help_lang, help_text
 from rightfit.cli.output import Format, View
-from rightfit.explain.messages import default_lang
+from rightfit.explain.messages import Lang, default_lang
 from rightfit.workload.options import OPTIONS, Option
 from rightfit.workload.vocabulary import Vocabulary, nearest_words
 
@@ -149,7 +149,10 @@ def _translated_help(function: Callable[..., Any]) -> str:
 def _view(values: Mapping[str, Any]) -> View:
     lang = LANGS.find(values["lang"], kind="language", field="lang") if values["lang"] else default_lang()
     form = FORMATS.find(values["format_"], kind="format", field="format")
-    return View(Format(form), "zh" if lang == "zh" else "en", values["top"], values["quiet"], values["verbose"], values["price_book"])
+    shown: Lang = "zh" if lang == "zh" else "en"
+    return View(
+        Format(form), shown, values["top"], values["quiet"], values["verbose"], values["price_book"], is_lang_given=bool(values["lang"])
+    )
 
 
 def nearest_name(text: str, names: list[str]) -> str:

@@ -46,7 +46,7 @@ class Term:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class OptionText:
-    """One option in words."""
+    """One option in words. `on_processors`: its memory is that of the server, not of a card."""
 
     headline: str
     outcome: str
@@ -60,6 +60,7 @@ class OptionText:
     time: tuple[Term, ...]
     cost: tuple[Term, ...]
     data: tuple[str, ...] = ()
+    on_processors: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -114,6 +114,7 @@ def serving_option_text(option: Option, workload: Any, lang: Lang) -> OptionText
         memory=memory_terms(option, lang),
         time=serving_time_terms(option, lang),
         cost=cost_terms(option, lang, currency=workload.currency),
+        on_processors=not option.accelerator.name,
     )
 
 

@@ -105,7 +105,8 @@ def option_parts(text: OptionText, voice: Voice, lang: Lang, *, currency: str) -
     }
     for name, show in shows.items():
         if terms := getattr(text, name):
-            yield Breakdown(name, label("section", voice.headings[name], lang), terms, show)
+            heading = "memory_ram" if name == "memory" and text.on_processors else voice.headings[name]
+            yield Breakdown(name, label("section", heading, lang), terms, show)
     yield from _lists(lang, data_path=text.data)
 
 

@@ -67,6 +67,10 @@ def plan(
 
     rightfit plan --ask "fine-tune Llama-3-8B with LoRA on 50k samples within 2 days, under $200"
     """
+    if ask:
+        from rightfit.cli.asking import in_words_of
+
+        view = in_words_of(ask, view)
     workload = _workload(*_said(model, file, wishes, ask=ask, view=view))
     if save is not None:
         note(label("status", "saved", view.lang, path=workload.save(save)), view)
