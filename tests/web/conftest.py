@@ -12,11 +12,11 @@ import pytest
 
 pytest.importorskip("nicegui", reason="the extra web is not installed")
 
-from nicegui.testing import User, user_simulation  # noqa: E402
+from nicegui.testing import User, user_simulation
 
-from rightfit.rest.work import Market  # noqa: E402
-from rightfit.web.answers import Answers  # noqa: E402
-from rightfit.web.page import add_pages  # noqa: E402
+from rightfit.rest.work import Market
+from rightfit.web.answers import Answers
+from rightfit.web.page import add_pages
 
 MARKET = Market()
 KEPT: OrderedDict[tuple[Any, ...], Any] = OrderedDict()  # answers are pure: what one test asked another need not wait for

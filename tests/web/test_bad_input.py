@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from nicegui.testing import User
+from tests.web.conftest import MARKET, one, sees, settled, texts
 
 from rightfit.web.answers import Answers
 from rightfit.web.words import word
-from tests.web.conftest import MARKET, one, sees, settled, texts
 
 BASE = "/?task=finetune&method=lora&data=50k+samples"
 
@@ -28,7 +28,10 @@ def test_an_unknown_model_is_a_line_by_its_field(visit: Any, lang: str, said: st
     visit(steps)
 
 
-@pytest.mark.parametrize(("field", "value"), [("deadline", "-3h"), ("budget", "many"), ("data", "💥"), ("cloud", "narnia"), ("seq_len", "1e99"), ("purchase", "<b>")])
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("deadline", "-3h"), ("budget", "many"), ("data", "💥"), ("cloud", "narnia"), ("seq_len", "1e99"), ("purchase", "<b>")],
+)
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_nonsense_in_any_field_is_told(visit: Any, lang: str, field: str, value: str) -> None:
     async def steps(user: User) -> None:
@@ -42,7 +45,9 @@ def test_nonsense_in_any_field_is_told(visit: Any, lang: str, field: str, value:
     visit(steps)
 
 
-@pytest.mark.parametrize("text", ["<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "{{7*7}}", "javascript:alert(1)", "'; DROP TABLE prices; --"])
+@pytest.mark.parametrize(
+    "text", ["<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "{{7*7}}", "javascript:alert(1)", "'; DROP TABLE prices; --"]
+)
 def test_markup_stays_text(visit: Any, text: str) -> None:
     async def steps(user: User) -> None:
         from urllib.parse import quote
@@ -66,7 +71,13 @@ def test_nothing_of_this_machine_is_read_for_a_visitor(visit: Any, tmp_path: Pat
     table.write_text("\n".join(["987.25"] * 24), encoding="utf-8")
 
     async def steps(user: User) -> None:
-        for query in (f"model={secret}", f"model={tmp_path}", "model=os:getcwd", f"model=7B&task=serve&users=5&profile={table}", "model=nobody/no-such-model-x"):
+        for query in (
+            f"model={secret}",
+            f"model={tmp_path}",
+            "model=os:getcwd",
+            f"model=7B&task=serve&users=5&profile={table}",
+            "model=nobody/no-such-model-x",
+        ):
             await user.open(f"/?task=finetune&data=1Mtok&{query}&lang={lang}")
             await sees(user, word("error.heading", lang))
             shown = " ".join(texts(user))

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from nicegui.testing import User
+from tests.web.conftest import one, sees, settled, texts
 
 from rightfit.web.reading_pages import published_tables, said
 from rightfit.web.words import word, words
-from tests.web.conftest import one, sees, settled, texts
 
 LANGS = ["en", "zh"]
 
@@ -89,7 +89,9 @@ def test_every_word_of_the_published_tables_is_known_in_chinese() -> None:
         for row in table
         for cell in row
         for part in [cell]
-        if any(letter.isascii() and letter.isalpha() for letter in said(cell, "zh").replace("P90", "").replace("GPU", "").replace("CPU", ""))
+        if any(
+            letter.isascii() and letter.isalpha() for letter in said(cell, "zh").replace("P90", "").replace("GPU", "").replace("CPU", "")
+        )
     }
     assert unknown == set()
 
@@ -124,7 +126,9 @@ def test_any_claim_can_be_checked(visit: Any) -> None:
 def test_every_page_is_whole_in_both_languages(visit: Any, lang: str, page: str) -> None:
     async def steps(user: User) -> None:
         await user.open(f"{page}{'&' if '?' in page else '?'}lang={lang}")
-        await sees(user, word("page.footer", lang), *(word(f"page.{name}", lang) for name in ("plan", "catalog", "accuracy", "rules", "about")))
+        await sees(
+            user, word("page.footer", lang), *(word(f"page.{name}", lang) for name in ("plan", "catalog", "accuracy", "rules", "about"))
+        )
 
     visit(steps)
 
@@ -144,7 +148,10 @@ def test_the_report_holds_the_whole_plan(visit: Any, lang: str) -> None:
         await user.open(f"/report?model=Llama-3-8B&task=finetune&method=lora&data=50k+samples&compare=1,2&lang={lang}")
         await settled(user, "card-1")
         await sees(user, word("tab.compare", lang))
-        headings = {"en": ("Why and how", "Assumed", "Refused", "The whole bill", "Rules of thumb"), "zh": ("理由与依据", "默认假设", "被排除的", "完整账单", "经验法则")}
+        headings = {
+            "en": ("Why and how", "Assumed", "Refused", "The whole bill", "Rules of thumb"),
+            "zh": ("理由与依据", "默认假设", "被排除的", "完整账单", "经验法则"),
+        }
         shown = texts(user)
         assert all(any(text.startswith(title) for text in shown) for title in headings[lang])
         await user.should_not_see(marker="open-1")

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from nicegui.testing import User
+from tests.web.conftest import one, sees, settled, texts
 
 import rightfit
 from rightfit.explain.cards import option_card
 from rightfit.web.words import word, words
-from tests.web.conftest import one, sees, settled, texts
 
 LORA = "/?model=Llama-3-8B&task=finetune&method=lora&data=50k+samples"
 WISHES = {"model": "Llama-3-8B", "task": "finetune", "method": "lora", "data": "50k samples"}

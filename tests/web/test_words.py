@@ -32,19 +32,23 @@ def test_chinese_words_are_chinese() -> None:
     plain = {"LoRA", "vCPU", "en", "other_language", "other_language_label", "for_example", "named"}
     for section, entries in words().items():
         for name, entry in entries.items():
-            if name not in plain and "sort_vcpus" != name:
+            if name not in plain and name != "sort_vcpus":
                 assert re.search(r"[\u4e00-\u9fff]", entry["zh"]), f"{section}.{name}"
 
 
 def test_every_word_that_is_asked_for_exists() -> None:
-    for section, name in re.findall(r'"(page|ask|result|chart|tab|catalog|accuracy|rules|report|about|error)\.([a-z_]+)"', SOURCES.replace('"accuracy.md"', "")):
+    for section, name in re.findall(
+        r'"(page|ask|result|chart|tab|catalog|accuracy|rules|report|about|error)\.([a-z_]+)"', SOURCES.replace('"accuracy.md"', "")
+    ):
         assert name in words()[section], f"{section}.{name}"
 
 
 def test_every_word_is_asked_for() -> None:
     made = {f"tab.{name}" for name in TABS} | {f"catalog.sort_{name}" for names in SORTS.values() for name in names}
     made |= {f"about.{name}" for name in words()["about"]} | {f"accuracy.{name}" for name in ("errors", "intervals", "fits")}
-    made |= {f"page.{name}" for name in ("plan", "catalog", "accuracy", "rules", "about")} | {f"catalog.{name}" for name in ("servers", "prices", "accelerators", "models", "previous", "next")}
+    made |= {f"page.{name}" for name in ("plan", "catalog", "accuracy", "rules", "about")} | {
+        f"catalog.{name}" for name in ("servers", "prices", "accelerators", "models", "previous", "next")
+    }
     for section in ("page", "ask", "result", "chart", "tab", "catalog", "accuracy", "rules", "report", "error"):
         for name in words()[section]:
             assert f'"{section}.{name}"' in SOURCES or f"{section}.{name}" in made, f"{section}.{name} is not used"

@@ -87,7 +87,7 @@ def _servers(question: Question, lang: Lang, catalog: Catalog) -> CatalogPage:
 
 
 def _prices(question: Question, lang: Lang, catalog: Catalog) -> CatalogPage:
-    wanted = {"cloud": question.cloud, "gpu": question.gpu, "region": question.region, "purchase": question.purchase}
+    wanted: dict[str, Any] = {"cloud": question.cloud, "gpu": question.gpu, "region": question.region, "purchase": question.purchase}
     found = lookup.prices(question.query, **wanted, catalog=catalog)
     rows = np.arange(len(found.offers), dtype=np.intp)
     last = question.first + question.count

@@ -75,7 +75,11 @@ def _settled(option: Option, text: str) -> str:
 
 
 def _line(option: Option, value: str, lang: Lang, changed: Changed) -> Any:
-    found = ui.input(option_name(option.name, lang), value=value, placeholder=word("ask.for_example", lang, example=option.example) if option.example else "")
+    found = ui.input(
+        option_name(option.name, lang),
+        value=value,
+        placeholder=word("ask.for_example", lang, example=option.example) if option.example else "",
+    )
     found.props(f"outlined dense stack-label maxlength={LONGEST_VALUE} autocomplete=off spellcheck=false")
     if option.name == "model":
         found.props(f"list={MODEL_LIST}")

@@ -107,7 +107,7 @@ def regions_tab(page: PlanPage, plan: Plan, option: Option) -> None:
     from rightfit.explain.places import region_prices
 
     lang, currency = page.state.lang, plan.workload.currency
-    found = region_prices(option.provider, option.instance_type, lang, catalog=page.answers.market.catalog())
+    found = region_prices(option.provider, option.instance_type, lang, catalog=page.answers.market.catalog(), currency=currency)
     server = f"{q.provider_text(option.provider, lang)} {option.instance_type}"
     paragraph(word("tab.regions_note", lang, server=server), "muted")
     if not found.records:
@@ -128,4 +128,17 @@ def verdict_dialog(parts: tuple[Any, ...], lang: Lang) -> Any:
 
 Drawer = Callable[["PlanPage", "Plan", "Option"], None]
 
-__all__ = ["Breakdown", "Choice", "Drawer", "Lines", "breakdown_tab", "buying_tab", "compare_tab", "opened", "regions_tab", "text", "verdict_dialog", "why_tab"]
+__all__ = [
+    "Breakdown",
+    "Choice",
+    "Drawer",
+    "Lines",
+    "breakdown_tab",
+    "buying_tab",
+    "compare_tab",
+    "opened",
+    "regions_tab",
+    "text",
+    "verdict_dialog",
+    "why_tab",
+]
