@@ -114,7 +114,9 @@ def test_several_problems_are_told_at_once(client: Any) -> None:
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> None:
     """Looking at any of the files that are named here fails; our own data may be read."""
-    names = {str(Path(name).expanduser()) for name in PATHS if "\x00" not in name} | {str(Path(name).resolve()) for name in PATHS if "\x00" not in name}
+    names = {str(Path(name).expanduser()) for name in PATHS if "\x00" not in name} | {
+        str(Path(name).resolve()) for name in PATHS if "\x00" not in name
+    }
 
     def watch(kind: type, method: str) -> None:
         original = getattr(kind, method)
@@ -185,7 +187,16 @@ def test_bad_queries(client: Any, path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/plans/..%2F..%2Fetc%2Fpasswd", "/plans/%00", "/plans/%ff", "/plans/" + "x" * 3000, "/nothing", "/../../etc/passwd", "/plans/x/export?to=skypilot"]
+    "path",
+    [
+        "/plans/..%2F..%2Fetc%2Fpasswd",
+        "/plans/%00",
+        "/plans/%ff",
+        "/plans/" + "x" * 3000,
+        "/nothing",
+        "/../../etc/passwd",
+        "/plans/x/export?to=skypilot",
+    ],
 )
 def test_addresses_that_lead_nowhere(client: Any, path: str) -> None:
     refused(client.get(API + path), 404)
