@@ -121,7 +121,7 @@ def test_a_body_that_does_not_arrive_is_not_waited_for(tmp_path: Path) -> None:
         if not sent:
             sent.append(None)
             return {"type": "http.request", "body": b'{"model"', "more_body": True}
-        await asyncio.sleep(60)
+        return await asyncio.sleep(60)
 
     async def send(message: Any) -> None:
         sent.append(message)

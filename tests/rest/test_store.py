@@ -12,12 +12,12 @@ import pytest
 
 pytest.importorskip("sqlalchemy", reason="the extra web is not installed")
 
-import sqlalchemy as sql  # noqa: E402
-from sqlalchemy import exc  # noqa: E402
+import sqlalchemy as sql
+from sqlalchemy import exc
 
-from rightfit.errors import InputError  # noqa: E402
-from rightfit.rest import store as store_module  # noqa: E402
-from rightfit.rest.store import FullError, Store, StoreError, default_url, make_schema  # noqa: E402
+from rightfit.errors import InputError
+from rightfit.rest import store as store_module
+from rightfit.rest.store import FullError, Store, StoreError, default_url, make_schema
 
 PLAN = {"schema_version": 1, "text": "\u0000 文 \ud800", "options": [1.5, None, True]}
 
