@@ -85,6 +85,7 @@ def test_excerpts_take_lines_by_number_and_by_text() -> None:
     assert examples.excerpt(printed, "all") == ["a", "b", "", "c", "d", "e"]
     assert examples.excerpt(printed, '1-1; "c" 2') == ["a", "...", "c", "d", "..."]
     assert examples.excerpt(printed, '"c"') == ["c", "d", "e"]
+    assert examples.excerpt("more advice\nadvice\nx\n", '"^advice"') == ["advice", "x"]
 
 
 def test_readme_first_screen_has_both_commands() -> None:
