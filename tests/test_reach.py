@@ -33,7 +33,7 @@ def test_a_folder_named_like_a_model_is_not_seen_by_clients(tmp_path: Path, monk
     (tmp_path / "org/name").mkdir(parents=True)
     (tmp_path / "org/name/config.json").write_text("{}")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(RightfitError, match="folder without"):
+    with pytest.raises(RightfitError, match="num_hidden_layers"):
         rightfit.plan(model="org/name")
     with reach.closed(), pytest.raises(RightfitError, match="unknown model 'org/name'"):
         rightfit.plan(model="org/name")

@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
 
-import rightfit  # noqa: E402
+import rightfit
 
 SOURCE = Path(rightfit.__file__).parent.parent
 
