@@ -120,7 +120,7 @@ class Rules:
         posts: dict[int, list[Any]] = {}
         for rule in all_rules().values():
             posts.setdefault(rule.post, []).append(rule)
-        for post, rules in posts.items():
+        for post, rules in sorted(posts.items()):
             with box("section", "section"):
                 title = post_title(post, lang)
                 heading(f"{post + 1}. {title[:1].upper()}{title[1:]}", 2)
