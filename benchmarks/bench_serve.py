@@ -1,6 +1,7 @@
 """Load on `rightfit serve`: a mixed set of 50 workloads, first never asked before (cold), then again and again (warm). Needs the extra web and locust.
 
-Usage: python benchmarks/bench_serve.py [--seconds 30] [--workers 2] [--users 8]
+Usage: python benchmarks/bench_serve.py [--seconds 30] [--workers 2] [--users 8] [--rate 0] [--new-percent 0]
+`--rate`: plans a second that are asked for, 0: as many as can be had. `--new-percent`: share of questions never asked before.
 Prints JSON: plans/s and percentiles [ms] cold and warm, and memory of all processes of the server [MB] over time.
 """
 
@@ -87,14 +88,9 @@ def fill(address: str, workers: int) -> None:
             list(pool.map(lambda workload: ask(address, workload), WORKLOADS))
 
 
-def warm(address: str, *, users: int, seconds: int, folder: Path) -> dict[str, Any]:
+def warm(address: str, *, users: int, seconds: int, folder: Path, rate: int, new_percent: float) -> dict[str, Any]:
     """Locust for a while."""
-    command = [
-        sys.executable,
-        "-m",
-        "locust",
-        "-f",
-        str(HERE / "serve/locustfile.py"),
+    options = [
         "--headless",
         "-H",
         address,
@@ -102,12 +98,15 @@ def warm(address: str, *, users: int, seconds: int, folder: Path) -> dict[str, A
         str(users),
         "-r",
         "50",
+        "-t",
+        f"{seconds}s",
+        "--csv",
+        str(folder / "load"),
+        "--only-summary",
     ]
-    subprocess.run(
-        [*command, "-t", f"{seconds}s", "--csv", str(folder / "load"), "--only-summary", "--loglevel", "ERROR"],
-        check=False,
-        capture_output=True,
-    )
+    command = [sys.executable, "-m", "locust", "-f", str(HERE / "serve/locustfile.py"), *options, "--loglevel", "ERROR"]
+    environment = {**os.environ, "RIGHTFIT_LOAD_PER_S": str(rate / users), "RIGHTFIT_LOAD_NEW": str(new_percent / 100)}
+    subprocess.run(command, check=False, capture_output=True, env=environment)
     with (folder / "load_stats.csv").open(encoding="utf-8") as stream:
         row = next(row for row in csv.DictReader(stream) if row["Name"] == "plan")
     found = {"plans": int(row["Request Count"]), "failures": int(row["Failure Count"]), "plans_per_s": round(float(row["Requests/s"]), 1)}
@@ -116,8 +115,8 @@ def warm(address: str, *, users: int, seconds: int, folder: Path) -> dict[str, A
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    for name, value in (("seconds", 30), ("workers", 2), ("users", 8)):
-        parser.add_argument(f"--{name}", type=int, default=value)
+    for name, value in (("seconds", 30), ("workers", 2), ("users", 8), ("rate", 0), ("new-percent", 0.0)):
+        parser.add_argument(f"--{name}", type=type(value), default=value)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -133,7 +132,9 @@ def main() -> None:
 
             watcher = threading.Thread(target=watch)
             watcher.start()
-            result["warm_ms"] = warm(address, users=given.users, seconds=given.seconds, folder=folder)
+            result["warm_ms"] = warm(
+                address, users=given.users, seconds=given.seconds, folder=folder, rate=given.rate, new_percent=given.new_percent
+            )
             done.set()
             watcher.join()
             result["memory_mb"] = memory
