@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.explain.conftest import GIB, figure
 
 import rightfit
 from rightfit.catalog import Catalog, open_catalog
@@ -17,7 +18,6 @@ from rightfit.explain.knobs import knobs
 from rightfit.explain.places import region_prices
 from rightfit.search.answer import Accelerator, Option, Section
 from rightfit.workload import Workload
-from tests.explain.conftest import GIB, figure
 
 OptionOf = Callable[..., Option]
 

@@ -58,7 +58,7 @@ def test_a_sentence_shows_what_was_read_and_what_was_not(visit: Any) -> None:
         await user.open("/?lang=en")
         user.find(marker="sentence").type("fine-tune Llama-3-8B with LoRA on 50k samples on a blue moon").trigger("keydown.enter")
         await settled(user, "card-1")
-        await sees(user, "Model: Llama-3-8B", "Method: lora", "Not used", "moon")
+        await sees(user, "Model: Llama-3-8B", "Method: LoRA", "Not used", "moon")
         assert one(user, "field-model").value == "Llama-3-8B"
         assert one(user, "field-data").value == "50k samples"
 

@@ -28,7 +28,9 @@ def region_prices(provider: str, instance_type: str, lang: Lang, *, catalog: Cat
     records: dict[str, dict[str, Any]] = {}
     for at in sound.tolist():
         found = offers.row(at)
-        record = records.setdefault(found["region"], {"region": q.region_text(found["region"], lang), "country": found["country"], "as_of": ""})
+        record = records.setdefault(
+            found["region"], {"region": q.region_text(found["region"], lang), "country": found["country"], "as_of": ""}
+        )
         record[found["purchase"]] = min(found["price_usd_per_h"], record.get(found["purchase"], np.inf))
         record["as_of"] = max(record["as_of"], found["as_of"])
     ways = [name for name in PURCHASES if any(name in record for record in records.values())]
@@ -40,4 +42,6 @@ def region_prices(provider: str, instance_type: str, lang: Lang, *, catalog: Cat
     ordered = sorted(records.values(), key=lambda record: min(record[name] for name in PURCHASES if name in record))
     prices = tuple(Column(name.replace("-", "_"), money, right=True) for name in ways)
     lines = [{**record, **{name.replace("-", "_"): record.get(name) for name in ways}} for record in ordered]
-    return Table((Column("region"), Column("country"), *prices, Column("as_of", right=True)), lines, title=label("section", "regions", lang))
+    return Table(
+        (Column("region"), Column("country"), *prices, Column("as_of", right=True)), lines, title=label("section", "regions", lang)
+    )
