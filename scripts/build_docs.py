@@ -268,11 +268,62 @@ def schema_meaning(part: dict[str, Any]) -> str:
     return ": ".join(text for text in (part.get("description", ""), words) if text)
 
 
+def rest_page() -> dict[str, str]:
+    """Every route of the REST API: what it takes, what it answers, an example."""
+    from rightfit.rest import Settings, create_app
+
+    schema = create_app(Settings(page=False)).openapi()
+    parts = [MADE_BY, "# The REST API\n\n", schema["info"]["description"] + "\n\n", _REST_INTRODUCTION]
+    for path, methods in schema["paths"].items():
+        for method, entry in methods.items():
+            parts.append(f"\n## {method.upper()} {path}\n\n{entry['summary']}.\n")
+            parts.append(_rest_parameters(entry))
+            parts += [_rest_example(kind, found) for kind, found in entry.get("requestBody", {}).get("content", {}).items()]
+            answers = [f"{status} {answer['description']}" for status, answer in entry["responses"].items() if int(status) < 300]
+            others = ", ".join(str(status) for status in entry["responses"] if int(status) >= 300)
+            parts.append(f"\nAnswers: {'; '.join(answers)}" + (f". Refusals: {others}.\n" if others else ".\n"))
+    parts += [
+        "\n## Fields of a workload\n\nIn the body of `plan`, `estimate` and `why`, and in their queries:\n\n| field | takes | meaning |\n|---|---|---|\n"
+    ]
+    question = schema["components"]["schemas"]["WorkloadQuestion"]["properties"]
+    from rightfit.workload.options import OPTIONS
+
+    parts += [f"| `{name}` | {cell(schema_type(question[name]))} | {cell(question[name]['description'])} |\n" for name in OPTIONS]
+    return {"docs/reference/rest.md": "".join(parts)}
+
+
+_REST_INTRODUCTION = (
+    "The address is that of `rightfit serve` with `/api/v1` ([how to run it](../commands/serve.md)); `/api/v1/docs` shows this description in the browser and "
+    "`/api/v1/openapi.json` gives it to programs. Sentences are in the language of `?lang=zh` or of Accept-Language. A refusal is `application/problem+json` "
+    "with `detail`, `field`, `allowed` and `nearest`, and the same for each problem in `errors`.\n"
+)
+
+
+def _rest_parameters(entry: dict[str, Any]) -> str:
+    """The query of a route; the options of a workload are told once, at the end."""
+    from rightfit.workload.options import OPTIONS
+
+    found = entry.get("parameters", [])
+    own = [one for one in found if one["name"] not in OPTIONS]
+    told = "\nAnd in the query [the fields of a workload](#fields-of-a-workload).\n" if len(own) < len(found) else ""
+    if not own:
+        return told
+    rows = [f"| `{one['name']}` | {one['in']}{', needed' if one['required'] else ''} | {cell(one['description'])} |\n" for one in own]
+    return "\n| parameter | in | meaning |\n|---|---|---|\n" + "".join(rows) + told
+
+
+def _rest_example(kind: str, found: dict[str, Any]) -> str:
+    """A body, in its form."""
+    example = found["example"]
+    text = example if isinstance(example, str) else json.dumps(example, ensure_ascii=False)
+    return f"\nBody, `{kind}`:\n\n```{'json' if 'json' in kind else 'text'}\n{text.rstrip()}\n```\n"
+
+
 def build_pages() -> dict[str, str]:
     """Path -> text of every generated page."""
     return {
         path: text.rstrip() + "\n"
-        for path, text in (command_pages() | physics_pages() | coefficient_page() | python_page() | schema_page()).items()
+        for path, text in (command_pages() | physics_pages() | coefficient_page() | python_page() | schema_page() | rest_page()).items()
     }
 
 
@@ -283,7 +334,8 @@ def main() -> None:
     options = parser.parse_args()
     pages = build_pages()
     behind = [path for path, text in pages.items() if not (ROOT / path).exists() or (ROOT / path).read_text(encoding="utf-8") != text]
-    behind += [str(path.relative_to(ROOT)) for path in (ROOT / "docs/reference").rglob("*.md") if str(path.relative_to(ROOT)) not in pages]
+    made = [path for path in (ROOT / "docs/reference").rglob("*.md") if path.read_text(encoding="utf-8").startswith(MADE_BY)]
+    behind += [str(path.relative_to(ROOT)) for path in made if str(path.relative_to(ROOT)) not in pages]
     if options.check:
         if behind:
             raise SystemExit("behind the code, run scripts/docs: " + ", ".join(behind))

@@ -33,11 +33,13 @@ BESIDE = (
     "changelog.d",
 )
 BESIDE += ("validation/truth/README.md",)
+WRAPPED = re.compile(r"([\u4e00-\u9fff，。；：、（）“”？！])\n(?=[\u4e00-\u9fff，。；：、（）“”？！`A-Za-z\[])")
 LINK = re.compile(r"(\[[^\]]*\])\(((?!https?://|mailto:|#)[^)\s]+)\)")
 FIRST_HEADING = re.compile(r"^# .*$", re.MULTILINE)
 FIRST = {
     "start": ("docs/index", "docs/tutorial", "docs/faq", "docs/scenarios", "docs/comparison"),
     "faces": ("docs/web", "docs/notebook"),
+    "tasks": ("docs/tasks/index",),
     "reference": ("docs/models", "docs/nomenclature", "docs/accuracy", "docs/rules-of-thumb"),
     "project": ("docs/architecture", "CONTRIBUTING", "CHANGELOG"),
 }
@@ -144,7 +146,8 @@ def linked(text: str, page: Path, *, stage: Path, lang: str) -> str:
         return f"{found[1]}({target}{hash_}{anchor})"
 
     pieces = re.split(r"(^```.*?^```$|`[^`\n]+`)", text, flags=re.MULTILINE | re.DOTALL)
-    return "".join(piece if number % 2 else LINK.sub(replaced, piece) for number, piece in enumerate(pieces))
+    texts = [piece if number % 2 else LINK.sub(replaced, WRAPPED.sub(r"\1", piece)) for number, piece in enumerate(pieces)]
+    return "".join(texts)
 
 
 def pages_of(stage: Path) -> list[str]:

@@ -7,6 +7,7 @@ What a page may hold:
     ```console                   each line `$ rightfit ...` is run; `# exit 2` behind it says which exit code is right (else 0)
     <!-- excerpt: all -->        before such a block: what follows the command is what it prints
     <!-- excerpt: 1-7; "Refused:" 4 -->     the same, but only these lines: line numbers, or the first line that holds a text and so many lines
+                                 ("^text": begins with it)
     <!-- file: cases.csv -->     before any block: its text is put in this file, where the commands of the page run
     ```python                    is run; a ```text block right behind it is what it prints
     <!-- accuracy -->            up to <!-- end -->: the table of accuracy, from validation/headline.json and docs/accuracy.md
@@ -179,11 +180,15 @@ def _piece(piece: str, lines: list[str]) -> tuple[int, int]:
         raise ExampleError(f"cannot read the excerpt {piece!r}")
     if found[1]:
         return int(found[1]) - 1, int(found[2])
-    first = next((number for number, line in enumerate(lines) if found[3] in line), None)
+    first = next((number for number, line in enumerate(lines) if _holds(line, found[3])), None)
     if first is None:
         raise ExampleError(f"no line of the output holds {found[3]!r}:\n" + "\n".join(lines[:40]))
     blank = next((number for number in range(first, len(lines)) if not lines[number].strip()), len(lines))
     return first, first + int(found[4]) if found[4] else blank
+
+
+def _holds(line: str, text: str) -> bool:
+    return line.startswith(text[1:]) if text.startswith("^") else text in line
 
 
 def accuracy_table(*, chinese: bool = False) -> str:

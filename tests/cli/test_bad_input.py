@@ -90,7 +90,7 @@ def test_each_problem_has_its_line(run: Any) -> None:
     assert [line.split(":")[1].strip() for line in result.err.splitlines()] == ["method", "deadline"]
 
 
-@pytest.mark.parametrize("name", ["serve", "probe", "watch", "ingest", "resize", "mcp"])
+@pytest.mark.parametrize("name", ["probe", "watch", "ingest", "resize"])
 def test_commands_of_later_versions_say_so(run: Any, name: str) -> None:
     result = run(name, "x", "--any", "y")
     assert (result.code, result.out) == (3, "")

@@ -11,7 +11,7 @@ import pytest
 
 import rightfit
 from rightfit.explain import charts
-from rightfit.explain.html import document, gauge_html, plan_html, sheet_html, table_html, verdict_html
+from rightfit.explain.html import document, gauge_html, plan_html, sheet_html, table_html, title_of, verdict_html
 from rightfit.explain.messages import LANGS, Lang
 from rightfit.explain.plan_words import Term
 from rightfit.explain.sheets import Breakdown, Choice, Lines, plan_sheet
@@ -178,6 +178,17 @@ def test_a_notebook_shows_plan_and_verdict_in_the_language_of_the_locale(plan: P
     assert "rf-gauge" in verdict_html(verdict, "en")
     monkeypatch.setenv("LC_ALL", "C")
     assert 'lang="en"' in verdict._repr_html_()
+
+
+def test_a_whole_file_has_the_first_line_as_title(plan: Plan) -> None:
+    text = plan.to_html("en", whole=True)
+    assert text.startswith("<!DOCTYPE html>")
+    best = plan.best
+    assert best is not None
+    assert f"<title>Rent {best.instance_type} from " in text
+    assert title_of([Table((Column("name"),), [])]) == "rightfit"
+    assert title_of(["first\n- second"]) == "first"
+    assert title_of([Lines("why", "Why:", ("a",))]) == "Why:"
 
 
 def test_a_plan_without_an_answer_says_why() -> None:

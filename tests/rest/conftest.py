@@ -101,3 +101,10 @@ def _await(server: Server) -> None:
 def serve(tmp_path: Path) -> Callable[..., Any]:
     """Start a server with its data in this test's folder."""
     return lambda *arguments, **variables: running(tmp_path, *arguments, **variables)
+
+
+@pytest.fixture(scope="session")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One running server for all tests that need no server of their own."""
+    with running(tmp_path_factory.mktemp("live"), "--no-page") as server:
+        yield server

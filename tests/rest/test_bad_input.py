@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rightfit.rest import Settings, create_app
 from rightfit.rest.routes import ROUTES
 
 from .conftest import API, QLORA
@@ -114,7 +115,9 @@ def test_several_problems_are_told_at_once(client: Any) -> None:
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> None:
     """Looking at any of the files that are named here fails; our own data may be read."""
-    names = {str(Path(name).expanduser()) for name in PATHS if "\x00" not in name} | {str(Path(name).resolve()) for name in PATHS if "\x00" not in name}
+    names = {str(Path(name).expanduser()) for name in PATHS if "\x00" not in name} | {
+        str(Path(name).resolve()) for name in PATHS if "\x00" not in name
+    }
 
     def watch(kind: type, method: str) -> None:
         original = getattr(kind, method)
@@ -185,10 +188,32 @@ def test_bad_queries(client: Any, path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/plans/..%2F..%2Fetc%2Fpasswd", "/plans/%00", "/plans/%ff", "/plans/" + "x" * 3000, "/nothing", "/../../etc/passwd", "/plans/x/export?to=skypilot"]
+    "path",
+    [
+        "/plans/..%2F..%2Fetc%2Fpasswd",
+        "/plans/%00",
+        "/plans/%ff",
+        "/plans/" + "x" * 3000,
+        "/nothing",
+        "/../../etc/passwd",
+        "/plans/x/export?to=skypilot",
+    ],
 )
 def test_addresses_that_lead_nowhere(client: Any, path: str) -> None:
     refused(client.get(API + path), 404)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE", "TRACE"])
+def test_what_the_api_does_not_know_never_ends_at_the_page(tmp_path: Path, method: str) -> None:
+    from starlette.responses import PlainTextResponse
+    from starlette.testclient import TestClient
+
+    app = create_app(Settings(page=False, database_url=f"sqlite:///{tmp_path / 'plans.sqlite'}"))
+    app.mount("/", PlainTextResponse("the page"))
+    client = TestClient(app)
+    refused(client.request(method, f"{API}/nothing"), 404)
+    refused(client.request("PATCH", f"{API}/plan"), 405)
+    assert client.request(method, "/elsewhere").text == "the page"
 
 
 @pytest.mark.parametrize("route", [route for route in ROUTES if route.body is not None], ids=lambda route: route.path)

@@ -151,13 +151,10 @@ def _plain_parts(answer: Answer) -> list[str | Table]:
 
 
 def _html(answer: Answer, view: View) -> str:
-    from rightfit.explain.html import document, sheet_html
-    from rightfit.explain.sheets import Breakdown, Lines
+    from rightfit.explain.html import document, sheet_html, title_of
 
-    first = next((part for part in answer.parts if not isinstance(part, Table)), "")
-    title = first if isinstance(first, str) else first.heading if isinstance(first, Breakdown | Lines) else first.headline
     fragment = sheet_html(answer.parts, view.lang, after_choice=answer.figures)
-    return document(fragment, title=title.splitlines()[0] if title else "rightfit", lang=view.lang)
+    return document(fragment, title=title_of(answer.parts), lang=view.lang)
 
 
 def _markdown(part: str | Table, view: View) -> str:

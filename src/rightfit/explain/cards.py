@@ -6,11 +6,10 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from rightfit.explain import quantities as q
+from rightfit.explain.host_text import server_text
 from rightfit.explain.labels import label
 from rightfit.explain.messages import Lang
-from rightfit.explain.host_text import server_text
 from rightfit.explain.plan_words import usable_bytes
-from rightfit.explain.voices import is_host_job
 
 if TYPE_CHECKING:
     from rightfit.estimate.figures import Figure
@@ -134,9 +133,8 @@ def _time(option: Option, workload: Workload, lang: Lang) -> Fact:
 def _facts(option: Option, workload: Workload, lang: Lang) -> tuple[Fact, ...]:
     currency = workload.currency
     found = [Fact("hourly", label("card", "hourly", lang), q.money_text(option.cost.hourly_usd, currency))]
-    for name in ("ttft_s", "tpot_s"):
-        if name in option.estimate:
-            found.append(Fact(name, label("card", name, lang), q.duration_text(option.estimate[name].mid, lang)))
+    timed = [name for name in ("ttft_s", "tpot_s") if name in option.estimate]
+    found.extend(Fact(name, label("card", name, lang), q.duration_text(option.estimate[name].mid, lang)) for name in timed)
     for name in ("per_thousand_requests_usd", "per_million_tokens_usd"):
         value = getattr(option.cost, name, None)
         if value is not None and value == value and workload.task in ("serve", "batch"):
@@ -145,7 +143,7 @@ def _facts(option: Option, workload: Workload, lang: Lang) -> tuple[Fact, ...]:
         if name in option.estimate and workload.task in ("train", "finetune"):
             found.append(Fact(name, label("card", name, lang), q.plain(option.estimate[name].mid)))
             break
-    return tuple([*found, *_memory_facts(option, lang)])
+    return (*found, *_memory_facts(option, lang))
 
 
 def _memory_facts(option: Option, lang: Lang) -> list[Fact]:

@@ -73,8 +73,8 @@ def _servers(question: Question, lang: Lang, catalog: Catalog) -> CatalogPage:
     shown = found.take(rows)
     records = [{**shown.row(at), "provider": q.provider_text(shown.provider[at], lang)} for at in range(len(shown))]
     columns = (
-        Column("provider"),
         Column("instance_type"),
+        Column("provider"),
         Column("num_accelerators", _known(q.plain), right=True),
         Column("accelerator_name"),
         Column("accelerator_memory_bytes", _known(q.memory_text), right=True),
@@ -87,20 +87,20 @@ def _servers(question: Question, lang: Lang, catalog: Catalog) -> CatalogPage:
 
 
 def _prices(question: Question, lang: Lang, catalog: Catalog) -> CatalogPage:
-    wanted = {"cloud": question.cloud, "gpu": question.gpu, "region": question.region, "purchase": question.purchase}
+    wanted: dict[str, Any] = {"cloud": question.cloud, "gpu": question.gpu, "region": question.region, "purchase": question.purchase}
     found = lookup.prices(question.query, **wanted, catalog=catalog)
     rows = np.arange(len(found.offers), dtype=np.intp)
     last = question.first + question.count
     rows = first_offers(found.offers, rows, sort=question.sort or "price", limit=last, descending=question.descending)[question.first :]
     shown = found.offers.take(rows)
     columns = (
-        Column("provider"),
         Column("instance_type"),
-        Column("num_accelerators", _known(q.plain), right=True),
-        Column("accelerator_name"),
+        Column("price_usd_per_h", units.format_usd, right=True),
+        Column("provider"),
         Column("region"),
         Column("purchase"),
-        Column("price_usd_per_h", units.format_usd, right=True),
+        Column("num_accelerators", _known(q.plain), right=True),
+        Column("accelerator_name"),
         Column("as_of"),
         Column("remark"),
     )

@@ -44,6 +44,26 @@ _STYLE = """
 _PAGE_STYLE = ":root{color-scheme:light dark}body{margin:2rem auto;padding:0 1rem;max-width:60rem}@page{margin:16mm}"
 
 
+def answer_html(answer: Plan | Verdict, lang: Lang, *, everything: bool = False, whole: bool = False) -> str:
+    """A plan or a verdict as a fragment or, with `whole`, as a file whose title is its first line."""
+    from rightfit.search.answer import Plan
+
+    if isinstance(answer, Plan):
+        fragment, parts = plan_html(answer, lang, everything=everything), plan_sheet(answer, lang)
+    else:
+        fragment, parts = verdict_html(answer, lang, everything=everything), verdict_sheet(answer, lang)
+    return document(fragment, title=title_of(parts), lang=lang) if whole else fragment
+
+
+def title_of(parts: Sequence[Part]) -> str:
+    """The first line of a sheet; the name of the program where it begins with a table."""
+    first = parts[0] if parts else ""
+    if isinstance(first, Choice):
+        return first.headline
+    text = first if isinstance(first, str) else "" if isinstance(first, Table) else first.heading
+    return text.partition("\n")[0] or "rightfit"
+
+
 def plan_html(plan: Plan, lang: Lang, *, everything: bool = False, catalog: Catalog | None = None) -> str:
     """A plan as a fragment: the sheet, a gauge of memory, and cost against time as a chart where matplotlib is installed."""
     parts = plan_sheet(plan, lang, everything=everything, catalog=catalog)

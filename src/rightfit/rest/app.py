@@ -50,6 +50,7 @@ def create_app(settings: Settings | None = None) -> Any:
     app.state.desk = desk
     for route in ROUTES:
         _add(app, desk, route, prefix=API)
+    _add_end(app, prefix=API)
     _add_handlers(app)
     _describe(app)
     if chosen.page:
@@ -94,6 +95,21 @@ def _add(app: Any, desk: Desk, route: Route, *, prefix: str) -> None:
         responses=openapi.responses(route),
         openapi_extra=openapi.beyond(route),
     )
+
+
+def _add_end(app: Any, *, prefix: str) -> None:
+    """What no route takes ends here and not at the page, which would answer in HTML."""
+    from starlette.requests import Request
+
+    from rightfit.rest.problems import Refused
+
+    async def end(request: Request) -> Any:
+        allowed = _methods_of(request.scope["path"])
+        raise Refused("method", {"allowed": allowed}, headers={"Allow": allowed}) if allowed else Refused("not_found")
+
+    end.__annotations__ = {"request": Request}
+    methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"]
+    app.add_api_route(prefix + "/{rest:path}", end, methods=methods, include_in_schema=False)
 
 
 def _plain_response() -> Any:

@@ -195,17 +195,17 @@ async def models(desk: Desk, asked: Asked) -> Response:
 
 
 async def accelerators(desk: Desk, asked: Asked) -> Response:
-    """Accelerators."""
+    """Accelerators: memory, bandwidth, rates."""
     return await _list(desk, asked, "accelerators", lambda _catalog, chosen: answers.accelerators(**chosen))
 
 
 async def datasets(desk: Desk, asked: Asked) -> Response:
-    """Data sets."""
+    """Public data sets."""
     return await _list(desk, asked, "datasets", lambda _catalog, chosen: answers.datasets(**chosen))
 
 
 async def servers(desk: Desk, asked: Asked) -> Response:
-    """Server types."""
+    """Server types of all clouds."""
     return await _list(desk, asked, "servers", lambda catalog, chosen: answers.servers(**chosen, catalog=catalog))
 
 
@@ -221,7 +221,7 @@ async def providers(desk: Desk, asked: Asked) -> Response:
 
 
 async def regions(desk: Desk, asked: Asked) -> Response:
-    """Regions."""
+    """Regions: names, country, law, distance."""
     return await _list(desk, asked, "regions", lambda catalog, chosen: answers.regions(**chosen, catalog=catalog))
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-HEAD_S = 15.0
+HEAD_S = float(os.environ.get("RIGHTFIT_HEAD_S", "15"))
 MOST_HEAD_BYTES = 65_536
 
 

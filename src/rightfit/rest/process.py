@@ -7,6 +7,7 @@ import errno
 import gc
 import os
 import shutil
+import signal
 import socket
 import tempfile
 from collections.abc import Callable, Iterator
@@ -34,6 +35,7 @@ def listen(host: str, port: int) -> socket.socket:
     """A listening socket; InputError in one line where the address cannot be had."""
     if not 0 <= port <= 65535:
         raise InputError(f"port: {port} is not a port; allowed 0 to 65535", field="port", allowed="0 to 65535")
+    listener: socket.socket | None = None
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         listener = socket.socket(family, socket.SOCK_STREAM)
@@ -42,9 +44,11 @@ def listen(host: str, port: int) -> socket.socket:
         listener.bind(address)
         listener.listen(_BACKLOG)
     except socket.gaierror:
-        raise InputError(f"host: {host!r} is not an address of this machine", field="host") from None
+        raise InputError(f"host: {host[:80]!r} is not an address of this machine", field="host") from None
     except (OSError, OverflowError, UnicodeError) as error:
-        raise InputError(_refused(host, port, error), field="port") from None
+        if listener is not None:
+            listener.close()
+        raise InputError(_refused(host[:80], port, error), field="port") from None
     listener.set_inheritable(True)
     return listener
 
@@ -97,6 +101,8 @@ def _run(uvicorn: Any, config: Any, listener: socket.socket, *, workers: int) ->
     server = uvicorn.Server(config)
     with contextlib.closing(listener), contextlib.suppress(KeyboardInterrupt):
         if workers == 1:
+            # uvicorn sends itself the signal again when it has ended well, which would end us badly.
+            signal.signal(signal.SIGTERM, lambda _number, _frame: None)
             server.run(sockets=[listener])
         else:
             _supervisor(config, server, listener).run()

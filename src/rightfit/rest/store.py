@@ -210,7 +210,12 @@ def _engine(url: str) -> Any:
         ) from None
     if parsed.get_backend_name() not in _KINDS:
         raise InputError(f"database: {parsed.get_backend_name()} is not known; allowed: {', '.join(_KINDS)}", field="database")
-    return _sqlite(parsed) if parsed.get_backend_name() == "sqlite" else _postgresql(parsed)
+    try:
+        return _sqlite(parsed) if parsed.get_backend_name() == "sqlite" else _postgresql(parsed)
+    except exc.NoSuchModuleError:
+        raise InputError(
+            f"database: there is no driver {parsed.drivername!r}; write postgresql+psycopg:// or sqlite://", field="database"
+        ) from None
 
 
 def _sqlite(url: Any) -> Any:

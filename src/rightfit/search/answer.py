@@ -326,9 +326,12 @@ class Plan:
         records = [pareto_record(option) for option in self.pareto] if pareto else map(room("documents").flat_option, self.options)
         return room("frames").data_frame(records, backend=backend)
 
-    def to_html(self, lang: Lang | None = None, *, everything: bool = False) -> str:
-        """The whole answer as HTML that needs nothing from outside; `lang` "en" or "zh", by default that of the locale."""
-        html: str = room("html").plan_html(self, lang or room("messages").default_lang(), everything=everything)
+    def to_html(self, lang: Lang | None = None, *, everything: bool = False, whole: bool = False) -> str:
+        """The whole answer as HTML that needs nothing from outside; `lang` "en" or "zh", by default that of the locale.
+
+        A fragment for a page or, with `whole`, the text of a file. `everything`: every refusal, the bill, and the rules of thumb too.
+        """
+        html: str = room("html").answer_html(self, lang or room("messages").default_lang(), everything=everything, whole=whole)
         return html
 
     def _repr_html_(self) -> str:

@@ -25,7 +25,8 @@ MOST_POINTS = 4000
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Field:
-    """Feasible offers (server x region x way to pay), each with the number of servers that suits the objective best; row i of every column is one.
+    """Feasible offers (server x region x way to pay), each with the number of servers that suits the objective best, and also with any other number that
+    nothing beats; row i of every column is one.
 
     `nodes` [servers], `hourly_usd` [USD/h, all servers], `total_usd` [USD; a month's for a service], `total_s` [s; of a request for a service].
     `is_front`: nothing beats it in both money and time. `num_feasible`: how many there were before the least promising were left out.
@@ -75,7 +76,7 @@ def _explored(workload: Workload, catalog: Catalog) -> Any:
 
 
 def _best_columns(found: Any) -> tuple[Index, Index]:
-    """Offers with a feasible column, and for each the column of the best score."""
+    """Of each offer the column of the best score, and every row that nothing beats in both money and time."""
     feasible = found.bits == 0
     offer, column = np.nonzero(feasible)
     if offer.shape[0] == 0:
@@ -83,7 +84,12 @@ def _best_columns(found: Any) -> tuple[Index, Index]:
     score = np.full(feasible.shape, np.inf)
     score[offer, column] = score_of(found, offer, column)
     rows = np.flatnonzero(feasible.any(axis=1))
-    return rows, np.argmin(score[rows], axis=1).astype(np.intp)
+    chosen = np.zeros(feasible.shape, dtype=np.bool_)
+    chosen[rows, np.argmin(score[rows], axis=1)] = True
+    front = pareto_front(found.bill.total_usd[offer, column], found.bill.total_s[offer, column])
+    chosen[offer[front], column[front]] = True
+    kept = np.nonzero(chosen)
+    return kept[0].astype(np.intp), kept[1].astype(np.intp)
 
 
 def _most_telling(found: Any, offer: Index, column: Index, *, most: int) -> Index:
@@ -95,6 +101,7 @@ def _most_telling(found: Any, offer: Index, column: Index, *, most: int) -> Inde
     kind = offers.server_index[offer[order]].astype(np.intp) * len(PURCHASES) + offers.purchase_index[offer[order]]
     first = np.zeros(order.shape[0], dtype=np.bool_)
     first[np.unique(kind, return_index=True)[1]] = True
+    first |= np.isin(order, pareto_front(usd, found.bill.total_s[offer, column]))
     return np.sort(np.concatenate([order[first], order[~first]])[:most])
 
 

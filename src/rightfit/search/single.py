@@ -67,9 +67,12 @@ class Verdict:
             )
         )
 
-    def to_html(self, lang: Lang | None = None, *, everything: bool = False) -> str:
-        """The verdict as HTML that needs nothing from outside; `lang` "en" or "zh", by default that of the locale."""
-        html: str = room("html").verdict_html(self, lang or room("messages").default_lang(), everything=everything)
+    def to_html(self, lang: Lang | None = None, *, everything: bool = False, whole: bool = False) -> str:
+        """The verdict as HTML that needs nothing from outside; `lang` "en" or "zh", by default that of the locale.
+
+        A fragment for a page or, with `whole`, the text of a file. `everything`: every refusal too.
+        """
+        html: str = room("html").answer_html(self, lang or room("messages").default_lang(), everything=everything, whole=whole)
         return html
 
     def _repr_html_(self) -> str:

@@ -61,7 +61,9 @@ class Answers:
 
     async def verdict(self, wishes: Mapping[str, str], *, server: str, region: str = "", purchase: str = "") -> Verdict:
         """Why a server was or was not chosen."""
-        return await self.ask(("why", _key(wishes), server, region, purchase), lambda: _verdict(wishes, server, region, purchase, self.market.catalog()))
+        return await self.ask(
+            ("why", _key(wishes), server, region, purchase), lambda: _verdict(wishes, server, region, purchase, self.market.catalog())
+        )
 
     async def ask(self, key: tuple[Any, ...], work: Callable[[], Found]) -> Found:
         """The result of `work`, run once for all who ask for the same at the same time and kept for those who come later.
@@ -78,7 +80,7 @@ class Answers:
             self._running[key] = task
             task.add_done_callback(lambda done: done.cancelled() or done.exception())  # whoever waits sees it
         try:
-            return await asyncio.wait_for(asyncio.shield(self._running[key]), self.answer_s)  # type: ignore[no-any-return]
+            return await asyncio.wait_for(asyncio.shield(self._running[key]), self.answer_s)
         except TimeoutError:
             raise BusyError("this takes too long; try again in a moment") from None
 

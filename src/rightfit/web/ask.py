@@ -9,9 +9,10 @@ from nicegui import ui
 
 from rightfit.errors import RightfitError
 from rightfit.web.draw import box, button, heading, paragraph, text
-from rightfit.web.forms import MODEL_LIST, field, main_options, model_names, more_options, show_error
+from rightfit.web.forms import MODEL_LIST, field, main_options, model_names, more_options, show_error, value_name
 from rightfit.web.state import LONGEST_SENTENCE, PageState
 from rightfit.web.words import option_name, word, words
+from rightfit.workload.options import OPTIONS
 
 if TYPE_CHECKING:
     from rightfit.web.plan_page import PlanPage
@@ -35,7 +36,7 @@ class AskPanel:
         """The box, the examples and the fields."""
         state, lang = self.page.state, self.page.state.lang
         heading(word("ask.heading", lang), 1)
-        paragraph(word("page.tagline", lang), "lead")
+        self.places["lead"] = paragraph(word("page.tagline", lang), "lead")
         with box("section", "panel ask"):
             with box("div", "sentence"):
                 sentence = ui.input(word("ask.sentence", lang), value=state.ask, placeholder=word("ask.placeholder", lang))
@@ -56,8 +57,10 @@ class AskPanel:
         self.settle()
 
     def settle(self) -> None:
-        """Examples are for those who have not begun."""
-        self.places["examples"].set_visibility(not self.page.state.wishes and not self.page.state.ask)
+        """What this is, and examples, are for those who have not begun."""
+        begun = bool(self.page.state.wishes or self.page.state.ask)
+        for name in ("lead", "examples"):
+            self.places[name].set_visibility(not begun)
 
     async def _submit(self) -> None:
         sentence = str(self.places["sentence"].value or "").strip()
@@ -83,13 +86,19 @@ class AskPanel:
         finally:
             self.places["understood"].clear()
         with self.places["understood"], box("div", "understood").mark("understood"):
-            self._tokens("ask.read", [f"{option_name(one.option, self.page.state.lang)}: {one.value}" for one in self._readings()])
+            self._tokens("ask.read", [self._read(one.option, one.value) for one in self._readings()])
             self._tokens("ask.unused", list(self.understood.unused), "token off")
         return None
 
     def _readings(self) -> list[Any]:
+        """What was read, in the order of the table of options."""
         assert self.understood is not None
-        return [*self.understood.readings, *self.understood.inferred]
+        order = list(OPTIONS)
+        return sorted((*self.understood.readings, *self.understood.inferred), key=lambda one: order.index(one.option))
+
+    def _read(self, option: str, value: str) -> str:
+        lang = self.page.state.lang
+        return word("error.named", lang, field=option_name(option, lang), message=value_name(option, value, lang))
 
     def _tokens(self, key: str, values: list[str], classes: str = "token") -> None:
         if values:

@@ -13,7 +13,13 @@ from rightfit.web.words import word
 
 
 def draw_card(
-    card: OptionCard, lang: Lang, *, is_open: bool, compared: bool, on_open: Callable[[], Any] | None, on_compare: Callable[[bool], Any] | None
+    card: OptionCard,
+    lang: Lang,
+    *,
+    is_open: bool,
+    compared: bool,
+    on_open: Callable[[], Any] | None,
+    on_compare: Callable[[bool], Any] | None,
 ) -> None:
     """One plan at a glance. Without `on_open` and `on_compare` nothing can be clicked (a report)."""
     with box("article", "card open" if is_open and on_open else "card") as around:
@@ -40,7 +46,10 @@ def draw_card(
 def _sureness(card: OptionCard, lang: Lang) -> None:
     with box("div", "sure"):
         text(card.confidence_text, f"level {card.confidence}")
-        text(word("result.old_price" if card.is_stale else "result.price_of", lang, date=card.price_date), "medium" if card.is_stale else "muted")
+        text(
+            word("result.old_price" if card.is_stale else "result.price_of", lang, date=card.price_date),
+            "medium" if card.is_stale else "muted",
+        )
 
 
 def _actions(
@@ -61,7 +70,11 @@ def _actions(
 def memory_bar(use: MemoryUse, lang: Lang) -> None:
     """Memory in use against what is there, with the 80 % interval as a whisker; a red line where the interval passes the end."""
     whole = max(use.capacity, use.high) * 1.0
-    shown = word("result.memory_bar", lang, text=f"{memory_text(use.mid)} ({memory_text(use.low)} – {memory_text(use.high)}) / {memory_text(use.capacity)}")
+    shown = word(
+        "result.memory_bar",
+        lang,
+        text=f"{memory_text(use.mid)} ({memory_text(use.low)} – {memory_text(use.high)}) / {memory_text(use.capacity)}",
+    )
     with box("div", "memory") as bar:
         bar.props["role"] = "img"
         bar.props["aria-label"] = shown

@@ -42,7 +42,7 @@ class CatalogState:
         """The state of an address; what does not belong there is left out."""
         kind = query.get("kind", "")
         kind = kind if kind in KINDS else "servers"
-        values = {name: clean(query.get(name, ""), LONGEST_VALUE) for name in ("query", *FILTERS[kind])}
+        values: dict[str, Any] = {name: clean(query.get(name, ""), LONGEST_VALUE) for name in ("query", *FILTERS[kind])}
         sort = query["sort"] if query.get("sort") in SORTS[kind] else ""
         page = query.get("page", "")
         at = min(int(page), _LAST_PAGE) if page.isascii() and page.isdigit() and len(page) < 6 else 1
@@ -117,7 +117,9 @@ class CatalogView:
                     self._line(name, option_name(name, lang), "")
             self._choice("sort", {name: word(f"catalog.sort_{name}", lang) for name in SORTS[state.kind]}, title=word("catalog.sort", lang))
             self._choice(
-                "descending", {"": word("catalog.ascending", lang), "yes": word("catalog.descending", lang)}, title=word("catalog.order", lang)
+                "descending",
+                {"": word("catalog.ascending", lang), "yes": word("catalog.descending", lang)},
+                title=word("catalog.order", lang),
             )
 
     def _line(self, name: str, title: str, hint: str) -> None:
@@ -152,7 +154,9 @@ class CatalogView:
             self.links["language"].props["href"] = dataclasses.replace(state, lang="en" if state.lang == "zh" else "zh").address()
         catalog = self.answers.market.catalog()
         try:
-            found = await self.answers.ask(("catalog", state), lambda: catalog_page(state.kind, state.question, state.lang, catalog=catalog))
+            found = await self.answers.ask(
+                ("catalog", state), lambda: catalog_page(state.kind, state.question, state.lang, catalog=catalog)
+            )
             status = await self.answers.ask(("stock",), catalog.status)
         except RightfitError as error:
             if turn == self.turn and not self.lines.is_deleted:

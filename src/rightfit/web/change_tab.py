@@ -72,7 +72,7 @@ class Board:
                 text(name)
                 self.shown[knob.option] = text(self._value_text(knob, knob.at), "value")
             slider = ui.slider(min=0, max=len(knob.values) - 1, step=1, value=knob.at).props("snap markers").mark(f"knob-{knob.option}")
-            slider.props["aria-label"] = name
+            slider.props.update({"aria-label": name, "aria-valuetext": self._value_text(knob, knob.at)})
             slider.on_value_change(lambda event: self._turned(knob, int(event.value)))
             self.sliders[knob.option] = slider
 
@@ -80,7 +80,7 @@ class Board:
         return knob.values[at] or word("tab.no_limit", self.page.state.lang)
 
     async def _turned(self, knob: Knob, at: int) -> None:
-        self.shown[knob.option].text = self._value_text(knob, at)
+        self.shown[knob.option].text = self.sliders[knob.option].props["aria-valuetext"] = self._value_text(knob, at)
         self.turned = {name: value for name, value in self.turned.items() if name != knob.option}
         if at != knob.at:
             self.turned[knob.option] = knob.values[at]

@@ -54,11 +54,16 @@ def field_chart(field: Field, plan: Plan, lang: Lang, *, hidden: Sequence[str] =
     clouds = clouds_of(field)
     series = [_cloud_series(name, rows[name], position, lang) for position, name in enumerate(clouds)]
     front = sorted((rows_of for name in clouds for rows_of in rows[name] if field.is_front[int(rows_of[2])]), key=lambda point: point[0])
-    axes = {"unit_s": unit_s, "sign": currency_sign(plan.workload.currency)}
+    sign = currency_sign(plan.workload.currency)
     return {
         "animation": False,
         "grid": {"left": 8, "right": 24, "top": 36, "bottom": 32, "containLabel": True},
-        "tooltip": {"trigger": "item", "confine": True, ":formatter": _tooltip(field, plan, lang, **axes), **_tip_style()},
+        "tooltip": {
+            "trigger": "item",
+            "confine": True,
+            ":formatter": _tooltip(field, plan, lang, unit_s=unit_s, sign=sign),
+            **_tip_style(),
+        },
         "legend": {"show": False, "selected": {q.provider_text(name, lang): name not in hidden for name in clouds}},
         "xAxis": _axis(word("chart.x_request" if service else "chart.x_job", lang), times, name_at="middle"),
         "yAxis": _axis(word("chart.y_month" if service else "chart.y_job", lang, currency=plan.workload.currency.upper()), money),
@@ -105,7 +110,13 @@ def _plans_series(plan: Plan, lang: Lang, *, unit_s: float, rate: float) -> dict
         "data": points,
         "symbolSize": 22,
         "itemStyle": {":color": _colour("accent"), ":borderColor": _colour("surface"), "borderWidth": 2},
-        "label": {"show": True, ":formatter": "point => String(point.data[2])", ":color": _colour("accent-ink"), "fontSize": 12, "fontWeight": "bold"},
+        "label": {
+            "show": True,
+            ":formatter": "point => String(point.data[2])",
+            ":color": _colour("accent-ink"),
+            "fontSize": 12,
+            "fontWeight": "bold",
+        },
         "z": 5,
     }
 
@@ -122,7 +133,12 @@ def _axis(name: str, values: Sequence[float], *, name_at: str = "end") -> dict[s
         "nameTextStyle": {":color": _colour("muted"), "fontSize": 13, "align": "center" if name_at == "middle" else "left"},
         "min": _floor(low),
         "max": _ceil(high),
-        "axisLabel": {":color": _colour("muted"), "fontSize": 12, "hideOverlap": True, ":formatter": "value => value >= 1000 ? value.toLocaleString('en') : String(+value.toPrecision(3))"},
+        "axisLabel": {
+            ":color": _colour("muted"),
+            "fontSize": 12,
+            "hideOverlap": True,
+            ":formatter": "value => value >= 1000 ? value.toLocaleString('en') : String(+value.toPrecision(3))",
+        },
         "axisLine": {"show": False},
         "axisTick": {"show": False},
         "splitLine": {"lineStyle": {":color": _colour("line")}},
@@ -142,7 +158,11 @@ def _ceil(value: float) -> float:
 
 
 def _tip_style() -> dict[str, Any]:
-    return {":backgroundColor": _colour("surface"), ":borderColor": _colour("line"), "textStyle": {":color": _colour("ink"), "fontSize": 13}}
+    return {
+        ":backgroundColor": _colour("surface"),
+        ":borderColor": _colour("line"),
+        "textStyle": {":color": _colour("ink"), "fontSize": 13},
+    }
 
 
 def _tooltip(field: Field, plan: Plan, lang: Lang, *, unit_s: float, sign: str) -> str:
@@ -163,7 +183,9 @@ def _tooltip(field: Field, plan: Plan, lang: Lang, *, unit_s: float, sign: str) 
             codes.append(known[value])
         rows.append([*codes, int(field.nodes[row])])
     plans = {option.rank: f"{option.provider}/{option.instance_type}" for option in plan.options}
-    data = json.dumps({"rows": rows, **tables, "plans": plans, "sign": sign}, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    data = json.dumps({"rows": rows, **tables, "plans": plans, "sign": sign}, ensure_ascii=False, separators=(",", ":")).replace(
+        "<", "\\u003c"
+    )
     duration = _request_text(lang) if unit_s == 1.0 else _hours_text(lang)
     return (
         f"(() => {{ const d = {data}; const e = t => String(t).replace(/[&<>\"']/g, c => '&#' + c.charCodeAt(0) + ';');"
@@ -189,7 +211,7 @@ def break_even_chart(curves: Sequence[BuyCurve], lang: Lang, *, currency: str) -
     """The money of a month by the hours used, a line for each way to pay."""
     rate, sign = exchange_rate(currency).units_per_usd, currency_sign(currency)
     money = f"v => {json.dumps(sign)} + (v >= 1000 ? Math.round(v).toLocaleString('en') : String(+v.toPrecision(3)))"
-    axis = {
+    axis: dict[str, Any] = {
         "axisLabel": {":color": _colour("muted"), "fontSize": 12},
         "splitLine": {"lineStyle": {":color": _colour("line")}},
         "nameTextStyle": {":color": _colour("muted"), "fontSize": 13},
@@ -197,9 +219,22 @@ def break_even_chart(curves: Sequence[BuyCurve], lang: Lang, *, currency: str) -
     return {
         "animation": False,
         "grid": {"left": 8, "right": 24, "top": 16, "bottom": 64, "containLabel": True},
-        "legend": {"bottom": 0, "type": "scroll", "textStyle": {":color": _colour("ink"), "fontSize": 13}, "icon": "roundRect", "itemHeight": 8},
+        "legend": {
+            "bottom": 0,
+            "type": "scroll",
+            "textStyle": {":color": _colour("ink"), "fontSize": 13},
+            "icon": "roundRect",
+            "itemHeight": 8,
+        },
         "tooltip": {"trigger": "axis", "confine": True, ":valueFormatter": money, **_tip_style()},
-        "xAxis": {"type": "value", "max": curves[0].hours[1] if curves else 730, "name": word("chart.hours", lang), "nameLocation": "middle", "nameGap": 26, **axis},
+        "xAxis": {
+            "type": "value",
+            "max": curves[0].hours[1] if curves else 730,
+            "name": word("chart.hours", lang),
+            "nameLocation": "middle",
+            "nameGap": 26,
+            **axis,
+        },
         "yAxis": {"type": "value", **axis, "axisLabel": {**axis["axisLabel"], ":formatter": money}},
         "series": [_curve_series(curve, position, lang, rate=rate) for position, curve in enumerate(curves)],
     }

@@ -33,7 +33,11 @@ def export_tab(page: PlanPage, plan: Plan, option: Option) -> None:
         paragraph(word("tab.export_none", lang), "muted")
         return
     with box("div", "head"):
-        choice = ui.select(able, label=word("tab.export_target", lang), value=next(iter(able))).props("outlined dense options-dense").mark("export-target")
+        choice = (
+            ui.select(able, label=word("tab.export_target", lang), value=next(iter(able)))
+            .props("outlined dense options-dense")
+            .mark("export-target")
+        )
         choice.style("min-width: min(420px, 100%)")
 
         async def everything() -> None:
@@ -91,6 +95,11 @@ def _file(path: str, content: str, page: PlanPage) -> None:
             with box("div", "actions"):
                 button(word("tab.copy", lang), copy, "chip", label_text=f"{word('tab.copy', lang)}: {path}")
                 name = path.rsplit("/", 1)[-1]
-                button(word("tab.download", lang), lambda: ui.download.content(content, name), "chip", label_text=f"{word('tab.download', lang)}: {path}")
+                button(
+                    word("tab.download", lang),
+                    lambda: ui.download.content(content, name),
+                    "chip",
+                    label_text=f"{word('tab.download', lang)}: {path}",
+                )
         shown = text(content, "", "pre")
         shown.props["tabindex"] = "0"

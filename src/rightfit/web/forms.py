@@ -44,14 +44,17 @@ def field(name: str, value: str, lang: Lang, changed: Changed, *, clouds: tuple[
     if name == "cloud":
         return _choices(option, value, {code: q.provider_text(code, lang) for code in clouds}, lang, changed, several=True)
     if option.vocabulary is not None:
-        words = {code: _word_name(name, code, lang) for code in option.vocabulary.words}
+        words = {code: value_name(name, code, lang) for code in option.vocabulary.words}
         return _choices(option, value, words, lang, changed, several=option.kind == "words")
     return _line(option, value, lang, changed)
 
 
-def _word_name(option: str, code: str, lang: Lang) -> str:
+def value_name(option: str, code: str, lang: Lang) -> str:
+    """The value of an option in the reader's language, where it is a word."""
     if option in ("purchase", "method"):
         return q.purchase_text(code, lang) if option == "purchase" else q.method_text(code, lang)
+    if option == "cloud":
+        return q.provider_text(code, lang)
     return code.upper() if option == "currency" else choice_name(option, code, lang)
 
 
@@ -75,7 +78,11 @@ def _settled(option: Option, text: str) -> str:
 
 
 def _line(option: Option, value: str, lang: Lang, changed: Changed) -> Any:
-    found = ui.input(option_name(option.name, lang), value=value, placeholder=word("ask.for_example", lang, example=option.example) if option.example else "")
+    found = ui.input(
+        option_name(option.name, lang),
+        value=value,
+        placeholder=word("ask.for_example", lang, example=option.example) if option.example else "",
+    )
     found.props(f"outlined dense stack-label maxlength={LONGEST_VALUE} autocomplete=off spellcheck=false")
     if option.name == "model":
         found.props(f"list={MODEL_LIST}")

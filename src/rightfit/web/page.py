@@ -39,40 +39,38 @@ ICON = (
 def add_pages(answers: Answers) -> None:
     """Register every page."""
 
-    @ui.page("/")
     async def plan(request: Request, client: Client) -> None:
         state = PageState.from_query(request.query_params, lang=lang_of(request))
         other = dataclasses.replace(state, lang="en" if state.lang == "zh" else "zh").address()
         with frame("plan", state.lang, dark=dark_of(request), title=word("page.plan", state.lang), other=other) as links:
             PlanPage(state, answers, client).draw(links)
 
-    @ui.page("/report")
     async def report(request: Request) -> None:
         state = PageState.from_query(request.query_params, lang=lang_of(request))
         other = dataclasses.replace(state, lang="en" if state.lang == "zh" else "zh").address("/report")
         with frame("report", state.lang, dark=dark_of(request), title=word("report.heading", state.lang), other=other):
             Report(state, answers).draw()
 
-    @ui.page("/catalog")
     async def catalog(request: Request) -> None:
         state = CatalogState.from_query(request.query_params, lang=lang_of(request))
         with frame("catalog", state.lang, dark=dark_of(request), title=word("page.catalog", state.lang)) as links:
             CatalogView(state, answers, links).draw()
 
-    @ui.page("/accuracy")
     async def accuracy(request: Request) -> None:
         lang = lang_of(request)
         with frame("accuracy", lang, dark=dark_of(request), title=word("page.accuracy", lang)):
             reading_pages.accuracy(lang)
 
-    @ui.page("/rules")
     async def rules(request: Request) -> None:
         lang = lang_of(request)
         with frame("rules", lang, dark=dark_of(request), title=word("page.rules", lang)):
             reading_pages.Rules(answers, lang).draw()
 
-    @ui.page("/about")
     async def about(request: Request) -> None:
         lang = lang_of(request)
         with frame("about", lang, dark=dark_of(request), title=word("page.about", lang)):
             reading_pages.about(lang)
+
+    pages = {"/": plan, "/report": report, "/catalog": catalog, "/accuracy": accuracy, "/rules": rules, "/about": about}
+    for path, page in pages.items():
+        ui.page(path)(page)

@@ -25,7 +25,7 @@ from rightfit.web.tabs import breakdown_tab, buying_tab, compare_tab, opened, re
 from rightfit.web.words import problem_lines, word
 
 if TYPE_CHECKING:
-    from rightfit.search.answer import Plan
+    from rightfit.search.answer import Option, Plan
     from rightfit.search.field import Field
 
 NUM_CARDS = 3
@@ -222,17 +222,21 @@ class PlanPage:
         with self.parts["cards"]:
             with box("div", "cards"):
                 for option in plan.options[: self.num_shown]:
-                    draw_card(
-                        option_card(option, plan.workload, lang),
-                        lang,
-                        is_open=option.rank == self.state.option,
-                        compared=option.rank in self.state.compare,
-                        on_open=lambda rank=option.rank: self.open(rank),
-                        on_compare=lambda wanted, rank=option.rank: self.compare(rank, wanted),
-                    )
+                    self._draw_card(plan, option)
             hidden = len(plan.options) - self.num_shown
             if hidden > 0:
                 button(word("result.more", lang, count=hidden), self._show_more, "button quiet").mark("more-plans")
+
+    def _draw_card(self, plan: Plan, option: Option) -> None:
+        state, rank = self.state, option.rank
+        draw_card(
+            option_card(option, plan.workload, state.lang),
+            state.lang,
+            is_open=rank == state.option,
+            compared=rank in state.compare,
+            on_open=lambda: self.open(rank),
+            on_compare=lambda wanted: self.compare(rank, wanted),
+        )
 
     def _show_more(self) -> None:
         self.num_shown = len(self.plan.options) if self.plan else NUM_CARDS

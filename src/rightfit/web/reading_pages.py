@@ -109,15 +109,18 @@ class Rules:
             with box("div", "sentence-row"):
                 field = ui.input(word("rules.claim", lang), placeholder="RAM >= 4x VRAM · g5.xlarge=T4")
                 field.props(f"outlined dense stack-label maxlength={LONGEST_VALUE}").mark("claim")
-                ask = lambda: self._try(clean(str(field.value or ""), LONGEST_VALUE), place)  # noqa: E731
-                field.on("keydown.enter", ask)
-                button(word("rules.ask", lang), ask, "button primary").mark("claim-ask")
-            place = box("div", "gap")
+                button(word("rules.ask", lang), lambda: ask(), "button primary").mark("claim-ask")
+            place: Any = box("div", "gap")
             place.props["aria-live"] = "polite"
+
+        async def ask() -> None:
+            await self._try(clean(str(field.value or ""), LONGEST_VALUE), place)
+
+        field.on("keydown.enter", ask)
         posts: dict[int, list[Any]] = {}
         for rule in all_rules().values():
             posts.setdefault(rule.post, []).append(rule)
-        for post, rules in posts.items():
+        for post, rules in sorted(posts.items()):
             with box("section", "section"):
                 title = post_title(post, lang)
                 heading(f"{post + 1}. {title[:1].upper()}{title[1:]}", 2)
@@ -128,8 +131,9 @@ class Rules:
         with box("div", "rule"):
             with box("div", "head tight"):
                 paragraph(rule.statement[self.lang])
-                button(word("rules.try", self.lang), lambda: self._try(rule.id, place), "chip").mark(f"rule-{rule.id}")
-            place = box("div")
+                trier = button(word("rules.try", self.lang), lambda: self._try(rule.id, place), "chip")
+                trier.mark(f"rule-{rule.id}")
+            place: Any = box("div")
             place.props["aria-live"] = "polite"
 
     async def _try(self, claim: str, place: Any) -> None:

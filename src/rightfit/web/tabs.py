@@ -83,7 +83,7 @@ def buying_tab(page: PlanPage, plan: Plan, option: Option) -> None:
         if isinstance(part, Table) and "purchase" in {column.key for column in part.columns} and part.title:
             table(part, lang)
     if section is not None and (curves := buy_curves(section)):
-        heading(word("chart.break_even", lang), 3, "gap")
+        heading(word("chart.break_even", lang), 3)
         chart = ui.echart(break_even_chart(curves, lang, currency=currency)).classes("chart short")
         chart.props["role"] = "img"
         chart.props["aria-label"] = word("chart.even_label", lang)
@@ -107,19 +107,19 @@ def regions_tab(page: PlanPage, plan: Plan, option: Option) -> None:
     from rightfit.explain.places import region_prices
 
     lang, currency = page.state.lang, plan.workload.currency
-    found = region_prices(option.provider, option.instance_type, lang, catalog=page.answers.market.catalog())
+    found = region_prices(option.provider, option.instance_type, lang, catalog=page.answers.market.catalog(), currency=currency)
     server = f"{q.provider_text(option.provider, lang)} {option.instance_type}"
     paragraph(word("tab.regions_note", lang, server=server), "muted")
     if not found.records:
         paragraph(word("tab.no_prices", lang))
         return
-    table(found, lang)
+    table(found, lang, title=False)
 
 
 def verdict_dialog(parts: tuple[Any, ...], lang: Lang) -> Any:
     """Why a server was or was not chosen, above the page."""
-    with ui.dialog() as dialog, box("div", "dialog") as inner:
-        inner.props.update({"role": "dialog", "aria-modal": "true"})
+    with ui.dialog() as dialog, box("div", "dialog"):
+        dialog.props["aria-label"] = word("tab.ask_server", lang)
         draw_parts(parts, lang)
         button(word("tab.close", lang), dialog.close).mark("close-dialog")
     dialog.open()
@@ -128,4 +128,17 @@ def verdict_dialog(parts: tuple[Any, ...], lang: Lang) -> Any:
 
 Drawer = Callable[["PlanPage", "Plan", "Option"], None]
 
-__all__ = ["Breakdown", "Choice", "Drawer", "Lines", "breakdown_tab", "buying_tab", "compare_tab", "opened", "regions_tab", "text", "verdict_dialog", "why_tab"]
+__all__ = [
+    "Breakdown",
+    "Choice",
+    "Drawer",
+    "Lines",
+    "breakdown_tab",
+    "buying_tab",
+    "compare_tab",
+    "opened",
+    "regions_tab",
+    "text",
+    "verdict_dialog",
+    "why_tab",
+]

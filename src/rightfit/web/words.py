@@ -44,7 +44,9 @@ def problem_lines(error: RightfitError, lang: Lang) -> list[tuple[str, str]]:
         return [("", word("error.internal", lang, number=error.number))]
     if isinstance(error, BusyError):
         return [("", word("error.busy", lang))]
-    return [(problem.field, _said(problem.message, problem.field, lang)) for problem in problems_of(error, lang)]
+    kind = getattr(error, "kind", "")
+    about = kind if kind in words()["option"] else ""  # a name of which only the kind is known is about the field of that kind
+    return [(problem.field or about, _said(problem.message, problem.field, lang)) for problem in problems_of(error, lang)]
 
 
 def _said(message: str, field: str, lang: Lang) -> str:

@@ -1,0 +1,53 @@
+"""What is wrong, as data and in two languages."""
+
+from __future__ import annotations
+
+import pytest
+
+import rightfit
+from rightfit.errors import AmbiguousNameError, InputError, MissingComponentError, NoAnswerError, RightfitError, UnknownNameError
+from rightfit.explain.plain import json_bytes, plain
+from rightfit.explain.problems import code_of, problems_of
+
+
+def error_of(**wishes: object) -> RightfitError:
+    with pytest.raises(RightfitError) as caught:
+        rightfit.Workload(**wishes)
+    return caught.value
+
+
+def test_a_number_outside_its_limits() -> None:
+    (problem,) = problems_of(error_of(model="7B", epochs=-1), "zh")
+    assert (problem.code, problem.field, problem.allowed, problem.nearest) == ("quantity", "epochs", "0.001 to 100,000", ("0.001",))
+    assert problem.message == "epochs：数值超出合理范围，允许：0.001 to 100,000。您是否想用：0.001？"
+    assert (
+        problems_of(error_of(model="7B", epochs=-1), "en")[0].message
+        == "epochs: '-1' is not positive; allowed 0.001 to 100,000, nearest 0.001"
+    )
+
+
+def test_an_unknown_name() -> None:
+    error = UnknownNameError("model", "Llama-9", nearest=("Llama-3", "Llama-2"), allowed="a name", field="model")
+    (problem,) = problems_of(error, "zh")
+    assert problem.message == "没有名为“Llama-9”的模型。您是否想用：Llama-3、Llama-2？"
+    assert problem.to_dict() == {"field": "model", "message": problem.message, "allowed": "a name", "nearest": ["Llama-3", "Llama-2"]}
+    assert problems_of(AmbiguousNameError("model", "x", ["a", "b"]), "zh")[0].message == "模型“x”可能指多个：a、b。"
+
+
+def test_several_problems_are_told_apart() -> None:
+    problems = problems_of(error_of(model="7B", epochs=-1, deadline="soon", metod="x"), "en")
+    assert [problem.field for problem in problems] == ["epochs", "deadline", "metod"]
+    assert problems[2].nearest == ("method",)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(InputError("x"), "input"), (NoAnswerError("x"), "no_answer"), (MissingComponentError("x"), "unavailable")]
+)
+def test_codes(error: RightfitError, code: str) -> None:
+    assert code_of(error) == code
+    assert problems_of(error, "zh")[0].title
+
+
+def test_json_holds_anything() -> None:
+    assert plain({"a": float("nan"), 1: (2.0, float("inf"))}) == {"a": None, "1": [2, None]}
+    assert json_bytes("\ud800 文") == '"\\ud800 文"'.encode()

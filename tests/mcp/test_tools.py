@@ -1,0 +1,74 @@
+"""The tools give the library's answers with a text that can be quoted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import rightfit
+from rightfit.errors import UnknownNameError
+from rightfit.mcp.tools import all_tools, tool_of
+from rightfit.workload.options import OPTIONS
+
+QLORA = {"model": "7B", "method": "qlora", "data": "50Mtok"}
+
+
+def ask(tool: str, /, **values: Any) -> Any:
+    """A tool's answer with its defaults filled in, as the server does."""
+    defaults = {field: info.default for field, (_, info) in tool_of(tool).fields.items() if not info.is_required()}
+    return tool_of(tool).answer({**defaults, **values})
+
+
+def test_the_tools_of_the_task_are_there_with_every_option() -> None:
+    assert [tool.name for tool in all_tools()] == ["plan", "estimate", "why", "check", "predict", "understand", "export", "search_catalog"]
+    for name in ("plan", "estimate", "why", "export"):
+        assert set(OPTIONS) <= set(tool_of(name).fields)
+    with pytest.raises(UnknownNameError):
+        tool_of("nothing")
+
+
+@pytest.mark.parametrize(("lang", "word"), [("en", "Rent "), ("zh", "租用")])
+def test_a_plan_is_quoted_and_given_whole(lang: str, word: str) -> None:
+    found = ask("plan", **QLORA, lang=lang)
+    expected = rightfit.plan(**QLORA, top=5)
+    assert word in found.text
+    assert expected.best is not None
+    assert expected.best.instance_type in found.text
+    assert len(found.text) <= 4100
+    assert [option["instance_type"] for option in found.data["options"]] == [option.instance_type for option in expected.options]
+
+
+def test_plain_words_give_the_same_plan_as_options() -> None:
+    said = ask("plan", ask="fine-tune a 7B with QLoRA on 50M tokens")
+    assert said.data["options"] == ask("plan", task="finetune", **QLORA).data["options"]
+
+
+def test_a_server_is_estimated_and_judged() -> None:
+    assert ask("estimate", on="aws/p4d.24xlarge", **QLORA).data["options"][0]["instance_type"] == "p4d.24xlarge"
+    verdict = ask("why", server="aws/g5.xlarge", **QLORA)
+    assert verdict.data["instance_type"] == "g5.xlarge"
+    assert "g5.xlarge" in verdict.text.splitlines()[0]
+
+
+def test_claims_words_and_rows() -> None:
+    assert "the claim is wrong" in ask("check", claims=["g5.xlarge=T4"]).text
+    assert ask("understand", sentence="用 QLoRA 微调 Llama-3-8B").data["wishes"]["method"] == "qlora"
+    rows = [{"metric": "peak_mem_gib_per_gpu", "model": "7B", "gpu": "A100-SXM-80GB", "method": "lora"}, {"metric": "nothing"}]
+    found = ask("predict", rows=rows)
+    assert found.data["items"][0]["predicted"] == rightfit.predict(rows)[0]["predicted"]
+    assert found.text.splitlines()[0].startswith("1. peak_mem_gib_per_gpu = ")
+    assert "not predicted" in found.text.splitlines()[1]
+
+
+def test_files_of_a_plan() -> None:
+    found = ask("export", to="skypilot", name="my-job", **QLORA)
+    assert "my-job" in found.data["files"]["task.yaml"]
+    assert "task.yaml" in found.text
+
+
+@pytest.mark.parametrize("kind", ["models", "accelerators", "datasets", "servers", "prices", "providers", "regions", "targets"])
+def test_lists(kind: str) -> None:
+    found = ask("search_catalog", kind=kind, limit=2)
+    assert found.data["total"] >= len(found.data["items"]) == 2
+    assert found.text.count("\n- ") == 2

@@ -1,0 +1,159 @@
+"""`rightfit serve` as a process: what it refuses to start, how it ends, and clients that are slow, many or speak no HTTP."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rightfit.errors import InputError
+from rightfit.rest import process
+from rightfit.rest.settings import is_local, read_token
+
+from .conftest import API, QLORA, SOURCE
+
+httpx = pytest.importorskip("httpx")
+Serve = Callable[..., Any]
+
+
+def started(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """A start that is expected to be refused."""
+    import os
+
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "LANG": "C.UTF-8", **variables}
+    command = [sys.executable, "-m", "rightfit", "serve", *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=False)
+
+
+def test_starts_that_are_refused_in_one_line(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        cases = {
+            ("--port", port): f"port {port} of 127.0.0.1 is in use by another program; give another with --port",
+            ("--host", "0.0.0.0"): "no token is set; give --token-file FILE, or --allow-anonymous",
+            ("--database", "mysql://x/y"): "allowed: sqlite, postgresql",
+            ("--token-file", str(tmp_path / "nothing")): "cannot read the token file",
+        }
+        for arguments, said in cases.items():
+            done = started(*arguments)
+            assert done.returncode == 2, done.stderr
+            assert done.stderr.startswith("error: ")
+            assert done.stderr.count("\n") == 1
+            assert said in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("host", "port"), [("nobody.invalid", 0), ("203.0.113.7", 0), ("127.0.0.1", 70000), ("127.0.0.1", -1), ("a" * 300, 0)]
+)
+def test_addresses_that_cannot_be_listened_on(host: str, port: int) -> None:
+    with pytest.raises(InputError):
+        process.listen(host, port).close()
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("localhost", True),
+        ("127.0.0.2", True),
+        ("::1", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("10.0.0.1", False),
+        ("example.com", False),
+    ],
+)
+def test_which_addresses_are_of_this_machine_alone(host: str, expected: bool) -> None:
+    assert is_local(host) is expected
+
+
+@pytest.mark.parametrize("text", [b"", b"\n", b"\xff\xfe"])
+def test_token_files_that_hold_none(tmp_path: Path, text: bytes) -> None:
+    path = tmp_path / "token"
+    path.write_bytes(text)
+    with pytest.raises(InputError):
+        read_token(path)
+
+
+def test_a_server_answers_and_finishes_what_it_began(serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("a-secret-of-some-length\nsecond line\n")
+    with serve("--no-page", "--token-file", str(tmp_path / "token"), "--host", "127.0.0.1") as server:
+        headers = {"Authorization": "Bearer a-secret-of-some-length"}
+        assert httpx.get(f"{server.address}{API}/models", timeout=10).status_code == 401
+        answers: list[Any] = []
+        asking = threading.Thread(
+            target=lambda: answers.append(httpx.post(f"{server.address}{API}/plan", json=QLORA, headers=headers, timeout=30))
+        )
+        asking.start()
+        time.sleep(0.3)
+        server.process.send_signal(signal.SIGTERM)
+        asking.join()
+        assert answers[0].status_code == 200
+        assert server.process.wait(15) == 0
+    log = (tmp_path / "server.log").read_text()
+    assert "rightfit answers at" in log
+    assert "a-secret-of-some-length" not in log
+    assert all(json.loads(line) for line in log.splitlines() if line.startswith("{"))
+
+
+def test_several_processes_answer_and_count_together(serve: Serve) -> None:
+    with serve("--workers", "2") as server:
+        for _ in range(20):
+            assert httpx.get(f"{server.address}{API}/targets", timeout=30).status_code == 200
+        text = httpx.get(f"{server.address}{API}/metrics", timeout=10).text
+        counted = [line for line in text.splitlines() if 'route="/api/v1/targets",status="200"' in line]
+        assert [line.split()[-1] for line in counted] == ["20.0"]
+        server.process.send_signal(signal.SIGINT)
+        assert server.process.wait(20) == 0
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"400"),
+        (b"hello\r\n\r\n", b"400"),
+        (b"GET /api/v1/health HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n\r\n", b"400"),
+        (b"GET /" + b"x" * 70_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", b"4"),
+        (b"GET / HTTP/1.1\r\n" + b"X-A: " + b"y" * 200_000, b"431"),
+        (b"GET /api/v1/\xff\xfe HTTP/1.1\r\nHost: localhost\r\n\r\n", b"4"),
+        (b"POST /api/v1/plan HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n", b"4"),
+    ],
+)
+def test_what_is_no_request(live: Any, sent: bytes, status: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", live.port), timeout=10) as client:
+        client.sendall(sent)
+        assert client.recv(4096).startswith(b"HTTP/1.1 " + status)
+    assert httpx.get(f"{live.address}{API}/health", timeout=10).status_code == 200
+
+
+def test_thousands_of_idle_connections_do_not_stop_the_server(live: Any) -> None:
+    idle: list[socket.socket] = []
+    try:
+        for number in range(2000):
+            one = socket.create_connection(("127.0.0.1", live.port), timeout=10)
+            one.sendall(b"GET /api/v1/pl" if number % 2 else b"")
+            idle.append(one)
+        assert httpx.get(f"{live.address}{API}/health", timeout=10).status_code == 200
+        assert httpx.post(f"{live.address}{API}/plan?top=1", json=QLORA, timeout=30).status_code == 200
+    finally:
+        for one in idle:
+            one.close()
+
+
+def test_clients_that_send_drop_by_drop_are_let_go(serve: Serve) -> None:
+    with serve("--no-page", RIGHTFIT_HEAD_S="0.5") as server, socket.create_connection(("127.0.0.1", server.port), timeout=10) as client:
+        client.sendall(b"GET /api/v1/health HT")
+        time.sleep(0.3)
+        client.sendall(b"T")
+        answer = b""
+        while part := client.recv(4096):
+            answer += part
+        assert answer.startswith(b"HTTP/1.1 408 ")

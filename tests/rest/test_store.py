@@ -1,0 +1,167 @@
+"""Saved plans: nothing is lost, nothing is written twice, and what is of another version is refused."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("sqlalchemy", reason="the extra web is not installed")
+
+import sqlalchemy as sql
+from sqlalchemy import exc
+
+from rightfit.errors import InputError
+from rightfit.rest import store as store_module
+from rightfit.rest.store import FullError, Store, StoreError, default_url, make_schema
+
+PLAN = {"schema_version": 1, "text": "\u0000 文 \ud800", "options": [1.5, None, True]}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    found = Store(f"sqlite:///{tmp_path / 'deep' / 'plans.sqlite'}", patience_s=1.0)
+    yield found
+    found.close()
+
+
+def test_a_plan_comes_back_as_it_was(store: Store) -> None:
+    saved = store.save_plan(PLAN, name="名字")
+    assert store.plan(saved["id"]) == {**saved, "document": PLAN}
+    assert store.plan("nobody") is None
+    assert store.delete_plan(saved["id"])
+    assert not store.delete_plan(saved["id"])
+
+
+def test_a_second_try_of_the_same_save_writes_nothing_twice(store: Store) -> None:
+    for _ in range(2):
+        store.save_plan(PLAN, id_="the-same")
+    assert store.plans(limit=10)[1] == 1
+
+
+def test_plans_come_newest_first_and_in_pages(store: Store) -> None:
+    ids = [store.save_plan(PLAN, name=str(number))["id"] for number in range(5)]
+    found, total = store.plans(limit=2, offset=1)
+    assert (total, [one["id"] for one in found]) == (5, [ids[3], ids[2]])
+
+
+def test_measurements_belong_to_a_plan(store: Store) -> None:
+    saved = store.save_plan(PLAN)
+    assert store.save_measurement(plan_id="nobody", option=1, figure="step_s", value=1.0) is None
+    store.save_measurement(plan_id=saved["id"], option=1, figure="step_s", value=1.25, remark="r")
+    (found,), total = store.measurements(plan_id=saved["id"], limit=10)
+    assert (total, found["value"], found["figure"]) == (1, 1.25, "step_s")
+    store.delete_plan(saved["id"])
+    assert store.measurements(limit=10) == ([], 0)
+
+
+def test_a_full_store_says_so(tmp_path: Path) -> None:
+    store = Store(f"sqlite:///{tmp_path / 'plans.sqlite'}", most_plans=2)
+    for _ in range(2):
+        store.save_plan(PLAN)
+    with pytest.raises(FullError):
+        store.save_plan(PLAN)
+    store.close()
+
+
+def test_many_threads_of_several_servers_lose_nothing(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'plans.sqlite'}"
+    stores = [Store(url) for _ in range(3)]
+    failed: list[BaseException] = []
+
+    def save(store: Store, name: str) -> None:
+        try:
+            for number in range(10):
+                store.save_plan(PLAN, name=f"{name}-{number}")
+        except BaseException as error:  # to be seen by the test
+            failed.append(error)
+
+    threads = [threading.Thread(target=save, args=(store, f"{one}-{two}")) for one, store in enumerate(stores) for two in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    found, total = stores[0].plans(limit=500)
+    assert total == 60 == len({one["name"] for one in found})
+    for store in stores:
+        store.close()
+
+
+def test_the_schema_is_made_once_and_a_newer_one_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "plans.sqlite"
+    first = Store(f"sqlite:///{path}")
+    saved = first.save_plan(PLAN)
+    first.close()
+    added = lambda connection: connection.execute(sql.text("ALTER TABLE plans ADD COLUMN colour TEXT"))  # noqa: E731
+    monkeypatch.setattr(store_module, "MIGRATIONS", (*store_module.MIGRATIONS, added))
+    newer = Store(f"sqlite:///{path}")
+    assert newer.plan(saved["id"])
+    newer.close()
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("SELECT version FROM rightfit_schema ORDER BY version").fetchall() == [(1,), (2,)]
+        assert "colour" in {row[1] for row in connection.execute("PRAGMA table_info(plans)")}
+    connection.close()
+    monkeypatch.undo()
+    old = Store(f"sqlite:///{path}", patience_s=0.1)
+    with pytest.raises(StoreError, match="use the newer rightfit"):
+        old.plans(limit=1)
+    old.close()
+
+
+def test_a_migration_that_fails_leaves_the_store_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "plans.sqlite"
+    Store(f"sqlite:///{path}").save_plan(PLAN)
+
+    def broken(connection: Any) -> None:
+        connection.execute(sql.text("ALTER TABLE plans ADD COLUMN colour TEXT"))
+        raise RuntimeError("power cut")
+
+    monkeypatch.setattr(store_module, "MIGRATIONS", (*store_module.MIGRATIONS, broken))
+    engine = store_module._engine(f"sqlite:///{path}")
+    with pytest.raises(RuntimeError):
+        make_schema(engine)
+    engine.dispose()
+    monkeypatch.undo()
+    again = Store(f"sqlite:///{path}")
+    assert again.plans(limit=1)[1] == 1
+    again.close()
+
+
+def test_a_lost_connection_is_tried_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    once, tries = Store._once, []
+
+    def unsteady(self: Store, work: Any) -> Any:
+        tries.append(1)
+        if len(tries) < 4:
+            raise exc.OperationalError("SELECT 1", {}, Exception("server closed the connection"))
+        return once(self, work)
+
+    monkeypatch.setattr(Store, "_once", unsteady)
+    assert store.save_plan(PLAN)["id"]
+    assert len(tries) == 4
+
+
+def test_patience_ends(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(self: Store, work: Any) -> Any:
+        raise exc.OperationalError("SELECT 1", {}, Exception("connection refused\n secret=1"))
+
+    monkeypatch.setattr(Store, "_once", gone)
+    with pytest.raises(StoreError, match="cannot be reached: connection refused"):
+        store.plans(limit=1)
+    assert not store.is_ready()
+
+
+@pytest.mark.parametrize("url", ["foo", "mysql://host/db", "://", "sqlite+nothing:///x"])
+def test_addresses_of_databases_that_make_no_sense(url: str) -> None:
+    with pytest.raises((InputError, StoreError)):
+        Store(url).plans(limit=1)
+
+
+def test_without_an_address_plans_go_to_the_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RIGHTFIT_DATA_DIR", str(tmp_path))
+    assert default_url() == f"sqlite:///{tmp_path / 'plans.sqlite'}"

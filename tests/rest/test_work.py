@@ -1,0 +1,130 @@
+"""Answers are worked out one at a time, the same question once, within their time, and kept within a number of bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import threading
+import time
+
+import pytest
+
+from rightfit import reach
+from rightfit.rest import Settings
+from rightfit.rest.cache import AnswerCache
+from rightfit.rest.problems import Refused
+from rightfit.rest.work import Workshop, key_of
+
+SETTINGS = Settings(page=False)
+
+
+def test_the_least_recently_used_answer_makes_room() -> None:
+    cache = AnswerCache(5000)
+    for name in "abcd":
+        cache.put(name, b"x" * 900)
+    assert cache.get("a") is not None
+    cache.put("e", b"x" * 900)
+    assert [name for name in "abcde" if cache.get(name) is None] == ["b"]
+    assert cache.size_bytes == 4 * 1100
+    cache.put("f", b"x" * 1300)
+    assert cache.get("f") is None
+    cache.put("a", b"y")
+    assert (cache.get("a"), len(cache)) == (b"y", 4)
+    cache.clear()
+    assert (len(cache), cache.size_bytes) == (0, 0)
+
+
+def test_keys_depend_on_everything_and_on_no_order() -> None:
+    assert key_of("plan", {"a": 1, "b": 2}) == key_of("plan", {"b": 2, "a": 1})
+    assert len({key_of("plan", {"a": 1}), key_of("why", {"a": 1}), key_of("plan", {"a": "1"}), key_of("plan", {"a": 1}, "zh")}) == 4
+
+
+def test_the_same_question_at_the_same_time_is_worked_out_once() -> None:
+    shop, asked = Workshop(SETTINGS), []
+
+    def question() -> bytes:
+        asked.append(threading.current_thread().name)
+        time.sleep(0.05)
+        return b"answer"
+
+    async def ask() -> list[tuple[bytes, bool]]:
+        return list(await asyncio.gather(*(shop.answer("key", question) for _ in range(5))))
+
+    assert {found for found, _ in asyncio.run(ask())} == {b"answer"}
+    assert len(asked) == 1
+    assert asyncio.run(shop.answer("key", question)) == (b"answer", True)
+
+
+def test_a_question_that_fails_is_asked_again() -> None:
+    shop, asked = Workshop(SETTINGS), []
+
+    def question() -> bytes:
+        asked.append(1)
+        if len(asked) == 1:
+            raise ValueError("once")
+        return b"answer"
+
+    with pytest.raises(ValueError, match="once"):
+        asyncio.run(shop.answer("key", question))
+    assert asyncio.run(shop.answer("key", question)) == (b"answer", False)
+
+
+def test_work_is_for_clients_and_happens_one_at_a_time() -> None:
+    shop = Workshop(SETTINGS)
+    at_once, most = 0, 0
+
+    def question() -> bool:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        time.sleep(0.01)
+        at_once -= 1
+        return reach.is_closed()
+
+    async def ask() -> list[bool]:
+        return list(await asyncio.gather(*(shop.run(question) for _ in range(5))))
+
+    assert asyncio.run(ask()) == [True] * 5
+    assert most == 1
+    assert not reach.is_closed()
+
+
+def test_too_many_who_wait_are_sent_away() -> None:
+    shop = Workshop(dataclasses.replace(SETTINGS, most_waiting=2))
+
+    async def ask() -> list[object]:
+        return list(await asyncio.gather(*(shop.run(lambda: time.sleep(0.05)) for _ in range(4)), return_exceptions=True))
+
+    refused = [one for one in asyncio.run(ask()) if isinstance(one, Refused)]
+    assert [one.code for one in refused] == ["busy", "busy"]
+    assert refused[0].headers["Retry-After"]
+    assert shop.waiting == 0
+
+
+def test_an_endless_answer_is_given_up_and_the_next_one_does_not_wait_for_it() -> None:
+    shop, end = Workshop(dataclasses.replace(SETTINGS, answer_s=0.1)), threading.Event()
+
+    async def ask() -> tuple[str, int]:
+        try:
+            await shop.run(lambda: end.wait(20))
+        except Refused as refused:
+            return refused.code, await shop.run(lambda: 7)
+        return "", 0
+
+    began_s = time.perf_counter()
+    assert asyncio.run(ask()) == ("too_long", 7)
+    assert time.perf_counter() - began_s < 5
+    end.set()
+
+
+def test_refreshed_prices_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rightfit.rest import work
+
+    shop = Workshop(SETTINGS)
+    first = shop.market.catalog()
+    version = shop.market.version
+    monkeypatch.setattr(work, "_LOOK_AGAIN_S", 0.0)
+    assert shop.market.catalog() is first
+    shop.market.version = "older"
+    assert shop.market.catalog() is not first
+    assert shop.market.version == version

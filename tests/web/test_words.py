@@ -1,0 +1,67 @@
+"""Every word of the page is there in both languages, and is used."""
+
+from __future__ import annotations
+
+import re
+import string
+from pathlib import Path
+
+import rightfit.web
+from rightfit.explain.catalog_tables import SORTS
+from rightfit.web.forms import MAIN, main_options, more_options
+from rightfit.web.state import TABS, WISHES
+from rightfit.web.words import choice_name, option_name, word, words
+
+ROOM = Path(rightfit.web.__file__).parent
+SOURCES = "\n".join(path.read_text(encoding="utf-8") for path in ROOM.glob("*.py"))
+
+
+def _fields(text: str) -> set[str]:
+    return {name for _, name, _, _ in string.Formatter().parse(text) if name}
+
+
+def test_both_languages_have_every_word_with_the_same_fields() -> None:
+    for section, entries in words().items():
+        for name, entry in entries.items():
+            assert set(entry) == {"en", "zh"}, f"{section}.{name}"
+            assert all(entry.values()), f"{section}.{name}"
+            assert _fields(entry["en"]) == _fields(entry["zh"]), f"{section}.{name}"
+
+
+def test_chinese_words_are_chinese() -> None:
+    plain = {"LoRA", "vCPU", "en", "other_language", "other_language_label", "for_example", "named"}
+    for section, entries in words().items():
+        for name, entry in entries.items():
+            if name not in plain and name != "sort_vcpus":
+                assert re.search(r"[\u4e00-\u9fff]", entry["zh"]), f"{section}.{name}"
+
+
+def test_every_word_that_is_asked_for_exists() -> None:
+    for section, name in re.findall(
+        r'"(page|ask|result|chart|tab|catalog|accuracy|rules|report|about|error)\.([a-z_]+)"', SOURCES.replace('"accuracy.md"', "")
+    ):
+        assert name in words()[section], f"{section}.{name}"
+
+
+def test_every_word_is_asked_for() -> None:
+    made = {f"tab.{name}" for name in TABS} | {f"catalog.sort_{name}" for names in SORTS.values() for name in names}
+    made |= {f"about.{name}" for name in words()["about"]} | {f"accuracy.{name}" for name in ("errors", "intervals", "fits")}
+    made |= {f"page.{name}" for name in ("plan", "catalog", "accuracy", "rules", "about")} | {
+        f"catalog.{name}" for name in ("servers", "prices", "accelerators", "models", "previous", "next")
+    }
+    for section in ("page", "ask", "result", "chart", "tab", "catalog", "accuracy", "rules", "report", "error"):
+        for name in words()[section]:
+            assert f'"{section}.{name}"' in SOURCES or f"{section}.{name}" in made, f"{section}.{name} is not used"
+
+
+def test_every_option_has_a_name_and_a_place() -> None:
+    assert set(words()["option"]) == set(WISHES)
+    for task in (*MAIN, ""):
+        assert sorted((*main_options(task), *more_options(task))) == sorted(WISHES)
+
+
+def test_names_fall_back_to_the_technical_word() -> None:
+    assert option_name("users", "zh") == "同时在线用户"
+    assert choice_name("optimizer", "adamw", "zh") == "adamw"
+    assert choice_name("task", "serve", "zh") == "在线推理"
+    assert word("result.more", "zh", count=5) == "再显示 5 个"
