@@ -178,7 +178,7 @@ def servers(job: Job) -> dict[str, Resource]:
     found = {"ServerTemplate": resource("AWS::EC2::LaunchTemplate", LaunchTemplateData=body)}
     used = {"LaunchTemplateId": ref("ServerTemplate"), "Version": {"Fn::GetAtt": ["ServerTemplate", "LatestVersionNumber"]}}
     for number in range(job.num_nodes):
-        what = {"ImageId": ref("Image"), "InstanceType": job.option.instance_type, "LaunchTemplate": used}
+        what: dict[str, Any] = {"ImageId": ref("Image"), "InstanceType": job.option.instance_type, "LaunchTemplate": used}
         found[f"Server{number}"] = resource("AWS::EC2::Instance", after="Out", SubnetId=ref("Part0"), Tags=tags(job), **what)
     return found
 
