@@ -1,5 +1,5 @@
 """The provider's command, run by the shell: AWS's own program really runs it against a simulated AWS; Azure's and Tencent Cloud's own programs read it (and then
-lack an account); Alibaba Cloud's words are compared with the fields of its SDK, Google's with the options of gcloud."""
+lack an account); Alibaba Cloud's words are compared with the fields of its SDK, Google's with the options of gcloud, which reads one command itself where it is there."""
 
 from __future__ import annotations
 
@@ -144,6 +144,16 @@ def test_gcloud_has_these_options(purchase: str, name: str, tmp_path: Path) -> N
     assert words[:3] == ["compute", "instances", "create"]
     assert {word for word in words if word.startswith("--")} <= {line.split("\t")[0] for line in GCLOUD}
     assert ("SPOT" in words) == (purchase == "spot")
+
+
+@pytest.mark.skipif(shutil.which("gcloud") is None, reason="gcloud is not installed")
+def test_gcloud_reads_the_command(tmp_path: Path) -> None:
+    """Without an account gcloud stops after it has read all words; it is slow to start, so one run stands for all, whose options are compared above."""
+    found, settings = moved("gcp", "spot", "lora-8b-aws"), {"CLOUDSDK_CONFIG": str(tmp_path / "config")}
+    done = run(found, tmp_path, "gcp", programs=str(Path(str(shutil.which("gcloud"))).parent), **settings)
+    assert "active account" in done.stderr
+    wrong = {path: text.replace("--machine-type", "--machin-typ") for path, text in found.items()}
+    assert "unrecognized arguments" in run(wrong, tmp_path, "gcp", programs="/usr/bin", **settings).stderr
 
 
 def test_what_is_missing_is_asked_for(tmp_path: Path) -> None:

@@ -217,5 +217,5 @@ TARGET = Target(
     "one command of the provider's own command line",
     write,
     _refuses,
-    checked_by="shellcheck; the real aws (run against a simulated AWS), az and tccli; aliyun and gcloud by the names of their options",
+    checked_by="shellcheck; the real aws (run against a simulated AWS), az and tccli; gcloud too; aliyun by the fields of its SDK",
 )
