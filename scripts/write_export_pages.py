@@ -78,7 +78,7 @@ def plans_of(target: Target) -> str:
             reasons.setdefault(problem, []).append(f"`{name}`")
     further = [f"`{name}`" for name in FURTHER if not target.refuses(job(name))]
     lines = [f"Takes {len(taken)} of our {len(answers)} typical plans: {', '.join(taken) or 'none'}."]
-    lines[0] += f" Of those for a named server program: {', '.join(further)}." if further else ""
+    lines[0] += f" Of the further plans (server programs by name, images, a split model): {', '.join(further)}." if further else ""
     lines += [f"- refused: {problem} ({', '.join(names)})" for problem, names in reasons.items()]
     return "\n".join([lines[0], "", *lines[1:]] if reasons else lines) + "\n"
 

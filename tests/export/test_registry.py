@@ -46,8 +46,22 @@ def test_a_bundle_orders_its_targets() -> None:
     files = files_of(job(), "all")
     assert "skypilot/task.yaml" in files
     readme = files["README.md"]
-    assert readme.index("`trl/`") < readme.index("`skypilot/`")
+    assert readme.index("`trl/`") < readme.index("`skypilot/`") < readme.index("`kubernetes/`") < readme.index("`prometheus/`")
+    assert readme.index("`trl/`") < readme.index("`accelerate/`")  # the one that the launchers start stands first
     assert "- vllm: the plan is to finetune" in readme
+    assert "Set `HF_TOKEN` in the environment" in readme
+    assert f"${job().option.cost.hourly_usd:,.2f} an hour" in readme
+    assert "sky jobs launch --name rightfit-job task.yaml" in readme
+    folders = {path.split("/")[0] for path in files} - {"README.md"}
+    assert {line.split("`")[1].rstrip("/") for line in readme.splitlines() if line.startswith("   - `")} == folders
+
+
+def test_a_bundle_of_a_service_says_how_it_ends() -> None:
+    readme = files_of(job("chat-8b-aws"), "all")["README.md"]
+    assert "terraform apply" in readme
+    assert "- terraform-aws: `terraform destroy` in the same folder" in readme
+    assert "A service runs until you end it." in readme
+    assert "in all" not in readme
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,12 @@
 """Objects of operators against the schemas of their definitions, made strict. The definitions are the operators' own files, in a folder that RIGHTFIT_CRDS names:
 
-    ray.io_rayjobs.yaml, ray.io_rayservices.yaml            ray-project/kuberay@feeaf72fa, ray-operator/config/crd/bases
-    karpenter.sh_nodepools.yaml                             kubernetes-sigs/karpenter@226646810, pkg/apis/crds
-    karpenter.k8s.aws_ec2nodeclasses.yaml                   aws/karpenter-provider-aws@1d927085d, pkg/apis/crds
-    karpenter.azure.com_aksnodeclasses.yaml                 Azure/karpenter-provider-azure, pkg/apis/crds
-    serving.kserve.io_inferenceservices.yaml                kserve/kserve@aaac4e294, config/crd/full
-    trainer.kubeflow.org_{trainjobs,trainingruntimes}.yaml  kubeflow/trainer@8c0f5059b, manifests/base/crds
-    keda.sh_scaledobjects.yaml                              kedacore/keda@8b4f083ca, config/crd/bases
+ray.io_rayjobs.yaml, ray.io_rayservices.yaml            ray-project/kuberay@feeaf72fa, ray-operator/config/crd/bases
+karpenter.sh_nodepools.yaml                             kubernetes-sigs/karpenter@226646810, pkg/apis/crds
+karpenter.k8s.aws_ec2nodeclasses.yaml                   aws/karpenter-provider-aws@1d927085d, pkg/apis/crds
+karpenter.azure.com_aksnodeclasses.yaml                 Azure/karpenter-provider-azure, pkg/apis/crds
+serving.kserve.io_inferenceservices.yaml                kserve/kserve@aaac4e294, config/crd/full
+trainer.kubeflow.org_{trainjobs,trainingruntimes}.yaml  kubeflow/trainer@8c0f5059b, manifests/base/crds
+keda.sh_scaledobjects.yaml                              kedacore/keda@8b4f083ca, config/crd/bases
 """
 
 from __future__ import annotations

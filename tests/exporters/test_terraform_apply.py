@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jobs import files, job
 from test_terraform import MIRROR, TERRAFORM, put, terraform
+from typical_plans import plan_values
+
+from rightfit.export import ExportSettings, Job, find_target, job_of, plan_document
 
 boto3 = pytest.importorskip("boto3")
 moto_server = pytest.importorskip("moto.server", reason="moto is not installed (pip install 'moto[ec2,server]')")
@@ -69,15 +71,20 @@ def test_they_are_made_and_unmade(tmp_path: Path, address: str) -> None:
             future.result()
 
 
+def named(name: str) -> Job:
+    """The job of a typical plan under a name of its own, so that two do not meet."""
+    return job_of(plan_document(plan_values(name)), settings=ExportSettings(name=name, ssh_cidr="203.0.113.7/32"))
+
+
 def made_and_unmade(name: str, folder: Path, address: str) -> None:
-    put(folder, files("terraform-aws", name, name=name, ssh_cidr="203.0.113.7/32"))
+    put(folder, find_target("terraform-aws").files(named(name)))
     terraform(folder, "init", "-input=false", "-no-color")
     terraform(folder, "apply", "-auto-approve", "-input=false", "-no-color")
     try:
-        looked_at(name, address, job(name, name=name).option.region)
+        looked_at(name, address, named(name).option.region)
     finally:
         terraform(folder, "destroy", "-auto-approve", "-input=false", "-no-color")
-    assert not servers(client("ec2", address, job(name).option.region))
+    assert not servers(client("ec2", address, named(name).option.region))
 
 
 def servers(ec2: Any) -> list[dict[str, Any]]:
@@ -87,7 +94,7 @@ def servers(ec2: Any) -> list[dict[str, Any]]:
 
 def looked_at(name: str, address: str, region: str) -> None:
     """The server is the plan's, bought as planned, labelled; only SSH from one range and the port from the balancer come in."""
-    ec2, planned = client("ec2", address, region), job(name)
+    ec2, planned = client("ec2", address, region), named(name)
     found = servers(ec2)
     assert [server["InstanceType"] for server in found] == [planned.option.instance_type] * planned.num_nodes
     assert [server.get("InstanceLifecycle") == "spot" for server in found] == [planned.is_spot] * planned.num_nodes

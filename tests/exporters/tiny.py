@@ -75,7 +75,13 @@ def environment(folder: Path, **further: str) -> dict[str, str]:
 def run(command: Sequence[str], folder: Path, *, timeout_s: float = 300, further: Mapping[str, str] | None = None) -> str:
     """What a command prints; its errors where it fails."""
     ran = subprocess.run(
-        list(command), cwd=folder, capture_output=True, text=True, env=environment(folder, **(further or {})), check=False, timeout=timeout_s
+        list(command),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env=environment(folder, **(further or {})),
+        check=False,
+        timeout=timeout_s,
     )
     assert ran.returncode == 0, ran.stderr[-4000:]
     return ran.stdout + ran.stderr

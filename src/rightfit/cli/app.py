@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rightfit.cli.commands import catalog, export, facts, later, own, places, plan, predict, serve
+from rightfit.cli.commands import catalog, export, facts, later, launch, own, places, plan, predict, serve
 from rightfit.cli.languages import help_text
 from rightfit.cli.parameters import command, nearest_name
 
@@ -36,7 +36,7 @@ app = typer.Typer(
 catalog_app = typer.Typer(help=help_text("command", "catalog", "The catalog of servers and prices."), no_args_is_help=True)
 app.add_typer(catalog_app, name="catalog", rich_help_panel=_LOOK)
 
-_ACTING: dict[str, Callable[..., Any]] = {"export": export.export}
+_ACTING: dict[str, Callable[..., Any]] = {"export": export.export, "launch": launch.launch}
 _WITH_WORKLOAD: dict[str, Callable[..., Any]] = {"plan": plan.plan, "estimate": plan.estimate, "why": plan.why}
 _SERVING: dict[str, Callable[..., Any]] = {"serve": serve.serve, "mcp": serve.mcp}
 _PREDICTION: dict[str, Callable[..., Any]] = {"predict": predict.predict, "validate": predict.validate}

@@ -87,9 +87,10 @@ def container(job: Job, stack: Stack) -> str:
     cards = ["--gpus", "all"] if job.gpus_per_node else []
     words = launched(stack.command, node_rank="0", num_nodes="1", head_address="127.0.0.1")
     inner = " && ".join([*(line for line in stack.setup if line.startswith("pip ")), f"exec {shell(words)}"])
+    lasts = ["--detach", "--restart", "unless-stopped"] if job.is_service else ["--rm"]
     places = ["--volume", f"{FOLDER}:/job", "--volume", "/checkpoints:/checkpoints", "--workdir", "/job", "--entrypoint", "sh"]
     return shell(
-        ["docker", "run", "--name", "rightfit", "--rm", *cards, "--ipc", "host", *ports, *settings, *places, stack.image, "-c", inner]
+        ["docker", "run", "--name", "rightfit", *lasts, *cards, "--ipc", "host", *ports, *settings, *places, stack.image, "-c", inner]
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from rightfit.export.job import SERVING_TASKS, Job
 
 PORT = 8000
@@ -25,4 +27,14 @@ def wrong_engine(job: Job, *engines: str) -> str:
     planned = job.option.layout.engine
     if planned.casefold() not in {engine.casefold() for engine in engines}:
         return f"the plan is made for {planned or 'no engine'}; make one with --framework {engines[0].casefold()}"
+    return ""
+
+
+def spans_servers(job: Job) -> str:
+    """Why a service's or batch's replicas cannot each be started by one command on one server ("" if they can)."""
+    layout = job.option.layout
+    if job.task in SERVING_TASKS and job.gpus_per_node and layout.tensor * layout.pipeline > job.gpus_per_node:
+        return (
+            f"a replica spans {math.ceil(layout.tensor * layout.pipeline / job.gpus_per_node)} servers; no launcher is written yet for that"
+        )
     return ""

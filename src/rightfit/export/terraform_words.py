@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from rightfit.export.bare_server import BUCKET
 from rightfit.export.job import Job
 from rightfit.export.quoting import hcl
+from rightfit.export.serving_words import spans_servers
 from rightfit.export.stack import stack_problem
 
 CHECKPOINTS = "checkpoints"
@@ -86,8 +87,8 @@ def problem(job: Job, provider: str) -> str:
         return f"the plan names no region ({option.region})"
     if option.nodes > 1 and not job.is_service:
         return "a run on several servers needs a launcher that knows them all; use skypilot or slurm"
-    if job.is_service and option.layout.replicas < option.nodes:
-        return "a replica spans several servers; use skypilot or kubernetes"
+    if spanning := spans_servers(job):
+        return spanning
     if job.settings.bucket and job.settings.bucket.partition("://")[0] != SCHEMES[provider]:
         return f"its buckets are given as {SCHEMES[provider]}://..., not {job.settings.bucket}"
     return stack_problem(job)

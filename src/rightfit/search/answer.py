@@ -338,6 +338,15 @@ class Plan:
         """What a notebook shows."""
         return self.to_html()
 
+    def launch(
+        self, tool: str = "skypilot", *, option: int = 1, out: str | Path | None = None, dry_run: bool = False, **settings: Any
+    ) -> None:
+        """Start an option through SkyPilot or Terraform, without asking; as `rightfit launch --yes`. A dry run rents nothing."""
+        exports, launching = importlib.import_module("rightfit.export"), importlib.import_module("rightfit.export.launching")
+        job = exports.job_of(exports.plan_document(self.to_dict()), rank=option, settings=exports.ExportSettings(**settings))
+        folder = Path(out) if out is not None else None if dry_run else Path(f"{job.name}-{job.plan_id}")
+        launching.start(launching.launch_of(job, tool=tool, dry_run=dry_run), folder=folder)
+
     def to_json(self, render: Render | None = None, *, indent: int | None = 2) -> str:
         """`to_dict` as JSON text."""
         return json.dumps(self.to_dict(render), ensure_ascii=False, indent=indent, allow_nan=False)

@@ -59,7 +59,7 @@ def pod(job: Job, *, role: str, image: str, cards: bool) -> dict[str, Any]:
         if not job.is_service
         else [{"name": "memory", "emptyDir": {"medium": "Memory", "sizeLimit": f"{shared_gib(job)}Gi"}}]
     )
-    folders = {"memory": "/dev/shm", "files": "/job", "checkpoints": "/checkpoints"}  # noqa: S108  shared memory
+    folders: dict[Any, str] = {"memory": "/dev/shm", "files": "/job", "checkpoints": "/checkpoints"}  # noqa: S108  shared memory
     main = given(
         name=f"ray-{role}",
         image=image,

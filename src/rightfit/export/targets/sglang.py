@@ -62,5 +62,5 @@ TARGET = Target(
     "SGLang server",
     write,
     lambda job: wrong_engine(job, "SGLang"),
-    checked_by="shellcheck; options from its documentation",
+    checked_by="shellcheck; every option against those of its source at the pinned version",
 )

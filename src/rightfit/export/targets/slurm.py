@@ -7,6 +7,7 @@ import math
 from rightfit.export.job import Job
 from rightfit.export.quoting import comment, shell
 from rightfit.export.registry import Files, Target
+from rightfit.export.serving_words import spans_servers
 from rightfit.export.stack import launched, stack_of, stack_problem
 
 
@@ -47,5 +48,10 @@ def write(job: Job) -> Files:
 
 
 TARGET = Target(
-    "slurm", "launch", "Slurm batch script", write, stack_problem, checked_by="shellcheck, and a run with stand-ins for srun and scontrol"
+    "slurm",
+    "launch",
+    "Slurm batch script",
+    write,
+    lambda job: spans_servers(job) or stack_problem(job),
+    checked_by="shellcheck, and a run with stand-ins for srun and scontrol",
 )

@@ -64,5 +64,5 @@ TARGET = Target(
     "vLLM server",
     write,
     lambda job: wrong_engine(job, "vLLM"),
-    checked_by="shellcheck; options from its documentation",
+    checked_by="shellcheck; every option against those of its source at the pinned version",
 )

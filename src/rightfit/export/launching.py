@@ -1,0 +1,126 @@
+"""Starting a plan through the program that reads its files: SkyPilot or Terraform. Nothing here rents by itself; it writes the files and runs the program on them."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from rightfit.errors import FileInputError, InputError, MissingComponentError, UnavailableError
+from rightfit.export.job import Job
+from rightfit.export.operations import most_usd
+from rightfit.export.registry import Files, all_targets
+from rightfit.export.stack import stack_of
+from rightfit.export.writing import write_files
+
+TOOLS = ("skypilot", "terraform")
+INSTALL = {
+    "sky": 'pip install "skypilot[{cloud}]==0.14.1"',
+    "terraform": "see https://developer.hashicorp.com/terraform/install",
+}
+MARK = ".rightfit-plan"
+WITHOUT_REPLY = "dry-run"
+OPTIONAL_SECRETS = ("HF_TOKEN",)
+Command = tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Launch:
+    """What will be run: `commands` in the folder of `files`, by `program`."""
+
+    program: str
+    target: str
+    files: Files
+    commands: tuple[Command, ...]
+    install: str
+
+
+def launch_of(job: Job, *, tool: str = "skypilot", dry_run: bool = False) -> Launch:
+    """The files and commands for a tool. InputError where the tool cannot start the plan."""
+    if tool not in TOOLS:
+        raise InputError(f"cannot launch with {tool[:40]!r}; choose one of {', '.join(TOOLS)}", field="with")
+    target = "skypilot" if tool == "skypilot" else f"terraform-{job.option.provider}"
+    if target not in all_targets():
+        known = [name.removeprefix("terraform-") for name in all_targets() if name.startswith("terraform-")]
+        raise InputError(f"no Terraform is written for {job.option.provider}; there is {', '.join(known)}", field="with")
+    files = {**all_targets()[target].files(job), MARK: job.plan_id + "\n"}
+    program = "sky" if tool == "skypilot" else "terraform"
+    commands = _sky(job, dry_run=dry_run) if tool == "skypilot" else _terraform(dry_run=dry_run)
+    return Launch(program, target, files, commands, INSTALL[program].format(cloud=job.option.provider))
+
+
+def _sky(job: Job, *, dry_run: bool) -> tuple[Command, ...]:
+    """A service, a managed job that comes back when its spot server is taken, or a plain cluster. A dry run chooses the server and stops there."""
+    secrets = [word for name in stack_of(job).secrets for word in _secret(name, dry_run=dry_run)]
+    if dry_run:
+        return (("sky", "launch", "--dryrun", "--yes", "--cluster", job.name, *secrets, "task.yaml"),)
+    if job.is_service:
+        return (("sky", "serve", "up", "--yes", "--service-name", job.name, *secrets, "task.yaml"),)
+    if job.is_spot:
+        return (("sky", "jobs", "launch", "--yes", "--name", job.name, *secrets, "task.yaml"),)
+    return (("sky", "launch", "--yes", "--cluster", job.name, *secrets, "task.yaml"),)
+
+
+def _secret(name: str, *, dry_run: bool) -> Command:
+    """A secret goes by its name alone: SkyPilot takes the value from the environment, so that it never stands in a command line."""
+    if name in os.environ:
+        return ("--secret", name)
+    if dry_run:
+        return ("--secret", f"{name}={WITHOUT_REPLY}")
+    if name in OPTIONAL_SECRETS:
+        return ("--secret", f"{name}=")
+    raise InputError(f"set {name} in the environment: the job needs it, and it is never written to a file", field="with")
+
+
+def _terraform(*, dry_run: bool) -> tuple[Command, ...]:
+    """Its own question is answered here: ours has been asked before."""
+    last = ("terraform", "plan", "-input=false") if dry_run else ("terraform", "apply", "-input=false", "-auto-approve")
+    return (("terraform", "init", "-input=false"), last)
+
+
+def money_at_risk(job: Job) -> dict[str, float]:
+    """What it costs: an hour, the whole (a month of a service), and the most that the plan holds possible."""
+    cost = job.option.cost
+    whole = (cost.monthly_usd if job.is_service else cost.total_usd) or 0.0
+    return {"hourly_usd": cost.hourly_usd, "whole_usd": whole, "most_usd": max(whole, most_usd(job))}
+
+
+def check_program(launch: Launch) -> None:
+    """MissingComponentError with the line that installs it, where the program is not there."""
+    if shutil.which(launch.program) is None:
+        raise MissingComponentError(f"{launch.program} is not installed; get it: {launch.install}")
+
+
+def prepare(launch: Launch, folder: Path) -> None:
+    """Write the files. The folder must be new or empty, or hold an earlier launch of the same plan, whose state is kept."""
+    mark = folder / MARK
+    same = mark.is_file() and mark.read_text(encoding="utf-8", errors="replace") == launch.files[MARK]
+    if mark.is_file() and not same:
+        raise FileInputError(
+            f"{folder} holds the launch of another plan, whose state is needed to end it; choose another --out", field="out"
+        )
+    write_files(launch.files, folder, force=same)
+
+
+def run_in(launch: Launch, folder: Path, *, environment: Mapping[str, str] | None = None) -> None:
+    """Run the commands there, with this process's streams. UnavailableError where one of them fails."""
+    for command in launch.commands:
+        code = subprocess.run(command, cwd=folder, env=dict(environment) if environment else None, check=False).returncode  # noqa: S603  the user's own program
+        if code:
+            raise UnavailableError(f"{' '.join(command[:2])} ended with exit code {code}; what it says stands above")
+
+
+def start(launch: Launch, *, folder: Path | None = None) -> None:
+    """Check for the program, write, run. Without a folder everything happens in a temporary one (dry runs only)."""
+    check_program(launch)
+    if folder is not None:
+        prepare(launch, folder)
+        run_in(launch, folder)
+        return
+    with tempfile.TemporaryDirectory(prefix="rightfit-") as made:
+        prepare(launch, Path(made))
+        run_in(launch, Path(made))

@@ -1,0 +1,162 @@
+"""Launching: the cost is shown, the question asked, the right program run on the right files; stand-ins for the programs note how they are called."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typical_plans import plan_values
+
+from rightfit.cli import main
+from rightfit.errors import FileInputError, InputError, UnavailableError
+from rightfit.export import ExportSettings, Job, job_of, plan_document
+from rightfit.export.launching import INSTALL, launch_of, money_at_risk, prepare, run_in
+
+STAND_IN = '#!/bin/sh\necho "$PWD|$0|$*" | sed "s|$0|$(basename "$0")|" >> CALLS\nls -A "$PWD" >> CALLS\nexit ${CODE:-0}\n'
+
+
+def job(name: str, **settings: object) -> Job:
+    return job_of(plan_document(plan_values(name)), settings=ExportSettings(**settings))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """`sky` and `terraform` on the path; gives the file that notes their calls."""
+    folder, calls = tmp_path / "bin", tmp_path / "calls"
+    folder.mkdir()
+    for program in ("sky", "terraform"):
+        (folder / program).write_text(STAND_IN.replace("CALLS", str(calls)))
+        (folder / program).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    monkeypatch.setenv("VLLM_API_KEY", "k")
+    monkeypatch.chdir(tmp_path)
+    return calls
+
+
+def saved(name: str, folder: Path) -> str:
+    path = folder / "plan.json"
+    path.write_text(json.dumps(plan_values(name)), encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "tool", "dry_run", "begin"),
+    [
+        ("qlora-8b", "skypilot", False, ["sky jobs launch --yes --name rightfit-job"]),
+        ("full-8b-gcp", "skypilot", False, ["sky launch --yes --cluster rightfit-job"]),
+        ("chat-8b-aws", "skypilot", False, ["sky serve up --yes --service-name rightfit-job"]),
+        ("qlora-8b", "skypilot", True, ["sky launch --dryrun --yes --cluster rightfit-job"]),
+        ("lora-8b-aws", "terraform", False, ["terraform init -input=false", "terraform apply -input=false -auto-approve"]),
+        ("lora-8b-aws", "terraform", True, ["terraform init -input=false", "terraform plan -input=false"]),
+    ],
+)
+def test_the_commands_fit_the_plan(name: str, tool: str, dry_run: bool, begin: list[str], tools: Path) -> None:
+    found = launch_of(job(name), tool=tool, dry_run=dry_run)
+    assert [" ".join(command).startswith(words) for command, words in zip(found.commands, begin, strict=True)] == [True] * len(begin)
+    assert "apply" not in str(found.commands) or not dry_run
+
+
+def test_secrets_go_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_very_secret")
+    monkeypatch.delenv("VLLM_API_KEY", raising=False)
+    words = launch_of(job("qlora-8b")).commands[0]
+    assert words[words.index("--secret") :][:2] == ("--secret", "HF_TOKEN")
+    assert "hf_very_secret" not in " ".join(words)
+    with pytest.raises(InputError, match="set VLLM_API_KEY in the environment"):
+        launch_of(job("chat-8b-aws"))
+    assert "VLLM_API_KEY=dry-run" in launch_of(job("chat-8b-aws"), dry_run=True).commands[0]
+
+
+def test_what_cannot_be_launched_is_said() -> None:
+    with pytest.raises(InputError, match="choose one of skypilot, terraform"):
+        launch_of(job("qlora-8b"), tool="ansible")
+    with pytest.raises(InputError, match=r"no Terraform is written for verda; there is .*aws"):
+        launch_of(job("qlora-8b"), tool="terraform")
+    with pytest.raises(InputError, match="SkyPilot does not rent on tencent"):
+        launch_of(job("batch-8b-tencent"))
+
+
+@pytest.mark.parametrize("name", ["qlora-8b", "chat-8b", "full-70b"])
+def test_money_is_the_plan_s(name: str) -> None:
+    cost, money = plan_values(name)["options"][0]["cost"], money_at_risk(job(name))
+    assert money["hourly_usd"] == cost["hourly_usd"]
+    assert money["whole_usd"] == (cost.get("total_usd") or cost.get("monthly_usd"))
+    assert money["most_usd"] >= money["whole_usd"]
+
+
+def test_a_trial_run_shows_the_cost_and_keeps_nothing(tools: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    before = set(tmp_path.iterdir())
+    path = saved("qlora-8b", tmp_path)
+    assert main(["launch", path, "--dry-run"]) == 0
+    out, err = capfd.readouterr()
+    assert f"${plan_values('qlora-8b')['options'][0]['cost']['hourly_usd']:,.2f} an hour" in out
+    assert "sky launch --dryrun" in out
+    assert "nothing was rented" in err
+    called = tools.read_text().splitlines()
+    assert called[0].split("|")[2].startswith("launch --dryrun")
+    assert "task.yaml" in called
+    assert not Path(called[0].split("|")[0]).exists()
+    assert set(tmp_path.iterdir()) - before == {tools, tmp_path / "plan.json"}
+
+
+def test_yes_starts_and_the_folder_keeps_the_state(tools: Path, tmp_path: Path) -> None:
+    path = saved("lora-8b-aws", tmp_path)
+    folder = tmp_path / f"mine-{job('lora-8b-aws').plan_id}"
+    assert main(["launch", path, "--with", "terraform", "--yes", "--name", "mine"]) == 0
+    assert [line.split("|")[2].split()[0] for line in tools.read_text().splitlines() if "|" in line] == ["init", "apply"]
+    (folder / "terraform.tfstate").write_text("state")
+    assert main(["launch", path, "--with", "terraform", "--yes", "--name", "mine"]) == 0  # again: the state stays
+    assert (folder / "terraform.tfstate").read_text() == "state"
+    with pytest.raises(FileInputError, match="holds the launch of another plan"):
+        prepare(launch_of(job("qlora-8b")), folder)
+
+
+def test_nobody_to_ask_is_an_error(tools: Path, tmp_path: Path) -> None:
+    path = saved("qlora-8b", tmp_path)
+    words = [sys.executable, "-c", "import sys; from rightfit.cli import main; sys.exit(main(sys.argv[1:]))", "launch", path]
+    found = subprocess.run(words, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    assert (found.returncode, "give --yes" in found.stderr, tools.exists()) == (2, True, False)
+
+
+@pytest.mark.parametrize(("answer", "said", "ran"), [(b"n\n", "nothing was started", False), (b"y\n", "started; files", True)])
+def test_a_person_is_asked(answer: bytes, said: str, ran: bool, tools: Path, tmp_path: Path) -> None:
+    path = saved("qlora-8b", tmp_path)
+    words = [sys.executable, "-c", "import sys; from rightfit.cli import main; sys.exit(main(sys.argv[1:]))", "launch", path]
+    ours, theirs = pty.openpty()
+    os.write(ours, answer)
+    found = subprocess.run(
+        words,
+        cwd=tmp_path,
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+        env={**os.environ, "LANG": "C.UTF-8"},
+    )
+    os.close(ours)
+    os.close(theirs)
+    text = found.stdout.decode()
+    assert (found.returncode, said in text, tools.exists()) == (0, True, ran), text
+    assert text.index("cost:") < text.index("Start it?")
+
+
+def test_a_missing_program_is_named_with_its_install_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = saved("lora-8b-aws", tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert main(["launch", path, "--dry-run"]) == 3
+    assert capfd.readouterr().err.strip() == f"error: sky is not installed; get it: {INSTALL['sky'].format(cloud='aws')}"
+    assert main(["launch", path, "--with", "terraform", "--dry-run"]) == 3
+
+
+def test_a_program_that_fails_is_passed_on(tools: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CODE", "5")
+    with pytest.raises(UnavailableError, match="terraform init ended with exit code 5"):
+        run_in(launch_of(job("lora-8b-aws"), tool="terraform"), tmp_path)

@@ -1,0 +1,54 @@
+"""Command lines of vLLM, SGLang and Text Generation Inference against the options that their own sources have at the pinned version
+(tests/exporters/data/server_options.json, see scripts/write_server_options.py)."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typical_plans import FURTHER, WISHES, plan_values
+
+from rightfit.export import Job, find_target, job_of, plan_document
+
+SERVERS: dict[str, Any] = json.loads((Path(__file__).parents[1] / "exporters" / "data" / "server_options.json").read_text(encoding="utf-8"))
+
+
+def job(name: str) -> Job:
+    return job_of(plan_document(plan_values(name)))
+
+
+def taken(target: str) -> list[str]:
+    return [name for name in (*WISHES, *FURTHER) if not find_target(target).refuses(job(name))]
+
+
+def problems(words: tuple[str, ...], options: dict[str, list[str] | None]) -> list[str]:
+    """Options that the server does not have, and values that it does not take."""
+    found = [word for word in words if word.startswith("--") and word not in options]
+    pairs = [(name, value) for name, value in itertools.pairwise(words) if options.get(name)]
+    return found + [f"{name} {value}" for name, value in pairs if value not in (options[name] or ())]
+
+
+@pytest.mark.parametrize(("target", "name"), [(target, name) for target in SERVERS for name in taken(target)])
+def test_every_option_is_the_server_s(target: str, name: str) -> None:
+    module = importlib.import_module(f"rightfit.export.targets.{target}")
+    words = module.arguments(job(name))
+    assert len([word for word in words if word.startswith("--")]) >= 4
+    assert not problems(words, SERVERS[target]["options"])
+
+
+@pytest.mark.parametrize("target", sorted(SERVERS))
+def test_every_format_that_a_plan_may_name_is_taken(target: str) -> None:
+    module, options = importlib.import_module(f"rightfit.export.targets.{target}"), SERVERS[target]["options"]
+    method = options.get("--quantization") or options["--quantize"]
+    assert set(module.QUANTIZATIONS.values()) <= set(method)
+    assert set(getattr(module, "CACHE_TYPES", {}).values()) <= set(options["--kv-cache-dtype"])
+    assert SERVERS[target]["version"] == module.VERSION
+
+
+def test_a_wrong_option_and_a_wrong_value_are_found() -> None:
+    words = ("--tensor-parallel", "2", "--dtype", "bf16", "--max-num-seqs", "4")
+    assert problems(words, SERVERS["vllm"]["options"]) == ["--tensor-parallel", "--dtype bf16"]

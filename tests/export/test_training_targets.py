@@ -1,0 +1,313 @@
+"""Training targets: each of the plan's figures under its program's name, options that the program has, and builds that run on the card."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import Any
+
+import pytest
+import yaml
+from option_lists import parser
+from typical_plans import FURTHER, WISHES, plan_values
+
+from rightfit.export import ExportSettings, Job, find_target, job_of, plan_document
+from rightfit.export.environment import FRAMEWORKS, build_for, builds, torch_problem
+from rightfit.export.model_words import hub_id, model_kind
+from rightfit.export.pinned import SHA256
+from rightfit.export.stack import stack_name, stack_of, stack_problem
+from rightfit.export.targets.diffusers import SCRIPTS, script_of
+from rightfit.export.targets.megatron import options as megatron_options
+from rightfit.facts import accelerators
+
+PLANS = (*WISHES, *FURTHER)
+TRAINING = (
+    "accelerate",
+    "axolotl",
+    "colossalai",
+    "deepspeed",
+    "diffusers",
+    "fsdp2",
+    "llama-factory",
+    "megatron",
+    "ms-swift",
+    "timm",
+    "torchrun",
+    "trl",
+)
+HOSTILE = "a\"b'c $(reboot) `id` ${x} %{y}\n--flag: 日本"
+
+
+def job(name: str, **changed: Any) -> Job:
+    """The job of a typical plan, with its layout or workload changed."""
+    values = plan_values(name)
+    option = values["options"][0]
+    layout = {**option["layout"], **{key: value for key, value in changed.items() if key in option["layout"]}}
+    gpu = {**option["accelerator"], **({"name": changed["gpu"]} if "gpu" in changed else {})}
+    workload = {
+        **values["workload"],
+        **{key: value for key, value in changed.items() if key in ("model", "task", "optimizer", "lora_targets", "lora_rank")},
+    }
+    facts = {**option["facts"], **changed.get("facts", {})}
+    options = [{**option, "layout": layout, "accelerator": gpu, "facts": facts}]
+    return job_of(
+        plan_document({**values, "workload": workload, "options": options}),
+        settings=ExportSettings(data_path=changed.get("data_path", "data")),
+    )
+
+
+def taken(target: str) -> list[str]:
+    return [name for name in PLANS if not find_target(target).refuses(job(name))]
+
+
+def words_of(target: str, given: Job) -> list[str]:
+    """The words of train.sh behind exec."""
+    text = find_target(target).files(given)["train.sh"]
+    return shlex.split(text.partition("\nexec ")[2].replace(" \\\n", " "))
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_the_stack_of_a_plan_is_one_that_takes_it(name: str) -> None:
+    found = job(name)
+    assert not stack_problem(found)
+    if found.task not in ("serve", "batch"):
+        files = stack_of(found).files
+        assert "requirements.txt" in files or stack_name(found) == "megatron"
+
+
+def test_each_kind_of_plan_has_its_own_stack() -> None:
+    chosen = {name: stack_name(job(name)) for name in PLANS}
+    assert chosen["qlora-8b"] == "trl"
+    assert chosen["full-8b-gcp"] == "deepspeed"  # the optimizer lies on the host
+    assert chosen["bert-azure"] == "torchrun"  # TRL trains no text encoders
+    assert chosen["pretrain-1b-alicloud"] == "torchrun"  # from random weights
+    assert (chosen["resnet-gcp"], chosen["sdxl-aws"], chosen["pretrain-8b-megatron"]) == ("timm", "diffusers", "megatron")
+    assert stack_name(job("full-70b", sharding="zero-2")) == "deepspeed"
+
+
+def test_every_training_target_takes_a_typical_plan() -> None:
+    assert all(taken(target) for target in TRAINING)
+
+
+@pytest.mark.parametrize("name", taken("megatron"))
+def test_megatron_has_the_options(name: str) -> None:
+    found, layout = job(name), job(name).option.layout
+    values = vars(parser("megatron").parse_args(list(megatron_options(found))))
+    assert values["global_batch_size"] == layout.micro_batch * layout.grad_accum * layout.data
+    assert values["tensor_model_parallel_size"] * values["pipeline_model_parallel_size"] * layout.data * layout.context == found.num_gpus
+    assert values["seq_length"] == found.seq_len
+    assert (values["num_layers"], values["hidden_size"]) == {"full-70b": (80, 8192), "pretrain-1b-alicloud": (16, 2048)}.get(
+        name, (32, 4096)
+    )
+    assert values["bf16"] is (layout.precision == "bf16")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"recompute": "full"},
+        {"precision": "fp8", "sharding": "zero-1"},
+        {"offload": "optimizer", "sharding": "zero-1"},
+        {"model": "mistralai/Mixtral-8x7B-v0.1", "expert": 2, "sharding": "none"},
+        {"model": "gpt2", "precision": "fp16"},
+        {"model": "Qwen/Qwen2.5-7B", "pipeline": 2, "context": 2},
+    ],
+)
+def test_megatron_has_the_options_of_other_layouts(changed: dict[str, Any]) -> None:
+    found = job("pretrain-8b-megatron", **changed)
+    assert not find_target("megatron").refuses(found)
+    parser("megatron").parse_args(list(megatron_options(found)))
+
+
+def test_an_option_that_a_program_lacks_is_found() -> None:
+    with pytest.raises(ValueError, match="unrecognized arguments: --no-such-option"):
+        parser("megatron").parse_args(["--no-such-option"])
+    with pytest.raises(ValueError, match="invalid choice"):
+        parser("megatron").parse_args(["--ckpt-format", "zip"])
+
+
+def test_timm_has_the_options() -> None:
+    values = parser("timm").parse_args(words_of("timm", job("resnet-gcp"))[words_of("timm", job("resnet-gcp")).index("pinned.json") + 1 :])
+    layout = job("resnet-gcp").option.layout
+    assert (values.model, values.batch_size, values.grad_accum_steps, values.epochs) == (
+        "resnet50",
+        layout.micro_batch,
+        layout.grad_accum,
+        90,
+    )
+    assert (values.amp, values.amp_dtype, values.channels_last, values.img_size) == (True, "bfloat16", True, 224)
+    words = words_of("timm", job("resnet-gcp", task="finetune", recompute="full", precision="fp16", optimizer="lamb", model="vit-b-16"))
+    values = parser("timm").parse_args(words[words.index("pinned.json") + 1 :])
+    assert (values.pretrained, values.grad_checkpointing, values.amp_dtype, values.opt) == (True, True, "float16", "lamb")
+
+
+@pytest.mark.parametrize(
+    "model", ["sdxl", "stable-diffusion-v1-5/stable-diffusion-v1-5", "flux.1-dev", "stabilityai/stable-diffusion-3-medium"]
+)
+@pytest.mark.parametrize("method", ["full", "lora"])
+def test_diffusers_scripts_have_the_options(model: str, method: str) -> None:
+    found = job("sdxl-aws", model=model, method=method, recompute="full", optimizer="adamw-8bit")
+    if problem := find_target("diffusers").refuses(found):
+        assert "no script is chosen" in problem
+        assert model.endswith("medium")
+        return
+    words = words_of("diffusers", found)
+    values = parser("diffusers", script_of(found)).parse_args(words[words.index("pinned.json") + 1 :])
+    assert values.train_batch_size == found.option.layout.micro_batch
+    assert values.pretrained_model_name_or_path == hub_id(found)
+    assert script_of(found) in json.loads(find_target("diffusers").files(found)["pinned.json"])["url"]
+
+
+def test_every_script_is_pinned_by_its_content() -> None:
+    assert set(SCRIPTS.values()) <= set(SHA256)
+    assert all(len(value) == 64 for value in SHA256.values())
+
+
+def test_deepspeed_carries_stage_buckets_and_offloading() -> None:
+    found = json.loads(find_target("deepspeed").files(job("full-8b-gcp"))["deepspeed.json"])
+    assert found["zero_optimization"]["stage"] == 2
+    assert found["zero_optimization"]["offload_optimizer"] == {"device": "cpu", "pin_memory": True}
+    assert "offload_param" not in found["zero_optimization"]
+    assert found["zero_optimization"]["reduce_bucket_size"] == 4096**2
+    assert found["bf16"] == {"enabled": True}
+    found = json.loads(find_target("deepspeed").files(job("full-8b-gcp", offload="optimizer+parameters"))["deepspeed.json"])
+    assert found["zero_optimization"]["stage"] == 3
+    assert found["zero_optimization"]["offload_param"]["device"] == "cpu"
+
+
+@pytest.mark.parametrize("name", taken("deepspeed"))
+def test_the_batch_is_the_plan_s_everywhere(name: str) -> None:
+    found, layout = job(name), job(name).option.layout
+    settings = json.loads(find_target("deepspeed").files(found)["deepspeed.json"])
+    assert settings["train_batch_size"] == layout.micro_batch * layout.grad_accum * max(1, found.num_gpus)
+    if not find_target("llama-factory").refuses(found):
+        factory = yaml.safe_load(find_target("llama-factory").files(found)["train.yaml"])
+        assert (factory["per_device_train_batch_size"], factory["gradient_accumulation_steps"]) == (layout.micro_batch, layout.grad_accum)
+        assert factory["max_steps"] == found.option.facts["steps"]
+    tool = yaml.safe_load(find_target("axolotl").files(found)["axolotl.yaml"])
+    assert (tool["micro_batch_size"], tool["gradient_accumulation_steps"]) == (layout.micro_batch, layout.grad_accum)
+    accelerate = yaml.safe_load(find_target("accelerate").files(found)["accelerate.yaml"])
+    assert accelerate["num_processes"] == max(1, found.num_gpus)
+
+
+def test_adapters_have_the_plan_s_rank_and_modules() -> None:
+    found = job("qlora-8b", lora_rank=64, lora_targets=["q", "v"])
+    factory = yaml.safe_load(find_target("llama-factory").files(found)["train.yaml"])
+    assert (factory["lora_rank"], factory["lora_target"], factory["quantization_bit"]) == (64, "q_proj,v_proj", 4)
+    tool = yaml.safe_load(find_target("axolotl").files(found)["axolotl.yaml"])
+    assert (tool["lora_r"], tool["lora_target_modules"], tool["load_in_4bit"]) == (64, ["q_proj", "v_proj"], True)
+    words = words_of("ms-swift", found)
+    assert words[words.index("--target_modules") : words.index("--target_modules") + 3] == ["--target_modules", "q_proj", "v_proj"]
+    train = json.loads(find_target("trl").files(found)["train.json"])
+    assert (train["lora_rank"], train["lora_targets"]) == (64, ["q_proj", "v_proj"])
+
+
+def test_checkpoints_come_at_the_plan_s_interval() -> None:
+    found = job("pretrain-1b-alicloud")
+    interval_s = found.option.facts["risk"]["interval_s"]
+    assert json.loads(find_target("torchrun").files(found)["train.json"])["save_every_s"] == pytest.approx(interval_s, abs=0.1)
+    steps = yaml.safe_load(find_target("llama-factory").files(found)["train.yaml"])["save_steps"]
+    assert steps == pytest.approx(interval_s / found.option.estimate["step_s"].mid, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("target", "changed", "said"),
+    [
+        ("trl", {"sharding": "zero-2"}, "use deepspeed or torchrun"),
+        ("trl", {"optimizer": "muon"}, "no optimizer muon"),
+        ("deepspeed", {"sharding": "hybrid"}, "use fsdp2"),
+        ("deepspeed", {"offload": "optimizer", "optimizer": "lion"}, "AdamW alone"),
+        ("trl", {"tensor": 2}, "use megatron"),
+        ("torchrun", {"method": "qlora"}, "quantised weights"),
+        ("trl", {"method": "galore"}, "the method is galore"),
+        ("megatron", {"model": "deepseek-ai/DeepSeek-V3"}, "latent"),
+        ("megatron", {"gpu": "V100-SXM-16GB"}, "compute capability 7.5"),
+        ("trl", {"gpu": "K80"}, "K80 runs PyTorch 2.3.1 (CUDA 11.8), and this stack needs 2.6 or later"),
+        ("colossalai", {"gpu": "B200-SXM-180GB"}, "this stack needs 2.2 to 2.5.1"),
+        ("trl", {"gpu": "TPU-v4"}, "no PyTorch release of our table runs on TPU-v4"),
+    ],
+)
+def test_what_a_target_cannot_express_is_named(target: str, changed: dict[str, Any], said: str) -> None:
+    assert said in find_target(target).refuses(job("full-70b", **changed))
+
+
+@pytest.mark.parametrize("target", TRAINING)
+def test_hostile_names_stay_in_their_place(target: str) -> None:
+    """A model and a data set with quotes, newlines and commands in their names come back whole from JSON, YAML and the shell's own words."""
+    for name in taken(target):
+        changed = job(name, data_path=HOSTILE) if name in FURTHER else job(name, model=HOSTILE, data_path=HOSTILE, facts={"seq_len": 512})
+        if find_target(target).refuses(changed):
+            continue
+        files = find_target(target).files(changed)
+        scripts = "\0".join(
+            shlex.split(
+                "\0".join(text.partition("\nexec ")[2] for path, text in files.items() if path.endswith(".sh")).replace(" \\\n", " ")
+            )
+        )
+        assert HOSTILE in scripts or any(_holds(files[path], path) for path in files)
+
+
+def _holds(text: str, path: str) -> bool:
+    if path.endswith(".json"):
+        return HOSTILE in _values(json.loads(text))
+    return path.endswith((".yaml", ".yml")) and HOSTILE in _values(yaml.safe_load(text))
+
+
+def _values(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return [found for item in value.values() for found in _values(item)]
+    return [found for item in value for found in _values(item)] if isinstance(value, list) else [value]
+
+
+@pytest.mark.parametrize(
+    ("card", "package"),
+    [
+        ("H100-SXM-80GB", "torch==2.8.0+cu128"),
+        ("L4", "torch==2.8.0+cu128"),  # 8.9 runs the kernels of 8.6
+        ("B300-SXM-288GB", "torch==2.8.0+cu128"),  # 10.3 those of 10.0
+        ("T4", "torch==2.8.0+cu128"),
+        ("V100-SXM-16GB", "torch==2.8.0+cu126"),  # CUDA 12.8 builds have no Volta kernels in every release
+        ("P40", "torch==2.8.0+cu126"),
+        ("K80", "torch==2.3.1+cu118"),
+        ("GB200", "torch==2.8.0+cu129"),  # beside Arm processors
+        ("MI300X", "torch==2.8.0+rocm6.4"),
+        ("", "torch==2.8.0+cpu"),
+    ],
+)
+def test_the_build_runs_on_the_card(card: str, package: str) -> None:
+    found = build_for(card)
+    assert found is not None
+    assert found.package == package
+
+
+def test_builds_are_whole_and_every_rented_nvidia_card_has_one() -> None:
+    for build in builds():
+        assert build.source
+        assert build.framework in FRAMEWORKS
+        assert not build.vendor or (build.serves and build.driver)
+    without = {name for name, card in accelerators().items() if card.vendor == "NVIDIA" and build_for(name) is None}
+    assert without == {"GRID-K520", "T4G"}  # compute capability 3.0; Turing beside Arm, for which nobody builds
+    assert not torch_problem(job("qlora-8b"))
+
+
+def test_kinds_of_models() -> None:
+    assert {name: model_kind(job(name)) for name in ("qlora-8b", "bert-azure", "resnet-gcp", "sdxl-aws")} == {
+        "qlora-8b": "decoder",
+        "bert-azure": "encoder",
+        "resnet-gcp": "vision",
+        "sdxl-aws": "diffusion",
+    }
+    assert hub_id(job("qlora-8b", model="llama3-8b")) == "meta-llama/Meta-Llama-3-8B"
+    assert hub_id(job("qlora-8b", model="my/own-model")) == "my/own-model"
+
+
+def test_a_conda_environment_lists_the_stack_s_packages() -> None:
+    files = find_target("conda").files(job("bert-azure"))
+    found = yaml.safe_load(files["environment.yml"])
+    assert found["dependencies"][0] == "python=3.12"
+    assert found["dependencies"][2]["pip"] == files["requirements.txt"].splitlines()
+    assert "torch==2.8.0+cu128" in found["dependencies"][2]["pip"]
+    combinations = json.loads(files["compatibility.json"])["frameworks"]
+    assert combinations["tensorflow"]["package"] == "tensorflow[and-cuda]==2.20.0"
+    assert combinations["pytorch"]["least_driver"] == "570.26"
+    assert "container image" in find_target("conda").refuses(job("pretrain-8b-megatron"))

@@ -1,0 +1,47 @@
+"""User data by cloud-init's own schema, and the script in it by shellcheck."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from jobs import files, hostile, taken
+
+CLOUD_INIT = shutil.which("cloud-init")
+SHELLCHECK = shutil.which("shellcheck", path=str(Path(sys.executable).parent))
+
+
+def schema(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    path = folder / "user-data.yaml"
+    path.write_text(text, encoding="utf-8")
+    return subprocess.run([str(CLOUD_INIT), "schema", "--config-file", str(path)], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.skipif(CLOUD_INIT is None, reason="cloud-init is not installed (Debian: apt-get install cloud-init)")
+@pytest.mark.parametrize("name", taken("cloud-init"))
+def test_user_data_is_valid(name: str, tmp_path: Path) -> None:
+    for maker in (files, hostile):
+        found = schema(maker("cloud-init", name)["user-data.yaml"], tmp_path)
+        assert found.returncode == 0, found.stdout + found.stderr
+
+
+@pytest.mark.skipif(CLOUD_INIT is None, reason="cloud-init is not installed (Debian: apt-get install cloud-init)")
+def test_the_schema_would_find_a_wrong_value(tmp_path: Path) -> None:
+    text = files("cloud-init", "qlora-8b")["user-data.yaml"]
+    assert schema(text.replace("permissions: '0700'", "permissions: 700"), tmp_path).returncode != 0
+
+
+@pytest.mark.parametrize("name", taken("cloud-init"))
+def test_the_script_inside_is_clean_and_asks_for_its_secrets(name: str, tmp_path: Path) -> None:
+    for settings in ({}, {"bucket": "s3://mine/runs"}):
+        body = yaml.safe_load(files("cloud-init", name, **settings)["user-data.yaml"])
+        script = tmp_path / "first-boot.sh"
+        script.write_text(body["write_files"][1]["content"], encoding="utf-8")
+        if SHELLCHECK:
+            found = subprocess.run([SHELLCHECK, "--severity=warning", str(script)], capture_output=True, text=True, check=False)
+            assert found.returncode == 0, found.stdout
+        assert ("RIGHTFIT_BUCKET=mine/runs" in script.read_text(encoding="utf-8")) == bool(settings)

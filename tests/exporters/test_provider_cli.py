@@ -1,0 +1,166 @@
+"""The provider's command, run by the shell: AWS's own program really runs it against a simulated AWS; Azure's and Tencent Cloud's own programs read it (and then
+lack an account); Alibaba Cloud's words are compared with the fields of its SDK, Google's with the options of gcloud, which reads one command itself where it is there."""
+
+from __future__ import annotations
+
+import base64
+import inspect
+import os
+import re
+import shutil
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jobs import files
+from typical_plans import plan_values
+
+from rightfit.export import Files, find_target, job_of, plan_document
+from rightfit.export.targets.provider_cli import BUCKET, NEEDS
+
+BIN = str(Path(sys.executable).parent)
+HOMES = {
+    "aws": "lora-8b-aws",
+    "azure": "bert-azure",
+    "gcp": "full-8b-gcp",
+    "alicloud": "pretrain-1b-alicloud",
+    "tencent": "batch-8b-tencent",
+}
+KINDS = [(provider, purchase, name) for provider in HOMES for purchase in ("spot", "on-demand") for name in ("lora-8b-aws", "chat-8b-aws")]
+GCLOUD = (Path(__file__).parent / "data" / "gcloud_instances_create.txt").read_text(encoding="utf-8").split("\n")
+
+
+def moved(provider: str, purchase: str, name: str) -> Files:
+    """A run's or a service's plan on another cloud."""
+    values = plan_values(name)
+    server = {part: plan_values(HOMES[provider])["options"][0][part] for part in ("provider", "region", "instance_type")}
+    option = {**values["options"][0], **server, "purchase": purchase}
+    return find_target("provider-cli").files(job_of(plan_document({**values, "options": [option]})))
+
+
+def run(found: Files, folder: Path, provider: str, *, programs: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    """The script, with everything that it asks for."""
+    for path, text in found.items():
+        (folder / path).write_text(text, encoding="utf-8")
+    needs = {name: f"{name.lower().replace('_', '-')}-1" for name, _ in (*NEEDS[provider], BUCKET)}
+    environment = {"PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(folder), **needs, **settings}
+    return subprocess.run(["bash", str(folder / "launch.sh")], capture_output=True, text=True, env=environment, check=False, timeout=120)
+
+
+def called(found: Files, folder: Path, provider: str, program: str) -> list[str]:
+    """The words that the program gets, by a stand-in."""
+    tools = folder / "bin"
+    tools.mkdir()
+    (tools / program).write_text('#!/bin/sh\nfor word in "$@"; do printf "%s\\0" "$word"; done\n')
+    (tools / program).chmod(0o755)
+    done = run(found, folder, provider, programs=str(tools))
+    assert done.returncode == 0, done.stderr
+    return done.stdout.rstrip("\0").split("\0")
+
+
+@pytest.mark.skipif(shutil.which("aws", path=BIN) is None, reason="awscli is not installed")
+@pytest.mark.parametrize(("purchase", "name"), [kind[1:] for kind in KINDS if kind[0] == "aws"])
+def test_aws_rents_the_server(purchase: str, name: str, tmp_path: Path) -> None:
+    server_of = pytest.importorskip("moto.server", reason="moto is not installed")
+    import boto3
+
+    server = server_of.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        address = f"http://127.0.0.1:{server.get_host_and_port()[1]}"
+        urllib.request.urlopen(urllib.request.Request(f"{address}/moto-api/reset", method="POST"))
+        option = plan_values(HOMES["aws"])["options"][0]
+        keys = {"aws_access_key_id": "x", "aws_secret_access_key": "x", "endpoint_url": address, "region_name": option["region"]}
+        ec2, roles = boto3.client("ec2", **keys), boto3.client("iam", **keys)
+        roles.create_instance_profile(InstanceProfileName="p")
+        subnet = ec2.describe_subnets()["Subnets"][0]
+        group = ec2.create_security_group(GroupName="g", Description="g", VpcId=subnet["VpcId"])["GroupId"]
+        image = ec2.describe_images(Owners=["amazon"])["Images"][0]["ImageId"]
+        found = dict(moved("aws", purchase, name))
+        # The simulation has no public parameters of images.
+        start = found["launch.sh"].index("resolve:ssm:")
+        found["launch.sh"] = found["launch.sh"].replace(found["launch.sh"][start:].split()[0], image)
+        settings = {"SUBNET_ID": subnet["SubnetId"], "SECURITY_GROUP_ID": group, "INSTANCE_PROFILE": "p", "AWS_ENDPOINT_URL": address}
+        done = run(found, tmp_path, "aws", programs=BIN, **settings, AWS_ACCESS_KEY_ID="x", AWS_SECRET_ACCESS_KEY="x", AWS_PAGER="")
+        assert done.returncode == 0, done.stderr
+        rented = [one for group in ec2.describe_instances()["Reservations"] for one in group["Instances"]]
+        assert [one["InstanceType"] for one in rented] == [option["instance_type"]]
+        assert (rented[0].get("InstanceLifecycle") == "spot") == (purchase == "spot")
+        data = ec2.describe_instance_attribute(InstanceId=rented[0]["InstanceId"], Attribute="userData")["UserData"]["Value"]
+        assert found["first-boot.sh"] in base64.b64decode(data).decode()
+    finally:
+        server.stop()
+
+
+@pytest.mark.skipif(
+    shutil.which("az", path=os.environ.get("RIGHTFIT_AZ_BIN", BIN)) is None, reason="azure-cli is not installed (RIGHTFIT_AZ_BIN)"
+)
+@pytest.mark.parametrize(("purchase", "name"), [kind[1:] for kind in KINDS if kind[0] == "azure"])
+def test_az_reads_the_command(purchase: str, name: str, tmp_path: Path) -> None:
+    """Without an account az stops after it has read all words."""
+    programs = os.environ.get("RIGHTFIT_AZ_BIN", BIN)
+    done = run(moved("azure", purchase, name), tmp_path, "azure", programs=programs, SSH_PUBLIC_KEY="ssh-rsa AAAA me")
+    assert "az login" in done.stderr
+    assert "unrecognized" not in done.stderr
+    wrong = {path: text.replace("--location", "--locatio-n") for path, text in moved("azure", purchase, name).items()}
+    assert "unrecognized arguments" in run(wrong, tmp_path, "azure", programs=programs, SSH_PUBLIC_KEY="ssh-rsa AAAA me").stderr
+
+
+@pytest.mark.skipif(shutil.which("tccli", path=BIN) is None, reason="tccli is not installed")
+@pytest.mark.parametrize(("purchase", "name"), [kind[1:] for kind in KINDS if kind[0] == "tencent"])
+def test_tccli_reads_the_command(purchase: str, name: str, tmp_path: Path) -> None:
+    """Without keys tccli stops after it has read all words."""
+    done = run(moved("tencent", purchase, name), tmp_path, "tencent", programs=BIN)
+    assert "secretId" in done.stdout + done.stderr
+    wrong = {path: text.replace("--InstanceCount", "--InstanceCnt") for path, text in moved("tencent", purchase, name).items()}
+    assert "InstanceCnt" in (lambda found: found.stdout + found.stderr)(run(wrong, tmp_path, "tencent", programs=BIN))
+
+
+@pytest.mark.parametrize(("purchase", "name"), [kind[1:] for kind in KINDS if kind[0] == "alicloud"])
+def test_aliyun_is_given_fields_of_its_interface(purchase: str, name: str, tmp_path: Path) -> None:
+    models = pytest.importorskip("alibabacloud_ecs20140526.models", reason="alibabacloud_ecs20140526 is not installed")
+    words = called(moved("alicloud", purchase, name), tmp_path, "alicloud", "aliyun")
+    assert words[:2] == ["ecs", "RunInstances"]
+    known = fields(models.RunInstancesRequest)
+    given = {word.removeprefix("--").split(".")[0] for word in words if word.startswith("--")}
+    assert given <= known
+    disk = fields(models.RunInstancesRequestSystemDisk)
+    assert {word.split(".")[1] for word in words if word.startswith("--SystemDisk.")} <= disk
+    boot = base64.b64decode(words[words.index("--UserData") + 1]).decode()
+    assert boot.startswith("#!/bin/bash\n")
+
+
+def fields(model: Any) -> set[str]:
+    """Names of a request's fields, as its interface has them: those that its own writer writes."""
+    return set(re.findall(r"result\['(\w+)[^']*'\]", inspect.getsource(model.to_map)))
+
+
+@pytest.mark.parametrize(("purchase", "name"), [kind[1:] for kind in KINDS if kind[0] == "gcp"])
+def test_gcloud_has_these_options(purchase: str, name: str, tmp_path: Path) -> None:
+    words = called(moved("gcp", purchase, name), tmp_path, "gcp", "gcloud")
+    assert words[:3] == ["compute", "instances", "create"]
+    assert {word for word in words if word.startswith("--")} <= {line.split("\t")[0] for line in GCLOUD}
+    assert ("SPOT" in words) == (purchase == "spot")
+
+
+@pytest.mark.skipif(shutil.which("gcloud") is None, reason="gcloud is not installed")
+def test_gcloud_reads_the_command(tmp_path: Path) -> None:
+    """Without an account gcloud stops after it has read all words; it is slow to start, so one run stands for all, whose options are compared above."""
+    found, settings = moved("gcp", "spot", "lora-8b-aws"), {"CLOUDSDK_CONFIG": str(tmp_path / "config")}
+    done = run(found, tmp_path, "gcp", programs=str(Path(str(shutil.which("gcloud"))).parent), **settings)
+    assert "active account" in done.stderr
+    wrong = {path: text.replace("--machine-type", "--machin-typ") for path, text in found.items()}
+    assert "unrecognized arguments" in run(wrong, tmp_path, "gcp", programs="/usr/bin", **settings).stderr
+
+
+def test_what_is_missing_is_asked_for(tmp_path: Path) -> None:
+    for path, text in files("provider-cli", "lora-8b-aws").items():
+        (tmp_path / path).write_text(text, encoding="utf-8")
+    done = subprocess.run(
+        ["bash", str(tmp_path / "launch.sh")], capture_output=True, text=True, env={"PATH": os.environ["PATH"]}, check=False
+    )
+    assert done.returncode != 0
+    assert "set SUBNET_ID: a subnet" in done.stderr
