@@ -318,8 +318,8 @@ def memory_need(model: ModelColumns, serve: ServeColumns, device: DeviceColumns)
 @functools.lru_cache(maxsize=4096)
 def _cached_values(stack: Stack, family: str, attention: str, is_moe: bool) -> dict[str, float]:
     model: Any = _Shape(attention, int(is_moe))
-    rules = serving_cases.engine_rules(stack.engine, float(stack.version or 0) and _version(stack.version))
-    rules = serving_cases.on_device(rules, family, stack.engine)
+    version = float(stack.version or 0) and _version(stack.version)
+    rules = serving_cases.on_device(serving_cases.engine_rules(stack.engine, version), family, stack.engine)
     words = {"weights_dtype": stack.format, "kv_dtype": "" if stack.kv == "16-bit" else stack.kv, "engine_version": stack.version}
     return {**serving_cases.engine_values(words, rules, family), **serving_cases.format_values(words, rules, model, [])}
 
