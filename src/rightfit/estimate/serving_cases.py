@@ -237,6 +237,7 @@ def engine_values(row: Mapping[str, str], rules: Mapping[str, str], family: str)
         "max_batch": float(rules["max_batch"]),
         "chunk_tokens": float(rules["chunk_tokens"]),
         "memory_fraction": float(rules["memory_fraction"]),
+        "fraction_of_free": float(rules["of_free"]),
         "kv_reserve": float(rules["kv_reserve"]),
         "kv_block": float(rules["kv_block"]),
         "graph_limit": _GRAPH_LIMIT if rules["class"] == "graph" and 0 < version < _GRAPH_LIMIT_UNTIL else 0.0,

@@ -308,11 +308,10 @@ def memory_need(model: ModelColumns, serve: ServeColumns, device: DeviceColumns)
     """Bytes that one device needs for the weights and one request, and what the engine may take of it."""
     overhead = overhead_bytes(serve)
     one = serving_memory.kv_bytes_per_device(model, serve, tokens=serve.input_tokens + serve.output_tokens)
-    tokens = np.where(serve.chunk_tokens > 0, serve.chunk_tokens, np.minimum(serve.input_tokens + 1.0, 16384.0))
-    workspace = serving_memory.prompt_workspace_bytes(model, serve, tokens=tokens, sequences=np.minimum(serve.max_batch, 64.0))
-    needed = serving_memory.weights_bytes_per_device(model, serve) + workspace + overhead + one
-    shape = np.broadcast_shapes(needed.shape, device.memory_bytes.shape)
-    return np.broadcast_to(needed, shape), np.broadcast_to(device.memory_bytes * serve.memory_fraction, shape)
+    taken = serving_memory.weights_bytes_per_device(model, serve) + serving_memory.engine_workspace_bytes(model, serve) + overhead
+    usable = serving_memory.usable_bytes(serve, device, taken_bytes=taken)
+    shape = np.broadcast_shapes(taken.shape, one.shape, usable.shape)
+    return np.broadcast_to(taken + one, shape), np.broadcast_to(usable, shape)
 
 
 @functools.lru_cache(maxsize=4096)
