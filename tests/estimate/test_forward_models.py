@@ -36,6 +36,25 @@ def test_counts_stated_in_the_row_win() -> None:
     assert (stage.macs, stage.activations) == (2.62e9, 6.92e6)
 
 
+@pytest.mark.parametrize(
+    ("model", "kind", "pointwise"),
+    [
+        ("convnext_tiny", "convnext", 1.0),
+        ("convnextv2_tiny", "convnext", 2.0),
+        ("convmixer_768_32", "convnext", 1.0),
+        ("dla60", "conv", 1.0),
+        ("dla60x", "grouped", 1.0),
+        ("dm_nfnet_f0", "grouped", 1.5),
+        ("cait_s24_224", "window", 2.0),
+        ("coat_tiny", "window", 1.5),
+        ("coatnet_0_rw_224", "window", 1.0),
+    ],
+)
+def test_families_by_their_layouts(model: str, kind: str, pointwise: float) -> None:
+    stage = main_stage(model, macs=4e9, activations=1e7)
+    assert (stage.kind, stage.pointwise) == (kind, pointwise)
+
+
 def test_bert_large_by_hand() -> None:
     stage = main_stage("bert-large-uncased", tokens=384)
     assert stage.macs == pytest.approx(24 * 384 * 12 * 1024**2)

@@ -96,6 +96,20 @@ def test_spread_of_repeats_is_between_neighbours_of_one_configuration() -> None:
     assert found == {"memory": [pytest.approx(0.2), pytest.approx(0.25)]}
 
 
+def test_spread_between_sources_is_of_their_medians() -> None:
+    cells = {"gpu": "A100", "seq_len": "512"}
+    rows = [{**cells, "source": name, "notes": name, "measured": value} for name, value in (("a", "10"), ("a", "12"), ("b", "22"))]
+    assert score.source_spread(rows, lambda _: "time") == {"time": [pytest.approx(1.0)]}  # medians 11 and 22
+    assert score.source_spread(rows[:2], lambda _: "time") == {"time": []}
+
+
+def test_a_free_factor_per_source_takes_away_what_its_rows_share() -> None:
+    rows = [row(10, source=source, framework=framework) for source, framework in (("a", "x"), ("a", "x"), ("a", "y"), ("b", "x"))]
+    scored = score.pair(rows, [answer(20), answer(20), answer(25), answer(7)])
+    assert score.after_free_factor(scored) == pytest.approx((0.0, 0.175))  # errors 0, 0, 25 % and 0 after factors 2 and 0.7
+    assert score.after_free_factor(scored, by_software=True) == pytest.approx((0.0, 0.0))
+
+
 def test_errors_as_factors_count_alike_either_way() -> None:
     rows = [{"measured": "10", "source": "a"}, {"measured": "10", "source": "a"}]
     found = score.pair(rows, [{"predicted": 20.0}, {"predicted": 5.0}], is_factor=True)

@@ -6,6 +6,7 @@ import pytest
 
 from rightfit.estimate.serving_cases import (
     architecture,
+    engine_classes,
     engine_rules,
     family_names,
     find_device,
@@ -46,7 +47,11 @@ def serve(**changes: str):  # type: ignore[no-untyped-def]
         ("SGLang", 0.0509, "", "sglang"),
         ("TGI", 0.0, "2023-09", "ungraphed"),
         ("TensorRT-LLM", 0.17, "", "vendor"),
-        ("TensorRT-LLM", 1.02, "", "vendor-pdl"),
+        ("TensorRT-LLM", 1.02, "", "vendor-torch"),
+        ("TensorRT-LLM", 0.07, "", "vendor-mmha"),
+        ("TensorRT-LLM", 0.0, "2023-11", "vendor-mmha"),
+        ("TensorRT-LLM", 0.08, "", "vendor"),
+        ("DeepSpeed-MII", 0.0, "", "ungraphed"),
         ("LMDeploy TurboMind", 0.0, "", "vendor"),
         ("llama.cpp", 0.0, "", "native"),
         ("HF transformers", 4.46, "", "eager"),
@@ -246,3 +251,37 @@ def test_bad_cells_never_raise() -> None:
     cases = serving_cases([{}, {"model": ""}, ROW | {"n_devices": "many", "tp": "-3", "input_tokens": "1e99", "batch_or_concurrency": "?"}])
     assert set(cases.refused) == {0, 1}
     assert cases.serve.tensor[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("engine", "version", "device", "expected"),
+    [
+        ("TensorRT-LLM", "1.2", "B200-SXM-180GB", "vendor-pdl"),
+        ("TensorRT-LLM", "1.2", "H200-SXM-141GB", "vendor-torch"),
+        ("AutoAWQ", "0.1.6", "Xeon-SPR-48c", "eager"),
+        ("AutoAWQ", "0.1.6", "RTX-4090", "fused"),
+        ("CTranslate2", "", "Xeon-SPR-48c", "fused"),
+    ],
+)
+def test_the_class_of_an_engine_depends_on_the_device(engine: str, version: str, device: str, expected: str) -> None:
+    found = serve(engine=engine, engine_version=version, device=device, device_mem_gib="")
+    assert engine_classes()[int(found.engine[0])] == expected
+
+
+@pytest.mark.parametrize(
+    ("engine", "version", "expected"),
+    [("vLLM", "0.4.2", "int4-awq"), ("vLLM", "0.6.3", "int4-awq-marlin"), ("AutoAWQ", "", "int4-awq"), ("LMDeploy", "", "int4-awq-marlin")],
+)
+def test_awq_runs_on_its_own_kernels_or_on_faster_ones(engine: str, version: str, expected: str) -> None:
+    """Ten instructions a weight in the kernels of AWQ's project, three in Marlin's, which vLLM took with 0.5.3."""
+    found = serve(engine=engine, engine_version=version, weights_dtype="int4-awq")
+    assert format_names()[int(found.weight_format[0])] == expected
+    assert found.dequantise_ops[0] == (10.0 if expected == "int4-awq" else 3.0)
+
+
+@pytest.mark.parametrize(
+    ("device", "notes", "expected"),
+    [("L40S", "", 1.0), ("L40S", "g6e.48xlarge", 0.0), ("A10G", "", 0.0), ("RTX-4090", "", 0.0)],
+)
+def test_cards_of_virtual_machines_and_desktops_do_not_read_one_another(device: str, notes: str, expected: float) -> None:
+    assert serve(device=device, device_mem_gib="", n_devices="8", notes=notes).peer_access[0] == expected

@@ -19,7 +19,7 @@ ENGINES = {
     "async": ("vllm-openai", "vLLM V1", "NVIDIA Dynamo (vLLM)", "Ray Serve (vLLM)", "Triton Inference Server (vLLM backend)"),
     "sglang": ("sgl-project/sglang", "AITER sglang", "SGL 0.5"),
     "vendor": ("TRT-LLM v0.12", "TensorRT LLM 0.10", "tensorrt_llm 0.9.0", "TurboMind", "Triton", "NVIDIA NIM"),
-    "vendor-pdl": ("TensorRT-LLM 1.0", "trtllm-serve", "TensorRT LLM"),
+    "vendor-torch": ("TensorRT-LLM 1.0", "trtllm-serve", "TensorRT LLM"),
     "native": ("llama-bench", "llama-server", "llama_cpp", "Ollama 0.3", "mistral.rs", "candle", "chatglm.cpp", "mlx-lm"),
     "compiled": ("MLC LLM", "torch.compile", "pytorch (CUDA graphs)", "tinygrad"),
     "cpu": ("OpenVINO GenAI", "IPEX-LLM", "bigdl-llm", "xFasterTransformer", "neural-speed", "DeepSparse"),

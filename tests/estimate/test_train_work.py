@@ -29,6 +29,24 @@ def test_a_detector_by_its_parts() -> None:
     assert work.macs + work.frozen_macs == pytest.approx(134.4e9 * 1.3, rel=0.25)
 
 
+def test_a_head_on_a_quarter_of_the_channels_has_a_sixteenth_of_the_weights() -> None:
+    # DeepLabv3 of mmsegmentation: 512 channels on the 2048 of ResNet-50, 128 on the 512 of ResNet-18 (11.2 M without its classifier)
+    wide, narrow = (
+        train_work(TrainWish(f"deeplabv3_{name}-d8_512x1024_80k_cityscapes", task="segmentation", height=512, width=1024))
+        for name in ("r50", "r18")
+    )
+    assert wide.params == pytest.approx(23.5e6 + 40e6, rel=0.01)
+    assert narrow.params == pytest.approx(11.2e6 + 40e6 / 16, rel=0.01)
+
+
+def test_a_vocabulary_of_1203_classes_fills_the_mask_head() -> None:
+    coco, lvis = (
+        train_work(TrainWish(f"mask_rcnn_r50_fpn_1x_{data}", task="instance_segmentation", height=800, width=1066))
+        for data in ("coco", "lvis")
+    )
+    assert lvis.kept - coco.kept == pytest.approx(3 * 128 * 1123 * 784 + 64 * 0.65e6)
+
+
 def test_kept_elements_follow_the_largest_image_and_work_the_mean() -> None:
     wish = TrainWish("faster_rcnn_r50_fpn_1x_coco", task="detection", height=800, width=1066)
     one, two = (

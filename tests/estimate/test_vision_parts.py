@@ -80,3 +80,10 @@ def test_frozen_normalisation_of_detectron2_keeps_less() -> None:
     assert theirs is not None
     assert ours is not None
     assert theirs.kept < 0.65 * ours.kept
+
+
+def test_the_plain_stem_of_torchvision_writes_half_as_much() -> None:
+    deep, plain = backbone("fcn_r18-d8_cityscapes", detector=False), backbone("fcn_r18b-d8_cityscapes", detector=False)
+    assert deep is not None
+    assert plain is not None
+    assert deep.activations - plain.activations == pytest.approx(32.0 - 16.0)

@@ -11,6 +11,7 @@ from rightfit.physics.columns import DeviceColumns, Kind, LinkColumns, ModelColu
 from rightfit.physics.decode import (
     decode_times,
     expert_groups,
+    extra_kernels_s,
     group_link,
     layers_collective_s,
     on_host,
@@ -175,6 +176,21 @@ def test_pcie_groups_beyond_one_processor_pass_the_link_between_sockets() -> Non
     assert group_link(ServeColumns.of(tensor=4), pcie, rates)[0] == 32e9
     assert group_link(ServeColumns.of(tensor=8), pcie, rates)[0] == 16e9
     assert group_link(ServeColumns.of(tensor=8), SWITCH, rates)[0] == 300e9
+
+
+def test_cards_that_read_one_another_pay_neither_the_host_nor_the_socket() -> None:
+    rates = RATES.replace(link_fraction=np.ones(1), socket_crossing=np.array([0.5]), host_staging=np.array([0.25]))
+    pcie = LinkColumns.of(intra_bandwidth=32e9, intra_kind=1)
+    assert group_link(ServeColumns.of(tensor=8, peer_access=1), pcie, rates)[0] == 32e9
+    assert group_link(ServeColumns.of(tensor=4), pcie, rates)[0] == 8e9
+    assert group_link(ServeColumns.of(tensor=8), pcie, rates)[0] == 4e9
+
+
+def test_the_indexer_of_sparse_attention_adds_its_kernels() -> None:
+    """40 microseconds in each of 32 layers."""
+    rates = RATES.replace(index_layer_s=np.array([4e-5]))
+    sparse = MIXTRAL.replace(num_index_layers=np.array([32.0]))
+    assert extra_kernels_s(sparse, rates)[0] - extra_kernels_s(MIXTRAL, rates)[0] == pytest.approx(32 * 4e-5)
 
 
 def test_attention_data_ranks_exchange_tokens_with_experts() -> None:

@@ -12,6 +12,7 @@ from rightfit.physics.serving_memory import (
     kv_bytes_per_token,
     kv_cache_bytes,
     kv_replication,
+    kv_room_bytes,
     max_sequences,
     weights_bytes,
     weights_bytes_per_device,
@@ -114,3 +115,12 @@ def test_more_memory_never_fits_less() -> None:
     devices = DeviceColumns.of(memory_bytes=np.linspace(20, 200, 50) * 2**30)
     fits = max_sequences(LLAMA, serve, devices, overhead_bytes=np.zeros(1))
     assert np.all(np.diff(fits) >= 0)
+
+
+def test_a_share_of_the_card_or_of_what_is_free_on_it() -> None:
+    """100 GB, 60 GB of weights: 0.9 of the card leaves 30 GB for the cache, 0.9 of what is free 36 GB."""
+    model = ModelColumns.of(num_layers=1, hidden_size=0, num_heads=1, num_kv_heads=1, head_dim=1, vocab_size=1, params_total=30e9)
+    device, none = DeviceColumns.of(memory_bytes=100e9), np.zeros(1)
+    serve = ServeColumns.of(memory_fraction=0.9, chunk_tokens=1, max_batch=1)
+    assert kv_room_bytes(model, serve, device, overhead_bytes=none)[0] == pytest.approx(30e9, rel=1e-6)
+    assert kv_room_bytes(model, serve.replace(fraction_of_free=1), device, overhead_bytes=none)[0] == pytest.approx(36e9, rel=1e-6)

@@ -49,7 +49,8 @@ class HeadlineScore:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FamilyScores:
-    """All that the page says of one family. `answered`: (rows with a prediction, rows that count); `asked`: all rows of its tables; `rules` by part."""
+    """All that the page says of one family. `answered`: (rows with a prediction, rows that count); `asked`: all rows of its tables; `rules` by part;
+    `spread`, `source_spread`: differences of repeated measurements by part, within a source and between sources."""
 
     family: FigureFamily
     parts: tuple[PartScore, ...]
@@ -60,6 +61,7 @@ class FamilyScores:
     rules: Mapping[str, RuleScore]
     asked: int
     spread: Mapping[str, Sequence[float]]
+    source_spread: Mapping[str, Sequence[float]]
 
     def part(self, name: str) -> PartScore:
         """A part by its name."""
@@ -93,7 +95,8 @@ def family_scores(
         _refusals(kept),
         rules.rule_scores(family, kept_rows),
         len(rows),
-        score.repeat_spread(kept_rows, lambda row: next((part.label for part in family.parts if part.holds(row)), "")),
+        score.repeat_spread(kept_rows, family.label_of),
+        score.source_spread(kept_rows, family.label_of),
     )
 
 

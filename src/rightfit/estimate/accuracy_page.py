@@ -8,6 +8,7 @@ from rightfit.estimate.accuracy import FamilyScores, PartScore
 from rightfit.estimate.accuracy_rivals import has_training, quoted, training_rivals
 from rightfit.estimate.accuracy_tables import (
     fits_cells,
+    floor_text,
     headline_cells,
     interval_cells,
     noise_text,
@@ -42,6 +43,7 @@ APE is |predicted / measured - 1|. "By source" is the median over sources of eac
 {table(*interval_cells(families))}{verdicts}
 {"".join(_answered(found) for found in families)}
 {noise_text(families)}
+{floor_text(families)}
 {"".join(family_text(found) for found in families)}
 ## Rows that are not counted
 

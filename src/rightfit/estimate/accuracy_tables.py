@@ -6,6 +6,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from rightfit.estimate import score
 from rightfit.estimate.accuracy import COVERAGE_TARGETS, FamilyScores, HeadlineScore, PartScore
 from rightfit.estimate.score import GroupScore, Scored
@@ -128,17 +131,50 @@ def worst_table(scored: Scored, job: Callable[[Mapping[str, Any]], str], count: 
     return table(("id", "source", "job", "measured", "predicted", "ratio", "largest terms", "remark of the row"), rows)
 
 
-def noise_text(families: Sequence[FamilyScores]) -> str:
-    """The floor that the data allow: how much repeated measurements of one configuration differ."""
-    lines = []
+def floor_text(families: Sequence[FamilyScores]) -> str:
+    """What is left of the errors of headline figures when each source may have a factor of its own, beside the targets."""
+    rows = []
     for found in families:
-        for label, differences in sorted(found.spread.items()):
-            if differences:
-                ordered = sorted(differences)
-                median, p90 = ordered[len(ordered) // 2], ordered[int(0.9 * (len(ordered) - 1))]
-                words = f"{len(ordered)} pairs of rows with equal columns differ by {percent(median)} at the median, {percent(p90)} at P90"
-                lines.append(f"- {label}: {words}")
-    if not lines:
+        for each in found.headlines:
+            if each.headline.targets is None or not each.group.rows:
+                continue
+            mine = [part.scored.take(_held(part.scored, each.headline.holds)) for part in found.parts]
+            scored = max(mine, key=lambda part: len(part.measured))
+            floors = (score.after_free_factor(scored), score.after_free_factor(scored, by_software=True))
+            errors = ((each.group.median_ape, each.group.p90_ape), *floors, each.headline.targets)
+            name = f"{found.family.title}: {each.headline.name}"
+            rows.append([name, *(" / ".join("-" if math.isinf(value) else percent(value) for value in pair) for pair in errors)])
+    if not rows:
         return ""
-    intro = "Rows whose configuration columns are all equal, yet whose measured values differ:"
-    return f"### What the data allow\n\n{intro}\n\n" + "\n".join(lines) + "\n"
+    header = ("figure, median / P90", "left out", "one free factor per source", "one per source and software", "target")
+    intro = """Errors that remain when each source may have one factor of its own, fitted to its rows after the fact. A predictor of new sources does not know that
+factor; where even these errors miss a target, the rows of one source differ among themselves by more than the columns tell."""
+    return f"### What is left within a source\n\n{intro}\n\n{table(header, rows)}"
+
+
+def _held(scored: Scored, holds: Callable[[Mapping[str, Any]], bool]) -> NDArray[np.intp]:
+    return np.flatnonzero(np.array([holds(row) for row in scored.rows], dtype=bool))
+
+
+def noise_text(families: Sequence[FamilyScores]) -> str:
+    """The floor that the data allow: how much measurements of one configuration differ within a source and between sources."""
+    repeated = [line for found in families for line in _spread_lines(found.spread)]
+    between = [line for found in families for line in _spread_lines(found.source_spread)]
+    parts = []
+    for title, lines in (
+        ("Rows whose configuration columns are all equal, yet whose measured values differ:", repeated),
+        ("The same between two sources (versions and remarks aside):", between),
+    ):
+        if lines:
+            parts.append(f"{title}\n\n" + "\n".join(lines) + "\n")
+    return "### What the data allow\n\n" + "\n".join(parts) if parts else ""
+
+
+def _spread_lines(spread: Mapping[str, Sequence[float]]) -> list[str]:
+    """One line for each part with pairs."""
+    return [
+        f"- {label}: {len(found)} pairs of rows with equal columns differ by {percent(float(np.median(found)))} at the median, "
+        f"{percent(float(np.quantile(found, 0.9)))} at P90"
+        for label, found in sorted(spread.items())
+        if found
+    ]

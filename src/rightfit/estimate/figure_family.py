@@ -62,6 +62,10 @@ class FigureFamily:
     has_verdicts: bool = False
     is_factor: bool = False
 
+    def label_of(self, row: Row) -> str:
+        """The label of the first part that a row is of; empty where it is of none."""
+        return next((part.label for part in self.parts if part.holds(row)), "")
+
     def rows(self, truth: Truth) -> Truth:
         """The rows of this family; a folder may hold tables of any name, so the columns decide, not the file."""
         keep = [i for i, row in enumerate(truth.rows) if self.owns(row)]

@@ -58,7 +58,8 @@ def stage_rates(cases: ForwardCases, values: Coefficients) -> ForwardRates:
     most = lookup(values, "fraction_most", DTYPES, case["dtype"])
     flops = peak * fraction / (1.0 + (fraction / most) ** 4) ** 0.25  # no product of shares may pass what kernels reach
     unfused = lookup(values, "unfused_engine", ENGINES, case["engine"])
-    passes = lookup(values, "passes_kind", STAGE_KINDS, kind) + unfused * lookup(values, "pointwise_kind", STAGE_KINDS, kind)
+    pointwise = lookup(values, "pointwise_kind", STAGE_KINDS, kind) * cases.stage["pointwise"]
+    passes = lookup(values, "passes_kind", STAGE_KINDS, kind) + unfused * pointwise
     eager = np.isin(case["engine"], [ENGINES.index(name) for name in ("eager", "webui")])
     half = np.isin(case["dtype"], [DTYPES.index(name) for name in ("fp16", "amp", "bf16")])
     convolution = kind < STAGE_KINDS.index("window")

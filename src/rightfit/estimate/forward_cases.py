@@ -43,7 +43,7 @@ _TRANSFORMER_KINDS = ("encoder", "embedding", "encoder-decoder")
 class ForwardCases:
     """Stages one under the other (`row` = position in the table each belongs to) and one line a row.
 
-    Per stage: macs, score_macs, activations, weights, layers, repeats, items (inputs of one pass on one device), loose, kind. Per row, in the order
+    Per stage: macs, score_macs, activations, weights, layers, repeats, items (inputs of one pass on one device), loose, pointwise, kind. Per row, in the order
     of `index`: batch, devices that share the load, devices that share one input, in_flight passes, codes of engine, dtype, silicon, scenario,
     device rates, and the work itself.
     """
@@ -264,7 +264,7 @@ def _columns(
     case = {name: np.array([values[name] for values in cases]) for name in cases[0]} if cases else {}
     stage_row = np.array([position for position, work in enumerate(works) for _ in work.stages], dtype=np.intp)
     stages = [stage for work in works for stage in work.stages]
-    names = ("macs", "score_macs", "activations", "weights", "layers", "repeats", "items", "loose")
+    names = ("macs", "score_macs", "activations", "weights", "layers", "repeats", "items", "loose", "pointwise")
     stage = {name: np.array([getattr(item, name) for item in stages], dtype=np.float64) for name in names}
     stage["kind"] = np.array([float(STAGE_KINDS.index(item.kind)) for item in stages])
     return ForwardCases(np.array(index, dtype=np.intp), stage_row, stage, case, tuple(works), refused, assumptions)

@@ -34,7 +34,7 @@ class Stage:
     """One part of a model that runs `repeats` times per input. Counts are per input and pass (see physics/forward.py).
 
     `items` inputs that one request puts into a pass (2 with classifier-free guidance); `loose` how many times the usual number of small
-    kernels a layer has where the engine fuses nothing.
+    kernels a layer has where the engine fuses nothing; `pointwise` how many times the element-wise crossings usual for the kind an activation has there.
     """
 
     kind: str
@@ -46,6 +46,7 @@ class Stage:
     repeats: float = 1.0
     items: float = 1.0
     loose: float = 1.0
+    pointwise: float = 1.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -228,7 +229,8 @@ def _stated(wish: Wish, record: facts.Model | None) -> ForwardWork:
     family = _family(wish.model)
     params = wish.params or float(getattr(record, "params_total", 0.0))
     activations = (wish.activations or wish.macs / float(family["macs_per_activation"])) * float(family["traffic"])
-    stage = Stage(family["kind"], wish.macs, activations, params, vision_layers(wish.model, float(family["layers"])))
+    layers = vision_layers(wish.model, float(family["layers"]))
+    stage = Stage(family["kind"], wish.macs, activations, params, layers, pointwise=float(family["pointwise"]))
     return ForwardWork((stage,), params, "vision", pixels=_image_pixels(wish, _USUAL_SIDE))
 
 
@@ -242,7 +244,8 @@ def _vision(wish: Wish, record: VisionModel) -> ForwardWork | None:
     ratio = _area_ratio(wish, float(record.image_size))
     activations = (record.activations or record.macs / float(family["macs_per_activation"])) * float(family["traffic"])
     layers = vision_layers(record.name, float(family["layers"]))
-    stage = Stage(family["kind"], record.macs * ratio, activations * ratio, float(record.params_total), layers)
+    pointwise = float(family["pointwise"])
+    stage = Stage(family["kind"], record.macs * ratio, activations * ratio, float(record.params_total), layers, pointwise=pointwise)
     return ForwardWork((stage,), float(record.params_total), "vision", pixels=_image_pixels(wish, float(record.image_size)))
 
 

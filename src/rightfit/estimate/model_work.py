@@ -12,7 +12,7 @@ class ModelWork:
 
     `modality` is the kind of task, `kind` the kind of layers (forward_models.KINDS or graph). `epoch_samples` and `epochs` describe the usual run of this
     model, 0 where none is usual; `units` what published rates count per sample (mel frames of an utterance). `side_macs` is what frozen encoders cost per sample unless their outputs are cached, `side_elements` what those hold at a time; `adapter_params_per_rank` what an
-    adapter of rank 1 learns.
+    adapter of rank 1 learns. `pointwise` multiplies the element-wise crossings usual for the kind.
     """
 
     name: str
@@ -38,6 +38,7 @@ class ModelWork:
     side_macs: float = 0.0
     side_elements: float = 0.0
     adapter_params_per_rank: float = 0.0
+    pointwise: float = 1.0
     epoch_samples: float = 0.0
     epochs: float = 0.0
     units: float = 1.0

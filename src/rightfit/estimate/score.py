@@ -238,6 +238,47 @@ def text_of(row: Mapping[str, Any], column: str) -> str:
 _NOT_CONFIGURATION = frozenset({"id", "measured", "date", "source_where", "trust", "flags", "why_not", "usable"})
 
 
+#: Columns in which two sources may differ and still mean one configuration.
+_OF_THE_SOURCE = _NOT_CONFIGURATION | {"source", "notes", "engine_version", "framework_version", "params_b"}
+
+
+def source_spread(rows: Iterable[Mapping[str, Any]], key: Callable[[Mapping[str, Any]], str]) -> dict[str, list[float]]:
+    """Relative differences a / b - 1 between the medians of two sources that measured one configuration (versions and remarks aside), by `key`."""
+    seen: dict[tuple[str, ...], dict[str, list[float]]] = {}
+    labels: dict[tuple[str, ...], str] = {}
+    for row in rows:
+        value = number(row.get("measured"))
+        if value > 0:
+            cells = tuple(f"{name}={cell_text(text)}" for name, text in sorted(row.items()) if name and name not in _OF_THE_SOURCE)
+            seen.setdefault(cells, {}).setdefault(cell_text(row.get("source")), []).append(value)
+            labels[cells] = key(row)
+    spread: dict[str, list[float]] = {}
+    for cells, sources in seen.items():
+        medians = sorted(float(np.median(values)) for values in sources.values())
+        spread.setdefault(labels[cells], []).extend(high / low - 1 for low, high in itertools.pairwise(medians))
+    return spread
+
+
+_SOFTWARE = ("engine", "framework", "library", "loader")
+
+
+def after_free_factor(scored: Scored, *, by_software: bool = False) -> tuple[float, float]:
+    """Median and P90 of the error that is left when every source (or every source and software) may have a factor of its own, fitted to its rows.
+
+    No predictor that has not seen a source knows that factor, and no one factor is known better than this: a floor for whatever treats the rows of a
+    source alike. NaN where there are no rows.
+    """
+    if not len(scored.measured):
+        return math.nan, math.nan
+    names = _SOFTWARE if by_software else ()
+    keys = np.array(["|".join([cell_text(row.get("source")), *(cell_text(row.get(name)) for name in names)]) for row in scored.rows])
+    logs = np.log(scored.predicted / scored.measured)
+    for key in np.unique(keys):
+        logs[keys == key] -= np.median(logs[keys == key])
+    left = np.exp(np.abs(logs)) - 1.0 if scored.is_factor else np.abs(np.exp(logs) - 1.0)
+    return float(np.median(left)), float(np.percentile(left, 90))
+
+
 def repeat_spread(rows: Iterable[Mapping[str, Any]], key: Callable[[Mapping[str, Any]], str]) -> dict[str, list[float]]:
     """Relative differences a / b - 1 of neighbouring measurements of one configuration, by `key`: no predictor can be better than half of it."""
     seen: dict[tuple[str, ...], list[float]] = {}

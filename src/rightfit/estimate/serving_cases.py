@@ -181,9 +181,9 @@ _CUDA_MODULES = re.compile(r"awq|tinychat|deepspeed", re.IGNORECASE)
 
 def on_device(rules: Mapping[str, str], family: str, engine: str) -> Mapping[str, str]:
     """The engine's rules with the class that its kernels have on such a device: vLLM on a TPU runs compiled graphs, on a processor C++; TensorRT-LLM has
-    kernels for Blackwell alone."""
+    kernels for Blackwell modules alone."""
     kind = "xla" if family in _COMPILED_FAMILIES else "cpu" if family == "cpu" and rules["class"] in _GPU_CLASSES else ""
-    if rules["class"] == "vendor-torch" and family.startswith("blackwell"):
+    if rules["class"] == "vendor-torch" and family == "blackwell-hbm":
         kind = "vendor-pdl"
     if rules["class"] == "fused" and family == "cpu" and _CUDA_MODULES.search(engine):
         kind = "eager"
@@ -237,6 +237,7 @@ def engine_values(row: Mapping[str, str], rules: Mapping[str, str], family: str)
         "max_batch": float(rules["max_batch"]),
         "chunk_tokens": float(rules["chunk_tokens"]),
         "memory_fraction": float(rules["memory_fraction"]),
+        "fraction_of_free": float(rules["of_free"]),
         "kv_reserve": float(rules["kv_reserve"]),
         "kv_block": float(rules["kv_block"]),
         "graph_limit": _GRAPH_LIMIT if rules["class"] == "graph" and 0 < version < _GRAPH_LIMIT_UNTIL else 0.0,

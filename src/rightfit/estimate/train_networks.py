@@ -136,6 +136,9 @@ def recorded_denoiser(wish: TrainWish, record: DiffusionModel) -> ModelWork | No
 
 
 _LIGHT_HEAD = 20.0
+#: Masks of 1203 classes in place of 80 for up to 128 regions of 28x28, with their gradient and one copy; and 64 more regions through the mask head,
+#: as images of LVIS have objects enough to fill the sample (layouts of Mask R-CNN, by hand).
+_LVIS_MASKS = 3.0 * 128.0 * (1203.0 - 80.0) * 784.0 + 64.0 * 0.65e6
 _DETECTION_TASKS = ("detection", "instance_segmentation", "panoptic", "keypoint")
 
 
@@ -168,6 +171,7 @@ def _assemble(wish: TrainWish, words: str, part: Part, head: Mapping[str, str], 
     classes = _classes(wish, words)
     segmenter = wish.task in ("segmentation", "semantic_segmentation")
     scale = 1.0 if part.kind in ("window", "transformer", "convnext") else part.head_scale if segmenter else 1.0
+    scale_of_weights = scale**2
     if wish.library == "detectron2" and "retinanet" in words:
         scale = 2.0  # its activations are not written in place
     maps = number(head, "classes_maps") * (0.5 if part.head_scale == 0.5 else 1.0)  # those have no auxiliary head
@@ -175,13 +179,19 @@ def _assemble(wish: TrainWish, words: str, part: Part, head: Mapping[str, str], 
     if re.search(r"gn[-_+]?(neck|head)|gn-head", words):
         kept_head *= 1.3
     positions = number(head, "attention_maps") * (peak / 64.0) ** 2 * (1.0 if part.kind != "transformer" else 0.0)
-    per_image = number(head, "kept_per_image_m", 1e6)
+    per_image = number(head, "kept_per_image_m", 1e6) + (_LVIS_MASKS if "lvis" in words and "mask" in words else 0.0)
     rois = 512.0 * 3072 * 49 * 3 if re.search(r"[-_ ]c4", words) and "rpn" not in words[:4] else 0.0
     rois += 1e8 if "dc5" in words else 0.0  # regions are pooled from 2048 channels
     kept = part.kept * peak + part.attention * (peak / 2.0**20) ** 2 + kept_head * peak + positions + per_image + 1.1 * rois
-    params = part.params + number(head, "mparams", 1e6)
+    # A head on fewer channels is as much narrower inside: its weights and arithmetic shrink with the square.
+    params = part.params + scale_of_weights * number(head, "mparams", 1e6)
     detector = not segmenter
-    macs = part.macs * mean + scale * number(head, "kmacs_per_pixel", 1e3) * mean + number(head, "gmacs_per_image", 1e9) + rois * 900.0
+    macs = (
+        part.macs * mean
+        + scale_of_weights * number(head, "kmacs_per_pixel", 1e3) * mean
+        + number(head, "gmacs_per_image", 1e9)
+        + rois * 900.0
+    )
     scores = part.attention * (mean / 2.0**20) ** 2 * 20.0
     written = part.activations * mean + 0.7 * kept_head * mean + 0.6 * per_image + 0.6 * rois
     kind = "detection" if detector and part.kind not in ("window", "transformer", "convnext") else part.kind

@@ -86,7 +86,7 @@ def _from_forward(wish: TrainWish, record: object) -> ModelWork | None:
         part = ModelWork(
             wish.model, _modality(record, found.modality), kind, macs=macs * count, score_macs=sum(stage.score_macs for stage in stages) * count,
             activations=written * count, layers=sum(stage.layers for stage in stages), params=found.params, trained=found.params,
-            kept=written * factor * count, block_inputs=0.12 * written * count, block=0.1 * written * factor, widest=0.06 * written, assumptions=found.assumptions,
+            kept=written * factor * count, block_inputs=0.12 * written * count, block=0.1 * written * factor, widest=0.06 * written, pointwise=stages[0].pointwise, assumptions=found.assumptions,
         )  # fmt: skip
         if total is not None:
             part = dataclasses.replace(

@@ -263,7 +263,10 @@ def backbone(words: str, *, detector: bool, library: str = "") -> Part | None:
     if found := _SPLIT.search(words):
         return residual(ResidualLayout(int(found[1]), deep_stem=True, extra=1.3, **{**base, "kept_per_output": 2.2}))  # type: ignore[arg-type]
     if found := _RESIDUAL.search(words):
-        return residual(ResidualLayout(int(found[1]), deep_stem=not detector, **base))  # type: ignore[arg-type]
+        plain_stem = detector or bool(
+            re.search(rf"(?<![a-z])r{found[1]}b(?![a-z])", words)
+        )  # mmsegmentation's "r18b": torchvision's layout
+        return residual(ResidualLayout(int(found[1]), deep_stem=not plain_stem, **base))  # type: ignore[arg-type]
     return _other_backbone(words, stride)
 
 

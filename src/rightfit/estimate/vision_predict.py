@@ -68,7 +68,7 @@ def interval_group(metric: str, modality: str) -> str:
     """The group whose errors a figure shares: memory, rate or duration of a family of models."""
     family = _FAMILIES.get(modality, "other")
     if metric == MEMORY_METRIC or metric in FIT_METRICS:
-        return MEMORY_IMAGES if family in _IMAGE_TASKS or modality == "gan" else f"{MEMORY_PARENT}-{family}"
+        return MEMORY_IMAGES if family in _IMAGE_TASKS else f"{MEMORY_PARENT}-{family}"
     return f"{'run' if metric == DURATION_METRIC else TIME_PARENT}-{family}"
 
 

@@ -72,6 +72,7 @@ class WorkColumns(Columns):
     side_macs: Array = column(0)
     side_elements: Array = column(0)
     adapter_params_per_rank: Array = column(0)
+    pointwise: Array = column(1)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -218,7 +219,7 @@ def pass_rates(work: WorkColumns, setup: TrainSetup, device: TrainDevices, value
     flops = peak * fraction / (1.0 + (fraction / most) ** 4) ** 0.25
     stored = _look(values, "stored_rate", STORED, setup.stored)
     unfused = _look(values, "unfused_stack", STACKS, setup.software)
-    passes = _look(values, "passes_kind", KINDS, work.kind) + unfused * _look(values, "pointwise_kind", KINDS, work.kind)
+    passes = _look(values, "passes_kind", KINDS, work.kind) + unfused * work.pointwise * _look(values, "pointwise_kind", KINDS, work.kind)
     # Tensor cores want the channels last; cuDNN transposes the other layout in and out of every convolution (TF32 as well as half precision).
     tensor_cores = half | (setup.precision == PRECISIONS.index("tf32")) & (device.tf32 > device.fp32)
     transposes = tensor_cores & convolution & (setup.channels_last == 0) & np.isin(setup.software, _CHANNELS_FIRST)

@@ -54,7 +54,8 @@ class ServeColumns(Columns):
     host's, as in virtual machines and with GeForce cards). `layer_split` 1 = the stages of `pipeline` work one after
     the other (device_map, llama.cpp), `pipelined_prefill` 1 = they overlap on the pieces of a prompt. `chunk_tokens` of a prompt that are treated at a time
     (0 = all). `cache_tokens` slots of the cache that are reserved in advance (0 = grows). `head_copies` how often the output head is stored beside the embedding. `full_logits` bytes per logit kept for each prompt
-    token. `memory_fraction` of the device that the engine takes; `kv_reserve` share of the output length for which it keeps room
+    token. `memory_fraction` of the device that the engine takes, where `fraction_of_free` is 1
+    of what is free beside the weights; `kv_reserve` share of the output length for which it keeps room
     when it admits a request. `family` and `engine` are rows of the coefficient tables; `version` of the engine as major + minor / 100.
     """
 
@@ -88,6 +89,7 @@ class ServeColumns(Columns):
     head_copies: Array = column(0)
     full_logits: Array = column(0)
     memory_fraction: Array = column(0.9)
+    fraction_of_free: Array = column(0)
     kv_reserve: Array = column(1)
     kv_block: Array = column(16)
     engine: Array = column(0)

@@ -121,11 +121,22 @@ def prompt_workspace_bytes(
 
 
 def kv_room_bytes(model: ModelColumns, serve: ServeColumns, device: DeviceColumns, *, overhead_bytes: Array) -> Array:
-    """What is left for the cache on one device [bytes]: its share of memory less weights, workspace and overheads."""
+    """What is left for the cache on one device [bytes]: its share of memory less weights, workspace and overheads, or that share of what is free
+    beside those (TensorRT-LLM: free_gpu_memory_fraction; LMDeploy: cache_max_entry_count)."""
+    taken = weights_bytes_per_device(model, serve) + engine_workspace_bytes(model, serve) + overhead_bytes
+    return np.maximum(usable_bytes(serve, device, taken_bytes=taken) - taken, 0.0)
+
+
+def engine_workspace_bytes(model: ModelColumns, serve: ServeColumns) -> Array:
+    """Temporary tensors that an engine keeps room for [bytes on one device]: those of its longest piece of prompts."""
     tokens = np.where(serve.chunk_tokens > 0, serve.chunk_tokens, np.minimum(serve.input_tokens + 1.0, 16384.0))
-    workspace = prompt_workspace_bytes(model, serve, tokens=tokens, sequences=np.minimum(serve.max_batch, 64.0))
-    taken = weights_bytes_per_device(model, serve) + workspace + overhead_bytes
-    return np.maximum(device.memory_bytes * serve.memory_fraction - taken, 0.0)
+    return prompt_workspace_bytes(model, serve, tokens=tokens, sequences=np.minimum(serve.max_batch, 64.0))
+
+
+def usable_bytes(serve: ServeColumns, device: DeviceColumns, *, taken_bytes: Array) -> Array:
+    """What an engine may fill of a device [bytes], cache included, where weights, workspace and overheads take `taken_bytes` of it."""
+    of_free = taken_bytes + (device.memory_bytes - taken_bytes) * serve.memory_fraction
+    return np.where(serve.fraction_of_free > 0, of_free, device.memory_bytes * serve.memory_fraction)
 
 
 def kv_bytes_per_device(model: ModelColumns, serve: ServeColumns, *, tokens: Array) -> Array:

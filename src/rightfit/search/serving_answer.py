@@ -159,7 +159,7 @@ def _memory_terms(space: Any) -> dict[str, Array]:
     weights = serving_memory.weights_bytes_per_device(model, serve)
     context = space.held_bytes
     room = serving_memory.kv_room_bytes(model, serve, space.device, overhead_bytes=context)
-    workspace = np.maximum(space.device.memory_bytes * serve.memory_fraction - weights - context - room, 0.0)
+    workspace = serving_memory.engine_workspace_bytes(model, serve)
     extras = fixed_bytes(space.extras, model, serve)
     terms = {"weights": weights, "kv_cache": room, "workspace": workspace, "context": context - extras}
     terms |= {"extras": extras} if space.extras else {}

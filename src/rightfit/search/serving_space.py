@@ -308,18 +308,17 @@ def memory_need(model: ModelColumns, serve: ServeColumns, device: DeviceColumns)
     """Bytes that one device needs for the weights and one request, and what the engine may take of it."""
     overhead = overhead_bytes(serve)
     one = serving_memory.kv_bytes_per_device(model, serve, tokens=serve.input_tokens + serve.output_tokens)
-    tokens = np.where(serve.chunk_tokens > 0, serve.chunk_tokens, np.minimum(serve.input_tokens + 1.0, 16384.0))
-    workspace = serving_memory.prompt_workspace_bytes(model, serve, tokens=tokens, sequences=np.minimum(serve.max_batch, 64.0))
-    needed = serving_memory.weights_bytes_per_device(model, serve) + workspace + overhead + one
-    shape = np.broadcast_shapes(needed.shape, device.memory_bytes.shape)
-    return np.broadcast_to(needed, shape), np.broadcast_to(device.memory_bytes * serve.memory_fraction, shape)
+    taken = serving_memory.weights_bytes_per_device(model, serve) + serving_memory.engine_workspace_bytes(model, serve) + overhead
+    usable = serving_memory.usable_bytes(serve, device, taken_bytes=taken)
+    shape = np.broadcast_shapes(taken.shape, one.shape, usable.shape)
+    return np.broadcast_to(taken + one, shape), np.broadcast_to(usable, shape)
 
 
 @functools.lru_cache(maxsize=4096)
 def _cached_values(stack: Stack, family: str, attention: str, is_moe: bool) -> dict[str, float]:
     model: Any = _Shape(attention, int(is_moe))
-    rules = serving_cases.engine_rules(stack.engine, float(stack.version or 0) and _version(stack.version))
-    rules = serving_cases.on_device(rules, family, stack.engine)
+    version = float(stack.version or 0) and _version(stack.version)
+    rules = serving_cases.on_device(serving_cases.engine_rules(stack.engine, version), family, stack.engine)
     words = {"weights_dtype": stack.format, "kv_dtype": "" if stack.kv == "16-bit" else stack.kv, "engine_version": stack.version}
     return {**serving_cases.engine_values(words, rules, family), **serving_cases.format_values(words, rules, model, [])}
 
