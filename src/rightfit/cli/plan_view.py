@@ -62,7 +62,7 @@ def screen_parts(parts: Iterable[Part], view: View) -> list[str | Table]:
 
 def _screen_part(part: Part, view: View) -> str | Table:
     if isinstance(part, Choice):
-        lines = [f"  {line}" for line in part.lines]
+        lines = [f"  {line}" if part.is_found else line for line in part.lines]
         head = [f"  {part.headline}"] if part.heading and part.headline else [part.headline] if part.headline else []
         return "\n".join([*([part.heading] if part.heading else []), *head, *lines])
     if isinstance(part, Lines):

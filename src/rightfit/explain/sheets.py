@@ -30,11 +30,15 @@ _MOST_REFUSALS = 4
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Choice:
-    """What to rent in one sentence, and what to expect of it. `heading`, where it is not the answer itself but a set-up beside it."""
+    """What to rent in one sentence, and what to expect of it. `heading`, where it is not the answer itself but a set-up beside it.
+
+    `is_found` is false where there is nothing to rent: the lines then say what stands against it.
+    """
 
     headline: str
     lines: tuple[str, ...] = ()
     heading: str = ""
+    is_found: bool = True
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -87,7 +91,7 @@ def _plan_parts(plan: Plan, lang: Lang, *, everything: bool, catalog: Catalog | 
 
 
 def _answer(text: PlanText) -> Choice:
-    return choice_of(text.best) if text.best else Choice(text.headline, (text.blame,) if text.blame else ())
+    return choice_of(text.best) if text.best else Choice(text.headline, (text.blame,) if text.blame else (), is_found=False)
 
 
 def choice_of(text: OptionText) -> Choice:
