@@ -114,7 +114,7 @@ def spread(model):
         "mesh": mesh,
         "reshard_after_forward": plan["reshard_after_forward"],
         "mp_policy": MixedPrecisionPolicy(param_dtype=low, reduce_dtype=torch.float32) if low else MixedPrecisionPolicy(),
-        **({"offload_policy": CPUOffloadPolicy()} if plan["offload"] else {}),
+        **({"offload_policy": CPUOffloadPolicy(pin_memory=cuda)} if plan["offload"] else {}),
     }
     if not plan["offload"]:
         model.to(device)
