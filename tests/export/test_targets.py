@@ -100,10 +100,11 @@ def test_where_skypilot_mounts_nothing_the_job_copies_its_checkpoints_itself() -
     assert set(task["secrets"]) == {"HF_TOKEN", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}
     assert task["run"].startswith("aws s3 sync s3://mine/runs /checkpoints\n")
     assert "Nothing keeps the checkpoints" in files("skypilot", "qlora-8b")["task.yaml"]
+    service = plan_values("chat-8b")
+    moved = {**service["options"][0], "provider": "verda", "region": "FIN-02", "instance_type": "1H100.80S.32V"}
+    moved_job = job_of(plan_document({**service, "options": [moved]}))
     with pytest.raises(InputError, match="SkyPilot opens no ports on verda"):
-        service = plan_values("chat-8b")
-        moved = {**service["options"][0], "provider": "verda", "region": "FIN-02", "instance_type": "1H100.80S.32V"}
-        find_target("skypilot").files(job_of(plan_document({**service, "options": [moved]})))
+        find_target("skypilot").files(moved_job)
 
 
 def test_what_nothing_can_start_is_said() -> None:
