@@ -59,7 +59,7 @@ def test_pods_take_their_share_of_the_server() -> None:
 
 def test_memory_alerts_lie_between_the_prediction_and_the_card() -> None:
     rules = yaml.safe_load(files("prometheus", "full-8b-gcp")["alerts.yml"])["groups"][0]["rules"]
-    [rule] = [rule for rule in rules if rule["alert"] == "GpuMemoryHigh"]
+    [rule] = [rule for rule in rules if rule.get("alert") == "GpuMemoryHigh"]
     limit_bytes = float(rule["expr"].rpartition(">")[2]) * 1024**2
     option = plan_values("full-8b-gcp")["options"][0]
     assert option["estimate"]["peak_memory_bytes"]["mid"] < limit_bytes <= option["accelerator"]["memory_bytes"]
@@ -83,13 +83,28 @@ def test_images_are_pinned_and_labelled() -> None:
 
 
 def test_spot_tasks_recover_and_take_only_alternatives_that_run_the_same() -> None:
-    task = yaml.safe_load(files("skypilot", "qlora-8b", bucket="s3://mine/runs")["task.yaml"])
-    assert task["resources"]["job_recovery"]["strategy"] == "FAILOVER"
-    assert task["file_mounts"]["/checkpoints"]["source"] == "s3://mine/runs"
+    task = yaml.safe_load(files("skypilot", "lora-8b-aws", bucket="s3://mine/runs")["task.yaml"])
+    assert task["resources"]["job_recovery"]["strategy"] == "EAGER_NEXT_REGION"
+    assert task["file_mounts"]["/checkpoints"] == {"source": "s3://mine/runs", "mode": "MOUNT_CACHED"}
     assert task["secrets"] == {"HF_TOKEN": None}
-    first = plan_values("qlora-8b")["options"][0]
-    same = [option for option in plan_values("qlora-8b")["options"] if option["layout"] == first["layout"] and option["purchase"] == "spot"]
-    assert len(task["resources"].get("any_of", [None])) <= len(same)
+    first = plan_values("lora-8b-aws")["options"][0]
+    places = task["resources"]["any_of"]
+    assert places[0] == {"infra": f"aws/{first['region']}", "instance_type": first["instance_type"], "use_spot": True}
+    assert {place["infra"].partition("/")[2] for place in places[1:]} <= {other["region"] for other in first["alternatives"]}
+    assert all(place["use_spot"] for place in places)
+
+
+def test_where_skypilot_mounts_nothing_the_job_copies_its_checkpoints_itself() -> None:
+    task = yaml.safe_load(files("skypilot", "qlora-8b", bucket="s3://mine/runs")["task.yaml"])
+    assert "file_mounts" not in task
+    assert set(task["secrets"]) == {"HF_TOKEN", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}
+    assert task["run"].startswith("aws s3 sync s3://mine/runs /checkpoints\n")
+    assert "Nothing keeps the checkpoints" in files("skypilot", "qlora-8b")["task.yaml"]
+    service = plan_values("chat-8b")
+    moved = {**service["options"][0], "provider": "verda", "region": "FIN-02", "instance_type": "1H100.80S.32V"}
+    moved_job = job_of(plan_document({**service, "options": [moved]}))
+    with pytest.raises(InputError, match="SkyPilot opens no ports on verda"):
+        find_target("skypilot").files(moved_job)
 
 
 def test_what_nothing_can_start_is_said() -> None:

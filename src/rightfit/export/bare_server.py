@@ -23,7 +23,7 @@ BUCKET = "RIGHTFIT_BUCKET"  # the variable that holds the bucket (and path) of c
 class Ground:
     """What a cloud gives a bare server. `secret`: shell words that print a secret of a name. `end`: shell lines that give the server back, so that it costs
     no more. `before`: lines that install what the other two need. `store`: the rclone remote before the bucket's name, "" to keep no checkpoints; `credentials`: lines that set the
-    environment variables (RCLONE_...) by which it is reached."""
+    variables (RCLONE_...) by which it is reached."""
 
     secret: Callable[[str], str]
     end: str = POWER_OFF
@@ -66,10 +66,10 @@ def keeping(job: Job, ground: Ground) -> str:
     """Checkpoints of an earlier server come back; from then on they are copied away every few minutes."""
     if not keeps(job, ground):
         return ""
-    names = [line.removeprefix("export ").partition("=")[0] for line in ground.credentials if line.startswith("export ")]
+    names = [line.partition("=")[0] for line in ground.credentials if line.startswith("RCLONE_")]
     settings = [word for name in names for word in ("--env", name)]
     words = ("docker", "run", "--rm", "--network", "host", *settings, "--volume", "/checkpoints:/checkpoints", RCLONE, "copy")
-    lines = "".join(f"  {line}\n" for line in ground.credentials)
+    lines = "".join(f"  {line}\n" for line in (*ground.credentials, *([f"export {' '.join(names)}"] if names else [])))
     store = f'{shell([ground.store])}"${{{BUCKET}:?}}"'
     return (
         f'copy() {{\n{lines}  {shell(words)} "$1" "$2"\n}}\n'

@@ -114,7 +114,7 @@ def spread(model):
         "mesh": mesh,
         "reshard_after_forward": plan["reshard_after_forward"],
         "mp_policy": MixedPrecisionPolicy(param_dtype=low, reduce_dtype=torch.float32) if low else MixedPrecisionPolicy(),
-        **({"offload_policy": CPUOffloadPolicy()} if plan["offload"] else {}),
+        **({"offload_policy": CPUOffloadPolicy(pin_memory=cuda)} if plan["offload"] else {}),
     }
     if not plan["offload"]:
         model.to(device)
@@ -229,7 +229,7 @@ def main():
         rates.step()
     log(start=step, total=total, samples=len(rows))
     model.train()
-    saved, began = time.monotonic(), time.monotonic()
+    leaving, saved, began = False, time.monotonic(), time.monotonic()
     while step < total:
         epoch, done = divmod(step, per_epoch)
         sampler.set_epoch(epoch)
@@ -253,13 +253,13 @@ def main():
             optimizer.zero_grad(set_to_none=True)
             step += 1
             log(step=step, loss=loss_sum.item(), s=round(time.monotonic() - began, 3))
-            due = agreed(stopping or time.monotonic() - saved >= plan["save_every_s"])
-            if due and step < total:
+            leaving = agreed(stopping)
+            if step < total and (leaving or agreed(time.monotonic() - saved >= plan["save_every_s"])):
                 save(step, model, optimizer)
                 saved = time.monotonic()
-            if agreed(stopping) or step >= total:
+            if leaving or step >= total:
                 break
-        if agreed(stopping) and step < total:
+        if leaving and step < total:
             log(stopped=step)
             break
     if step >= total:

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import torch
+import torch.distributed as dist
 from datasets import load_dataset
 from peft import LoraConfig
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig, TrainerCallback
@@ -22,7 +23,12 @@ class SaveByTime(TrainerCallback):
         self.every_s, self.last = every_s, time.monotonic()
 
     def on_step_end(self, args, state, control, **kwargs):
-        if time.monotonic() - self.last >= self.every_s:
+        due = time.monotonic() - self.last >= self.every_s
+        if dist.is_initialized():  # all save together: the first process's clock counts
+            word = torch.tensor([float(due)], device=args.device)
+            dist.broadcast(word, 0)
+            due = bool(word.item())
+        if due:
             control.should_save, self.last = True, time.monotonic()
         return control
 

@@ -39,9 +39,9 @@ def boot(job: Job) -> str:
             store=f":s3,provider=Alibaba,no_check_bucket=true,endpoint=oss-{region}-internal.aliyuncs.com:",
             credentials=(
                 f"role=$(curl -sf {METADATA}/ram/security-credentials/{job.name}-server)",
-                f"export RCLONE_S3_ACCESS_KEY_ID={field('AccessKeyId')}",
-                f"export RCLONE_S3_SECRET_ACCESS_KEY={field('AccessKeySecret')}",
-                f"export RCLONE_S3_SESSION_TOKEN={field('SecurityToken')}",
+                f"RCLONE_S3_ACCESS_KEY_ID={field('AccessKeyId')}",
+                f"RCLONE_S3_SECRET_ACCESS_KEY={field('AccessKeySecret')}",
+                f"RCLONE_S3_SESSION_TOKEN={field('SecurityToken')}",
             ),
         ),
     )

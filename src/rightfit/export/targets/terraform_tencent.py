@@ -46,9 +46,9 @@ def boot(job: Job) -> str:
             store=f":s3,provider=TencentCOS,no_check_bucket=true,endpoint=cos.{region}.myqcloud.com:",
             credentials=(
                 f"role=$(curl -sf {METADATA}/cam/security-credentials/{job.name}-server)",
-                f"export RCLONE_S3_ACCESS_KEY_ID={field('TmpSecretId')}",
-                f"export RCLONE_S3_SECRET_ACCESS_KEY={field('TmpSecretKey')}",
-                f"export RCLONE_S3_SESSION_TOKEN={field('Token')}",
+                f"RCLONE_S3_ACCESS_KEY_ID={field('TmpSecretId')}",
+                f"RCLONE_S3_SECRET_ACCESS_KEY={field('TmpSecretKey')}",
+                f"RCLONE_S3_SESSION_TOKEN={field('Token')}",
             ),
         ),
     )
