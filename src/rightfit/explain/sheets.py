@@ -195,7 +195,9 @@ def _setup(choice: Choice, verdict: Verdict, voice: Voice, lang: Lang) -> Choice
 
 def _standing(verdict: Verdict, voice: Voice, lang: Lang) -> Lines:
     """Whether the server does it, and why it was or was not chosen."""
-    named = verdict.option.facts.get("name", "") if verdict.option and is_host_job(verdict.workload) else ""  # an operation on data, not a model
+    named = (
+        verdict.option.facts.get("name", "") if verdict.option and is_host_job(verdict.workload) else ""
+    )  # an operation on data, not a model
     job = named or verdict.workload.model
     name = f"{verdict.provider}/{verdict.instance_type}"
     head = label("why", "fits" if verdict.fits else "does_not_fit", lang, name=name, model=job)
