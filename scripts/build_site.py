@@ -34,7 +34,9 @@ BESIDE = (
 )
 BESIDE += ("validation/truth/README.md",)
 WRAPPED = re.compile(r"([\u4e00-\u9fff，。；：、（）“”？！])\n(?=[\u4e00-\u9fff，。；：、（）“”？！`A-Za-z\[])")
-LINK = re.compile(r"(\[[^\]]*\])\(((?!https?://|mailto:|#)[^)\s]+)\)")
+# Left to right: a block or a piece of code stays as it is, so that a link within one is none; the text of a link may hold code.
+LINK = re.compile(r"^```.*?^```$|(\[(?:[^\]`]|`[^`\n]*`)*\])\(((?!https?://|mailto:|#)[^)\s]+)\)|`[^`\n]+`", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 FIRST_HEADING = re.compile(r"^# .*$", re.MULTILINE)
 FIRST = {
     "start": ("docs/index", "docs/tutorial", "docs/faq", "docs/scenarios", "docs/comparison"),
@@ -131,6 +133,8 @@ def linked(text: str, page: Path, *, stage: Path, lang: str) -> str:
     """The text with its links as the site has them."""
 
     def replaced(found: re.Match[str]) -> str:
+        if found[2] is None:
+            return found[0]
         target, hash_, anchor = found[2].partition("#")
         path = Path(os.path.normpath(page.parent / target))
         up = "../" * (len(page.parts) - 1)
@@ -145,9 +149,8 @@ def linked(text: str, page: Path, *, stage: Path, lang: str) -> str:
             target = target.rstrip("/") + "/index.md"
         return f"{found[1]}({target}{hash_}{anchor})"
 
-    pieces = re.split(r"(^```.*?^```$|`[^`\n]+`)", text, flags=re.MULTILINE | re.DOTALL)
-    texts = [piece if number % 2 else LINK.sub(replaced, WRAPPED.sub(r"\1", piece)) for number, piece in enumerate(pieces)]
-    return "".join(texts)
+    joined = "".join(piece if number % 2 else WRAPPED.sub(r"\1", piece) for number, piece in enumerate(BLOCK.split(text)))
+    return LINK.sub(replaced, joined)
 
 
 def pages_of(stage: Path) -> list[str]:

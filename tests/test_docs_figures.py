@@ -57,7 +57,9 @@ def test_size_of_the_facts(page: Path) -> None:
 
 def test_both_readmes_have_the_same_sections_links_and_examples() -> None:
     english, chinese = read(README), read(CHINESE)
-    links = [{link.replace(".zh.md", ".md") for link in re.findall(r"\]\(([^)]+\.md)\)", text)} - {"README.md"} for text in (english, chinese)]
+    links = [
+        {link.replace(".zh.md", ".md") for link in re.findall(r"\]\(([^)]+\.md)\)", text)} - {"README.md"} for text in (english, chinese)
+    ]
     assert links[0] <= links[1]
     assert english.count("\n## ") == chinese.count("\n## ")
     assert english.count("```sh\n") == chinese.count("```sh\n")

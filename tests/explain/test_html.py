@@ -186,6 +186,8 @@ def test_a_whole_file_has_the_first_line_as_title(plan: Plan) -> None:
     best = plan.best
     assert best is not None
     assert f"<title>Rent {best.instance_type} from " in text
+    assert "<details>" not in text
+    assert "<details>" in plan.to_html("en")
     assert title_of([Table((Column("name"),), [])]) == "rightfit"
     assert title_of(["first\n- second"]) == "first"
     assert title_of([Lines("why", "Why:", ("a",))]) == "Why:"

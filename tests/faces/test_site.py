@@ -103,10 +103,8 @@ def test_links_and_contents_as_the_site_has_them(tmp_path: Path) -> None:
     finally:
         sys.path.pop(0)
     (tmp_path / "docs").mkdir()
-    text = (
-        "[a](docs/) [b](README.md) [c](docs/x.zh.md#y) `[d](README.md)` [e](https://example.org/README.md)\n```text\n[f](README.md)\n```\n"
-    )
+    text = "[a](docs/) [b](README.md) [c](docs/x.zh.md#y) `[d](README.md)` [`g h`](z.zh.md) [e](https://example.org/README.md)\n```text\n[f](README.md)\n```\n"
     found = build_site.linked(text, Path("page.md"), stage=tmp_path, lang="zh")
-    assert found == text.replace("[b](README.md)", "[b](index.md)").replace("x.zh.md", "x.md")
+    assert found == text.replace("[b](README.md)", "[b](index.md)").replace("x.zh.md", "x.md").replace("z.zh.md", "z.md")
     contents = build_site.contents(["docs/tutorial", "docs/tasks/vision", "docs/new", "CHANGELOG"], lang="en")
     assert contents.index("docs/tutorial") < contents.index("docs/new") < contents.index("docs/tasks/vision") < contents.index("CHANGELOG")

@@ -57,7 +57,7 @@ def test_a_whole_conversation() -> None:
             ({"model": "/etc/passwd"}, "no files"),
             ({"model": "os:system"}, "no code"),
             ({"model": "7B", "epochs": -1}, "0.001"),
-            ({"modl": "7B"}, "modl"),
+            ({"modl": "7B"}, "unknown argument 'modl'; did you mean model?"),
             ({"model": "7B", "top": 0}, "top"),
         ):
             refused = await client.call_tool("plan", arguments)

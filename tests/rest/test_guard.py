@@ -113,6 +113,19 @@ def test_bodies_have_a_size(tmp_path: Path) -> None:
         assert client.post(f"{API}/plan?top=1", json=QLORA).status_code == 200
 
 
+def test_bodies_together_have_a_size(tmp_path: Path) -> None:
+    with client_of(settings(tmp_path, most_held_bytes=3000)) as client:
+        refused = client.post(f"{API}/plan", content=iter([b" " * 2000, b" " * 2000]), headers={"Content-Type": "application/json"})
+        assert (refused.status_code, refused.headers["retry-after"]) == (429, "2")
+        for _ in range(5):  # what was held is let go
+            assert (
+                client.post(
+                    f"{API}/plan?top=1", content=b" " * 1500 + json.dumps(QLORA).encode(), headers={"Content-Type": "application/json"}
+                ).status_code
+                == 200
+            )
+
+
 def test_a_body_that_does_not_arrive_is_not_waited_for(tmp_path: Path) -> None:
     app = create_app(settings(tmp_path, body_s=0.05))
     sent: list[Any] = []

@@ -39,7 +39,8 @@ _STYLE = """
 .rightfit .rf-gauge i{position:absolute;top:45%;height:10%;background:currentColor}
 .rightfit .rf-gauge u{position:absolute;top:0;bottom:0;width:2px;background:currentColor}
 .rightfit svg{max-width:100%;height:auto}.rightfit details>summary{cursor:pointer;font-weight:600;margin:1.1em 0 .2em}
-@media print{.rightfit{max-width:none;font-size:10pt}.rightfit table,.rightfit svg{break-inside:avoid}.rightfit td,.rightfit th{white-space:normal}}
+@media print{.rightfit{max-width:none;font-size:9.5pt}.rightfit tr,.rightfit svg,.rightfit li{break-inside:avoid}.rightfit h3,.rightfit caption{break-after:avoid}
+.rightfit table{font-size:7.5pt}.rightfit td,.rightfit th{white-space:normal;word-break:keep-all;padding-right:.5em}.rightfit svg{max-width:12cm}}
 """
 _PAGE_STYLE = ":root{color-scheme:light dark}body{margin:2rem auto;padding:0 1rem;max-width:60rem}@page{margin:16mm}"
 
@@ -49,9 +50,9 @@ def answer_html(answer: Plan | Verdict, lang: Lang, *, everything: bool = False,
     from rightfit.search.answer import Plan
 
     if isinstance(answer, Plan):
-        fragment, parts = plan_html(answer, lang, everything=everything), plan_sheet(answer, lang)
+        fragment, parts = plan_html(answer, lang, everything=everything, unfolded=whole), plan_sheet(answer, lang)
     else:
-        fragment, parts = verdict_html(answer, lang, everything=everything), verdict_sheet(answer, lang)
+        fragment, parts = verdict_html(answer, lang, everything=everything, unfolded=whole), verdict_sheet(answer, lang)
     return document(fragment, title=title_of(parts), lang=lang) if whole else fragment
 
 
@@ -64,10 +65,13 @@ def title_of(parts: Sequence[Part]) -> str:
     return text.partition("\n")[0] or "rightfit"
 
 
-def plan_html(plan: Plan, lang: Lang, *, everything: bool = False, catalog: Catalog | None = None) -> str:
-    """A plan as a fragment: the sheet, a gauge of memory, and cost against time as a chart where matplotlib is installed."""
+def plan_html(plan: Plan, lang: Lang, *, everything: bool = False, unfolded: bool = False, catalog: Catalog | None = None) -> str:
+    """A plan as a fragment: the sheet, a gauge of memory, and cost against time as a chart where matplotlib is installed.
+
+    Long lists are folded unless `everything` or `unfolded` (for paper) is asked for.
+    """
     parts = plan_sheet(plan, lang, everything=everything, catalog=catalog)
-    return sheet_html(parts, lang, after_choice=figures_html(plan, lang), unfolded=everything)
+    return sheet_html(parts, lang, after_choice=figures_html(plan, lang), unfolded=everything or unfolded)
 
 
 def figures_html(plan: Plan, lang: Lang) -> str:
@@ -76,10 +80,10 @@ def figures_html(plan: Plan, lang: Lang) -> str:
     return (gauge_html(shown, plan, lang) if shown else "") + _chart(plan, lang)
 
 
-def verdict_html(verdict: Verdict, lang: Lang, *, everything: bool = False) -> str:
+def verdict_html(verdict: Verdict, lang: Lang, *, everything: bool = False, unfolded: bool = False) -> str:
     """Why a server was or was not chosen, as a fragment."""
     gauge = gauge_html(verdict.option, verdict, lang) if verdict.option else ""
-    return sheet_html(verdict_sheet(verdict, lang, everything=everything), lang, after_choice=gauge, unfolded=everything)
+    return sheet_html(verdict_sheet(verdict, lang, everything=everything), lang, after_choice=gauge, unfolded=everything or unfolded)
 
 
 def sheet_html(parts: Iterable[Part], lang: Lang, *, after_choice: str = "", unfolded: bool = True) -> str:

@@ -18,7 +18,7 @@ from rightfit.explain.option_tables import options_table, simulation_table
 from rightfit.explain.plan_words import OptionText, PlanText, Term
 from rightfit.explain.serving_text import serving_given_text
 from rightfit.explain.tables import Table
-from rightfit.explain.voices import Voice, voice_of
+from rightfit.explain.voices import Voice, is_host_job, voice_of
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
@@ -200,7 +200,10 @@ def _setup(choice: Choice, verdict: Verdict, voice: Voice, lang: Lang) -> Choice
 
 def _standing(verdict: Verdict, voice: Voice, lang: Lang) -> Lines:
     """Whether the server does it, and why it was or was not chosen."""
-    job = verdict.workload.model or (verdict.option.facts["name"] if verdict.option else "")
+    named = (
+        verdict.option.facts.get("name", "") if verdict.option and is_host_job(verdict.workload) else ""
+    )  # an operation on data, not a model
+    job = named or verdict.workload.model
     name = f"{verdict.provider}/{verdict.instance_type}"
     head = label("why", "fits" if verdict.fits else "does_not_fit", lang, name=name, model=job)
     render = voice.renderer(lang, currency=verdict.workload.currency)

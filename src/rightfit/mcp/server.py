@@ -6,14 +6,16 @@ import gc
 import inspect
 import logging
 import sys
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rightfit import __version__, reach
-from rightfit.errors import MissingComponentError, RightfitError
+from rightfit.errors import MissingComponentError, RightfitError, UnknownNameError
 from rightfit.explain.messages import Lang
 from rightfit.explain.plain import plain
 from rightfit.explain.problems import problems_of
-from rightfit.mcp.tools import Answer, Tool, all_tools
+from rightfit.mcp.tools import Tool, all_tools
+from rightfit.workload.vocabulary import nearest_words
 
 MISSING = "the MCP server needs: pip install 'rightfit[mcp]'"
 INSTRUCTIONS = (
@@ -30,7 +32,15 @@ def create_server(*, lang: Lang = "en") -> Any:
     except ImportError as error:
         raise MissingComponentError(f"{MISSING} ({error.name or 'mcp>=2'} is missing)") from None
     tools = [_strict_tool(tool, lang) for tool in all_tools()]
-    return MCPServer("rightfit", title="rightfit", version=__version__, instructions=INSTRUCTIONS, tools=tools, log_level="ERROR")
+    return MCPServer(
+        "rightfit",
+        title="rightfit",
+        version=__version__,
+        instructions=INSTRUCTIONS,
+        tools=tools,
+        middleware=[_refuse_misspelt],
+        log_level="ERROR",
+    )
 
 
 def _strict_tool(tool: Tool, lang: Lang) -> Any:
@@ -43,6 +53,31 @@ def _strict_tool(tool: Tool, lang: Lang) -> Any:
     arguments.model_rebuild(force=True)
     made.parameters = arguments.model_json_schema(by_alias=True)
     return made
+
+
+async def _refuse_misspelt(context: Any, call_next: Any) -> Any:
+    """A tool's argument that does not exist, told with the nearest that does."""
+    asked = context.params if context.method == "tools/call" and isinstance(context.params, Mapping) else {}
+    known = {tool.name: tool.fields for tool in all_tools()}.get(str(asked.get("name")), {}) if asked else {}
+    given = asked.get("arguments")
+    unknown = [name for name in given if name not in known] if known and isinstance(given, Mapping) else []
+    if not unknown:
+        return await call_next(context)
+    return _refusal(
+        [
+            UnknownNameError("argument", str(name), nearest=nearest_words(str(name), list(known), count=2), field=str(name))
+            for name in unknown
+        ]
+    )
+
+
+def _refusal(errors: Sequence[RightfitError], lang: Lang = "en") -> Any:
+    """In one line each what was wrong: an assistant can put that right and ask again."""
+    from mcp.types import CallToolResult, TextContent
+
+    problems = [problem for error in errors for problem in problems_of(error, lang)]
+    text = TextContent(type="text", text="\n".join(problem.message for problem in problems))
+    return CallToolResult(content=[text], structured_content={"errors": [problem.to_dict() for problem in problems]}, is_error=True)
 
 
 def _annotations() -> Any:
@@ -69,16 +104,14 @@ def _function(tool: Tool, lang: Lang) -> Any:
 
 
 def _result(tool: Tool, values: dict[str, Any]) -> Any:
-    """The answer, or in one line what was wrong: an assistant can put that right and ask again."""
+    """The answer, or what was wrong."""
     from mcp.types import CallToolResult, TextContent
 
     try:
         with reach.closed():
             found = tool.answer(values)
     except RightfitError as error:
-        problems = problems_of(error, "zh" if values.get("lang") == "zh" else "en")
-        found = Answer("\n".join(problem.message for problem in problems), {"errors": [problem.to_dict() for problem in problems]})
-        return CallToolResult(content=[TextContent(type="text", text=found.text)], structured_content=plain(found.data), is_error=True)
+        return _refusal([error], "zh" if values.get("lang") == "zh" else "en")
     return CallToolResult(content=[TextContent(type="text", text=found.text)], structured_content=plain(found.data))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import dataclasses
 import hashlib
 import hmac
 import logging
@@ -21,6 +22,7 @@ from rightfit.rest import logs
 from rightfit.rest.metrics import Metrics, known_route
 from rightfit.rest.problems import Refused, refusal
 from rightfit.rest.settings import Settings
+from rightfit.rest.work import RETRY_S
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -49,11 +51,19 @@ _DOCS = (
 _access = logging.getLogger(logs.NAME)
 
 
+@dataclasses.dataclass(slots=True)
+class _Body:
+    """How much of a request's body has arrived [bytes]."""
+
+    size: int = 0
+
+
 class Guard:
     """The application with everything around it that protects it."""
 
     def __init__(self, app: App, *, settings: Settings, metrics: Metrics, routes: Iterable[str]) -> None:
         self._app, self._settings, self._metrics, self._routes = app, settings, metrics, tuple(routes)
+        self._held_bytes = 0  # of bodies of all requests under way
         self._clients: OrderedDict[str, tuple[float, float]] = OrderedDict()  # tokens left and when [s], by client
         self._session = hmac.new(settings.token.encode(), b"rightfit session", hashlib.sha256).hexdigest() if settings.token else ""
 
@@ -78,7 +88,7 @@ class Guard:
         began_s, request_id, status = time.perf_counter(), secrets.token_hex(8), 500
         headers = Headers(scope=scope)
         scope.setdefault("state", {})["request_id"] = request_id
-        has_begun = False
+        has_begun, body = False, _Body()
 
         async def answer(message: Message) -> None:
             nonlocal status, has_begun
@@ -89,7 +99,7 @@ class Guard:
 
         try:
             self._admit(scope, headers)
-            await self._app(scope, self._limited(scope, headers, receive), answer)
+            await self._app(scope, self._limited(scope, headers, receive, body), answer)
         except Refused as refused:
             if not has_begun:
                 await refusal(refused, lang_of(scope, headers), request_id=request_id)(scope, receive, answer)
@@ -99,6 +109,7 @@ class Guard:
                 fault = Refused("internal", {"id": request_id})
                 await refusal(fault, lang_of(scope, headers), request_id=request_id)(scope, receive, answer)
         finally:
+            self._held_bytes -= body.size
             self._record(scope, status, time.perf_counter() - began_s, request_id)
 
     def _admit(self, scope: Scope, headers: Headers) -> None:
@@ -156,27 +167,31 @@ class Guard:
             wait_s = max(1, round((1.0 - left) / self._settings.rate_per_s))
             raise Refused("rate", {"seconds": wait_s}, headers={"Retry-After": str(wait_s)})
 
-    def _limited(self, scope: Scope, headers: Headers, receive: Receive) -> Receive:
-        """The body in pieces, up to the size and within the time allowed."""
+    def _limited(self, scope: Scope, headers: Headers, receive: Receive, body: _Body) -> Receive:
+        """The body in pieces, up to the size and within the time allowed, and while all bodies together have room."""
         most = self._settings.most_table_bytes if scope["path"] in _TABLES else self._settings.most_body_bytes
         told = headers.get("content-length", "")
         too_large = Refused("too_large", {"most": f"{most / 1e6:g} MB"}, headers={"Connection": "close"})
         if told.isdigit() and int(told[:20]) > most:
             raise too_large
-        seen, deadline_s, is_whole = 0, time.monotonic() + self._settings.body_s, False
+        deadline_s, is_whole = time.monotonic() + self._settings.body_s, False
 
         async def limited() -> Message:
-            nonlocal seen, is_whole
+            nonlocal is_whole
             if is_whole:
                 return await receive()
             try:
                 message = await asyncio.wait_for(receive(), max(deadline_s - time.monotonic(), 0.01))
             except TimeoutError:
                 raise Refused("too_slow", {"seconds": f"{self._settings.body_s:g}"}, headers={"Connection": "close"}) from None
-            seen += len(message.get("body", b""))
+            size = len(message.get("body", b""))
+            body.size += size
+            self._held_bytes += size
             is_whole = not message.get("more_body", False)
-            if seen > most:
+            if body.size > most:
                 raise too_large
+            if self._held_bytes > self._settings.most_held_bytes:
+                raise Refused("busy", {"seconds": RETRY_S}, headers={"Retry-After": str(RETRY_S), "Connection": "close"})
             return message
 
         return limited

@@ -23,7 +23,7 @@ LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 class Settings:
     """`token`: what clients must show, empty for nobody. `database_url`: empty for a file of SQLite in the data folder. `allowed_hosts`: names that
     the server answers to, empty for any. `cors_origins`: web pages of other hosts that may ask, none by default. `page`: serve the web page too.
-    Limits: [bytes] of a body and of a table, rows of a table, options of a plan, [s] for a body to arrive and for an answer to be found,
+    Limits: [bytes] of a body, of a table and of all that are under way, rows of a table, options of a plan, [s] for a body to arrive and for an answer to be found,
     answers waited for at once, requests a second of one client (and how many at once), [bytes] of answers kept, plans kept."""
 
     token: str = dataclasses.field(default="", repr=False)
@@ -33,6 +33,7 @@ class Settings:
     page: bool = True
     most_body_bytes: int = 2_000_000
     most_table_bytes: int = 32_000_000
+    most_held_bytes: int = 256_000_000
     most_rows: int = 100_000
     most_options: int = 50
     body_s: float = 20.0
@@ -48,6 +49,7 @@ class Settings:
             raise InputError(f"the token must have {SHORTEST_TOKEN} to {LONGEST_TOKEN} plain characters without blanks", field="token")
         for name in (
             "most_body_bytes",
+            "most_held_bytes",
             "most_rows",
             "most_options",
             "body_s",
