@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import string
 from typing import Any
 
@@ -44,6 +45,21 @@ def test_every_route_is_described_with_examples_that_hold(description: dict[str,
         assert content["example"], media
         if media == "application/json":
             jsonschema.validate(content["example"], resolved(description, content["schema"]))
+
+
+@pytest.mark.parametrize("path", ["/plan", "/estimate", "/why", "/check", "/understand"])
+def test_the_examples_of_questions_get_answers(client: Any, description: dict[str, Any], path: str) -> None:
+    example = description["paths"][API + path]["post"]["requestBody"]["content"]["application/json"]["example"]
+    assert client.post(API + path, json=example).status_code == 200
+
+
+@pytest.mark.parametrize("media", ["application/json", "application/x-ndjson", "text/csv"])
+def test_the_examples_of_tables_are_predicted(client: Any, description: dict[str, Any], media: str) -> None:
+    example = description["paths"][f"{API}/predict"]["post"]["requestBody"]["content"][media]["example"]
+    body = example if isinstance(example, str) else json.dumps(example)
+    (row,) = client.post(f"{API}/predict?form=json", content=body, headers={"Content-Type": media}).json()["items"]
+    assert row["predicted"] > 0
+    assert not row["error"]
 
 
 def test_questions_have_every_option_and_nothing_else_is_taken(description: dict[str, Any]) -> None:

@@ -58,6 +58,15 @@ async def settled(user: User, marker: str) -> None:
     await user.should_see(marker=marker, retries=PATIENCE)
 
 
+async def until(holds: Callable[[], bool]) -> None:
+    """Something holds, soon."""
+    for _ in range(PATIENCE):
+        if holds():
+            return
+        await asyncio.sleep(0.1)
+    raise AssertionError("it never came")
+
+
 def texts(user: User) -> list[str]:
     """Everything that the page says as text."""
     from nicegui import ElementFilter

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from nicegui.testing import User
-from tests.web.conftest import one, sees, settled, texts
+from tests.web.conftest import one, sees, settled, texts, until
 
 from rightfit.explain.labels import label
 from rightfit.web.reading_pages import published_tables, said
@@ -59,8 +59,8 @@ def test_every_kind_of_the_catalog_is_listed(visit: Any, lang: str) -> None:
         await settled(user, "pager-next")
         for kind, name in {"accelerators": "A100-SXM-80GB", "servers": "num_accelerators", "models": "family"}.items():
             user.find(marker=f"kind-{kind}").click()
+            await until(lambda kind=kind: one(user, f"kind-{kind}").props["aria-selected"] == "true")
             await sees(user, name if kind == "accelerators" else label("column", name, lang))
-            assert one(user, f"kind-{kind}").props["aria-selected"] == "true"
 
     visit(steps)
 

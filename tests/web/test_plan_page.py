@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from nicegui.testing import User
-from tests.web.conftest import one, sees, settled, texts
+from tests.web.conftest import one, sees, settled, texts, until
 
 import rightfit
 from rightfit.explain.cards import option_card
@@ -124,9 +124,7 @@ def test_compare_puts_plans_side_by_side_and_stops_at_four(visit: Any) -> None:
         await settled(user, "compare-5")
         for rank in (1, 2, 3, 4):
             user.find(marker=f"compare-{rank}").trigger("change", True)
-        await asyncio.sleep(0.1)
-        headings = [text for text in texts(user) if text[:3] in ("1. ", "2. ", "3. ", "4. ")]
-        assert len(headings) == 4
+        await until(lambda: sum(text[:3] in ("1. ", "2. ", "3. ", "4. ") for text in texts(user)) == 4)
         user.find(marker="compare-5").trigger("change", True)
         assert user.notify.contains(word("tab.compare_most", "en"))
 
@@ -145,8 +143,7 @@ def test_a_knob_that_is_turned_plans_again_without_touching_the_page(visit: Any)
         await sees(user, option_card(expected.best, expected.workload, "en").money.value)
         assert one(user, "field-deadline").value == ""
         user.find(marker="knobs-apply").click()
-        await asyncio.sleep(0.5)
-        assert one(user, "field-deadline").value
+        await until(lambda: bool(one(user, "field-deadline").value))
 
     visit(steps)
 

@@ -111,7 +111,7 @@ def beyond(route: Route) -> dict[str, Any]:
 
 
 def _table_content() -> dict[str, Any]:
-    row = {"metric": "peak_memory_gib", "model": "7B", "gpu": "A100-SXM-80GB", "method": "lora"}
+    row = {"metric": "peak_mem_gib_per_gpu", "model": "7B", "gpu": "A100-SXM-80GB", "method": "lora"}
     cells = {
         "type": "object",
         "additionalProperties": {"type": ["string", "number", "boolean", "null"], "maxLength": 10_000},

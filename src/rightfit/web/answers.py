@@ -70,6 +70,7 @@ class Answers:
 
         Raises RightfitError only: what went wrong otherwise is logged under a number.
         """
+        key = (self.market.version, *key)  # refreshed prices give other answers
         if key in self._kept:
             self._kept.move_to_end(key)
             return self._kept[key]  # type: ignore[no-any-return]

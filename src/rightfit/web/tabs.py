@@ -56,11 +56,11 @@ def _server_question(page: PlanPage, lang: Lang) -> None:
         field = ui.input(word("tab.ask_server_hint", lang)).props("outlined dense stack-label maxlength=120").mark("ask-server")
         field.props["aria-label"] = word("tab.ask_server", lang)
 
-    async def ask() -> None:
-        await page.open_server(str(field.value or ""))
+        async def ask() -> None:
+            await page.open_server(str(field.value or ""))
 
-    field.on("keydown.enter", ask)
-    button(word("tab.ask_why", lang), ask).mark("ask-server-button")
+        field.on("keydown.enter", ask)
+        button(word("tab.ask_why", lang), ask).mark("ask-server-button")
 
 
 def breakdown_tab(page: PlanPage, plan: Plan, option: Option) -> None:
