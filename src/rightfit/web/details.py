@@ -31,7 +31,7 @@ def draw_part(part: Part, lang: Lang) -> None:
         if isinstance(part, str):
             paragraph(part, "muted")
         elif isinstance(part, Choice):
-            heading(part.heading or part.headline, 3)
+            heading(bare(part.heading) or part.headline, 3)
             bullets((*((part.headline,) if part.heading and part.headline else ()), *part.lines))
         elif isinstance(part, Lines):
             heading(bare(part.heading), 3)
