@@ -170,6 +170,7 @@ QUANTITIES: tuple[Rule, ...] = (
         rf"(?P<rows>{AMOUNT})\s*(?:rows?|records?|samples?|行)\s*(?:x|×|\*|by|with|and|,|，|、)?\s*(?P<cols>{AMOUNT})\s*(?:columns?|cols?|features?|列|个?特征|维特征|维)",
         read=_table,
     ),
+    *_rule("columns", rf"(?P<value>{_DIGITS})\s*(?:columns?|cols?|features?|列|个?特征|维特征|维)(?![a-z])"),
     *_rule("epochs", rf"(?P<value>{NUMBER})\s*(?:个?\s*epochs?|passes|轮(?!对话)|遍)", rf"epochs?\s*(?:=|:|of)\s*(?P<value>{_DIGITS})"),
     *_rule(
         "input_tokens",
