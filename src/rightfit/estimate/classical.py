@@ -361,16 +361,17 @@ def _gpu_terms(
     moves = work.row_operations * rates.row_s / cpu.speed / speedup(cpu, rates)
     back = HISTOGRAM_BYTES * work.split_operations / links.transfer_bandwidth
     share = np.minimum(rate_column("gpu_host_share", kinds, values), 1.0)
-    host = terms["setup"] * share + on_host * (moves + terms["splits"] + back)
+    # One thread converts the table where a library hands it to another.
+    alone = np.where(rate_column("gpu_setup_serial", kinds, values) > 0.5, speedup(cpu, rates), 1.0)
+    host = terms["setup"] * share * alone + on_host * (moves + terms["splits"] + back)
     # Statistics of categories are sorted anew at every level.
-    levels = rate_column("gpu_category_cells", kinds, values) * job.trees * job.rows * job.categorical * grown_levels(job)
+    moved = rate_column("gpu_category_bytes", kinds, values) * job.trees * job.rows * job.categorical * grown_levels(job)
     left = dataclasses.replace(
         work,
-        operations=work.operations + levels,
         row_operations=work.row_operations * (1.0 - on_host),
         split_operations=work.split_operations * (1.0 - on_host),
     )
-    return gpu_terms(left, gpu, links, input_bytes=input_bytes(job), host_s=host)
+    return gpu_terms(left, gpu, links, input_bytes=input_bytes(job), host_s=host, sorted_bytes=moved)
 
 
 def ram_terms(job: JobColumns, kinds: Kinds, threads: Array, values: Coefficients) -> dict[str, Array]:
