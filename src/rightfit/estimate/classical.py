@@ -342,7 +342,7 @@ def _current_terms(
     # Statistics of categories are made anew for every tree, by one thread for each column mostly.
     categories = rate_column("category_round_ms", kinds, values) * 1e-3 * job.categorical
     hashed = job.rows * job.categorical * rate_column("category_setup_cells", kinds, values)
-    work = dataclasses.replace(work, setup_operations=work.setup_operations + hashed)
+    work = dataclasses.replace(work, setup_operations=work.setup_operations + hashed, rounds=_jobs(work.rounds, job, kinds, values))
     terms = classical_terms(work, cpu, dataclasses.replace(rates, round_s=rates.round_s + categories))
     if gpu is None or on_gpu is None:
         return terms
@@ -351,6 +351,14 @@ def _current_terms(
     zero = np.zeros(shape)
     names = list(dict.fromkeys([*terms, *found]))
     return {name: np.where(on_gpu > 0, found.get(name, zero), terms.get(name, zero)) for name in names}
+
+
+def _jobs(rounds: Array, job: JobColumns, kinds: Kinds, values: Coefficients) -> Array:
+    """Steps that come one after the other, shape (N,). Spark starts a job for every level: boosting has trees x levels of them, a forest levels alone,
+    since all of its trees grow side by side (Meng et al. 2016, MLlib; Abuzaid et al. 2016, Yggdrasil)."""
+    levels = grown_levels(job)
+    by_level = np.select([job.algorithm == Algorithm.BOOST_HIST, job.algorithm == Algorithm.FOREST_HIST], [rounds * levels, levels], rounds)
+    return np.where(rate_column("job_levels", kinds, values) > 0.5, by_level, rounds)
 
 
 def _gpu_terms(

@@ -43,7 +43,9 @@ def predict_classical(rows: list[dict[str, str]], answers: list[dict[str, Any]])
     figures = metric_values(cases)
     values = coefficients()
     shares = {
-        "time": _shares(time_terms(cases.job, cases.kinds, cases.cpu, values, gpu=cases.gpu, on_gpu=cases.on_gpu, age_years=cases.age_years)),
+        "time": _shares(
+            time_terms(cases.job, cases.kinds, cases.cpu, values, gpu=cases.gpu, on_gpu=cases.on_gpu, age_years=cases.age_years)
+        ),
         "memory": _shares(ram_terms(cases.job, cases.kinds, cases.cpu.threads, values)),
     }
     for at, position in enumerate(cases.index):

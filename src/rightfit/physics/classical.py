@@ -154,7 +154,9 @@ class GpuRates(Columns):
     transfer_bandwidth: Array = column(1e10)
 
 
-def gpu_terms(work: ClassicalWork, gpu: GpuColumns, rates: GpuRates, *, input_bytes: Array, host_s: Array, sorted_bytes: Array | float = 0.0) -> dict[str, Array]:
+def gpu_terms(
+    work: ClassicalWork, gpu: GpuColumns, rates: GpuRates, *, input_bytes: Array, host_s: Array, sorted_bytes: Array | float = 0.0
+) -> dict[str, Array]:
     """Seconds of every part of a job on GPUs [s]. Histogram updates are atomics in shared memory, so their rate goes with multiprocessors x clock,
     not with bandwidth (Mitchell and Frank 2017, Accelerating the XGBoost algorithm using GPU computing); levels come one after the other.
 
