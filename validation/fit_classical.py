@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +37,7 @@ GRID_SOURCE = "rightfit-grid-2026-11"
 NOISE = 0.25
 DOUBT = 0.1
 MIN_ROWS = 40
+STEP = 1e-3
 #: Rows of one source are not independent: one of n rows counts n^-0.4 in the intervals, as in those of language models.
 WEIGHT = 0.4
 #: Time of our grid is the CPU time of one thread: the machine was shared, so wall times of two threads say little.
@@ -88,6 +90,30 @@ class Table:
         return np.where(self.metric == "peak_ram_gib", figures["peak_ram_gib"], figures["train_time_s"])
 
 
+def separate_groups(errors_of: Callable[[Array], Array], count: int) -> list[tuple[list[int], np.ndarray]]:
+    """Coefficients in groups of which no two touch one row, each with the coefficient that a row belongs to (-1 = none).
+
+    A row's error depends on the few coefficients of its own library and algorithm. What touches a row is tried at two places, since a maximum
+    can hide a coefficient at one of them.
+    """
+    touched = np.zeros((count, len(errors_of(np.zeros(count)))), dtype=bool)
+    for place in (np.zeros(count), np.where(np.arange(count) % 2, 0.7, -0.7)):
+        centre = errors_of(place)
+        for at in range(count):
+            moved = place.copy()
+            moved[at] += 0.3
+            touched[at] |= errors_of(moved) != centre
+    groups: list[tuple[list[int], np.ndarray]] = []
+    for at in np.argsort(-touched.sum(axis=1), kind="stable"):
+        free = next((group for group in groups if not np.any((group[1] >= 0) & touched[at])), None)
+        if free is None:
+            free = ([], np.full(touched.shape[1], -1))
+            groups.append(free)
+        free[0].append(int(at))
+        free[1][touched[at]] = at
+    return groups
+
+
 def fit(table: Table, keep: np.ndarray, entries: dict[str, dict[str, object]]) -> dict[str, float]:
     """Coefficients fitted on the rows of `keep`."""
     names = [name for name, entry in entries.items() if float(str(entry["spread"])) > 0]
@@ -96,14 +122,28 @@ def fit(table: Table, keep: np.ndarray, entries: dict[str, dict[str, object]]) -
     spread = np.array([float(str(entries[name]["spread"])) for name in names])
     target = np.log(table.measured)
 
-    def residuals(offset: Array) -> Array:
+    def errors_of(offset: Array) -> Array:
         values = fixed | dict(zip(names, np.exp(prior + offset * spread), strict=True))
-        errors = (np.log(table.predict(values)) - target)[keep] * table.weight[keep]
-        scaled = errors / NOISE
-        robust = np.sign(scaled) * np.sqrt(2 * (np.sqrt(1 + scaled**2) - 1))
-        return np.concatenate([robust, offset])
+        errors = (np.log(table.predict(values)) - target)[keep] * table.weight[keep] / NOISE
+        return np.asarray(np.sign(errors) * np.sqrt(2 * (np.sqrt(1 + errors**2) - 1)))
 
-    found = least_squares(residuals, np.zeros(len(names)), method="trf", max_nfev=18, diff_step=1e-3)
+    def residuals(offset: Array) -> Array:
+        return np.concatenate([errors_of(offset), offset])
+
+    groups = separate_groups(errors_of, len(names))
+
+    def slopes(offset: Array) -> Array:
+        """Slopes of the residuals: coefficients that no row shares are moved together."""
+        centre, found = errors_of(offset), np.zeros((int(np.sum(keep)), len(names)))
+        for members, owner in groups:
+            moved = offset.copy()
+            moved[members] += STEP
+            change = (errors_of(moved) - centre) / STEP
+            here = owner >= 0
+            found[here, owner[here]] = change[here]
+        return np.vstack([found, np.eye(len(names))])
+
+    found = least_squares(residuals, np.zeros(len(names)), jac=slopes, method="trf", max_nfev=40)
     return fixed | {name: float(value) for name, value in zip(names, np.exp(prior + found.x * spread), strict=True)}
 
 

@@ -267,3 +267,48 @@ def test_memory_on_top_of_the_data_leaves_the_data_out() -> None:
 def test_memory_of_a_row_with_a_gpu_is_that_of_the_gpu() -> None:
     cases = classical_cases([ROW | {"metric": "peak_ram_gib", "gpu": "V100-SXM2-16GB"}])
     assert cases.card_memory.tolist() == [1.0]
+
+
+def gpu_terms_of(library: str, *, vcpus: float, notes: str = "") -> dict[str, float]:
+    task = classical_task("gradient boosting", library=library, rows=1e7, cols=8, settings="100 trees, depth 6", notes=notes)
+    cpu = cpu_columns(["Intel Xeon Platinum 8275CL"], vcpus=np.array([vcpus]), memory_bytes=np.array([1e12]))
+    found = classical_columns(task, cpu, gpu=gpu_columns(["V100-SXM2-16GB"]))
+    return {name: float(value[0]) for name, value in found.time_terms.items()}
+
+
+def test_lightgbm_on_a_gpu_waits_for_processors_and_xgboost_hardly() -> None:
+    slow, fast = gpu_terms_of("lightgbm", vcpus=4), gpu_terms_of("lightgbm", vcpus=64)
+    assert slow["host"] > 3.0 * fast["host"]
+    assert slow["host"] > slow["operations"]
+    assert gpu_terms_of("xgboost", vcpus=4)["host"] < 0.5 * slow["host"]
+
+
+def test_catboost_on_a_gpu_sorts_categories() -> None:
+    notes = "6 categorical"
+    assert gpu_terms_of("catboost", vcpus=16, notes=notes)["memory_bus"] > 1.1 * gpu_terms_of("catboost", vcpus=16)["memory_bus"]
+
+
+def test_boosting_of_an_older_year_is_slower_and_other_algorithms_are_not() -> None:
+    boosting = {"metric": "train_time_s", "library": "lightgbm", "algorithm": "gradient boosting", "settings": "100 trees, 31 leaves"}
+    now, unknown, old = predict([ROW | boosting | {"date": date} for date in ("2025", "", "2019-06")])
+    assert now["predicted"] == unknown["predicted"]
+    assert old["predicted"] > 1.3 * now["predicted"]
+    linear = {"metric": "train_time_s", "library": "scikit-learn", "algorithm": "logistic regression", "settings": ""}
+    today, former = predict([ROW | linear | {"date": date} for date in ("2025", "2019")])
+    assert former["predicted"] == pytest.approx(today["predicted"], rel=1e-3)
+
+
+def test_catboost_ages_with_its_categories_only() -> None:
+    numbers = {
+        "metric": "train_time_s",
+        "library": "catboost",
+        "algorithm": "gradient boosting",
+        "settings": "100 trees, depth 6",
+        "notes": "",
+    }
+    ratios = []
+    for settings in ("100 trees, depth 6", "100 trees, depth 6, 6 categorical"):
+        now, old = predict([ROW | numbers | {"settings": settings, "date": date} for date in ("2025", "2019")])
+        ratios.append(old["predicted"] / now["predicted"])
+    assert ratios[0] == pytest.approx(1.0)
+    assert ratios[1] > 1.3

@@ -163,6 +163,16 @@ def test_gpu_time_is_updates_latency_and_transfer() -> None:
     )
 
 
+def test_rows_and_sorted_categories_wait_for_the_memory_of_the_gpu() -> None:
+    work = ClassicalWork.of(row_operations=1e9)
+    rates = GpuRates.of(row_bytes=100)
+    terms = gpu_terms(
+        work, GpuColumns.of(bandwidth=1e12), rates, input_bytes=np.zeros(1), host_s=np.zeros(1), sorted_bytes=np.array([4e11])
+    )
+    # 100 GB of rows and 400 GB of categories at 1 TB/s.
+    assert terms["memory_bus"].tolist() == pytest.approx([0.5])
+
+
 def test_two_gpus_halve_the_updates() -> None:
     work = ClassicalWork.of(operations=1e11)
     terms = gpu_terms(

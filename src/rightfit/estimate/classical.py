@@ -30,9 +30,9 @@ from rightfit.estimate.classical_hardware import cpu_columns, gpu_columns
 from rightfit.estimate.classical_rates import Coefficients, Kind, Kinds, classical_rates, coefficients, gpu_rates, memory_rates, rate_column
 from rightfit.estimate.classical_words import Settings, algorithm_of, library_of, settings_of
 from rightfit.estimate.figures import FigureColumns
-from rightfit.physics.classical import CpuColumns, GpuColumns, classical_terms, gpu_terms
+from rightfit.physics.classical import ClassicalWork, CpuColumns, GpuColumns, classical_terms, gpu_terms, speedup
 from rightfit.physics.classical_memory import gpu_peak_bytes, input_bytes, memory_terms
-from rightfit.physics.classical_work import Algorithm, JobColumns, classical_work
+from rightfit.physics.classical_work import Algorithm, JobColumns, classical_work, grown_levels
 from rightfit.physics.columns import Array
 
 __all__ = ["ClassicalFigures", "ClassicalTask", "classical_columns", "classical_task", "cpu_columns", "gpu_columns", "gpu_support"]
@@ -40,6 +40,8 @@ __all__ = ["ClassicalFigures", "ClassicalTask", "classical_columns", "classical_
 GIB = 2.0**30
 #: Categories of a column that nobody counted. Flight records, the most used benchmark, have 112 on average; most tables fewer.
 USUAL_LEVELS = 100.0
+#: Two sums of 8 bytes in every bin of a histogram.
+HISTOGRAM_BYTES = 16.0
 _USUAL_TREES = {"catboost": 1000.0, "h2o": 50.0, "spark": 20.0}
 _USUAL_DEPTH = {
     "catboost": 6.0,
@@ -307,24 +309,79 @@ def gpu_support(task: ClassicalTask) -> ClassicalTask | None:
 
 
 def time_terms(
-    job: JobColumns, kinds: Kinds, cpu: CpuColumns, values: Coefficients, *, gpu: GpuColumns | None = None, on_gpu: Array | None = None
+    job: JobColumns,
+    kinds: Kinds,
+    cpu: CpuColumns,
+    values: Coefficients,
+    *,
+    gpu: GpuColumns | None = None,
+    on_gpu: Array | None = None,
+    age_years: Array | float = 0.0,
 ) -> dict[str, Array]:
-    """Seconds of every part, shape (N,) each; rows of `on_gpu` take the GPU's time. `gpu` must have N rows then (any figures where unused)."""
+    """Seconds of every part, shape (N,) each; rows of `on_gpu` take the GPU's time. `gpu` must have N rows then (any figures where unused).
+
+    `age_years` how much older than the libraries of today the library is: young libraries grew faster every year.
+    """
+    terms = _current_terms(job, kinds, cpu, values, gpu=gpu, on_gpu=on_gpu)
+    rate = rate_column("age_rate", kinds, values)
+    if on_gpu is not None:
+        rate = np.where(on_gpu > 0, rate_column("gpu_age_rate", kinds, values), rate)
+    # CatBoost's histograms were fast from the first; its statistics of categories were not.
+    aged = np.where((job.joint_outputs > 0) & (job.categorical == 0), 0.0, age_years)
+    slower = np.exp(rate * aged)
+    return {name: seconds * slower for name, seconds in terms.items()}
+
+
+def _current_terms(
+    job: JobColumns, kinds: Kinds, cpu: CpuColumns, values: Coefficients, *, gpu: GpuColumns | None, on_gpu: Array | None
+) -> dict[str, Array]:
+    """Seconds of every part with the libraries of today."""
+    cpu = dataclasses.replace(cpu, speed=cpu.speed ** values["core_exponent"])
     work = classical_work(visited(job, kinds, values))
     rates = classical_rates(kinds, values)
     # Statistics of categories are made anew for every tree, by one thread for each column mostly.
     categories = rate_column("category_round_ms", kinds, values) * 1e-3 * job.categorical
     hashed = job.rows * job.categorical * rate_column("category_setup_cells", kinds, values)
-    work = dataclasses.replace(work, setup_operations=work.setup_operations + hashed)
+    work = dataclasses.replace(work, setup_operations=work.setup_operations + hashed, rounds=_jobs(work.rounds, job, kinds, values))
     terms = classical_terms(work, cpu, dataclasses.replace(rates, round_s=rates.round_s + categories))
     if gpu is None or on_gpu is None:
         return terms
-    host = terms["setup"] * np.minimum(rate_column("gpu_host_share", kinds, values), 1.0)
-    found = gpu_terms(work, gpu, gpu_rates(kinds, values), input_bytes=input_bytes(job), host_s=host)
+    found = _gpu_terms(work, terms, job, kinds, cpu, gpu, values)
     shape = np.broadcast_shapes(work.operations.shape, cpu.speed.shape)
     zero = np.zeros(shape)
     names = list(dict.fromkeys([*terms, *found]))
     return {name: np.where(on_gpu > 0, found.get(name, zero), terms.get(name, zero)) for name in names}
+
+
+def _jobs(rounds: Array, job: JobColumns, kinds: Kinds, values: Coefficients) -> Array:
+    """Steps that come one after the other, shape (N,). Spark starts a job for every level: boosting has trees x levels of them, a forest levels alone,
+    since all of its trees grow side by side (Meng et al. 2016, MLlib; Abuzaid et al. 2016, Yggdrasil)."""
+    levels = grown_levels(job)
+    by_level = np.select([job.algorithm == Algorithm.BOOST_HIST, job.algorithm == Algorithm.FOREST_HIST], [rounds * levels, levels], rounds)
+    return np.where(rate_column("job_levels", kinds, values) > 0.5, by_level, rounds)
+
+
+def _gpu_terms(
+    work: ClassicalWork, terms: Mapping[str, Array], job: JobColumns, kinds: Kinds, cpu: CpuColumns, gpu: GpuColumns, values: Coefficients
+) -> dict[str, Array]:
+    """Seconds of every part on GPUs; what a library leaves to processors takes their time (`gpu_host_tree` 1: only histograms are made on the GPU,
+    so processors move the rows and look through the histograms, which come back over the host link)."""
+    on_host = rate_column("gpu_host_tree", kinds, values)
+    rates, links = classical_rates(kinds, values), gpu_rates(kinds, values)
+    moves = work.row_operations * rates.row_s / cpu.speed / speedup(cpu, rates)
+    back = HISTOGRAM_BYTES * work.split_operations / links.transfer_bandwidth
+    share = np.minimum(rate_column("gpu_host_share", kinds, values), 1.0)
+    # One thread converts the table where a library hands it to another.
+    alone = np.where(rate_column("gpu_setup_serial", kinds, values) > 0.5, speedup(cpu, rates), 1.0)
+    host = terms["setup"] * share * alone + on_host * (moves + terms["splits"] + back)
+    # Statistics of categories are sorted anew at every level.
+    moved = rate_column("gpu_category_bytes", kinds, values) * job.trees * job.rows * job.categorical * grown_levels(job)
+    left = dataclasses.replace(
+        work,
+        row_operations=work.row_operations * (1.0 - on_host),
+        split_operations=work.split_operations * (1.0 - on_host),
+    )
+    return gpu_terms(left, gpu, links, input_bytes=input_bytes(job), host_s=host, sorted_bytes=moved)
 
 
 def ram_terms(job: JobColumns, kinds: Kinds, threads: Array, values: Coefficients) -> dict[str, Array]:

@@ -26,7 +26,7 @@ CLASSICAL_METRICS = (*TIME_METRICS, MEMORY_METRIC)
 @dataclasses.dataclass(frozen=True, slots=True)
 class ClassicalCases:
     """Rows that can be told, under one another. `index` their positions in the table; `on_gpu` 1 where a GPU does the work; `growth_only` 1 where the
-    memory is what training adds to the data; `card_memory` 1 where it is that of the GPU; `reported_gib` the step in which a source reports memory (0 = exact)."""
+    memory is what training adds to the data; `age_years` of the library against those of today; `card_memory` 1 where it is that of the GPU; `reported_gib` the step in which a source reports memory (0 = exact)."""
 
     index: NDArray[np.intp]
     tasks: tuple[ClassicalTask, ...]
@@ -38,6 +38,7 @@ class ClassicalCases:
     growth_only: Array
     card_memory: Array
     reported_gib: Array
+    age_years: Array
     refused: Mapping[int, str]
     assumptions: tuple[tuple[str, ...], ...]
 
@@ -66,6 +67,13 @@ def _year(text: str) -> float:
 
 
 _HIST_SINCE = 2017.0
+#: Libraries of this year are those of today, and no histogram library is older than the other.
+_TODAY, _FIRST = 2025.0, 2017.0
+
+
+def _age_years(date: str) -> float:
+    year = _year(date)
+    return float(np.clip(_TODAY - year, 0.0, _TODAY - _FIRST)) if year else 0.0
 
 
 def _library(row: Mapping[str, str]) -> str:
@@ -176,6 +184,7 @@ def _stacked(
         ),
         card_memory=on_gpu * memory,
         reported_gib=np.array([1.0 if _WHOLE_GIB.search(row.get("notes", "")) else 0.0 for row in chosen]),
+        age_years=np.array([_age_years(row.get("date", "")) for row in chosen]),
         refused=refused,
         assumptions=tuple(_doubts(row, task) for row, task in zip(chosen, tasks, strict=True)),
     )

@@ -29,7 +29,7 @@ def memory_gib(cases: ClassicalCases, values: Coefficients) -> Array:
 def metric_values(cases: ClassicalCases, values: Coefficients | None = None) -> dict[str, Array]:
     """Every metric of every case, by name, in the table's unit."""
     values = values or coefficients()
-    seconds = total(time_terms(cases.job, cases.kinds, cases.cpu, values, gpu=cases.gpu, on_gpu=cases.on_gpu))
+    seconds = total(time_terms(cases.job, cases.kinds, cases.cpu, values, gpu=cases.gpu, on_gpu=cases.on_gpu, age_years=cases.age_years))
     return {**dict.fromkeys(TIME_METRICS, seconds), MEMORY_METRIC: memory_gib(cases, values)}
 
 
@@ -43,7 +43,9 @@ def predict_classical(rows: list[dict[str, str]], answers: list[dict[str, Any]])
     figures = metric_values(cases)
     values = coefficients()
     shares = {
-        "time": _shares(time_terms(cases.job, cases.kinds, cases.cpu, values, gpu=cases.gpu, on_gpu=cases.on_gpu)),
+        "time": _shares(
+            time_terms(cases.job, cases.kinds, cases.cpu, values, gpu=cases.gpu, on_gpu=cases.on_gpu, age_years=cases.age_years)
+        ),
         "memory": _shares(ram_terms(cases.job, cases.kinds, cases.cpu.threads, values)),
     }
     for at, position in enumerate(cases.index):

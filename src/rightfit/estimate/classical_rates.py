@@ -120,7 +120,7 @@ def gpu_rates(kinds: Kinds, values: Coefficients) -> GpuRates:
 
     return GpuRates(
         operations_per_lane=one("gpu_operations_per_lane"),
-        row_cells=one("gpu_row_cells"),
+        row_bytes=one("gpu_move_bytes"),
         flop_fraction=one("gpu_flop_fraction"),
         region_s=one("gpu_region_us") * 1e-6,
         base_s=one("gpu_base_s"),

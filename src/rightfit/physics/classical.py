@@ -141,34 +141,37 @@ class GpuColumns(Columns):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class GpuRates(Columns):
-    """What a library makes of a GPU. `operations_per_lane` random-access operations per multiprocessor and cycle; `row_cells` how many of them a row's move takes; `flop_fraction` of the peak;
+    """What a library makes of a GPU. `operations_per_lane` random-access operations per multiprocessor and cycle; `row_bytes` that a row's move between nodes takes from memory [bytes]; `flop_fraction` of the peak;
     `region_s` latency of a level of a tree or an iteration [s]; `base_s` context and transfers' fixed part [s]; `host_share` part of the job's setup
     that a processor core does; `transfer_bandwidth` [bytes/s].
     """
 
     operations_per_lane: Array = column(0.1)
-    row_cells: Array = column(1)
+    row_bytes: Array = column(80)
     flop_fraction: Array = column(0.3)
     region_s: Array = column(1e-4)
     base_s: Array = column(0.5)
     transfer_bandwidth: Array = column(1e10)
 
 
-def gpu_terms(work: ClassicalWork, gpu: GpuColumns, rates: GpuRates, *, input_bytes: Array, host_s: Array) -> dict[str, Array]:
+def gpu_terms(
+    work: ClassicalWork, gpu: GpuColumns, rates: GpuRates, *, input_bytes: Array, host_s: Array, sorted_bytes: Array | float = 0.0
+) -> dict[str, Array]:
     """Seconds of every part of a job on GPUs [s]. Histogram updates are atomics in shared memory, so their rate goes with multiprocessors x clock,
     not with bandwidth (Mitchell and Frank 2017, Accelerating the XGBoost algorithm using GPU computing); levels come one after the other.
 
-    `input_bytes` (N,) cross the host link once; `host_s` (N,) is what the processor does alone (binning, categories). Known error: a factor 1.5.
+    Rows that move to their node gather gradient, position and bin from scattered addresses, so they wait for the memory.
+
+    `sorted_bytes` (N,) move while categories are sorted; `input_bytes` (N,) cross the host link once; `host_s` (N,) is what the processor does alone (binning, categories). Known error: a factor 1.5.
     """
-    operations = (work.operations + work.row_operations * rates.row_cells + work.split_operations) / (
-        rates.operations_per_lane * gpu.lanes * gpu.count
-    )
+    operations = (work.operations + work.split_operations) / (rates.operations_per_lane * gpu.lanes * gpu.count)
+    moves = (work.row_operations * rates.row_bytes + sorted_bytes) / (gpu.bandwidth * gpu.count)
     arithmetic = work.flops / (rates.flop_fraction * gpu.flops * gpu.count)
     bus = work.stream_bytes / (gpu.bandwidth * gpu.count)
     busy = operations + arithmetic
     return {
         "operations": busy,
-        "memory_bus": np.maximum(bus - busy, 0.0),
+        "memory_bus": np.maximum(bus - busy, moves),
         "latency": work.regions * rates.region_s,
         "transfer": input_bytes / rates.transfer_bandwidth,
         "host": np.broadcast_to(host_s, busy.shape),
