@@ -88,7 +88,6 @@ REFUSED: list[tuple[dict[str, Any], type[RightfitError], str]] = [
     ({"model": "xgboost", "data": "11M rows"}, InputError, "columns: how many"),
     ({"model": "xgboost", "data": "10Mtok"}, InputError, "is no table"),
     ({"model": "xgboost", "data": "imagenet-1k"}, InputError, "holds vision"),
-    ({"model": "xgboost", "data": "1M x 10", "task": "serve", "rate": "5/s"}, UnavailableError, "task serve"),
     ({"model": "k-means", "data": "1M x 10", "task": "batch"}, UnavailableError, "not measured"),
     ({"model": "k-means", "data": "1M x 10", "library": "xgboost"}, ContradictionError, "trees only"),
     ({"model": "xgboost", "data": "1M x 10", "library": "sklearn"}, ContradictionError, "library itself"),

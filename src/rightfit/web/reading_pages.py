@@ -58,7 +58,7 @@ def accuracy(lang: Lang) -> None:
     tables = published_tables()
     if not tables:
         paragraph(word("accuracy.missing", lang), "muted")
-    for title, rows in zip(("errors", "intervals", "fits"), tables, strict=False):
+    for title, rows in zip(("errors", "intervals", "fits", "left"), tables, strict=False):
         with box("section", "section"):
             heading(word(f"accuracy.{title}", lang), 2)
             _accuracy_table(rows, word(f"accuracy.{title}", lang), lang)
