@@ -142,7 +142,9 @@ def floor_text(families: Sequence[FamilyScores]) -> str:
             scored = max(mine, key=lambda part: len(part.measured))
             floors = (score.after_free_factor(scored), score.after_free_factor(scored, by_software=True))
             errors = ((each.group.median_ape, each.group.p90_ape), *floors, each.headline.targets)
-            rows.append([each.headline.name, *(" / ".join("-" if math.isinf(value) else percent(value) for value in pair) for pair in errors)])
+            rows.append(
+                [each.headline.name, *(" / ".join("-" if math.isinf(value) else percent(value) for value in pair) for pair in errors)]
+            )
     if not rows:
         return ""
     header = ("figure, median / P90", "left out", "one free factor per source", "one per source and software", "target")
