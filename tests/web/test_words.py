@@ -10,7 +10,7 @@ import rightfit.web
 from rightfit.explain.catalog_tables import SORTS
 from rightfit.web.forms import MAIN, main_options, more_options
 from rightfit.web.state import TABS, WISHES
-from rightfit.web.words import choice_name, option_name, word, words
+from rightfit.web.words import choice_name, on_page, option_name, word, words
 
 ROOM = Path(rightfit.web.__file__).parent
 SOURCES = "\n".join(path.read_text(encoding="utf-8") for path in ROOM.glob("*.py"))
@@ -45,7 +45,7 @@ def test_every_word_that_is_asked_for_exists() -> None:
 
 def test_every_word_is_asked_for() -> None:
     made = {f"tab.{name}" for name in TABS} | {f"catalog.sort_{name}" for names in SORTS.values() for name in names}
-    made |= {f"about.{name}" for name in words()["about"]} | {f"accuracy.{name}" for name in ("errors", "intervals", "fits")}
+    made |= {f"about.{name}" for name in words()["about"]} | {f"accuracy.{name}" for name in ("errors", "intervals", "fits", "left")}
     made |= {f"page.{name}" for name in ("plan", "catalog", "accuracy", "rules", "about")} | {
         f"catalog.{name}" for name in ("servers", "prices", "accelerators", "models", "previous", "next")
     }
@@ -65,3 +65,10 @@ def test_names_fall_back_to_the_technical_word() -> None:
     assert choice_name("optimizer", "adamw", "zh") == "adamw"
     assert choice_name("task", "serve", "zh") == "在线推理"
     assert word("result.more", "zh", count=5) == "再显示 5 个"
+
+
+def test_options_are_called_as_on_the_page() -> None:
+    assert on_page("seq_len = 2,048: usual length", "en") == "Sequence length = 2,048: usual length"
+    assert on_page("give --seq-len, or --data 50Mtok", "en") == "give “Sequence length”, or “Data” 50Mtok"
+    assert on_page("给出 --data", "zh") == "给出 “数据量”"
+    assert on_page("made_up = 3: --", "en") == "made_up = 3: --"

@@ -12,6 +12,7 @@ from rightfit.explain.plan_words import Term
 from rightfit.explain.sheets import Breakdown, Choice, Lines, Part
 from rightfit.explain.tables import Table
 from rightfit.web.draw import box, bullets, heading, paragraph, table, text
+from rightfit.web.words import on_page
 
 if TYPE_CHECKING:
     from rightfit.explain.cards import MemoryUse
@@ -32,10 +33,10 @@ def draw_part(part: Part, lang: Lang) -> None:
             paragraph(part, "muted")
         elif isinstance(part, Choice):
             heading(bare(part.heading) or part.headline, 3)
-            bullets((*((part.headline,) if part.heading and part.headline else ()), *part.lines))
+            bullets(on_page(line, lang) for line in (*((part.headline,) if part.heading and part.headline else ()), *part.lines))
         elif isinstance(part, Lines):
             heading(bare(part.heading), 3)
-            bullets(part.lines)
+            bullets(on_page(line, lang) for line in part.lines)
         elif isinstance(part, Breakdown):
             breakdown(part, lang)
         elif isinstance(part, Table):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import tomllib
 from collections.abc import Mapping
 from importlib import resources
@@ -32,6 +33,18 @@ def option_name(option: str, lang: Lang) -> str:
     return entry[lang] if entry else option.replace("_", " ")
 
 
+_FLAG = re.compile(r"--([a-z][a-z-]+)")
+_NAMED = re.compile(r"^([a-z][a-z_]+) = ")
+
+
+def on_page(line: str, lang: Lang) -> str:
+    """A sentence of the library as the page says it: options by the names of their fields, not as flags of a command."""
+    named = _NAMED.match(line)
+    if named and named[1] in words()["option"]:
+        line = f"{option_name(named[1], lang)} = {line[named.end() :]}"
+    return _FLAG.sub(lambda flag: f"“{option_name(flag[1].replace('-', '_'), lang)}”", line)
+
+
 def choice_name(option: str, value: str, lang: Lang) -> str:
     """One word of an option's vocabulary in the reader's language; as it is where it is a technical name."""
     entry = words()["choice"].get(f"{option}_{value}".replace("-", "_"))
@@ -46,7 +59,7 @@ def problem_lines(error: RightfitError, lang: Lang) -> list[tuple[str, str]]:
         return [("", word("error.busy", lang))]
     kind = getattr(error, "kind", "")
     about = kind if kind in words()["option"] else ""  # a name of which only the kind is known is about the field of that kind
-    return [(problem.field or about, _said(problem.message, problem.field, lang)) for problem in problems_of(error, lang)]
+    return [(problem.field or about, on_page(_said(problem.message, problem.field, lang), lang)) for problem in problems_of(error, lang)]
 
 
 def _said(message: str, field: str, lang: Lang) -> str:
