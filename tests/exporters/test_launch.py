@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 from jobs import job
+from terraform_mirror import mirror
 from typical_plans import plan_values
 
 from rightfit.export.launching import launch_of, prepare
 
 BIN = Path(sys.executable).parent
-MIRROR = Path(os.environ.get("RIGHTFIT_TERRAFORM_MIRROR", "/opt/tf-plugins"))
+MIRROR = mirror()
 RIGHTFIT = [sys.executable, "-W", "ignore", "-c", "import sys; from rightfit.cli import main; sys.exit(main(sys.argv[1:]))"]
 
 
@@ -35,7 +36,7 @@ def launched(folder: Path, name: str, *words: str, **environment: str) -> subpro
     )
 
 
-@pytest.mark.skipif(shutil.which("terraform") is None or not MIRROR.is_dir(), reason="terraform or its mirror of plug-ins is not there")
+@pytest.mark.skipif(shutil.which("terraform") is None or MIRROR is None, reason="terraform or its mirror of plug-ins is not there")
 def test_terraform_plans_what_would_be_made(tmp_path: Path) -> None:
     server = pytest.importorskip("moto.server", reason="moto is not installed (pip install 'moto[ec2,server]')")
     from test_terraform_apply import OVERRIDE, SERVICES

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 from jobs import files, hostile, taken
+from terraform_mirror import mirror
 
-MIRROR = Path(os.environ.get("RIGHTFIT_TERRAFORM_MIRROR", "/opt/tf-plugins"))
+MIRROR = mirror()
 TERRAFORM = shutil.which("terraform")
-pytestmark = pytest.mark.skipif(
-    TERRAFORM is None or not MIRROR.is_dir(), reason="terraform or its mirror of plug-ins (RIGHTFIT_TERRAFORM_MIRROR) is not there"
-)
+pytestmark = pytest.mark.skipif(TERRAFORM is None or MIRROR is None, reason="terraform or its mirror of plug-ins is not there")
 
 
 @pytest.fixture(scope="module")
