@@ -97,12 +97,12 @@ def test_adapters_alone_are_trained(llama: Path, tmp_path: Path) -> None:
 
 def test_an_encoder_learns_classes(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> None:
     model = make_bert(tmp_path_factory.mktemp("bert"))
-    changed = {"parallel": "ddp", "steps": 3, "lora_targets": ["query", "value"], "seq_len": 128}
+    changed = {"parallel": "ddp", "steps": 3, "seq_len": 128}
     put(tmp_path, model, target="torchrun", plan="bert-azure", **changed)
     found = losses(run(COMMAND, tmp_path))
     assert len(found) == 3
     assert found[0] == pytest.approx(1.0986, abs=0.3)  # ln 3: three classes that it has not seen
-    assert (tmp_path / "out/model/adapter_model.safetensors").exists()
+    assert (tmp_path / "out/model/model.safetensors").exists()
 
 
 def test_weights_may_stay_on_the_host(llama: Path, tmp_path: Path) -> None:

@@ -270,6 +270,8 @@ def main():
             tokenizer.save_pretrained(output / "model")
     dist.barrier()
     dist.destroy_process_group()
+    sys.stdout.flush()
+    os._exit(0)  # all is written; threads of a back end that are still there can abort an orderly exit, and the run would count as failed
 
 
 main()
