@@ -23,6 +23,7 @@ html_show_copyright = False
 
 myst_heading_anchors = 4
 myst_enable_extensions = ["deflist"]
+suppress_warnings = ["misc.highlighting_failure"]  # excerpts of exported files begin and end in the middle of a document
 
 html_theme = "furo"
 html_title = "rightfit"
