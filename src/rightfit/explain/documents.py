@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rightfit.explain.checks import check_rules
 from rightfit.explain.messages import Lang
 from rightfit.explain.voices import voice_of
-from rightfit.search.serving_answer import ServingCost
+from rightfit.search.answer import Cost
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
@@ -51,7 +51,7 @@ def flat_option(option: Option) -> dict[str, Any]:
 
 def _money(option: Option) -> dict[str, Any]:
     cost = option.cost
-    if not isinstance(cost, ServingCost):
+    if type(cost) is Cost:
         return {"network_gbps": option.network_gbps, "hourly_usd": cost.hourly_usd, "total_usd": cost.total_usd}
     names = ("hourly_usd", "monthly_usd", "per_thousand_requests_usd", "per_million_tokens_usd")
     return {name: getattr(cost, name) for name in names}

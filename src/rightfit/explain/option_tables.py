@@ -6,14 +6,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from rightfit.explain import quantities as q
-from rightfit.explain.host_text import server_text
 from rightfit.explain.labels import label
 from rightfit.explain.load_text import analytic_triple, simulated_triple
 from rightfit.explain.messages import Lang
 from rightfit.explain.plan_words import layout_text
 from rightfit.explain.tables import Column, Table
 from rightfit.explain.voices import is_host_job
-from rightfit.search.serving_answer import ServingCost, ServingLayout
 from rightfit.units import format_duration
 
 if TYPE_CHECKING:
@@ -103,6 +101,8 @@ def _host_table(plan: Plan, lang: Lang) -> Table:
 
 
 def _host_record(option: Option, lang: Lang) -> dict[str, Any]:
+    from rightfit.explain.host_text import server_text
+
     nodes = f"{option.nodes}x " if option.nodes > 1 else ""
     return {
         "rank": option.rank,
@@ -160,6 +160,8 @@ def _service_table(plan: Plan, lang: Lang) -> Table:
 
 def _service_record(option: Option, lang: Lang) -> dict[str, Any]:
     cost, layout = option.cost, option.layout
+    from rightfit.search.serving_answer import ServingCost, ServingLayout
+
     assert isinstance(cost, ServingCost)
     assert isinstance(layout, ServingLayout)
     nodes = f"{option.nodes}x " if option.nodes > 1 else ""

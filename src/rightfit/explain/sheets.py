@@ -16,7 +16,6 @@ from rightfit.explain.load_text import load_lines
 from rightfit.explain.messages import Lang
 from rightfit.explain.option_tables import options_table, simulation_table
 from rightfit.explain.plan_words import OptionText, PlanText, Term
-from rightfit.explain.serving_text import serving_given_text
 from rightfit.explain.tables import Table
 from rightfit.explain.voices import Voice, is_host_job, voice_of
 
@@ -164,6 +163,8 @@ def without_choice(plan: Plan) -> Plan:
 
 def _unfit_service(plan: Plan, voice: Voice, lang: Lang) -> Iterable[Part]:
     """Given servers that do not carry the load: what they lack, and how many of them would do."""
+    from rightfit.explain.serving_text import serving_given_text
+
     currency = plan.workload.currency
     yield serving_given_text(plan, lang)
     if plan.unfit is not None:

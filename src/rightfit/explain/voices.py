@@ -6,10 +6,11 @@ Faces ask `voice_of(answer)` and never for the kind.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from rightfit.explain import host_text, plan_words, serving_text
+from rightfit.explain import plan_words
 from rightfit.explain.messages import Lang
 from rightfit.explain.plan_words import OptionText, PlanText
 from rightfit.explain.reasons import renderer
@@ -57,29 +58,43 @@ _TRAINING = Voice(
     unfit_heading="leanest_setup",
     has_rules=True,
 )
-_HOST = Voice(
-    renderer=host_text.host_renderer,
-    plan_text=host_text.host_plan_text,
-    option_text=host_text.host_option_text,
-    assumption_text=host_text.host_assumption_text,
-    rejection_lines=host_text.host_rejection_lines,
-    headings={"memory": "memory_ram", "time": "time_job", "cost": "cost"},
-    comparing=_COMPARING,
-    limits=frozenset({"fits", "deadline_met", "budget_met"}),
-    unfit_heading="leanest_setup",
-)
-_SERVICE = Voice(
-    renderer=serving_text.serving_renderer,
-    plan_text=serving_text.serving_plan_text,
-    option_text=serving_text.serving_option_text,
-    assumption_text=serving_text.serving_assumption_text,
-    rejection_lines=serving_text.serving_rejection_lines,
-    headings={"memory": "memory", "time": "time", "cost": "cost"},
-    comparing=_COMPARING | {"serve_cheapest", "serve_fastest", "serve_balanced"},
-    limits=frozenset({"serve_deadline"}),
-    unfit_heading="enough_servers",
-    is_service=True,
-)
+
+
+@functools.cache
+def _host() -> Voice:
+    """The voice of classical machine learning and data preparation; its words are read when they are needed."""
+    from rightfit.explain import host_text
+
+    return Voice(
+        renderer=host_text.host_renderer,
+        plan_text=host_text.host_plan_text,
+        option_text=host_text.host_option_text,
+        assumption_text=host_text.host_assumption_text,
+        rejection_lines=host_text.host_rejection_lines,
+        headings={"memory": "memory_ram", "time": "time_job", "cost": "cost"},
+        comparing=_COMPARING,
+        limits=frozenset({"fits", "deadline_met", "budget_met"}),
+        unfit_heading="leanest_setup",
+    )
+
+
+@functools.cache
+def _service() -> Voice:
+    """The voice of services and batches of inference; its words are read when they are needed."""
+    from rightfit.explain import serving_text
+
+    return Voice(
+        renderer=serving_text.serving_renderer,
+        plan_text=serving_text.serving_plan_text,
+        option_text=serving_text.serving_option_text,
+        assumption_text=serving_text.serving_assumption_text,
+        rejection_lines=serving_text.serving_rejection_lines,
+        headings={"memory": "memory", "time": "time", "cost": "cost"},
+        comparing=_COMPARING | {"serve_cheapest", "serve_fastest", "serve_balanced"},
+        limits=frozenset({"serve_deadline"}),
+        unfit_heading="enough_servers",
+        is_service=True,
+    )
 
 
 def voice_of(answer: Plan | Verdict) -> Voice:
@@ -90,8 +105,8 @@ def voice_of(answer: Plan | Verdict) -> Voice:
 def voice_for(workload: Workload) -> Voice:
     """The wording for answers to a workload."""
     if is_host_job(workload):
-        return _HOST
-    return _SERVICE if workload.task in ("serve", "batch") else _TRAINING
+        return _host()
+    return _service() if workload.task in ("serve", "batch") else _TRAINING
 
 
 def is_host_job(workload: Workload) -> bool:
