@@ -129,8 +129,11 @@ def test_more_work_never_needs_less(layout: dict[str, float]) -> None:
 @given(layout=LAYOUTS)
 def test_recomputation_and_fused_loss_never_need_more(layout: dict[str, float]) -> None:
     base = _setup(layout).replace(memory_counter=MemoryCounter.ALLOCATED)
-    # A checkpointed layer keeps its input beside what is recomputed of it: where a stage's activations are next to nothing, that one tensor can show.
-    assert peak(base.replace(recompute=Recompute.FULL)).peak[0] <= peak(base.replace(recompute=Recompute.NONE)).peak[0] * (1 + 1e-3)
+    layer_input = (
+        layout["micro_batch"] * layout["seq_len"] * 4096 * 2
+    )  # a checkpointed layer keeps its input beside what is recomputed of it
+    whole = peak(base.replace(recompute=Recompute.NONE)).peak[0]
+    assert peak(base.replace(recompute=Recompute.FULL)).peak[0] <= whole * (1 + 1e-9) + layer_input
     assert peak(base.replace(loss=Loss.FUSED)).peak[0] <= peak(base.replace(loss=Loss.STANDARD)).peak[0] * (1 + 1e-9)
     assert np.all(np.isfinite(peak(base).peak))
     assert all(np.all(term >= 0) for term in peak(base).terms.values())
