@@ -16,13 +16,13 @@ from collections.abc import Callable
 import numpy as np
 
 from rightfit.catalog import open_catalog
-from rightfit.search.engine import Engine
-from rightfit.search.evaluate import search_setups
-from rightfit.search.explore import fleet_of, known_host_bytes, open_market, space_limits
-from rightfit.search.machines import base_setup
-from rightfit.search.planner import plan
-from rightfit.search.space import build_space
-from rightfit.search.wish import read_wish
+from rightfit.families.language.engine import LanguageEngine
+from rightfit.families.language.space import base_setup, fleet_of, space_limits
+from rightfit.families.language.wish import read_wish
+from rightfit.planner.plan import plan
+from rightfit.search.offers import known_host_bytes, open_market
+from rightfit.search.training.evaluate import search_setups
+from rightfit.search.training.space import build_space
 from rightfit.workload import Workload
 
 WORKLOADS = (
@@ -70,9 +70,9 @@ def curve(largest: float, repeats: int) -> None:
     """The same evaluation on tables from 10^4 candidates on: the market's machine classes, fewer or several times over."""
     market = open_market(open_catalog())
     wish = read_wish(Workload(**dict(WORKLOADS[2][1])))
-    machines = fleet_of(market, wish).machines
+    machines = fleet_of(market.offers.servers, wish).machines
     space = build_space(space_limits(wish), blocks=machines.blocks)
-    base, engine = base_setup(wish, machines.variants), Engine.of(wish.model)
+    base, engine = base_setup(wish, machines.variants), LanguageEngine.of(wish.model)
     host = known_host_bytes(market.offers.servers)
     whole = int(space.counts[space.block(machines.variant, machines.gpus_per_node)].sum())
     print(f"\n{'candidates':>12}{'timed':>12}{'wall ms':>9}{'cpu ms':>8}{'M cand./s':>11}{'M timed/s':>11}{'peak MiB':>10}")

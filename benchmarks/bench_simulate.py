@@ -1,4 +1,5 @@
-"""How fast the simulation of continuous batching is: `python benchmarks/bench_simulate.py`. Goal: 50 times real time at 1,000 requests/s."""
+"""How fast the simulation of continuous batching is: `python benchmarks/bench_simulate.py`. Goal: 50 times real time at 1,000
+requests/s."""
 
 from __future__ import annotations
 

@@ -27,11 +27,10 @@ MADE_BY = "<!-- made by scripts/build_docs.py: edit the code, not this page -->\
 
 def command_pages() -> dict[str, str]:
     """One page with each command: help, options, examples, Python twin."""
-    import typer.main
 
-    from rightfit.cli.app import app
+    from rightfit.cli.app import build
 
-    group: Any = typer.main.get_command(app)
+    group: Any = build()
     parts = [
         MADE_BY,
         "# Commands\n\nExit codes: 0 answered, 1 no feasible answer (the reasons are printed), 2 bad input, 3 a needed component or network is missing.\n",
@@ -91,7 +90,7 @@ def physics_pages() -> dict[str, str]:
     pages = {}
     index = [
         MADE_BY,
-        "# Physics\n\nPure functions over arrays; each cites its formula and says where it is known to be wrong.\n\n| module | subject |\n|---|---|\n",
+        f"# Physics\n\n{inspect.getdoc(rightfit.physics)}\n\n| module | subject |\n|---|---|\n",
     ]
     for information in sorted(pkgutil.iter_modules(rightfit.physics.__path__), key=lambda item: item.name):
         module = importlib.import_module(f"rightfit.physics.{information.name}")
@@ -111,8 +110,15 @@ def module_page(name: str, module: Any) -> str:
         if inspect.isfunction(member):
             parts.append(f"\n## {member_name}\n\n```python\n{member_name}{signature(member)}\n```\n\n{inspect.getdoc(member) or ''}\n")
         elif inspect.isclass(member):
-            parts.append(f"\n## {member_name}\n\n{inspect.getdoc(member) or ''}\n")
+            parts.append(f"\n## {member_name}\n\n{inspect.getdoc(member) or ''}\n{field_units(member)}")
     return "".join(parts)
+
+
+def field_units(kind: type) -> str:
+    """The fields of a struct of columns with their units."""
+    fields = getattr(kind, "__dataclass_fields__", {}).values()
+    named = [f"`{field.name}` [{field.metadata['unit']}]" for field in fields if field.metadata.get("unit")]
+    return f"\nFields: {', '.join(named)}.\n" if named else ""
 
 
 def signature(function: Any) -> str:
@@ -148,12 +154,12 @@ API_CLASSES = (
     ("rightfit.search.answer", "Plan"),
     ("rightfit.search.answer", "Option"),
     ("rightfit.search.answer", "Layout"),
-    ("rightfit.search.serving_answer", "ServingLayout"),
-    ("rightfit.search.host_answer", "HostLayout"),
-    ("rightfit.search.answer", "Accelerator"),
+    ("rightfit.search.service.options", "ServingLayout"),
+    ("rightfit.families.tables.options", "HostLayout"),
+    ("rightfit.search.answer", "OptionAccelerator"),
     ("rightfit.estimate.figures", "Figure"),
     ("rightfit.search.answer", "Cost"),
-    ("rightfit.search.serving_answer", "ServingCost"),
+    ("rightfit.search.service.options", "ServingCost"),
     ("rightfit.search.answer", "Alternative"),
     ("rightfit.search.answer", "Rejection"),
     ("rightfit.search.answer", "NearMiss"),
@@ -161,7 +167,7 @@ API_CLASSES = (
     ("rightfit.search.answer", "Reason"),
     ("rightfit.search.answer", "Section"),
     ("rightfit.search.answer", "Counts"),
-    ("rightfit.search.single", "Verdict"),
+    ("rightfit.search.verdict", "Verdict"),
 )
 
 

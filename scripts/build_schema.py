@@ -1,4 +1,5 @@
-"""Write the published JSON Schemas: src/rightfit/schema/plan.schema.json and workload.schema.json. Usage: python scripts/build_schema.py [--check]
+"""Write the published JSON Schemas under src/rightfit/schema: plan, workload, fleet, fleet-plan. Usage: python scripts/build_schema.py
+[--check]
 
 The workload inside a plan follows from the pydantic model; the workload file follows from the option table.
 """
@@ -46,7 +47,7 @@ def ref(name: str) -> dict[str, Any]:
 
 def reason() -> dict[str, Any]:
     """A statement in the chosen language, or its code and parameters."""
-    return {"anyOf": [TEXT, structure("a code and its numbers in base units", key=TEXT, params={"type": "object"})]}
+    return {"anyOf": [TEXT, ref("coded_reason")]}
 
 
 def definitions() -> dict[str, Any]:
@@ -60,6 +61,7 @@ def definitions() -> dict[str, Any]:
     source = {"enum": ["formula", "calibrated", "measured", "published", "extrapolated"]}
     return {
         "reason": reason(),
+        "coded_reason": structure("a code and its numbers in base units", key=TEXT, params={"type": "object"}),
         "figure": structure("a predicted number in base units with its 80 % and 95 % interval", **bounds, source=source),
         "accelerator": structure("the accelerator of a server", name=TEXT, count_per_node=AMOUNT, memory_bytes=AMOUNT),
         "layout": structure("how the job is spread and run", **degrees, **words),
@@ -78,13 +80,21 @@ def definitions() -> dict[str, Any]:
             rank={"type": "integer", "minimum": 1},
             **place,
             accelerator=ref("accelerator"),
+            probability=structure(
+                "probabilities (0 to 1) that it fits the memory and keeps deadline and budget; null where not asked for or not known",
+                **dict.fromkeys(("fits", "deadline", "budget"), MAYBE_NUMBER),
+            ),
             vcpus=MAYBE_NUMBER,
             memory_bytes=MAYBE_NUMBER,
             network_gbps=MAYBE_NUMBER,
             price_as_of=TEXT,
             price_source=TEXT,
             layout=ref("layout"),
-            estimate=mapping(ref("figure"), "figures by name: peak_memory_bytes, step_s, tokens_per_s, mfu, total_time_s ..."),
+            estimate={
+                **mapping(ref("figure"), "figures by name: peak_memory_bytes, step_s, tokens_per_s, mfu, total_time_s ..."),
+                "properties": {"disk_bytes": ref("figure"), "peak_memory_bytes": ref("figure")},
+                "required": ["disk_bytes", "peak_memory_bytes"],
+            },
             memory_terms=mapping(NUMBER, "bytes of one accelerator at the peak, by term"),
             time_terms=mapping(NUMBER, "seconds of one step, by term"),
             cost=ref("cost"),
@@ -134,7 +144,8 @@ def plan_schema() -> dict[str, Any]:
         },
         blame_=listing(listing(TEXT, "criteria"), "the smallest sets of criteria that exclude everything"),
         sections_=mapping(
-            {"type": "object"}, "further parts by name: of serving plans api, serverless, spot, formats, fleet, disaggregated ..."
+            {"type": "object"},
+            "further parts by name: buy and bill of every answer with an option; of serving plans api, serverless, spot, formats, fleet, disaggregated ...",
         ),
         counts_=mapping(COUNT, "how much was looked at"),
         catalog={"type": "object", "description": "date of the newest price by provider, and more"},
@@ -172,10 +183,86 @@ def workload_schema() -> dict[str, Any]:
     }
 
 
+def fleet_schema() -> dict[str, Any]:
+    """A fleet file, for editors; workloads are those of the workload file."""
+    from rightfit.fleet.records import FleetRecord
+
+    schema = FleetRecord.model_json_schema()
+    workload = {"type": "object", "properties": workload_schema()["properties"], "additionalProperties": False}
+    for name in ("JobRecord", "ServiceRecord"):
+        schema["$defs"][name]["properties"]["workload"] = {"$ref": "#/$defs/Workload"}
+    schema["properties"]["defaults"] = {"$ref": "#/$defs/Workload"}
+    for name, key in (("LimitRecord", one) for one in ("quota", "clouds", "regions", "sellers", "purchase")):
+        listed = schema["$defs"][name]["properties"][key]
+        listed["anyOf"] = [{"type": "string"}, {"type": "array", "items": listed.pop("items")}]
+        listed.pop("type")
+    schema["$defs"]["Workload"] = workload
+    about = "What `rightfit fleet` reads: jobs, services, what is owned, limits."
+    return {"$schema": DRAFT, **schema, "title": "rightfit fleet file", "description": about}
+
+
+def fleet_plan_schema() -> dict[str, Any]:
+    """The plan of a fleet as `rightfit fleet --format json` prints it."""
+    place = {"provider": TEXT, "instance_type": TEXT, "region": TEXT, "purchase": TEXT}
+    rows = {"type": "object"}
+    placement = structure(
+        "where a job or service runs, when, and how it is paid",
+        **{"name": TEXT, "kind": {"enum": ["job", "service"]}, "count": COUNT, **place, "servers": COUNT, "start": TEXT, "end": TEXT},
+        **dict.fromkeys(("start_h", "end_h", "cost_usd"), AMOUNT),
+    )
+    purchase = structure(
+        "a commitment or a capacity block, with its break-even",
+        **{**place, "count": COUNT, "start": TEXT, "end": TEXT},
+        **dict.fromkeys(("usd_per_h", "term_h", "owed_usd", "cost_usd", "utilisation"), AMOUNT),
+        **dict.fromkeys(("break_even_share", "break_even_months"), MAYBE_NUMBER),
+    )
+    top = structure(
+        "One plan to buy and place many jobs and services. Money in US dollars, times in hours from the start and as dates.",
+        schema_version={"const": 1},
+        kind={"const": "fleet"},
+        name=TEXT,
+        start=TEXT,
+        horizon_h=AMOUNT,
+        period_h=AMOUNT,
+        cost=structure(
+            "money",
+            total_usd=AMOUNT,
+            terms=mapping(NUMBER, "USD by way to pay"),
+            own_best_usd=AMOUNT,
+            own_best_feasible=FLAG,
+            greedy_usd=MAYBE_NUMBER,
+        ),
+        bound_usd=AMOUNT,
+        gap=AMOUNT,
+        placements=listing(placement, "by start"),
+        purchases=listing(purchase, "what to buy"),
+        calendar=listing(rows, "one bar a placement"),
+        unplaced=listing(
+            structure("what is left out", name=TEXT, count=COUNT, why={"enum": ["no_server", "too_slow", "no_room"]}),
+            "empty where all is placed",
+        ),
+        **{name: listing(rows, meaning) for name, meaning in _FLEET_LISTS.items()},
+        moves_={"type": "object", "description": "against the last plan"},
+    )
+    return {"$schema": DRAFT, "title": "rightfit fleet plan", **top}
+
+
+_FLEET_LISTS = {
+    "considered": "commitments that were looked at and not bought",
+    "utilisation": "of what is owned, quotas and budgets",
+    "shadow_prices": "what more of each limit saves",
+    "limit_costs": "what each limit costs",
+    "deadlines": "what a day more saves",
+    "scenarios": "what a wrong price, or a server that cannot be had, changes",
+    "relaxations": "the least changes that would place everything",
+    "assumptions": "defaults that were taken",
+}
+
+
 def build() -> dict[Path, str]:
     """Path -> text of each schema."""
     folder = ROOT / "src/rightfit/schema"
-    schemas = {"plan": plan_schema(), "workload": workload_schema()}
+    schemas = {"plan": plan_schema(), "workload": workload_schema(), "fleet": fleet_schema(), "fleet-plan": fleet_plan_schema()}
     return {folder / f"{name}.schema.json": json.dumps(schema, indent=2, ensure_ascii=False) + "\n" for name, schema in schemas.items()}
 
 

@@ -2,8 +2,10 @@
 
 Usage: python scripts/build_site.py OUT     (needs the extra `docs`; scripts/site makes an environment with it)
 
-A page `x.md` is the English one and `x.zh.md` its Chinese twin. Both sites have the same addresses, so that a reader can switch language on any page;
-a page without a twin appears in English on the Chinese site and says so. A link that leads nowhere, or any other warning, ends the build with an error.
+A page `x.md` is the English one and `x.zh.md` its Chinese twin. Both sites have the same addresses, so that a reader can switch language on
+any page;
+a page without a twin appears in English on the Chinese site and says so. A link that leads nowhere, or any other warning, ends the build
+with an error.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ What a page may hold:
 
     ```console                   each line `$ rightfit ...` is run; `# exit 2` behind it says which exit code is right (else 0)
     <!-- excerpt: all -->        before such a block: what follows the command is what it prints
-    <!-- excerpt: 1-7; "Refused:" 4 -->     the same, but only these lines: line numbers, or the first line that holds a text and so many lines
+    <!-- excerpt: 1-7; "Refused:" 4 -->     the same, but only these lines: line numbers, or the first line that holds a text and so many
+    lines
                                  ("^text": begins with it)
     <!-- file: cases.csv -->     before any block: its text is put in this file, where the commands of the page run
     ```python                    is run; a ```text block right behind it is what it prints
@@ -37,27 +38,28 @@ WIDTH = "100"
 GAP = "..."
 FENCE = re.compile(r"(?P<mark><!-- (?P<kind>excerpt|file): (?P<what>.+?) -->\n)?```(?P<language>\w+)\n(?P<body>.*?)```\n", re.DOTALL)
 ACCURACY = re.compile(r"(<!-- accuracy -->\n).*?(<!-- end -->\n)", re.DOTALL)
-UNNAMED = re.compile(r"^\| ([a-z, ]+) \| \d+ \| \d+ \| ([\d.]+) %", re.MULTILINE)
 COMMAND = re.compile(r"^\$ (rightfit .*?)(?:\s+# exit (\d+))?$")
 PIECE = re.compile(r'\s*(?:(\d+)-(\d+)|"([^"]+)"\s*(\d+)?)\s*')
 CHINESE = re.compile(r"\.zh\.md$")
 
 ACCURACY_ROWS = (
-    ("memory, full", "Peak memory per GPU, full fine-tuning", "单卡峰值显存，全参数微调"),
+    ("memory, full fine-tuning", "Peak memory per GPU, full fine-tuning", "单卡峰值显存，全参数微调"),
     ("memory, adapters", "Peak memory per GPU, LoRA, QLoRA and the like", "单卡峰值显存，LoRA、QLoRA 等"),
-    ("time, one node", "Training speed, one server", "训练速度，单机"),
-    ("time, many nodes", "Training speed, several servers", "训练速度，多机"),
+    ("training speed, one server", "Training speed, one server", "训练速度，单机"),
+    ("training speed, several servers", "Training speed, several servers", "训练速度，多机"),
     ("serving, time per token", "Serving, time per token", "推理服务，每 token 时间"),
     ("serving, throughput", "Serving, throughput", "推理服务，吞吐"),
-    ("serving, first token at low load", "Serving, first token at low load", "推理服务，低负载首 token 时间"),
+    ("serving, first token", "Serving, first token", "推理服务，首 token 时间"),
     ("serving, memory", "Serving, memory", "推理服务，显存"),
     (
-        "passes, latency and throughput",
-        "Vision, encoders, diffusion, speech: latency and throughput",
-        "视觉、编码器、扩散、语音：延迟与吞吐",
+        "forward passes (encoders, vision, diffusion, speech)",
+        "Vision, encoders, diffusion, speech: one pass",
+        "视觉、编码器、扩散、语音：单次前向",
     ),
+    ("training on samples, rates", "Training on pictures, sound and the like: rates", "图像、语音等训练：速率"),
+    ("training on samples, memory", "Training on pictures, sound and the like: memory", "图像、语音等训练：显存"),
+    ("classical, time", "Classical machine learning, time", "经典机器学习，时间"),
 )
-NAMELESS = ("framework", "engine")
 
 
 def pages() -> list[Path]:
@@ -192,30 +194,14 @@ def _holds(line: str, text: str) -> bool:
 
 
 def accuracy_table(*, chinese: bool = False) -> str:
-    """The accuracy of the README, from the last validation: its headline figures, and its page for stacks whose name is withheld."""
+    """The accuracy of the README: blind scores first, then first contact, then the last validation with the stack unknown and named."""
     headline: Mapping[str, float] = json.loads((ROOT / "validation/headline.json").read_text(encoding="utf-8"))
-    unnamed = unnamed_stacks()
-    english_head = "| figure | median error | nine in ten are within | median, framework or engine not named |"
-    rows = ["| 量 | 误差中位数 | 90 % 的误差在此以内 | 不告知框架或引擎时的中位数 |" if chinese else english_head, "|---|---|---|---|"]
-    for key, english, zh in ACCURACY_ROWS:
-        figures = (headline[f"{key}: median APE"], headline[f"{key}: P90 APE"], unnamed[key])
-        rows.append(" | ".join([f"| {zh if chinese else english}", *map(percent, figures)]) + " |")
-    return "\n".join(rows) + "\n"
+    english_head = "| figure (median / nine in ten) | blind | first contact | own rows, stack unknown | own rows, stack named |"
+    chinese_head = "| 量（中位数 / 九成以内） | 盲测 | 首次接触 | 自有数据，软件栈未知 | 自有数据，软件栈已知 |"
+    from rightfit.proof.honest_page import readme_rows
 
-
-def unnamed_stacks() -> dict[str, float]:
-    """Median error of each kind of figure where the framework's or the engine's name is withheld, from docs/accuracy.md."""
-    text = (ROOT / "docs/accuracy.md").read_text(encoding="utf-8")
-    found: dict[str, float] = {}
-    for name in NAMELESS:
-        for part in text.split(f"### Without the {name}'s name")[1:]:
-            found |= {row: float(value) / 100 for row, value in UNNAMED.findall(part.partition("\n##")[0])}
-    return found
-
-
-def percent(value: float) -> str:
-    """A share in percent: 6.5 %, 29 %."""
-    return f"{100 * value:.1f} %" if value < 0.0995 else f"{100 * value:.0f} %"
+    rows = [chinese_head if chinese else english_head, "|---|---|---|---|---|"]
+    return "\n".join([*rows, *readme_rows(ROOT / "validation", headline, ACCURACY_ROWS, chinese=chinese)]) + "\n"
 
 
 def refresh_page(page: Path) -> tuple[str, str]:

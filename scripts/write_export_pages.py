@@ -5,10 +5,12 @@ Usage: python scripts/write_export_pages.py [--check] [TARGET ...]     (--check 
 The prose of a page is written by hand; two kinds of marks in it are filled in from the typical plans (tests/export/typical_plans.py):
 
     <!-- plans -->                                 up to <!-- end -->: which typical plans the target takes, and why it refuses the others
-    <!-- example: qlora-8b task.yaml 1-30 -->      up to <!-- end -->: these lines of that file for that plan (or "text" 12: from the line that holds the
+    <!-- example: qlora-8b task.yaml 1-30 -->      up to <!-- end -->: these lines of that file for that plan (or "text" 12: from the line
+    that holds the
                                                    text; or all), as an excerpt of docs_examples.py
 
-A target without a page gets one to start from. The page's text before the marks says what the files are, how to start them and what stays to do by hand.
+A target without a page gets one to start from. The page's text before the marks says what the files are, how to start them and what stays
+to do by hand.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ FOLDER = ROOT / "docs" / "exports"
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "export"), str(ROOT / "scripts")]
 
 from docs_examples import excerpt  # noqa: E402
-from typical_plans import FURTHER, WISHES, plan_values  # noqa: E402
+from typical_plans import FURTHER, OTHER_KINDS, WISHES, plan_values  # noqa: E402
 
 from rightfit.export import Job, Target, all_targets, job_of, plan_document  # noqa: E402
 
@@ -76,7 +78,8 @@ def plans_of(target: Target) -> str:
     for name, problem in answers.items():
         if problem:
             reasons.setdefault(problem, []).append(f"`{name}`")
-    further = [f"`{name}`" for name in FURTHER if not target.refuses(job(name))]
+    more = FURTHER if any(not target.refuses(job(name)) for name in (*WISHES, *FURTHER)) else OTHER_KINDS
+    further = [f"`{name}`" for name in more if not target.refuses(job(name))]
     lines = [f"Takes {len(taken)} of our {len(answers)} typical plans: {', '.join(taken) or 'none'}."]
     lines[0] += f" Of the further plans (server programs by name, images, a split model): {', '.join(further)}." if further else ""
     lines += [f"- refused: {problem} ({', '.join(names)})" for problem, names in reasons.items()]
@@ -97,7 +100,7 @@ def example(target: Target, plan: str, path: str, lines: str) -> str:
 
 def skeleton(target: Target) -> str:
     """A page to start from."""
-    plan = next(name for name in (*WISHES, *FURTHER) if not target.refuses(job(name)))
+    plan = next(name for name in (*WISHES, *FURTHER, *OTHER_KINDS) if not target.refuses(job(name)))
     path = next(iter(target.files(job(plan))))
     return (
         f"# {target.name}\n\n{target.summary}.\n\n    rightfit export plan.json --to {target.name} --out job\n\n"

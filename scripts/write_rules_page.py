@@ -1,14 +1,18 @@
-"""Write docs/rules-of-thumb.md: every rule of thumb, tried on its example and on a few usual jobs. Run from the repository root."""
+"""Write docs/rules-of-thumb.md: every rule of thumb, tried on its example and on a few usual jobs. Run from the repository root.
+
+Usage: python scripts/write_rules_page.py [RULE ...]     (with names only the words of those rules are written anew)
+"""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from rightfit.explain.checks import check_rules
 from rightfit.explain.lookup import judge_example
-from rightfit.explain.rules import Rule, RuleCheck, all_rules, example_of, post_title
-from rightfit.search import plan
+from rightfit.explain.rules import RuleCheck, RuleOfThumb, all_rules, example_of, post_title, rule_by_id
+from rightfit.planner.plan import plan
 from rightfit.workload import Workload
 
 PAGE = Path("docs/rules-of-thumb.md")
@@ -39,12 +43,19 @@ This page is written by `scripts/write_rules_page.py`; the rules are data (`src/
 SIGNS = {"holds": "holds", "fails": "**fails**", "misleading": "misleading", "unknown": "?"}
 
 
-def page() -> str:
-    """The whole page."""
-    examples = {name: judge_example(rule) for name, rule in all_rules().items()}
+def page(names: Sequence[str] = (), before: str = "") -> str:
+    """The whole page; with names the sections of all other rules are those of the page before."""
+    kept = sections_of(before) if names else {}
+    anew = {name: section(rule, judge_example(rule)) for name, rule in all_rules().items() if name in names or name not in kept}
     posts = "\n".join(f"{number + 1}. {post_title(number, 'en')}（{post_title(number, 'zh')}）" for number in range(5))
-    rules = "\n".join(section(rule, examples[name]) for name, rule in all_rules().items())
+    rules = "\n".join(anew.get(name) or kept[name] for name in all_rules())
     return f"{INTRO}\n## The posts\n\n{posts}\n\n## At a glance\n\n{table()}\n\n## One by one\n{rules}"
+
+
+def sections_of(text: str) -> dict[str, str]:
+    """What a page says of each rule, by its id."""
+    parts = text.split("\n### ")[1:]
+    return {part.split("\n", 1)[0]: f"\n### {part}".rstrip("\n") for part in parts}
 
 
 def table() -> str:
@@ -59,7 +70,7 @@ def table() -> str:
     return "\n".join([head, *rows])
 
 
-def section(rule: Rule, found: RuleCheck | None) -> str:
+def section(rule: RuleOfThumb, found: RuleCheck | None) -> str:
     """One rule with its verdict on its example."""
     wish = ", ".join(str(value) for value in example_of(rule).values())
     told = [found.text("en"), found.text("zh")] if found else ["Cannot be judged: the example has no feasible plan."]
@@ -74,6 +85,7 @@ def section(rule: Rule, found: RuleCheck | None) -> str:
 
 
 if __name__ == "__main__":
-    text = page()
+    wanted = [rule_by_id(name).id for name in sys.argv[1:]]
+    text = page(wanted, PAGE.read_text("utf-8"))
     PAGE.write_text(text + "\n", "utf-8")
     sys.stderr.write(f"{PAGE}: {len(all_rules())} rules\n")

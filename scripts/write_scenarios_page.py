@@ -1,7 +1,9 @@
-"""Write docs/scenarios.md and its Chinese twin: every recommendation of five blog posts, the servers that they name tried on it, and our answer.
+"""Write docs/scenarios.md and its Chinese twin: every recommendation of five blog posts, the servers that they name tried on it, and our
+answer.
 
 Usage: python scripts/write_scenarios_page.py [--check]     (--check writes nothing and exits 1 when a page is behind)
-The recommendations are tests/data/scenarios.toml; what is said of them here is computed, and tests/test_scenarios_of_posts.py holds it to what is right.
+The recommendations are tests/data/scenarios.toml; what is said of them here is computed, and tests/test_scenarios_of_posts.py holds it to
+what is right.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ from rightfit.explain import quantities as q  # noqa: E402
 from rightfit.explain.checks import check_rules  # noqa: E402
 from rightfit.explain.messages import LANGS, Lang, sentences  # noqa: E402
 from rightfit.explain.rules import post_title  # noqa: E402
-from rightfit.search import Option, Plan, estimate_one, plan  # noqa: E402
+from rightfit.planner.given import estimate_one  # noqa: E402
+from rightfit.planner.plan import plan  # noqa: E402
+from rightfit.search.answer import Option, Plan  # noqa: E402
 from rightfit.workload import Workload  # noqa: E402
 
 PAGES: dict[Lang, str] = {"en": "docs/scenarios.md", "zh": "docs/scenarios.zh.md"}

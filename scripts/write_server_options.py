@@ -2,8 +2,10 @@
 
 Usage: python scripts/write_server_options.py VLLM_PACKAGE SGLANG_PACKAGE TGI_CHECKOUT
 
-The first two are the folders of the packages that `pip install --no-deps` makes, at the versions that our targets pin; the last is a checkout of
-huggingface/text-generation-inference that has the pinned version as a tag. Only names and allowed values are kept: {program: {version, source, options: {name: values or null}}}.
+The first two are the folders of the packages that `pip install --no-deps` makes, at the versions that our targets pin; the last is a
+checkout of
+huggingface/text-generation-inference that has the pinned version as a tag. Only names and allowed values are kept: {program: {version,
+source, options: {name: values or null}}}.
 """
 
 from __future__ import annotations

@@ -1,9 +1,12 @@
-"""Write tests/exporters/data/terraform_schemas.jsonl: which attributes and blocks the resources of our Terraform folders have, from the providers themselves.
+"""Write tests/exporters/data/terraform_schemas.jsonl: which attributes and blocks the resources of our Terraform folders have, from the
+providers themselves.
 
 Usage: python scripts/write_terraform_schemas.py JSII_GOOGLE JSII_AZURERM ALICLOUD_SOURCE TENCENTCLOUD_SOURCE
 
-The first two are the .jsii.tgz files inside the packages cdktf-cdktf-provider-google and -azurerm of PyPI (made by HashiCorp from the providers' own schemas);
-the last two are checkouts of aliyun/terraform-provider-alicloud and tencentcloudstack/terraform-provider-tencentcloud, whose Go files declare the schemas.
+The first two are the .jsii.tgz files inside the packages cdktf-cdktf-provider-google and -azurerm of PyPI (made by HashiCorp from the
+providers' own schemas);
+the last two are checkouts of aliyun/terraform-provider-alicloud and tencentcloudstack/terraform-provider-tencentcloud, whose Go files
+declare the schemas.
 Only the names of attributes and whether they are required are kept, of the resources that the folders use.
 """
 

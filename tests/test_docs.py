@@ -63,7 +63,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 @pytest.mark.parametrize("page", WITH_EXAMPLES, ids=name_of)
 def test_examples_run_and_print_what_the_page_says(page: Path) -> None:
     before, after = examples.refresh_page(page)
-    assert after == before, "run scripts/docs"
+    assert after == before, f"{name_of(page)} is behind; run scripts/docs_examples.py {name_of(page)}"
 
 
 def test_every_command_page_shows_an_example() -> None:

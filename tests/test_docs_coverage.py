@@ -1,4 +1,5 @@
-"""Every command and every option of the command line has its place in the hand-written pages, and nothing is described that does not exist."""
+"""Every command and every option of the command line has its place in the hand-written pages, and nothing is described that does not
+exist."""
 
 from __future__ import annotations
 
@@ -7,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer.main
 
-from rightfit.cli.app import app
+from rightfit.cli.app import build
 from rightfit.workload.options import OPTIONS
 
 ROOT = Path(__file__).parent.parent
@@ -36,7 +36,7 @@ def english(folder: Path) -> list[Path]:
     return [page for page in folder.glob("*.md") if not page.name.endswith(".zh.md")]
 
 
-GROUP: Any = typer.main.get_command(app)
+GROUP: Any = build()
 COMMANDS = walk(GROUP)
 
 
@@ -111,4 +111,5 @@ def test_commands_on_a_page_exist(page: Path) -> None:
 
 def test_concept_pages_are_in_the_index() -> None:
     index = (ROOT / "docs/index.md").read_text(encoding="utf-8")
-    assert [page.name for page in english(ROOT / "docs/concepts") if f"(concepts/{page.name})" not in index] == []
+    missing = [page.name for page in english(ROOT / "docs/concepts") if f"(concepts/{page.name})" not in index]
+    assert not missing, f"docs/index.md has no link to concepts/{', concepts/'.join(missing)}"

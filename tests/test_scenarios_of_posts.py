@@ -1,4 +1,5 @@
-"""One scenario for each recommendation of five blog posts: our plan is feasible, cheaper or faster than the post's own pick, and says where the post is wrong."""
+"""One scenario for each recommendation of five blog posts: our plan is feasible, cheaper or faster than the post's own pick, and says where
+the post is wrong."""
 
 from __future__ import annotations
 
@@ -14,10 +15,11 @@ from rightfit.catalog.check import check
 from rightfit.explain import plan_text
 from rightfit.explain.checks import check_rules
 from rightfit.explain.rules import RuleCheck, all_rules
-from rightfit.explain.setups import Outcome
+from rightfit.explain.setups import SetupOutcome
 from rightfit.explain.trials import outcome_of
-from rightfit.search import Plan, estimate_one, plan
-from rightfit.search.single import least_cards
+from rightfit.planner.given import estimate_one, least_cards
+from rightfit.planner.plan import plan
+from rightfit.search.answer import Plan
 from rightfit.workload import Workload
 
 SCENARIOS: list[dict[str, Any]] = tomllib.loads((Path(__file__).parent / "data" / "scenarios.toml").read_text("utf-8"))["scenario"]
@@ -36,7 +38,7 @@ def planned(name: str) -> Plan:
 
 
 @functools.cache
-def tried(name: str, pick: str) -> Outcome:
+def tried(name: str, pick: str) -> SetupOutcome:
     return outcome_of(BY_ID[name]["want"], pick, nodes=BY_ID[name].get("pick_nodes", 1))
 
 

@@ -27,7 +27,7 @@ def test_schemas_are_current() -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("name", ["plan", "workload"])
+@pytest.mark.parametrize("name", ["plan", "workload", "fleet", "fleet-plan"])
 def test_schemas_are_valid(name: str) -> None:
     jsonschema.Draft202012Validator.check_schema(schema(name))
 

@@ -6,7 +6,8 @@
     python validation/fit_classical.py TRUTH_DIR --folds      write validation/folds/classical.json
     python validation/fit_classical.py TRUTH_DIR --intervals  write facts/data/classical_intervals.csv from the errors under the folds
 
-TRUTH_DIR holds classical_ml.csv; validation/measured_classical.csv (validation/measure/classical_grid.py) is one more source, "rightfit-grid-2026-11".
+TRUTH_DIR holds classical_ml.csv; validation/measured_classical.csv (validation/measure/classical_grid.py) is one more source,
+"rightfit-grid-2026-11".
 Every coefficient is positive and starts from a prior; the fit minimises robust squared log errors, each source weighing the square root of
 its rows, plus the squared log distance from the priors in units of `spread`. A coefficient without data stays at its prior.
 """
@@ -23,11 +24,11 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from rightfit import facts
-from rightfit.estimate.classical_cases import classical_cases
 from rightfit.estimate.classical_intervals import PARENT, PROBABILITIES, interval_group
-from rightfit.estimate.classical_predict import metric_values
-from rightfit.estimate.truth import read_table
 from rightfit.physics.columns import Array
+from rightfit.proof.classical_cases import classical_cases
+from rightfit.proof.classical_predict import metric_values
+from rightfit.proof.truth import read_table
 
 DATA = Path(__file__).parents[1] / "src/rightfit/facts/data"
 FILE = DATA / "coefficients/classical.toml"
@@ -93,7 +94,8 @@ class Table:
 def separate_groups(errors_of: Callable[[Array], Array], count: int) -> list[tuple[list[int], np.ndarray]]:
     """Coefficients in groups of which no two touch one row, each with the coefficient that a row belongs to (-1 = none).
 
-    A row's error depends on the few coefficients of its own library and algorithm. What touches a row is tried at two places, since a maximum
+    A row's error depends on the few coefficients of its own library and algorithm. What touches a row is tried at two places, since a
+    maximum
     can hide a coefficient at one of them.
     """
     touched = np.zeros((count, len(errors_of(np.zeros(count)))), dtype=bool)

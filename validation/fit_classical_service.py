@@ -2,8 +2,10 @@
 
     python validation/fit_classical_service.py [--write]
 
-Non-negative least squares of log-weighted seconds in call, tree and operation, for each library and family, on calls of one row (a service scores one
-at a time; rows beside others share what a tree costs) and, without trees, of a hundred, brought to a core of speed 1 (facts/data/classical_cpus.csv). Each case is also predicted with rates fitted without its shape of table.
+Non-negative least squares of log-weighted seconds in call, tree and operation, for each library and family, on calls of one row (a service
+scores one
+at a time; rows beside others share what a tree costs) and, without trees, of a hundred, brought to a core of speed 1
+(facts/data/classical_cpus.csv). Each case is also predicted with rates fitted without its shape of table.
 """
 
 from __future__ import annotations

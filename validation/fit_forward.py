@@ -7,7 +7,8 @@
     python validation/fit_forward.py TRUTH_DIR --intervals   intervals from the errors under validation/folds/forward.json (no fit)
 
 Every coefficient is positive and starts from a prior; the fit minimises robust squared log errors, each source weighing the square root of
-its rows, plus the squared log distance from the priors in units of `spread`. Families of coefficients (POOLS) share one more offset, so that
+its rows, plus the squared log distance from the priors in units of `spread`. Families of coefficients (POOLS) share one more offset, so
+that
 a member without data moves with what the others say of the whole family, and one of no family stays at its prior.
 """
 
@@ -26,13 +27,14 @@ from rightfit import facts
 from rightfit.estimate.forward_cases import ForwardCases, forward_cases, is_forward
 from rightfit.estimate.forward_predict import metric_values, regimes
 from rightfit.estimate.serving_intervals import MEMORY_KIND, PARENT, PROBABILITIES, interval_group
-from rightfit.estimate.truth import read_table
 from rightfit.physics.columns import Array
+from rightfit.proof.truth import read_table
 
 DATA = Path(__file__).parents[1] / "src/rightfit/facts/data"
 FILE = DATA / "coefficients/forward.toml"
 FOLDS = Path(__file__).parent / "folds/forward.json"
-#: Rows that a group needs for quantiles of its own, and the widening by each assumed input, as for language models: rows with one assumption
+#: Rows that a group needs for quantiles of its own, and the widening by each assumed input, as for language models: rows with one
+#: assumption
 #: err no more than those with none, so the data neither sets nor refutes it.
 MIN_ROWS = 100
 FEW_ROWS = 10  # with so many a group takes the wider of its own bounds and those of all rows

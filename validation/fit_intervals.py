@@ -22,15 +22,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from interval_fit import Residuals, fit_model, nested_models
 from rightfit import facts
-from rightfit.estimate.cases import training_cases
-from rightfit.estimate.folds import predict_left_out, read_folds, substituted
 from rightfit.estimate.intervals import METRIC_FAMILY, PROBABILITIES, IntervalModel, interval_columns
-from rightfit.estimate.predict import case_regimes, predict
 from rightfit.estimate.regimes import RegimeColumns
-from rightfit.estimate.score import number
 from rightfit.estimate.software import architecture_names
-from rightfit.estimate.tables import clean_row
-from rightfit.estimate.truth import read_truth
+from rightfit.proof.folds import predict_left_out, read_folds, substituted
+from rightfit.proof.predict import case_regimes, predict
+from rightfit.proof.score import number
+from rightfit.proof.tables import clean_row
+from rightfit.proof.training_cases import training_cases
+from rightfit.proof.truth import read_truth
 
 VALIDATION = Path(__file__).resolve().parent
 TARGET = VALIDATION.parent / "src" / "rightfit" / "facts" / "data" / "intervals.csv"

@@ -21,16 +21,17 @@ from scipy.optimize import least_squares
 
 from rightfit import facts
 from rightfit.estimate.loading import case_columns, rates
-from rightfit.estimate.loading_predict import GROUPS, values_of
-from rightfit.estimate.truth import read_table
 from rightfit.physics.columns import Array
+from rightfit.proof.loading_predict import GROUPS, values_of
+from rightfit.proof.truth import read_table
 
 DATA = Path(__file__).parents[1] / "src/rightfit/facts/data"
 FILE = DATA / "coefficients/loading.toml"
 FOLDS = Path(__file__).parent / "folds/loading.json"
 NOISE = 0.1
 PROBABILITIES = (0.025, 0.1, 0.9, 0.975)
-#: A group has quantiles of its own with this many sources or rows (every error is that of a source left out); others share those of all rates.
+#: A group has quantiles of its own with this many sources or rows (every error is that of a source left out); others share those of all
+#: rates.
 LEAST_SOURCES, MIN_ROWS = 3, 100
 
 

@@ -1,10 +1,13 @@
 """Score and fit the memory physics against measured peaks, leave-one-source-out.
 
-    python validation/fit_memory.py TRUTH_DIR             error table by source, with each source's errors under coefficients fitted without it
-    python validation/fit_memory.py TRUTH_DIR --write     also write the coefficients fitted on all sources to facts/data/coefficients/memory.toml
+    python validation/fit_memory.py TRUTH_DIR             error table by source, with each source's errors under coefficients fitted without
+    it
+    python validation/fit_memory.py TRUTH_DIR --write     also write the coefficients fitted on all sources to
+    facts/data/coefficients/memory.toml
     python validation/fit_memory.py TRUTH_DIR --no-fit    score the bundled coefficients only
 
-Rows of one source are not independent: every source weighs the square root of its number of rows. The loss is the weighted mean of |log(predicted / measured)|.
+Rows of one source are not independent: every source weighs the square root of its number of rows. The loss is the weighted mean of
+|log(predicted / measured)|.
 """
 
 from __future__ import annotations
@@ -19,10 +22,10 @@ import numpy as np
 from scipy.optimize import minimize
 
 from rightfit import facts
-from rightfit.estimate.cases import TrainingCases, training_cases
-from rightfit.estimate.truth import read_table
 from rightfit.physics.columns import Array, Method
 from rightfit.physics.memory_peak import peak_memory
+from rightfit.proof.training_cases import TrainingCases, training_cases
+from rightfit.proof.truth import read_table
 
 GIB = 2.0**30
 FITTED = {

@@ -5,7 +5,8 @@
     python validation/fit_serving.py TRUTH_DIR --loso             error tables with each source left out of the fit
     python validation/fit_serving.py TRUTH_DIR --loso --folds OUT.json --intervals    also write the fold coefficients and the intervals
 
-Deterministic. Every coefficient moves in log space from its `prior` under a penalty that reflects how well physics pins it; the loss is Cauchy's
+Deterministic. Every coefficient moves in log space from its `prior` under a penalty that reflects how well physics pins it; the loss is
+Cauchy's
 of log(predicted / measured); a source and kind of metric counts by the square root of its rows.
 """
 
@@ -25,9 +26,9 @@ from rightfit import facts
 from rightfit.estimate import serving
 from rightfit.estimate.serving_cases import ServingCases, serving_cases
 from rightfit.estimate.serving_intervals import PROBABILITIES, interval_group
-from rightfit.estimate.serving_predict import INFERENCE_METRICS, MEMORY_METRIC, case_doubts, is_generation
-from rightfit.estimate.tables import clean_row, read_cases
 from rightfit.facts.tables import DATA
+from rightfit.proof.serving_predict import INFERENCE_METRICS, MEMORY_METRIC, case_doubts, is_generation
+from rightfit.proof.tables import clean_row, read_cases
 
 Array = NDArray[np.float64]
 LOSS_SCALE = 0.12
@@ -67,6 +68,11 @@ SIGMAS = {
     "port_reduce": 0.5,
     "port_repeat": 0.7,
     "grouped_gemm": 0.3,
+    # Measured on single kernels (validation/kernels).
+    "format_gemm.fp8": 0.03,
+    "grouped_gemm.generic": 0.03,
+    "grouped_gemm.graph": 0.03,
+    "grouped_gemm.vendor": 0.03,
     "expert_ramp": 0.4,
     "desktop_host": 0.25,
     "socket_crossing": 0.4,
@@ -134,7 +140,7 @@ def entries() -> dict[str, dict[str, object]]:
 
 def sigma(key: str) -> float:
     """Prior standard deviation of a coefficient's logarithm."""
-    return SIGMAS.get(key.split(".")[0], DEFAULT_SIGMA)
+    return SIGMAS.get(key, SIGMAS.get(key.split(".")[0], DEFAULT_SIGMA))
 
 
 def touched(data: Data, key: str) -> NDArray[np.intp]:

@@ -5,7 +5,8 @@
     python validation/fit_speed.py TRUTH_DIR --folds OUT.json   refit once for every source left out and write its coefficients
 
 Deterministic. Each coefficient moves in log space from its prior (the `prior` entry of its TOML table) under a penalty that reflects
-how well physics pins it; the loss is Cauchy's of log(predicted / measured), so that a wrong row pulls little; a source counts by the square root
+how well physics pins it; the loss is Cauchy's of log(predicted / measured), so that a wrong row pulls little; a source counts by the square
+root
 of its rows. Coefficients that no row informs stay at their prior.
 """
 
@@ -22,10 +23,10 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from rightfit.estimate import speed
-from rightfit.estimate.cases import TrainingCases, training_cases
-from rightfit.estimate.folds import substituted
-from rightfit.estimate.truth import read_table
 from rightfit.facts import tables
+from rightfit.proof.folds import substituted
+from rightfit.proof.training_cases import TrainingCases, training_cases
+from rightfit.proof.truth import read_table
 
 FILES = ("compute", "network", "software")
 LOSS_SCALE = 0.16

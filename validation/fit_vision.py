@@ -3,7 +3,8 @@
     python validation/fit_vision.py TRUTH_DIR                    error tables of the bundled coefficients
     python validation/fit_vision.py TRUTH_DIR --fit [--write]    fit on all sources; --write puts them into coefficients/vision.toml
     python validation/fit_vision.py TRUTH_DIR --loso --folds validation/folds/vision.json     each source left out; coefficients to the file
-    python validation/fit_vision.py TRUTH_DIR --intervals        facts/data/vision_intervals.csv from the errors under validation/folds/vision.json
+    python validation/fit_vision.py TRUTH_DIR --intervals        facts/data/vision_intervals.csv from the errors under
+    validation/folds/vision.json
 
 Every coefficient is positive and starts from a prior; the fit minimises robust squared log errors plus the squared log distance from the
 priors in units of `spread`. A source weighs the square root of its rows; the rounds of one benchmark are one publisher and are left out one
@@ -24,7 +25,6 @@ from scipy.optimize import least_squares
 
 from rightfit import facts
 from rightfit.estimate.train_rows import FIT_METRICS, MEMORY_METRIC, kind_names, train_cases
-from rightfit.estimate.truth import corrected, read_corrections, read_table
 from rightfit.estimate.vision_predict import (
     MEMORY_PARENT,
     PROBABILITIES,
@@ -37,6 +37,7 @@ from rightfit.estimate.vision_predict import (
     row_doubts,
 )
 from rightfit.physics.columns import Array
+from rightfit.proof.truth import corrected, read_corrections, read_table
 
 DATA = Path(__file__).parents[1] / "src/rightfit/facts/data"
 FILE = DATA / "coefficients/vision.toml"
@@ -54,7 +55,8 @@ STARVED = re.compile(r"data-?loading bound|loader is the bottleneck|loader=|ffcv
 RUN_NAMES = re.compile(r"run_")
 
 
-#: Members of a family may move together by this much (log): what is learned of measured stacks, chips and kinds of layer carries over to those that no
+#: Members of a family may move together by this much (log): what is learned of measured stacks, chips and kinds of layer carries over to
+#: those that no
 #: other source measured (as in fit_forward.py).
 POOLS = {
     "launch_s": 0.4,

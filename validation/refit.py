@@ -2,7 +2,8 @@
 
     python validation/refit.py [--keep-coefficients] [--only training|serving|passes|vision|classical|loading]
 
-`--keep-coefficients` leaves the physics coefficients alone and renews only what follows from them. The folds of the forward passes are fits of their
+`--keep-coefficients` leaves the physics coefficients alone and renews only what follows from them. The folds of the forward passes are fits
+of their
 own, so they are renewed with either.
 """
 
@@ -60,7 +61,7 @@ def run(script: str, *arguments: str) -> None:
 
 def write_page() -> None:
     """Score with the new figures in a fresh state and write page, plots and headline."""
-    from rightfit.estimate import validate
+    from rightfit.proof import validate
 
     result = validate.validate(TRUTH)
     page, headline = validate.repository_paths(Path(TRUTH))
@@ -76,6 +77,7 @@ def main(argv: list[str] | None = None) -> int:
     options = parser.parse_args(argv)
     for script, *arguments in steps(options.only or list(COEFFICIENTS), keep_coefficients=options.keep_coefficients):
         run(script, *arguments)
+    run("fit_law.py")  # of all families together
     write_page()
     return 0
 

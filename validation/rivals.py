@@ -24,9 +24,9 @@ from typing import Any
 VALIDATION = Path(__file__).resolve().parent
 sys.path.insert(0, str(VALIDATION.parent / "src"))
 
-from rightfit.estimate import score  # noqa: E402 (the rival's environment does not have rightfit installed)
-from rightfit.estimate.tables import cell_text  # noqa: E402
-from rightfit.estimate.truth import read_truth  # noqa: E402
+from rightfit.proof import score  # noqa: E402 (the rival's environment does not have rightfit installed)
+from rightfit.proof.tables import cell_text  # noqa: E402
+from rightfit.proof.truth import read_truth  # noqa: E402
 
 Row = Mapping[str, Any]
 Answer = dict[str, Any]
@@ -105,7 +105,8 @@ def tis_hours(row: Row, tflops: float, tokens: int) -> float:
 
 
 def tis_time(row: Row, *, preprocessing: bool) -> Answer:
-    """Tokens/s per GPU from the hours of two runs, so that the fixed times drop out; with or without its 50,000 tokens/s of preprocessing."""
+    """Tokens/s per GPU from the hours of two runs, so that the fixed times drop out; with or without its 50,000 tokens/s of
+    preprocessing."""
     tflops = tis_tflops(cell_text(row.get("gpu")))
     if math.isnan(tflops):
         return {}

@@ -4,8 +4,10 @@
     python validation/rivals_inference.py --write             and put them into validation/rivals.csv (the other lines stay)
     python validation/rivals_inference.py --answers FILE.json keep the rivals' answers there, and take those that it already holds
 
-Each rival is called through its own functions with the row's configuration. The name of a row's model is turned into dimensions by our table of
-models, because names are spelled in many ways; nothing else of ours is used to predict. A row that a rival has no input for (another engine, a card
+Each rival is called through its own functions with the row's configuration. The name of a row's model is turned into dimensions by our
+table of
+models, because names are spelled in many ways; nothing else of ours is used to predict. A row that a rival has no input for (another
+engine, a card
 that it has no data of, an open loop) is not counted for it.
 """
 
@@ -31,11 +33,11 @@ VALIDATION = Path(__file__).resolve().parent
 sys.path.insert(0, str(VALIDATION.parent / "src"))
 sys.path.insert(0, str(VALIDATION))
 
-from rightfit.estimate import score  # noqa: E402 (the rival's environment does not have rightfit installed)
-from rightfit.estimate.families import family  # noqa: E402
 from rightfit.estimate.serving_cases import architecture  # noqa: E402
-from rightfit.estimate.tables import cell_text, clean_row  # noqa: E402
-from rightfit.estimate.truth import read_truth  # noqa: E402
+from rightfit.proof import score  # noqa: E402 (the rival's environment does not have rightfit installed)
+from rightfit.proof.figures import family  # noqa: E402
+from rightfit.proof.tables import cell_text, clean_row  # noqa: E402
+from rightfit.proof.truth import read_truth  # noqa: E402
 from rivals import merge_lines, score_cells, whole, write  # noqa: E402
 
 Row = Mapping[str, Any]

@@ -1,6 +1,7 @@
 """Clients that ask for plans, each a workload of workloads.json drawn at random. Run by benchmarks/bench_serve.py.
 
-RIGHTFIT_LOAD_PER_S: questions a second of one client, else one after the other without a pause. RIGHTFIT_LOAD_NEW: share of questions never asked before.
+RIGHTFIT_LOAD_PER_S: questions a second of one client, else one after the other without a pause. RIGHTFIT_LOAD_NEW: share of questions never
+asked before.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from rightfit.api import accelerators, check, datasets, estimate, models, plan, predict, prices, servers, understand, why
+    from rightfit.api import accelerators, check, datasets, estimate, fleet, models, plan, predict, prices, servers, understand, why
     from rightfit.errors import (
         AmbiguousNameError,
         CatalogError,
@@ -43,10 +43,12 @@ __all__ = [
     "check",
     "datasets",
     "estimate",
+    "fleet",
     "models",
     "plan",
     "predict",
     "prices",
+    "resize",
     "servers",
     "understand",
     "why",
@@ -59,8 +61,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'rightfit' has no attribute {name!r}")
     from importlib import import_module
 
-    if name == "estimate":  # also the name of a package; see there
-        return import_module("rightfit.estimate")
+    if name in ("estimate", "fleet"):  # also names of packages; see there
+        return import_module(f"rightfit.{name}")
     home = "rightfit.errors" if name.endswith("Error") else "rightfit.workload.model" if name == "Workload" else "rightfit.api"
     value = getattr(import_module(home), name)
     globals()[name] = value

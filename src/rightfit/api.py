@@ -13,8 +13,12 @@ if TYPE_CHECKING:
     from rightfit.catalog import Catalog
     from rightfit.catalog.check_answers import CheckResult
     from rightfit.facts import Accelerator, Dataset, Model
+    from rightfit.fleet.result import FleetPlan
+    from rightfit.measure.evidence import Evidence
+    from rightfit.measure.record import Run
+    from rightfit.measure.resizing import Advice
     from rightfit.search.answer import Plan
-    from rightfit.search.single import Verdict
+    from rightfit.search.verdict import Verdict
     from rightfit.workload.ask import Understood
     from rightfit.workload.model import Workload
 
@@ -29,33 +33,130 @@ def plan(
     catalog: Catalog | None = None,
     top: int | None = None,
     simulate: bool = False,
+    staged: bool = False,
+    runs: str | Path | None = None,
     **wishes: Any,
 ) -> Plan:
     """Rank servers for a workload; `simulate`: play the options of a service through by simulation as well.
 
-    Give a `Workload`, a workload file (a `Path`, or text ending in .yaml, .yml or .toml), or a model's name; then the options of `rightfit plan`:
+    Give a `Workload`, a workload file (a `Path`, or text ending in .yaml, .yml or .toml), or a model's name; then the options of `rightfit
+    plan`:
     `plan("7B", method="qlora", data="50Mtok")` is `plan(model="7B", method="qlora", data="50Mtok")`.
-    The result has `.best`, `.options`, `.pareto`, `.rejected`, `.advice`, `.to_dict()` and `.to_json()`; `.best` is None when nothing is feasible.
+    The result has `.best`, `.options`, `.pareto`, `.rejected`, `.advice`, `.to_dict()` and `.to_json()`; `.best` is None when nothing is
+    feasible.
+    `staged`: with the smallest trial that would confirm the choice, in `sections`.
+    `runs`: a folder of run records, a file or a store ("mine" is the user's own): figures are corrected by what these runs missed.
     """
-    from rightfit.search import plan as search_plan
+    from rightfit.planner.plan import TOP
+    from rightfit.planner.plan import plan as search_plan
 
-    return search_plan(read_workload(workload, wishes), catalog=catalog, simulate=simulate, **({} if top is None else {"top": top}))
+    shown = TOP if top is None else top
+    if runs is None:
+        found = search_plan(read_workload(workload, wishes), catalog=catalog, simulate=simulate, top=shown)
+        return _staged(found, catalog) if staged else found
+    from rightfit.measure.planning import MOST_OPTIONS, with_runs
+
+    evidence = _evidence(runs)
+    found = search_plan(read_workload(workload, wishes), catalog=catalog, simulate=simulate, top=max(shown, MOST_OPTIONS))
+    found = with_runs(found, evidence, top=shown)
+    return _staged(found, catalog) if staged else found
+
+
+def _staged(found: Plan, catalog: Catalog | None) -> Plan:
+    from rightfit.planner.staged import with_trial
+
+    return with_trial(found, catalog)
+
+
+def _evidence(runs: str | Path) -> Evidence:
+    from rightfit.measure.store import runs_at
+    from rightfit.proof.own_runs import evidence
+
+    return evidence(runs_at(runs))
 
 
 def estimate(
-    workload: Workload | str | Path | None = None, /, *, on: str, nodes: int = 1, catalog: Catalog | None = None, **wishes: Any
+    workload: Workload | str | Path | None = None,
+    /,
+    *,
+    on: str,
+    nodes: int = 1,
+    catalog: Catalog | None = None,
+    runs: str | Path | None = None,
+    **wishes: Any,
 ) -> Plan:
-    """What a workload does on one given server ("aws/p4d.24xlarge"), without a search over servers."""
-    from rightfit.search import estimate_one
+    """What a workload does on one given server ("aws/p4d.24xlarge"), without a search over servers; `runs` as in `plan`."""
+    from rightfit.planner.given import estimate_one
 
-    return estimate_one(read_workload(workload, wishes), on=on, nodes=nodes, catalog=catalog)
+    found = estimate_one(read_workload(workload, wishes), on=on, nodes=nodes, catalog=catalog)
+    if runs is None:
+        return found
+    from rightfit.measure.planning import with_runs
+
+    return with_runs(found, _evidence(runs), top=len(found.options))
+
+
+def resize(runs: str | Path | Sequence[Run], /, *, tests: int = 2, catalog: Catalog | None = None, **wishes: Any) -> Advice:
+    """Advice from measured runs of one job: what held it back, what to change for nothing, which servers then, and the test worth its price.
+
+    `runs`: as in `plan`, or records. Wishes say how much work there is (`data`, `rate` or `users`; without it no servers are compared); what they leave open is
+    taken from the runs. `tests`: how many more trials may be spent.
+    """
+    from rightfit.errors import InputError
+    from rightfit.measure.planning import with_runs
+    from rightfit.measure.record import wishes_of
+    from rightfit.measure.resizing import MOST_OPTIONS, resize
+    from rightfit.measure.store import runs_at
+    from rightfit.proof.own_runs import evidence
+    from rightfit.proof.predict import predict as predict_rows
+
+    records = runs_at(runs) if isinstance(runs, str | Path) else list(runs)
+    if not records:
+        raise InputError("resize needs a run", field="run")
+    found = None
+    if wishes.get("data") or wishes.get("rate") or wishes.get("users"):
+        known = {**wishes_of(records), **{name: value for name, value in wishes.items() if value is not None}}
+        if "model" not in known:
+            raise InputError("which model? the run does not tell; give --set model=... to rightfit probe or ingest", field="model")
+        found = with_runs(plan(catalog=catalog, top=MOST_OPTIONS, **known), evidence(records), top=MOST_OPTIONS)
+    return resize(records, found, lambda rows: predict_rows(rows), tests=tests)
 
 
 def why(server: str, workload: Workload | str | Path | None = None, /, *, catalog: Catalog | None = None, **wishes: Any) -> Verdict:
     """Why a server ("aws/g5.xlarge") was or was not chosen, and the least change that would alter it."""
-    from rightfit.search import why as why_server
+    from rightfit.planner.given import why as why_server
 
     return why_server(read_workload(workload, wishes), server, catalog=catalog)
+
+
+def fleet(
+    source: str | Path | Mapping[str, Any],
+    /,
+    *,
+    catalog: Catalog | None = None,
+    seconds: float = 20.0,
+    processes: int | None = None,
+    reasons: bool = True,
+    last: str | Path | Mapping[str, Any] | None = None,
+    runs: str | Path | None = None,
+) -> FleetPlan:
+    """One plan for many jobs and services: where and when each runs, how it is paid, what to buy.
+
+    `source`: a fleet file (YAML, JSON, CSV) or the same as a mapping. `seconds`: how long the optimiser may think; `processes`: that search the market
+    (default: one a core). `reasons`: with what limits cost and what a wrong price changes. `last`: the last plan's document (JSON), whose running jobs
+    stay. `runs` as in `plan`: they move the hours of training jobs of their models. The result has `.to_dict()`, the document. MissingComponentError without the extra `fleet`.
+    """
+    from rightfit.fleet.planning import plan_fleet
+
+    return plan_fleet(
+        source,
+        catalog=catalog,
+        seconds=seconds,
+        processes=processes,
+        reasons=reasons,
+        last=last,
+        evidence=_evidence(runs) if runs else None,
+    )
 
 
 def read_workload(workload: Workload | str | Path | None, wishes: Mapping[str, Any]) -> Workload:
@@ -76,17 +177,23 @@ def _as_workload(workload: Workload | str | Path | None, wishes: Mapping[str, An
 
 
 def understand(sentence: str) -> Understood:
-    """A wish from plain words, English or Chinese: `plan(**understand("...").wishes)`. Also says what was read from which words, and what could not be used."""
+    """A wish from plain words, English or Chinese: `plan(**understand("...").wishes)`. Also says what was read from which words, and what
+    could not be used."""
     from rightfit.workload.ask import understand as read_sentence
 
     return read_sentence(sentence)
 
 
-def predict(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Predict measured quantities row by row (columns as in `rightfit predict`); a row that cannot be predicted says why in `error`."""
-    from rightfit.estimate.predict import predict as predict_rows
+def predict(rows: Iterable[Mapping[str, Any]], *, runs: str | Path | None = None) -> list[dict[str, Any]]:
+    """Predict measured quantities row by row (columns as in `rightfit predict`); a row that cannot be predicted says why in `error`. `runs` as in `plan`."""
+    from rightfit.proof.predict import predict as predict_rows
 
-    return predict_rows(list(rows))
+    if runs is None:
+        return predict_rows(list(rows))
+    from rightfit.measure.store import runs_at
+    from rightfit.proof.own_runs import predict_with_runs
+
+    return predict_with_runs(list(rows), runs_at(runs))
 
 
 def check(claims: Names, *, catalog: Catalog | None = None) -> list[CheckResult]:
@@ -99,7 +206,8 @@ def check(claims: Names, *, catalog: Catalog | None = None) -> list[CheckResult]
 
 
 def models(query: str = "", *, kind: str | None = None) -> list[Model]:
-    """Models whose name or alias fits `query`, best first; all of them without a query. `kind`: a family (transformer, vision, diffusion, other)
+    """Models whose name or alias fits `query`, best first; all of them without a query. `kind`: a family (transformer, vision, diffusion,
+    other)
     or a kind within one (decoder, encoder, ...)."""
     from rightfit import lookup
 

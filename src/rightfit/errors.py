@@ -28,7 +28,8 @@ class RightfitError(Exception):
 
 
 class InputError(RightfitError):
-    """What the user gave cannot be used. `field` names the option or key it came from, `allowed` says what can be given, `nearest` what comes
+    """What the user gave cannot be used. `field` names the option or key it came from, `allowed` says what can be given, `nearest` what
+    comes
     nearest to it, each when known; `problems` are the single problems where there are several, one line of the message each."""
 
     exit_code = 2

@@ -112,7 +112,7 @@ def value(
     """Servers with accelerators, each at its cheapest sound offer, best value first; on demand where no purchase mode is named."""
     import dataclasses
 
-    from rightfit.search.value import value_rows
+    from rightfit.planner.value import value_rows
 
     market = catalog or _open()
     chosen = _filter(cloud=cloud, region=region, country=country, gpu=gpu, purchase=purchase or "on-demand")
@@ -173,15 +173,16 @@ def _open() -> Catalog:
 
 
 def ways_to_buy(query: str, *, region: Names = (), office_hours: float | None = None, catalog: Catalog | None = None) -> Section:
-    """How to buy one server: every way to pay with its break-evens (see search/purchase.py), in the region given or where it is cheapest on demand."""
+    """How to buy one server: every way to pay with its break-evens (see search/purchase.py), in the region given or where it is cheapest on
+    demand."""
     import numpy as np
 
     from rightfit.catalog import open_catalog
     from rightfit.errors import InputError
-    from rightfit.search.bill_part import section_of
-    from rightfit.search.explore import read_market
+    from rightfit.search.money_parts import section_of
+    from rightfit.search.offers import read_market
     from rightfit.search.purchase import cheapest_region, how_to_buy
-    from rightfit.search.single import find_server
+    from rightfit.search.verdict import find_server
 
     if not query.strip():
         raise InputError("give the server whose ways to pay are wanted, for example aws/g5.xlarge", field="query")
@@ -234,7 +235,8 @@ def _gpus(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _server_fits(table: ServerTable, words: list[str]) -> list[bool]:
-    """Whether each server meets all words. A word that names accelerators means those (or a server type whose name begins so: "p4" is a card and p4d a type), a word that is a whole
+    """Whether each server meets all words. A word that names accelerators means those (or a server type whose name begins so: "p4" is a
+    card and p4d a type), a word that is a whole
     server name that server only, any other word a part of a name."""
     from rightfit import facts
 

@@ -13,6 +13,24 @@ import unicodedata
 
 from rightfit.errors import QuantityError
 
+# What a unit is in base units (bytes, seconds, FLOP, USD), each said once; a test keeps other modules from saying it again.
+MB, GB, TB = 1e6, 1e9, 1e12
+MIB, GIB = 2.0**20, 2.0**30
+GBPS = GB / 8  # networks are sold by bits: bytes/s of one Gbit/s
+PFLOPS = 1e15
+FP32_BYTES, FP64_BYTES = 4.0, 8.0  # of one number
+INT32_BYTES, INT64_BYTES = 4.0, 8.0
+SECONDS_PER_HOUR = 3600.0
+SECONDS_PER_DAY = 86400.0
+HOURS_PER_YEAR = 8760.0
+MONTHS_PER_YEAR = 12.0
+HOURS_PER_MONTH = 730.0  # 8760 / 12, as every provider in the catalog converts monthly prices
+SECONDS_PER_MONTH = SECONDS_PER_HOUR * HOURS_PER_MONTH
+SECONDS_PER_YEAR = 365 * SECONDS_PER_DAY
+WATTS_PER_KW = 1000.0
+GRAMS_PER_KG = 1000.0
+MILLION = 1e6  # prices of tokens are per million
+
 _MULTIPLIERS = {
     "": 1.0,
     "k": 1e3,
@@ -83,7 +101,7 @@ _DATA_UNITS = {
     **dict.fromkeys(("row", "rows", "行", "行数据"), "rows"),
     **dict.fromkeys(("document", "documents", "doc", "docs", "篇", "个文档", "文档"), "documents"),
     **dict.fromkeys(("conversation", "conversations", "dialog", "dialogs", "dialogue", "dialogues", "轮对话", "条对话"), "conversations"),
-    **dict.fromkeys(("pair", "pairs", "对"), "pairs"),
+    **dict.fromkeys(("pair", "pairs", "preference pair", "preference pairs", "对"), "pairs"),
     **dict.fromkeys(("clip", "clips", "video", "videos", "个视频", "段视频"), "videos"),
     **dict.fromkeys(("utterance", "utterances", "recording", "recordings", "段录音", "条录音", "条语音"), "utterances"),
     **dict.fromkeys(("interaction", "interactions", "click", "clicks", "条交互", "次点击"), "interactions"),
@@ -259,7 +277,7 @@ def format_duration(seconds: float) -> str:
     if not math.isfinite(seconds):
         return "-"
     if abs(seconds) < 1:
-        return f"{seconds * 1e3:.3g} ms"
+        return f"{seconds * 1e3:.3g} ms" if abs(seconds) < 0.9995 else "1 s"
     if abs(seconds) < 60:
         return f"{seconds:.3g} s"
     for limit, big, small, big_name, small_name in (

@@ -92,7 +92,7 @@ def test_a_server_on_its_way_out_names_what_stands_in(catalog: Catalog) -> None:
     assert "即将下线" in answer.explanation_zh
     assert "g5.xlarge" in answer.nearest
     azure = one(catalog, "Standard_NC24rs_v3")
-    assert (azure.facts["status"], azure.nearest[0]) == ("retiring", "Standard_NC96ads_A100_v4")
+    assert (azure.facts["status"], azure.nearest[0]) == ("retired", "Standard_NC96ads_A100_v4")
 
 
 @pytest.mark.parametrize(

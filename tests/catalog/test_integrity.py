@@ -10,23 +10,23 @@ import pytest
 from numpy.typing import NDArray
 
 from rightfit.catalog import Catalog, OfferFilter, build, integrity, tables
-from rightfit.catalog.integrity import Finding, Market, run_checks
+from rightfit.catalog.integrity import CheckedMarket, Finding, run_checks
 from rightfit.catalog.offers import PURCHASE_CODES
 
 RULE = tables.rules()
 
 
 @pytest.fixture(scope="module")
-def market() -> Market:
+def market() -> CheckedMarket:
     regions = tables.region_table(tables.load_packed("regions"))
     packed_servers, packed_prices = tables.load_packed("servers"), tables.load_packed("prices")
     servers = tables.server_table(packed_servers, rule=RULE)
     prices = tables.price_columns(packed_prices, servers=servers, regions=regions, rule=RULE)
     levels = build.market_levels(tables.load_packed("market_gpu_prices"))
-    return Market(servers, prices, regions, build.accelerator_memory(), levels)
+    return CheckedMarket(servers, prices, regions, build.accelerator_memory(), levels)
 
 
-def find_price(market: Market, instance_type: str, region: str, purchase: str = "on-demand") -> int:
+def find_price(market: CheckedMarket, instance_type: str, region: str, purchase: str = "on-demand") -> int:
     server = market.servers.instance_type.index(instance_type)
     provider = market.servers.provider[server]
     place = next(i for i, key in enumerate(zip(market.regions.provider, market.regions.region, strict=True)) if key == (provider, region))
@@ -35,7 +35,7 @@ def find_price(market: Market, instance_type: str, region: str, purchase: str = 
     return int(np.flatnonzero(found)[0])
 
 
-def with_price(market: Market, row: int | NDArray[np.intp], factor: float) -> Market:
+def with_price(market: CheckedMarket, row: int | NDArray[np.intp], factor: float) -> CheckedMarket:
     """The market with the price (and the price it was converted from) multiplied."""
     price, original = market.prices.price_usd_per_h.copy(), market.prices.price_original.copy()
     price[row] *= factor
@@ -48,12 +48,13 @@ def checks_on(findings: list[Finding], row: int) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def honest(market: Market) -> list[Finding]:
+def honest(market: CheckedMarket) -> list[Finding]:
     return run_checks(market, rule=RULE)
 
 
 def test_the_bundled_rows_are_sound_but_for_those_known(honest: list[Finding]) -> None:
-    """Each of these was looked at: Azure's Fams_v6 in New Zealand cost a tenth of everywhere else, START1 sizes less than a dollar a month."""
+    """Each of these was looked at: Azure's Fams_v6 in New Zealand cost a tenth of everywhere else, START1 sizes less than a dollar a
+    month."""
     errors = Counter(finding.check for finding in honest if finding.severity == "error")
     assert errors == {"check_price_jump": 7, "check_price_outlier_per_vcpu": 2, "check_accelerator_memory_matches": 3}
     jumps = {(finding.provider, finding.region) for finding in honest if finding.check == "check_price_jump"}
@@ -75,12 +76,12 @@ def test_the_bundled_rows_are_sound_but_for_those_known(honest: list[Finding]) -
         ("a8-ram32-disk20-perf2", "ch-gva", 30.0, "check_price_outlier_per_vcpu"),
     ],
 )
-def test_a_poisoned_price_is_found_by_name(market: Market, instance_type: str, region: str, factor: float, check: str) -> None:
+def test_a_poisoned_price_is_found_by_name(market: CheckedMarket, instance_type: str, region: str, factor: float, check: str) -> None:
     row = find_price(market, instance_type, region)
     assert check in checks_on(run_checks(with_price(market, row, factor), rule=RULE), row)
 
 
-def test_ten_times_and_a_tenth_are_found_almost_always(market: Market) -> None:
+def test_ten_times_and_a_tenth_are_found_almost_always(market: CheckedMarket) -> None:
     rows = np.random.default_rng(0).choice(np.flatnonzero(market.of_server(market.servers.num_accelerators) > 0), 200, replace=False)
     for factor in (10.0, 0.1):
         found = run_checks(with_price(market, rows, factor), rule=RULE)
@@ -88,14 +89,14 @@ def test_ten_times_and_a_tenth_are_found_almost_always(market: Market) -> None:
         assert len(caught) >= 190
 
 
-def test_spot_above_on_demand_is_found(market: Market) -> None:
+def test_spot_above_on_demand_is_found(market: CheckedMarket) -> None:
     row = find_price(market, "g5.xlarge", "us-east-1", "spot")
     beside = market.prices.price_usd_per_h[find_price(market, "g5.xlarge", "us-east-1")]
     poisoned = with_price(market, row, 1.2 * beside / market.prices.price_usd_per_h[row])
     assert checks_on(run_checks(poisoned, rule=RULE), row) == {"check_spot_below_on_demand"}
 
 
-def test_a_spot_price_out_of_proportion_condemns_both_since_either_may_be_wrong(market: Market) -> None:
+def test_a_spot_price_out_of_proportion_condemns_both_since_either_may_be_wrong(market: CheckedMarket) -> None:
     row = find_price(market, "1A100.22V", "FIN-01", "spot")
     beside = find_price(market, "1A100.22V", "FIN-01")
     findings = run_checks(with_price(market, row, 0.1), rule=RULE)
@@ -103,7 +104,7 @@ def test_a_spot_price_out_of_proportion_condemns_both_since_either_may_be_wrong(
     assert checks & {"check_price_jump_between_purchases", "check_price_outlier_per_gpu", "check_price_jump"}
 
 
-def test_a_wrong_currency_is_found(market: Market) -> None:
+def test_a_wrong_currency_is_found(market: CheckedMarket) -> None:
     """A CNY figure taken for dollars."""
     row = find_price(market, "ecs.gn7i-c8g1.2xlarge", "cn-hangzhou")
     price = market.prices.price_usd_per_h.copy()
@@ -112,7 +113,7 @@ def test_a_wrong_currency_is_found(market: Market) -> None:
     assert checks_on(run_checks(poisoned, rule=RULE), row) == {"check_price_conversion"}
 
 
-def poison_server(market: Market, instance_type: str, **columns: float) -> tuple[Market, int]:
+def poison_server(market: CheckedMarket, instance_type: str, **columns: float) -> tuple[CheckedMarket, int]:
     row = market.servers.instance_type.index(instance_type)
     changed = {}
     for name, value in columns.items():
@@ -133,18 +134,18 @@ def poison_server(market: Market, instance_type: str, **columns: float) -> tuple
         ({"num_accelerators": 0.0}, "check_unknown_accelerator"),
     ],
 )
-def test_a_poisoned_server_is_found_by_name(market: Market, columns: dict[str, float], check: str) -> None:
+def test_a_poisoned_server_is_found_by_name(market: CheckedMarket, columns: dict[str, float], check: str) -> None:
     poisoned, row = poison_server(market, "p5.48xlarge", **columns)
     assert (check, row) in {(finding.check, finding.server_row) for finding in run_checks(poisoned, rule=RULE)}
 
 
-def test_an_unknown_accelerator_is_found(market: Market) -> None:
+def test_an_unknown_accelerator_is_found(market: CheckedMarket) -> None:
     memory = {name: value for name, value in market.accelerator_memory_bytes.items() if name != "L4"}
     findings = run_checks(dataclasses.replace(market, accelerator_memory_bytes=memory), rule=RULE)
     assert {"g6.xlarge", "g2-standard-4"} <= {finding.instance_type for finding in findings if finding.check == "check_unknown_accelerator"}
 
 
-def test_orphans_and_duplicates_are_found(market: Market) -> None:
+def test_orphans_and_duplicates_are_found(market: CheckedMarket) -> None:
     orphan, twin = find_price(market, "g5.xlarge", "us-east-1"), find_price(market, "g4dn.xlarge", "us-east-1")
     server = market.prices.server_index.copy()
     server[orphan] = -1

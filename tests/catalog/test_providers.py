@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,7 +32,7 @@ def fake() -> Iterator[Fake]:
 @pytest.fixture(autouse=True)
 def _own_world(monkeypatch: pytest.MonkeyPatch, fake: Fake, tmp_path: Path) -> None:
     """Every address leads to the fake; no credentials of this machine are seen."""
-    for name in ("azure", "verda", "lambda", "runpod", "vast", "oci", "skypilot", "gpuhunt", "gcp", "crusoe", "aws_advisor"):
+    for name in ("azure", "verda", "lambda", "runpod", "vast", "oci", "skypilot", "gpuhunt", "gcp", "crusoe", "aws_advisor", "aws_spot"):
         monkeypatch.setenv(f"RIGHTFIT_ENDPOINT_{name.upper()}", f"{fake.url}/{name}")
     for name in ("alicloud", "tencent"):
         monkeypatch.setenv(f"RIGHTFIT_ENDPOINT_{name.upper()}", fake.url)
@@ -54,7 +56,7 @@ def ask(name: str, part: str = "", *, world: Known | None = None, pace: Pace = F
     module = providers.provider(name)
     context = world or known(module.covers[0])
     with Client(name, credentials=module.needs.credentials, pace=pace) as client:
-        return list(module.fetch(client, part or module.parts(context)[0], known=context))
+        return list(module.fetch(client, part or module.parts(context)[0], inventory=context))
 
 
 def prices(rows: list[Row]) -> dict[tuple[str, str, str], tuple[float, str]]:
@@ -196,6 +198,29 @@ def test_runpod_gives_prices_for_the_counts_that_the_catalog_knows(fake: Fake) -
         for n in (1, 8)
         for mode, price in (("on-demand", 1.49), ("spot", 0.95))
     }
+
+
+def test_runpod_hosts_of_third_parties_are_a_way_to_pay_of_their_own(fake: Fake) -> None:
+    gpu = {"id": "NVIDIA A40", "displayName": "A40", "memoryInGb": 48, "maxGpuCount": 1, "secureCloud": False, "securePrice": 0.4}
+    fake.answers["runpod"] = clouds.runpod([{**gpu, "communityCloud": True, "communityPrice": 0.35}])
+    world = known("runpod", servers=(KnownServer("1x_A40", 0, 0, "A40", 1),))
+    assert prices(ask("runpod", world=world)) == {("1x_A40", "any", "on-demand-community"): (0.35, "USD")}
+
+
+def test_the_spot_feed_of_aws_needs_no_account(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    feed, bands = clouds.aws_spot(
+        {("us-east-1", "g5.xlarge"): "0.4886", ("us-east-1", "m6g.large"): "9.0E-4", ("eu-west-1", "p5.48xlarge"): "N/A*"}
+    )
+    fake.answers["aws_spot"], fake.answers["aws_advisor"] = feed, bands
+    assert prices(ask("aws-spot", "prices")) == {
+        ("g5.xlarge", "us-east-1", "spot"): (0.4886, "USD"),
+        ("m6g.large", "us-east-1", "spot"): (0.0009, "USD"),
+    }
+    assert ask("aws-spot", "advisor") == [InterruptionRow("aws", "us-east-1", "g5.xlarge", 3, 62.0)]
+    fake.answers["aws_spot"] = lambda request: clouds.Reply({"regions": []})
+    with pytest.raises(NetworkError, match="another form"):
+        ask("aws-spot", "prices")
 
 
 def test_vast_offers_become_prices_per_accelerator(fake: Fake) -> None:
@@ -528,13 +553,53 @@ def test_tencent_errors(fake: Fake, code: str, said: str) -> None:
 # ---- names ------------------------------------------------------------------------------------------------------------------------
 
 
-def test_every_name_has_a_module_that_says_what_it_needs() -> None:
-    for name in providers.NAMES:
-        module = providers.provider(name)
-        assert module.name == name
-        assert module.covers
-        assert module.source
-        assert not module.needs.credentials or module.needs.variables or module.needs.files
+ROOT = Path(__file__).parents[2]
+MODULES = sorted(path.stem for path in Path(providers.__file__).parent.glob("*.py"))
+SHARED = ("__init__", "base", "client")
+REFRESH_PAGE = (ROOT / "docs" / "concepts" / "refresh.md").read_text("utf-8")
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+
+
+@pytest.mark.parametrize("stem", [stem for stem in MODULES if stem not in SHARED])
+def test_every_module_of_a_source_is_asked(stem: str) -> None:
+    """A module that nothing names would never be asked, and no other test would look at it."""
+    name = stem.removesuffix("_cloud").replace("_", "-")
+    assert name in providers.NAMES, f"catalog/providers/__init__.py: NAMES lacks {name!r}, so that providers/{stem}.py is never asked"
+
+
+@pytest.mark.parametrize("name", providers.NAMES)
+def test_every_source_is_whole(name: str) -> None:
+    assert name.replace("lambda", "lambda_cloud").replace("-", "_") in MODULES, f"there is no catalog/providers/{name}.py"
+    module = providers.provider(name)
+    assert module.name == name, f"the source {name} calls itself {module.name}"
+    assert module.covers, f"the source {name} does not say in covers whose rows it gives"
+    assert module.source, f"the source {name} does not say in source what stands beside its prices"
+    assert not module.needs.credentials or module.needs.variables or module.needs.files
+    assert module.needs.extra in EXTRAS, f"pyproject.toml has no extra {module.needs.extra}, which the source {name} asks for"
+
+
+@pytest.mark.parametrize("name", providers.NAMES)
+def test_every_source_is_played_by_a_fake_and_asked_in_a_test(name: str) -> None:
+    assert name in clouds.FAKES, (
+        f"tests/catalog/fakes/clouds.py: FAKES lacks {name}: write what the source says, in the form of its documented answers"
+    )
+    asked = f'ask("{name}"' in Path(__file__).read_text("utf-8")
+    assert asked, f'tests/catalog/test_providers.py never asks {name}: write a test that reads the rows of ask("{name}") from its fake'
+
+
+@pytest.mark.parametrize("name", providers.NAMES)
+def test_every_source_is_on_the_page_of_refresh(name: str) -> None:
+    rows = [line for line in REFRESH_PAGE.splitlines() if line.startswith(f"| `{name}` |")]
+    assert rows, f"docs/concepts/refresh.md has no row | `{name}` | in its table of sources"
+    assert rows[0].count("|") == 6, f"docs/concepts/refresh.md: the row of {name} has not five cells"
+    needs = providers.provider(name).needs
+    assert f"`{needs.extra}`" in rows[0], f"docs/concepts/refresh.md: the row of {name} does not name the extra {needs.extra}"
+
+
+def test_no_fake_and_no_row_is_left_of_a_source_that_is_gone() -> None:
+    listed = re.findall(r"^\| `([a-z-]+)` \|", REFRESH_PAGE, re.MULTILINE)
+    gone = {*clouds.FAKES, *listed} - set(providers.NAMES)
+    assert not gone, f"fakes/clouds.py or docs/concepts/refresh.md still has {', '.join(sorted(gone))}"
 
 
 @pytest.mark.parametrize(

@@ -266,11 +266,11 @@ def test_an_interrupted_refresh_goes_on_where_it_stopped(fake: Fake, monkeypatch
     asked: list[str] = []
     real = type(module).fetch
 
-    def fetch(self: object, client: object, part: str, *, known: object) -> Iterator[object]:
+    def fetch(self: object, client: object, part: str, *, inventory: object) -> Iterator[object]:
         asked.append(part)
         if part == "b" and len(asked) < 3:
             raise KeyboardInterrupt
-        yield from real(self, client, "types", known=known)  # type: ignore[arg-type]
+        yield from real(self, client, "types", inventory=inventory)  # type: ignore[arg-type]
 
     monkeypatch.setattr(type(module), "parts", lambda self, known: ["a", "b"])
     monkeypatch.setattr(type(module), "fetch", fetch)

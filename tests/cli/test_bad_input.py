@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from rightfit.cli.app import COMMANDS
+
 PLAN = ("plan", "7B")
 
 BAD = [
@@ -90,12 +92,11 @@ def test_each_problem_has_its_line(run: Any) -> None:
     assert [line.split(":")[1].strip() for line in result.err.splitlines()] == ["method", "deadline"]
 
 
-@pytest.mark.parametrize("name", ["probe", "watch", "ingest", "resize"])
-def test_commands_of_later_versions_say_so(run: Any, name: str) -> None:
-    result = run(name, "x", "--any", "y")
-    assert (result.code, result.out) == (3, "")
-    assert f"rightfit {name}" in result.err
-    assert "not in this version" in result.err
+def test_no_command_of_the_contract_is_put_off_to_a_later_version(run: Any) -> None:
+    result = run("watch", "x", "--any", "y")
+    assert (result.code, result.out) == (2, "")
+    assert "no such option --any" in result.err
+    assert "not in this version" not in result.err
 
 
 def test_plain_words_that_say_nothing(run: Any) -> None:
@@ -103,3 +104,23 @@ def test_plain_words_that_say_nothing(run: Any) -> None:
         result = run("plan", "--ask", sentence)
         assert (result.code, result.out) == (2, "")
         assert said in result.err.splitlines()[-1]
+
+
+#: Commands that run until they are stopped, or take no name.
+_ENDLESS = {"serve", "mcp"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a" * 5000, "/tmp/" + "a" * 300, "a" * 300 + ".json", "b\\c\\d", "/dev/null/x"],
+    ids=["long", "long_path", "long_file", "backslashes", "below_a_file"],
+)
+@pytest.mark.parametrize("command", sorted(set(COMMANDS) - _ENDLESS))
+def test_a_name_that_no_file_system_takes_is_the_user_s_to_put_right(run: Any, command: str, name: str) -> None:
+    result = run(*command.split(), name)
+    assert result.code in (0, 2, 3)
+    assert "cannot write the answer" not in result.err
+    assert "internal error" not in result.err
+    assert "Traceback" not in result.err
+    if result.code == 2:
+        assert result.err.startswith("error: ")

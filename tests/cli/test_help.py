@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from rightfit.cli.app import app, build
+from rightfit.cli import app
+from rightfit.cli.app import build, command_line
 from rightfit.workload.options import OPTIONS
 
 
@@ -27,7 +28,7 @@ def test_the_contract_s_commands_are_there() -> None:
     assert {*wanted, "catalog status", "catalog verify"} <= names
     everything = set(build().commands)
     assert {"export", "serve", "probe", "watch", "ingest", "resize", "mcp"} <= everything
-    assert app.info.name == "rightfit"
+    assert command_line().info.name == "rightfit"
 
 
 @pytest.mark.parametrize(("path", "command"), COMMANDS, ids=[" ".join(path) for path, _ in COMMANDS])
@@ -50,7 +51,6 @@ def test_help_exits_0(run: Any, path: tuple[str, ...]) -> None:
     result = run(*path, "--help")
     assert result.code == 0
     assert "Usage" in result.out
-    assert "probe" not in result.out.split()
 
 
 @pytest.mark.parametrize("path", [(), ("catalog",)])
@@ -60,12 +60,14 @@ def test_no_arguments_show_help(run: Any, path: tuple[str, ...]) -> None:
     assert "Usage" in result.out
 
 
-def test_completion_of_words(run: Any) -> None:
+def test_completion_of_words(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from rightfit.cli.parameters import _complete
 
     complete = _complete(("lora", "qlora", "full"))
     assert complete("l") == ["lora"]
     assert complete("full,q") == ["full,qlora"]
+    # The shell is told by the processes above this one, and a suite in the background may have none there.
+    monkeypatch.setattr("shellingham.detect_shell", lambda *_, **__: ("bash", "/bin/bash"))
     assert run("--show-completion", "bash").code == 0
 
 
@@ -75,9 +77,18 @@ def test_every_help_text_has_its_chinese_twin() -> None:
     texts = _help_texts()
     names = {parameter.name for _, command in COMMANDS for parameter in command.params if parameter.name != "help"}
     special = {name for name in texts["parameter"] if name.startswith(tuple(f"{path[-1]}_" for path, _ in COMMANDS)) and name not in names}
-    assert special == {"serve_rate", "serve_workers"}  # other meanings of names that a workload has too
+    probe = {f"probe_{name}" for name in ("plan", "option", "file", "model", "input_tokens", "output_tokens", "ttft", "tpot", "percentile")}
+    watch = {f"watch_{name}" for name in ("target", "plan", "option", "usd_per_hour")}
+    assert special == {
+        "serve_rate",
+        "serve_workers",
+        "ingest_kind",
+        "ingest_last",
+        *probe,
+        *watch,
+    }  # other meanings of names that a workload has too
     assert set(texts["parameter"]) - {"model"} - special == names - {"model"}
-    assert set(texts["command"]) == {path[-1] for path, _ in COMMANDS} | {"catalog", "root"}
+    assert set(texts["command"]) == {path[-1] for path, _ in COMMANDS} | {"catalog", "runs", "root"}
 
 
 def test_help_follows_the_locale(process: Any) -> None:
@@ -87,3 +98,13 @@ def test_help_follows_the_locale(process: Any) -> None:
     assert "rightfit plan meta-llama/Meta-Llama-3-8B" in shown
     assert "训练方法" in process("plan", "--help", "--lang", "zh").out
     assert "how to train it" in process("plan", "--help", "--lang", "en", LANG="zh_CN.UTF-8").out
+
+
+@pytest.mark.parametrize("name", [name for name in app.COMMANDS if " " not in name])
+def test_a_command_that_is_built_alone_is_the_same(name: str) -> None:
+    """A plan does not wait for the options of other commands; what is built for it alone says what the whole command line says."""
+    whole, alone = build().commands[name], build([name]).commands
+    assert list(alone) == [name]
+    said = [[(parameter.name, parameter.opts, parameter.help) for parameter in built.params] for built in (alone[name], whole)]
+    assert said[0] == said[1]
+    assert (alone[name].help, alone[name].rich_help_panel) == (whole.help, whole.rich_help_panel)

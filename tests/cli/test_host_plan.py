@@ -37,7 +37,7 @@ def test_json_follows_the_schema(arguments: list[str], code: int, capsys: pytest
 @pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize("arguments", [BOOSTING, TOKENS, ["why", "aws/m5.xlarge", "random-forest", "--data", "9GB"]])
 def test_text_in_both_languages(arguments: list[str], lang: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([*arguments, "--lang", lang]) == 0
+    assert run([*arguments, "--lang", lang, "--verbose"]) == 0
     printed = capsys.readouterr().out
     assert len(printed.splitlines()) > 20
     assert ("RAM at the peak" if lang == "en" else "内存峰值") in printed

@@ -17,7 +17,7 @@ def test_exit_codes_of_a_real_process(process: Any) -> None:
     assert process("--version").out.startswith("rightfit 0.")
     assert process("accelerators", "H100").code == 0
     assert process("plan", "7B", "--deadline", "24").code == 2
-    assert process("probe").code == 3
+    assert process("watch", "http://127.0.0.1:9", "--once").code == 3  # nothing listens there
 
 
 def test_data_on_standard_output_and_remarks_on_standard_error(process: Any) -> None:

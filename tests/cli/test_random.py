@@ -46,5 +46,5 @@ def test_any_wish_gets_an_answer(run: Any, seed: int) -> None:
     assert result.code in (0, 1, 2, 3), (start, wishes, result.err)
     assert bool(result.out) == (result.code in (0, 1)) or "csv" in view
     if result.code in (2, 3):
-        assert result.err.startswith("error: ")
+        assert result.err.startswith(("error: ", "错误："))
     assert "NaN" not in result.out

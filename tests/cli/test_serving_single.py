@@ -35,7 +35,7 @@ def test_estimate_in_json_has_one_option(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_too_few_servers_exit_with_1_and_show_what_would_do(capsys: pytest.CaptureFixture[str]) -> None:
     text = printed(capsys, "estimate", *BERT, "--on", "aws/g4dn.xlarge", code=1)
-    assert text.startswith("aws/g4dn.xlarge cannot run this job: more nodes than allowed")
+    assert text.startswith("1 x aws/g4dn.xlarge is not enough for this job: ")
     assert "What would do, of this server: Rent" in text
     data = json.loads(printed(capsys, "estimate", *BERT, "--on", "aws/g4dn.xlarge", "--format", "json", code=1))
     assert data["options"] == []
@@ -44,10 +44,10 @@ def test_too_few_servers_exit_with_1_and_show_what_would_do(capsys: pytest.Captu
 
 def test_a_broken_limit_is_told_as_a_time(capsys: pytest.CaptureFixture[str]) -> None:
     text = printed(capsys, "estimate", LLAMA, "--on", "aws/g4dn.xlarge", *CHAT, code=1)
-    assert "first token too late even without load (needs 300 ms, has " in text
+    assert "first token too late even without load (takes " in text
     text = printed(capsys, "why", "aws/g4dn.xlarge", LLAMA, *CHAT)
-    assert "aws/g4dn.xlarge cannot run this job" in text
-    assert "(on 1 node: needs 30 ms, has " in text
+    assert "aws/g4dn.xlarge does not do this job as asked" in text
+    assert "ms, allowed are 30 ms)" in text
     assert "for each output token." in text
 
 

@@ -6,8 +6,12 @@ import importlib.util
 
 import pytest
 
-from rightfit.cli.traced_view import traced_answer
+from rightfit.cli.traced_view import READ, traced_answer
+from rightfit.errors import InputError
 from rightfit.estimate.traced_estimate import TracedEstimate
+from rightfit.search.honours import refuse_unheeded
+from rightfit.workload import Workload
+from rightfit.workload.options import OPTIONS
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 
@@ -29,6 +33,22 @@ def test_adapters_are_refused(run) -> None:
     result = run("estimate", "gpt2", "--engine", "traced", "--method", "qlora")
     assert result.code == 2
     assert "qlora" in result.err
+
+
+@pytest.mark.parametrize("option", sorted(set(OPTIONS) - READ.options))
+def test_what_a_step_does_not_read_is_refused(option: str) -> None:
+    wish = Workload(model="gpt2", method="full").model_copy(update={**dict.fromkeys(OPTIONS[option].attributes, 7), "assumed": ()})
+    with pytest.raises(InputError, match=f"{option} contradicts engine traced"):
+        refuse_unheeded(wish, READ)
+
+
+def test_a_service_is_not_traced(run) -> None:
+    assert "task serve contradicts engine traced" in run("estimate", "gpt2", "--engine", "traced", "--task", "serve").err
+
+
+def test_a_server_says_which_card(run) -> None:
+    result = run("estimate", "gpt2", "--engine", "traced", "--gpu", "T4", "--on", "aws/g5.xlarge")
+    assert "gpu contradicts on aws/g5.xlarge" in result.err
 
 
 @pytest.mark.parametrize(("capacity", "word"), [(8e9, "fits"), (1e9, "does not fit")])

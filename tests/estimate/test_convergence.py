@@ -7,7 +7,7 @@ import math
 import pytest
 
 from rightfit.estimate.convergence import samples_to_converge
-from rightfit.estimate.predict import predict
+from rightfit.proof.predict import predict
 
 
 def test_reference_points_and_between_them() -> None:
@@ -30,7 +30,7 @@ def test_time_to_train_is_samples_over_rate() -> None:
         "global_batch": "8",
         "seq_len": "8192",
     }
-    job |= {"source": "mlperf-training-v9", "tp": "4", "dp": "2", "micro_batch": "1", "framework": "NeMo"}
+    job |= {"dataset": "MLPerf", "tp": "4", "dp": "2", "micro_batch": "1", "framework": "NeMo"}
     hours, rate = predict([{**job, "metric": "time_to_train_h"}, {**job, "metric": "samples_per_s"}])
     assert hours["predicted"] == pytest.approx(samples_to_converge(job["model"], global_batch=8) / rate["predicted"] / 3600, rel=1e-3)
     assert "reference convergence points" in hours["assumptions"]

@@ -39,7 +39,8 @@ def path(load: DataLoad = IMAGENET, *, run_s: float = 36_000.0, nodes: float = 1
 
 
 def test_preparing_by_hand() -> None:
-    """34 vCPUs less the two of the training process are 16 cores and 16 siblings at the sibling's share; 20 ms x GHz each picture at 3.1."""
+    """34 vCPUs less the two of the training process are 16 cores and 16 siblings at the sibling's share; 20 ms x GHz each picture at
+    3.1."""
     cores = 16 * (1 + facts.coefficients("loading")["sibling_share"])
     found = path()
     assert found["cores"] == pytest.approx(cores)
@@ -54,7 +55,8 @@ def test_page_cache_takes_its_share_of_the_reading() -> None:
 
 
 def test_the_cheapest_volume_that_will_do() -> None:
-    """100 GB an epoch of 3,600 s want 28 MB/s: the free 125 of gp3 do. In 200 s, preparing slower: 1.28e6 x 0.02 / 3.1 / 18.3 s = 450 s and so 177 MB/s."""
+    """100 GB an epoch of 3,600 s want 28 MB/s: the free 125 of gp3 do. In 200 s, preparing slower: 1.28e6 x 0.02 / 3.1 / 18.3 s = 450 s and
+    so 177 MB/s."""
     assert path()["disk_bytes_per_s"] == pytest.approx(125e6)
     fast = path(run_s=2000.0)
     assert fast["disk_bytes_per_s"] == pytest.approx(250e6)

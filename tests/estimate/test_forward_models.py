@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from rightfit import facts
 from rightfit.estimate.forward_devices import forward_device
-from rightfit.estimate.forward_models import Wish, forward_work
+from rightfit.estimate.forward_models import beginning, first_match, forward_work
+from rightfit.estimate.forward_records import ForwardWish
 from rightfit.estimate.forward_words import batch_of, dtype_of, engine_of, wish_of
+
+#: Pattern tables, and whether a pattern must match the whole text.
+PATTERN_TABLES = {
+    "forward_models": True,
+    "forward_aliases": True,
+    "forward_denoisers": False,
+    "forward_families": False,
+    "forward_engines": False,
+    "forward_cpus": False,
+    "train_denoisers": False,
+    "train_graphs": False,
+    "train_heads": False,
+    "train_models": False,
+    "training_usual": False,
+}
 
 
 def work(model: str, **wish: float) -> object:
-    found = forward_work(Wish(model=model, **wish))  # type: ignore[arg-type]
+    found = forward_work(ForwardWish(model=model, **wish))  # type: ignore[arg-type]
     assert found is not None
     return found
 
@@ -60,7 +79,6 @@ def test_bert_large_by_hand() -> None:
     assert stage.macs == pytest.approx(24 * 384 * 12 * 1024**2)
     assert stage.score_macs == pytest.approx(24 * 2 * 384**2 * 1024)
     assert stage.weights == pytest.approx(302e6, rel=0.05)
-    assert main_stage("BERT-99", tokens=384).macs == stage.macs
 
 
 def test_diffusion_has_denoiser_decoder_and_text_encoder() -> None:
@@ -124,7 +142,7 @@ def test_whisper_encodes_windows_and_decodes_tokens() -> None:
 
 
 def test_unknown_model_needs_parameters() -> None:
-    assert forward_work(Wish(model="no-such-network-xyz")) is None
+    assert forward_work(ForwardWish(model="no-such-network-xyz")) is None
     found = work("no-such-network-xyz", params=25e6)
     assert "guessed" in found.assumptions[0]  # type: ignore[attr-defined]
 
@@ -149,43 +167,40 @@ def test_engine(engine: str, notes: str, device: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "notes", "expected"),
+    ("text", "computed", "expected"),
     [
         ("amp-fp16", "", "amp"),
         ("fp32", "", "fp32"),
-        ("fp32", "autocast Matmult-BF16", "bf16"),
-        ("fp32", "MLPerf closed offline", "int8"),
+        ("fp32", "bf16", "bf16"),
         ("int8 and bf16", "", "int8"),
         ("", "", ""),
         ("awq 4-bit", "", "fp16"),
     ],
 )
-def test_dtype(text: str, notes: str, expected: str) -> None:
-    assert dtype_of(text, notes) == expected
+def test_dtype(text: str, computed: str, expected: str) -> None:
+    assert dtype_of(text, computed) == expected
 
 
 @pytest.mark.parametrize(
-    ("notes", "expected"),
+    ("size", "expected"),
     [
-        ("512px, 50 steps", (512, 512, 0)),
-        ("image 224x224", (224, 224, 0)),
-        ("720p 129 frames baseline", (720, 1280, 129)),
-        ("system R5350G6_A30x10_TRT", (0, 0, 0)),
+        ("512", (512, 512, 0)),
+        ("512px", (512, 512, 0)),
+        ("224x224", (224, 224, 0)),
+        ("720p 129 frames", (720, 1280, 129)),
+        ("R5350G6_A30x10_TRT", (0, 0, 0)),
         ("Resolution=572x572x1", (572, 572, 0)),
         ("", (0, 0, 0)),
     ],
 )
-def test_sizes_in_notes(notes: str, expected: tuple[float, float, float]) -> None:
-    wish = wish_of("x", "", "", "", notes, "latency_ms")
+def test_sizes_of_pictures(size: str, expected: tuple[float, float, float]) -> None:
+    wish = wish_of({"model": "x", "image_size": size})
     assert (wish.height, wish.width, wish.frames) == pytest.approx(expected)
 
 
-def test_steps_audio_and_beams_in_notes() -> None:
-    assert wish_of("x", "", "", "", "1024px 28 steps baseline", "latency_ms").steps == 28
-    wish = wish_of("x", "", "", "", "transcribe 13 min of audio, beam 5", "latency_ms")
-    assert (wish.audio_s, wish.beams) == (780, 5)
-    assert wish_of("x", "", "", "", "1 hour audio", "latency_ms").audio_s == 3600
-    assert wish_of("x", "", "", "", "per denoising iteration", "latency_ms").denoise_only
+def test_steps_audio_and_beams() -> None:
+    wish = wish_of({"model": "x", "denoise_steps": "28", "frames": "129", "audio_s": "780", "beams": "5", "latency_scope": "step"})
+    assert (wish.steps, wish.frames, wish.audio_s, wish.beams, wish.denoise_only) == (28, 129, 780, 5, True)
 
 
 def test_batches() -> None:
@@ -215,3 +230,90 @@ def test_devices_without_an_arithmetic_fall_to_the_next_wider() -> None:
     assert v100.peak("bf16") == v100.fp16
     assert t4.peak("tf32") == t4.fp32
     assert forward_device("Abacus 9000") is None
+
+
+@pytest.mark.parametrize(("table", "whole"), sorted(PATTERN_TABLES.items()))
+def test_first_letters_pass_over_no_row_that_matches(table: str, whole: bool) -> None:
+    """The patterns themselves, and every name of a bundled model, find the row that trying each pattern in turn finds."""
+    rows = facts.table(table)
+    names = [
+        *(record.name for record in facts.search_models()),
+        *(part for row in rows for part in re.split(r"[|()?*+]", row["pattern"]) if part),
+    ]
+    for name in dict.fromkeys(names):
+        tried = (re.compile(row["pattern"], re.IGNORECASE) for row in rows)
+        matches = [pattern.fullmatch(name) if whole else pattern.search(name) for pattern in tried]
+        expected = next((row for row, match in zip(rows, matches, strict=True) if match), None)
+        assert first_match(table, name, whole=whole) == expected, name
+
+
+@pytest.mark.parametrize(
+    ("pattern", "letters"),
+    [
+        ("resnet-?50", "resnet"),
+        ("nets?", "net"),
+        ("a|b", ""),
+        ("(a|b)c", ""),
+        ("UNet(a|b)", "unet"),
+        (r"x\|y", "x"),
+        ("b[|]c", "b"),
+        (".*gan", ""),
+        ("ab{2}", "a"),
+    ],
+)
+def test_the_letters_that_every_match_contains(pattern: str, letters: str) -> None:
+    assert beginning(pattern) == letters
+
+
+@pytest.mark.parametrize(
+    ("model", "side"),
+    [
+        ("ViT-B/16-384", 384),
+        ("google/vit-base-patch16-384", 384),
+        ("ViT-L/16-512", 512),
+        ("Swin-B-384", 384),
+        ("resnet50-288", 288),
+        ("resnet50_176px", 176),
+        ("vit-base-patch16-384", 384),
+        ("resnet-101", 224),
+        ("densenet-121", 224),
+        ("YOLOv5s6", 1280),
+        ("yolov5s-cls", 224),
+        ("yolov5s-seg", 640),
+        ("yolo11m-pose", 640),
+    ],
+)
+def test_a_size_at_the_end_of_a_name_is_the_picture(model: str, side: int) -> None:
+    assert work(model).pixels == pytest.approx(side**2)  # type: ignore[attr-defined]
+
+
+def test_every_size_of_a_family_costs_its_pixels() -> None:
+    for model in ("ViT-B/16", "Swin-B", "resnet50", "ConvNeXt-B"):
+        if (base := forward_work(ForwardWish(model=model))) is None:
+            continue
+        for side in (256, 384, 448, 512):
+            assert main_stage(f"{model}-{side}").macs / base.stages[0].macs == pytest.approx((side / base.pixels**0.5) ** 2, rel=0.05)
+
+
+def test_a_stated_size_wins_over_the_name() -> None:
+    assert work("ViT-B/16-384", height=224.0, width=224.0).pixels == 224**2  # type: ignore[attr-defined]
+
+
+def test_denoisers_named_by_their_pictures() -> None:
+    assert main_stage("Sana_1600M_4Kpx").macs > 10 * main_stage("Sana_1600M_1024px").macs
+
+
+def test_only_detectors_that_suppress_class_by_class_keep_the_host() -> None:
+    shares = {name: main_stage(name).host for name in ("YOLOv5s", "yolov8n", "ssd320 resnet50 fpn", "retinanet")}
+    assert shares["retinanet"] == 1.0 > shares["YOLOv5s"] == shares["yolov8n"]
+
+
+def test_unknown_detectors_are_sized_as_detectors_at_their_picture() -> None:
+    small, large = (main_stage("somedetector-x", params=7e6, height=side, width=side) for side in (640.0, 1280.0))
+    assert large.macs == pytest.approx(4 * small.macs)
+    assert small.macs == pytest.approx(7e6 * 1435)
+
+
+def test_questions_of_mlperf_are_shorter_than_the_longest() -> None:
+    assert main_stage("bert-99", tokens=384).macs == pytest.approx(main_stage("bert-large-uncased", tokens=180).macs)
+    assert main_stage("bert-99.9", tokens=100).macs == pytest.approx(main_stage("bert-large-uncased", tokens=100).macs)

@@ -74,11 +74,11 @@ LOADS = {
     ("concurrency 16", ""): (16.0, "batch"),
     ("64 (per GPU)", ""): (64.0, "batch"),
     ("server", ""): (0.0, "server"),
-    ("", "MLPerf closed Server"): (0.0, "server"),
+    ("", "open"): (0.0, "server"),
     ("Offline", ""): (0.0, "offline"),
     ("SingleStream", ""): (1.0, "single"),
-    ("", "scenario: multi-stream"): (8.0, "single"),
-    ("", "batch size 128, 640x640"): (128.0, "batch"),
+    ("8", "single"): (8.0, "single"),
+    ("batch size 128", ""): (128.0, "batch"),
     ("auto", ""): (0.0, "offline"),
 }
 MODELS = (
@@ -137,7 +137,7 @@ def test_devices(silicon: str, text: str) -> None:
 
 @pytest.mark.parametrize(("cells", "load"), LOADS.items())
 def test_loads(cells: tuple[str, str], load: tuple[float, str]) -> None:
-    assert tuple(batch_of({"batch_or_concurrency": cells[0], "notes": cells[1], "metric": "images_per_s"})) == load
+    assert tuple(batch_of({"batch_or_concurrency": cells[0], "arrival": cells[1], "metric": "images_per_s"})) == load
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -172,5 +172,5 @@ def test_pytorch_in_int8_on_a_processor_is_a_graph_library() -> None:
 def test_sockets_of_processors() -> None:
     counted = {"device": "Xeon Platinum 8480+", "n_devices": "4", "engine": "OpenVINO"}
     assert case_of(**counted)["parallel"] == 4
-    assert case_of(**counted, notes="system 1-node-2S-SPR")["parallel"] == 2
+    assert case_of(**counted, sockets="2")["parallel"] == 2
     assert case_of(device="CPU: Apple M1 Pro", n_devices="10", engine="onnxruntime")["parallel"] == 1

@@ -7,8 +7,9 @@ import pytest
 
 from rightfit import facts
 from rightfit.estimate import hardware
-from rightfit.estimate.hardware import InterKind, IntraKind
+from rightfit.estimate.hardware import InterKind
 from rightfit.estimate.software import architecture_names
+from rightfit.physics.columns import IntraKind
 
 
 def links(name: str, count: int, word: str, *, rdma: str = "none", network: float = 0.0) -> dict[str, float]:
@@ -106,3 +107,23 @@ def test_family_of_accelerators(name: str, family: str) -> None:
     card = facts.accelerators()[name]
     code = hardware.architecture_code(card.vendor, card.architecture, card.compute_capability)
     assert architecture_names()[code] == family
+
+
+@pytest.mark.parametrize(
+    ("name", "devices"), [("GB200", 72), ("GB300", 72), ("H100-SXM-80GB", 8), ("TPU-v5e", 256), ("Trainium1", 16), ("L40S", 8)]
+)
+def test_fast_links_are_a_property_of_the_server(name: str, devices: float) -> None:
+    assert hardware.linked_devices(name) == devices
+
+
+def test_servers_of_a_rack_reach_one_another_over_its_links() -> None:
+    names = ["GB200", "H100-SXM-80GB", "TPU-v5e"]
+    found = hardware.link_columns(
+        names,
+        num_accelerators=[4, 8, 4],
+        gpu_interconnect=["nvswitch", "nvswitch", "ici"],
+        rdma=["infiniband"] * 3,
+        network_bytes_per_s=[200e9, 400e9, 12.5e9],
+    )
+    rates = [facts.accelerators()[name].nvlink_bandwidth / 2 for name in names]
+    assert found.inter_bandwidth.tolist() == [4 * rates[0], 400e9, max(4 * rates[2], 12.5e9)]

@@ -13,7 +13,7 @@ def test_every_row_has_a_source_and_lies_within_its_range() -> None:
     for row in facts.table("ownership"):
         assert row["source"], row["name"]
         assert float(row["low"]) <= float(row["value"]) <= float(row["high"]), row["name"]
-        assert row["kind"] == "default" or row["name"] in facts.accelerators()
+        assert row["kind"] in ("default", "home", "office", "colocation") or row["name"] in facts.accelerators()
     assert all(row.en and row.zh for row in defaults().values())
 
 
@@ -45,7 +45,8 @@ def test_a_sum_of_terms_is_the_year() -> None:
 
 
 def test_the_literature_s_range_of_an_h100_hour() -> None:
-    """Published analyses put an owned H100 at about 1.2 to 2.5 USD an hour at high utilisation and a node at 450,000-650,000 USD over three years."""
+    """Published analyses put an owned H100 at about 1.2 to 2.5 USD an hour at high utilisation and a node at 450,000-650,000 USD over three
+    years."""
     server = own_server("H100-SXM-80GB", 8, {"utilisation": 0.9, "years": 3.0})
     assert 1.2 < server.usd_per_busy_h / 8 < 2.8
     assert 380_000 < 3 * sum(server.yearly_terms().values()) < 650_000

@@ -7,6 +7,7 @@ import pytest
 
 from rightfit.estimate.serving import ServingTimes, metric_values, peak_memory_bytes, serving_columns
 from rightfit.estimate.serving_cases import ServingCases, serving_cases
+from rightfit.facts import coefficients
 
 ROW = {
     "metric": "tpot_ms",
@@ -78,7 +79,7 @@ def test_eager_stacks_are_bound_by_launching() -> None:
 
 
 def test_metrics_agree_with_one_another() -> None:
-    cases, times = run({"batch_or_concurrency": "8", "notes": "static batch"})
+    cases, times = run({"batch_or_concurrency": "8", "arrival": "batch"})
     found = {name: float(np.broadcast_to(value, 1)[0]) for name, value in metric_values(cases.serve, times).items()}
     assert found["output_tok_per_s_total"] == pytest.approx(8 * 256 / (found["latency_ms"] / 1e3))
     assert found["total_tok_per_s"] == pytest.approx(found["output_tok_per_s_total"] * 5)
@@ -96,7 +97,7 @@ def test_replicas_multiply_throughput_of_an_offline_load() -> None:
 
 def test_memory_terms_by_hand() -> None:
     """Weights 16.06 GB, cache 1,280 tokens x 131,072 bytes."""
-    cases, _ = run({"batch_or_concurrency": "1", "metric": "peak_mem_gib", "notes": "torch peak"})
+    cases, _ = run({"batch_or_concurrency": "1", "metric": "peak_mem_gib", "counter": "allocator"})
     memory = peak_memory_bytes(cases.model, cases.serve, cases.device)
     assert memory["weights"][0] == pytest.approx(2 * 8030261248, rel=1e-3)
     assert memory["kv_cache"][0] == pytest.approx(1280 * 131072, rel=0.05)
@@ -120,7 +121,7 @@ def test_first_tokens_wait_longer_as_an_open_load_grows_and_never_less_than_half
 
 def test_a_fixed_batch_in_rounds_makes_the_later_ones_wait() -> None:
     """64 sequences of 4,096 tokens at 0.5 MB each do not fit beside 13.5 GB of weights on 80 GB."""
-    row = {"model": "meta-llama/Llama-2-7b-hf", "input_tokens": "2048", "output_tokens": "2048", "notes": "static batch"}
+    row = {"model": "meta-llama/Llama-2-7b-hf", "input_tokens": "2048", "output_tokens": "2048", "arrival": "batch"}
     _, times = run(row | {"batch_or_concurrency": "16", "metric": "ttft_ms"}, row | {"batch_or_concurrency": "64", "metric": "ttft_ms"})
     assert times.batch[1] < 64
     assert times.ttft_s[1] > 5 * times.ttft_s[0]
@@ -137,3 +138,11 @@ def test_rows_do_not_depend_on_their_neighbours() -> None:
         _, alone = run(row)
         assert alone.latency_s[0] == pytest.approx(together.latency_s[position])
         assert alone.requests_per_s[0] == pytest.approx(together.requests_per_s[position])
+
+
+def test_rates_measured_on_single_kernels_are_held_to_them() -> None:
+    # validation/kernels/curves.csv: products of 8 bit over those of 16, fused experts over dense products, on Hopper.
+    found = coefficients("serving")
+    assert found["format_gemm.fp8"] == pytest.approx(0.5908 / 0.8227, rel=0.1)
+    for engine in ("generic", "graph", "vendor"):
+        assert found[f"grouped_gemm.{engine}"] == pytest.approx(0.44 / 0.82, rel=0.15)

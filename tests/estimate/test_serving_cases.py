@@ -14,6 +14,7 @@ from rightfit.estimate.serving_cases import (
     serving_cases,
     weight_format,
 )
+from rightfit.physics.columns import IntraKind
 from rightfit.physics.serving_columns import Load, Math, ServingCounter
 
 ROW = {
@@ -133,7 +134,7 @@ def test_unknown_device_is_refused_with_the_nearest() -> None:
     ("changes", "expected"),
     [
         ({}, Load.CLOSED),
-        ({"notes": "static batch"}, Load.STATIC),
+        ({"arrival": "batch"}, Load.STATIC),
         ({"batch_or_concurrency": "1"}, Load.STATIC),
         ({"batch_or_concurrency": "max"}, Load.OFFLINE),
         ({"batch_or_concurrency": "offline 200 prompts"}, Load.OFFLINE),
@@ -146,8 +147,8 @@ def test_loads(changes: dict[str, str], expected: Load) -> None:
     assert serve(**changes).load[0] == expected
 
 
-def test_number_of_requests_is_read_from_the_notes() -> None:
-    assert serve(batch_or_concurrency="", request_rate="8", notes="500 requests of ShareGPT").requests[0] == 500
+def test_number_of_requests() -> None:
+    assert serve(batch_or_concurrency="", request_rate="8", num_requests="500", dataset="ShareGPT").requests[0] == 500
 
 
 def test_layouts() -> None:
@@ -171,14 +172,15 @@ def test_a_card_of_two_dies_is_two_devices_where_its_memory_says_so() -> None:
     assert serve(device="H100-SXM-80GB", device_mem_gib="80", n_devices="2").num_devices[0] == 2
 
 
-def test_degrees_of_experts_that_name_the_same_cards() -> None:
-    """`--tp 8 --ep 8` are eight cards, also where a table multiplied the two."""
-    squared = serve(n_devices="64", tp="1", notes="attn_dp=64 moe_tp=8 moe_ep=8")
-    assert (squared.num_devices[0], squared.attention_data[0], squared.tensor[0]) == (8, 8, 1)
-    tensor = serve(n_devices="16", tp="16", notes="attn_dp=1 moe_tp=4 moe_ep=4")
-    assert (tensor.num_devices[0], tensor.tensor[0]) == (4, 4)
-    apart = serve(n_devices="8", tp="8", notes="attn_dp=1 moe_tp=4 moe_ep=2")
-    assert apart.num_devices[0] == 8
+def test_degrees_of_copies_and_experts() -> None:
+    """Copies are those of the attention in a mixture of experts, and of the whole model otherwise."""
+    mixture = serve(model="mistralai/Mixtral-8x7B-v0.1", n_devices="8", tp="1", dp="8", ep="8")
+    assert (mixture.num_devices[0], mixture.attention_data[0], mixture.tensor[0], mixture.expert[0]) == (8, 8, 1, 8)
+    dense = serve(n_devices="8", dp="4")
+    assert (dense.num_devices[0], dense.attention_data[0], dense.tensor[0], dense.data[0]) == (8, 1, 2, 4)
+    copies = serve(n_devices="8", replicas="4")
+    assert (copies.tensor[0], copies.data[0]) == (2, 4)
+    assert serve(n_devices="8", tp="8", ep="2").num_devices[0] == 8
 
 
 def test_exllama_reserves_its_cache_and_knows_bits_only() -> None:
@@ -186,7 +188,7 @@ def test_exllama_reserves_its_cache_and_knows_bits_only() -> None:
     assert exl.cache_tokens[0] == 32768
     assert format_names()[int(exl.weight_format[0])] == "exl2"
     assert exl.linear_bytes[0] == pytest.approx(0.51)
-    assert serve(engine="ExLlama", weights_dtype="int4-gptq", notes="cache seq 1550").cache_tokens[0] == 1550
+    assert serve(engine="ExLlama", weights_dtype="int4-gptq", cache_tokens="1550").cache_tokens[0] == 1550
 
 
 @pytest.mark.parametrize(
@@ -206,7 +208,7 @@ def test_heads_that_quantised_checkpoints_untie(model: str, weights: str, versio
 
 
 def test_cores_of_a_chip_are_not_devices() -> None:
-    cores = serve(device="Trainium1", n_devices="16", tp="32", engine="Transformers NeuronX", notes="tp counts NeuronCores")
+    cores = serve(device="Trainium1", n_devices="16", tp="32", engine="Transformers NeuronX", flags="")
     assert cores.tensor[0] == 16
 
 
@@ -219,10 +221,10 @@ def test_a_version_in_the_engine_name_counts() -> None:
     assert serve(engine="vLLM v0.4.2", engine_version="").graph_limit[0] == 8192
 
 
-def test_counters_from_notes() -> None:
+def test_counters() -> None:
     memory = {"metric": "peak_mem_gib", "engine": "HF transformers", "engine_version": "4.46.0"}
-    assert serve(**memory, notes="sum over GPUs of torch.cuda.max_memory_allocated").counter[0] == ServingCounter.TENSORS_ALL
-    assert serve(**memory, notes="total over GPUs").counter[0] == ServingCounter.DRIVER_ALL
+    assert serve(**memory, counter="allocator", counter_scope="sum").counter[0] == ServingCounter.TENSORS_ALL
+    assert serve(**memory, counter_scope="sum").counter[0] == ServingCounter.DRIVER_ALL
     assert serve(**memory).counter[0] == ServingCounter.DRIVER_ONE
 
 
@@ -280,8 +282,99 @@ def test_awq_runs_on_its_own_kernels_or_on_faster_ones(engine: str, version: str
 
 
 @pytest.mark.parametrize(
-    ("device", "notes", "expected"),
+    ("device", "host", "expected"),
     [("L40S", "", 1.0), ("L40S", "g6e.48xlarge", 0.0), ("A10G", "", 0.0), ("RTX-4090", "", 0.0)],
 )
-def test_cards_of_virtual_machines_and_desktops_do_not_read_one_another(device: str, notes: str, expected: float) -> None:
-    assert serve(device=device, device_mem_gib="", n_devices="8", notes=notes).peer_access[0] == expected
+def test_cards_of_virtual_machines_and_desktops_do_not_read_one_another(device: str, host: str, expected: float) -> None:
+    assert serve(device=device, device_mem_gib="", n_devices="8", host=host).peer_access[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("number", "requests", "load"),
+    [
+        ("1000", 1000.0, Load.OFFLINE),
+        ("984", 984.0, Load.OFFLINE),
+        ("100", 100.0, Load.OFFLINE),
+        ("64", 0.0, Load.CLOSED),
+        ("256", 0.0, Load.CLOSED),
+    ],
+)
+def test_a_number_beside_an_endless_rate_is_of_prompts_or_of_users(number: str, requests: float, load: Load) -> None:
+    row = {"model": "Qwen/Qwen3-8B", "device": "H100-SXM-80GB", "engine": "vLLM", "request_rate": "inf", "batch_or_concurrency": number}
+    cases = serving_cases([{**row, "metric": "output_tok_per_s_total", "input_tokens": "219", "output_tokens": "201"}])
+    assert (cases.serve.requests[0], cases.serve.load[0]) == (requests, load)
+    assert any("number of requests" in text for text in cases.assumptions[0]) is (requests > 0)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "answer", "varied"),
+    [("219", "201", 1.0), ("214", "200", 1.0), ("128", "4", 0.0), ("3998", "136", 0.0), ("1000", "2000", 0.0), ("467", "256", 0.0)],
+)
+def test_lengths_off_round_numbers_are_means(prompt: str, answer: str, varied: float) -> None:
+    row = {"model": "Qwen/Qwen3-8B", "device": "H100-SXM-80GB", "engine": "vLLM", "request_rate": "inf", "metric": "tpot_ms"}
+    cases = serving_cases([{**row, "batch_or_concurrency": "1000", "input_tokens": prompt, "output_tokens": answer}])
+    assert cases.serve.varied_lengths[0] == varied
+
+
+@pytest.mark.parametrize(
+    ("model", "devices", "tensor", "data"),
+    [("meta-llama/Llama-2-70b-hf", "72", 4.0, 18.0), ("Qwen/Qwen3-8B", "8", 1.0, 8.0), ("meta-llama/Llama-3.1-405B", "16", 16.0, 1.0)],
+)
+def test_devices_without_a_layout_are_replicas_of_the_smallest_group(model: str, devices: str, tensor: float, data: float) -> None:
+    row = {"model": model, "device": "H100-SXM-80GB", "engine": "vLLM", "metric": "output_tok_per_s_total", "weights_dtype": "bf16"}
+    cases = serving_cases([{**row, "n_devices": devices, "batch_or_concurrency": "max", "input_tokens": "200", "output_tokens": "200"}])
+    assert (cases.serve.tensor[0], cases.serve.data[0]) == (tensor, data)
+
+
+def test_users_of_one_token_wait_for_all_prompts() -> None:
+    row = {"model": "Qwen/Qwen3-8B", "device": "H100-SXM-80GB", "engine": "vLLM", "metric": "ttft_ms", "batch_or_concurrency": "16"}
+    cases = serving_cases([{**row, "input_tokens": "1024", "output_tokens": answer} for answer in ("1", "128")])
+    assert list(cases.serve.load) == [Load.STATIC, Load.CLOSED]
+
+
+@pytest.mark.parametrize(("device", "chunk", "most"), [("A100-SXM-80GB", 2048, 256), ("H100-SXM-80GB", 8192, 1024), ("L4", 2048, 256)])
+def test_engines_take_their_defaults_by_card(device: str, chunk: float, most: float) -> None:
+    cases = serving_cases([{"model": "Qwen/Qwen3-8B", "device": device, "engine": "vLLM", "engine_version": "0.11.0", "metric": "tpot_ms"}])
+    assert (cases.serve.chunk_tokens[0], cases.serve.max_batch[0]) == (chunk, most)
+
+
+@pytest.mark.parametrize(
+    ("date", "kind"), [("2023-06", "ungraphed"), ("2024", "graph"), ("2024-07", "graph"), ("2026", "async"), ("", "async")]
+)
+def test_a_year_alone_is_its_middle(date: str, kind: str) -> None:
+    assert engine_rules("vLLM", 0.0, date)["class"] == kind
+
+
+@pytest.mark.parametrize("arrival", ["burst", "closed", "open"])
+@pytest.mark.parametrize("stated", [{"input_tokens": "300"}, {"output_tokens": "300"}, {}], ids=["prompt", "answer", "neither"])
+def test_loads_whose_lengths_are_half_stated_are_conversations(arrival: str, stated: dict[str, str]) -> None:
+    load = {"burst": {"arrival": "burst"}, "closed": {"arrival": "closed", "batch_or_concurrency": "32"}, "open": {"request_rate": "2"}}[
+        arrival
+    ]
+    cases = serving_cases([{"model": "Llama-3.1-8B", "device": "H100-SXM-80GB", "engine": "vLLM", "metric": "tpot_ms", **load, **stated}])
+    usual = {"input_tokens": 220.0, "output_tokens": 200.0} | {name: float(cell) for name, cell in stated.items()}
+    assert {name: float(getattr(cases.serve, name)[0]) for name in usual} == usual
+
+
+@pytest.mark.parametrize("name", ["TPU-v4", "TPU-v5e", "TPU-v5p", "TPU-v6e", "TPU-v7"])
+def test_chips_of_a_slice_are_joined_by_their_own_links(name: str) -> None:
+    cases = serving_cases(
+        [{"model": "Llama-3.3-70B", "device": name, "n_devices": "8", "tp": "8", "engine": "vLLM (TPU)", "metric": "tpot_ms"}]
+    )
+    assert cases.links.intra_kind[0] == IntraKind.SWITCH
+    assert cases.links.intra_bandwidth[0] >= 200e9
+
+
+@pytest.mark.parametrize(
+    ("engine", "version", "kind"),
+    [
+        ("TensorRT-LLM", "TensorRT 10.2.0, CUDA 12.4", "vendor"),
+        ("TensorRT-LLM", "1.0.0 (TensorRT 10.11)", "vendor-torch"),
+        ("TensorRT-LLM", "0.11.0", "vendor"),
+        ("vLLM", "PyTorch 2.3.0, ROCm 6.1.2", "graph"),
+        ("vLLM", "vLLM 0.9.2, PyTorch 2.7.0", "async"),
+    ],
+)
+def test_versions_of_what_an_engine_is_built_on_are_not_its_own(engine: str, version: str, kind: str) -> None:
+    cases = serving_cases([{**ROW, "engine": engine, "engine_version": version, "date": "2024-08"}])
+    assert engine_classes()[int(cases.serve.engine[0])] == kind

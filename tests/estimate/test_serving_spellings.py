@@ -6,7 +6,7 @@ import pytest
 
 from rightfit import facts
 from rightfit.estimate.serving_cases import serving_cases
-from rightfit.estimate.serving_words import device_count, engine_rules, find_device, number_in, version_number, weight_format
+from rightfit.estimate.serving_words import architecture, device_count, engine_rules, find_device, number_in, version_number, weight_format
 from rightfit.physics.serving_columns import Load
 
 ROW = {"metric": "output_tok_per_s_total", "model": "Llama 3.1 8B", "weights_dtype": "bf16", "engine": "vLLM 0.9", "device": "H100"}
@@ -138,10 +138,10 @@ def test_lengths_in_one_cell() -> None:
     assert (columns.input_tokens[0], columns.output_tokens[0]) == (8192, 1024)
 
 
-@pytest.mark.parametrize("notes", ["fp8 KV cache", "kv_cache_dtype=fp8", "--kv-cache-dtype fp8"])
-def test_cache_format_in_notes(notes: str) -> None:
-    assert serve(notes=notes).serve.kv_bytes[0] == 1.0
-    assert serve(notes="fp8 weights").serve.kv_bytes[0] == 2.0
+@pytest.mark.parametrize("flags", ["fp8 KV cache", "kv_cache_dtype=fp8", "--kv-cache-dtype fp8"])
+def test_cache_format_in_flags(flags: str) -> None:
+    assert serve(flags=flags).serve.kv_bytes[0] == 1.0
+    assert serve(flags="fp8 weights").serve.kv_bytes[0] == 2.0
 
 
 def test_engines_of_chips_that_compile() -> None:
@@ -154,7 +154,34 @@ def test_engines_of_chips_that_compile() -> None:
 
 
 def test_lengths_of_data_sets() -> None:
-    assert serve(notes="ShareGPT prompts").serve.input_tokens[0] == 220
-    mlperf = serve(model="llama2-70b-99.9", engine="TensorRT-LLM", batch_or_concurrency="offline max", notes="MLPerf closed offline").serve
+    assert serve(dataset="ShareGPT").serve.input_tokens[0] == 220
+    mlperf = serve(model="llama2-70b-99.9", engine="TensorRT-LLM", batch_or_concurrency="offline max", dataset="MLPerf").serve
     assert (mlperf.input_tokens[0], mlperf.output_tokens[0]) == (290, 294)
-    assert serve(notes="random lengths").serve.input_tokens[0] == 128
+    assert serve(dataset="random lengths").serve.input_tokens[0] == 128
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "record"),
+    [
+        ("gemma-3-4b-it-qat", 3.88, "google/gemma-3-4b-pt"),
+        ("DeepSeek-R1 671B", 671, "deepseek-ai/DeepSeek-R1"),
+        ("Llama-3 70B", 70, "meta-llama/Meta-Llama-3-70B"),
+        ("Qwen3-14B-FP8", 14.8, "Qwen/Qwen3-14B"),
+        ("vllm-ascend/Qwen3-8B-W8A8", 8.2, "Qwen/Qwen3-8B"),
+        ("Meta-Llama-3.1-8B-Instruct-Q4_K_M", 8, "meta-llama/Llama-3.1-8B"),
+        ("Meta-Llama-3.1-8B-Instruct-AWQ-INT4", 8, "meta-llama/Llama-3.1-8B"),
+    ],
+)
+def test_names_with_sizes_and_formats_mean_their_model(name: str, size: float, record: str) -> None:
+    assert getattr(architecture(name, size)[0], "name", "") == record
+
+
+def test_a_size_alone_stays_a_usual_shape() -> None:
+    assert "671B" in getattr(architecture("671B", 0)[0], "name", "")
+
+
+def test_llama_cpp_keeps_what_is_not_an_expert_in_8_bits() -> None:
+    row = {"model": "openai/gpt-oss-20b", "device": "DGX Spark", "metric": "tpot_ms", "weights_dtype": "fp4-mxfp4", "output_tokens": "32"}
+    cases = serving_cases([{**row, "engine": "llama.cpp"}, {**row, "engine": "vLLM"}])
+    assert list(cases.serve.other_bytes) == [1.0625, 2.0]
+    assert list(cases.serve.expert_bytes) == [0.53125, 0.53125]

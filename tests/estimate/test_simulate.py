@@ -6,13 +6,14 @@ import math
 
 import numpy as np
 import pytest
+from tests.physics.typical import linear_replicas
 
 from rightfit.errors import QuantityError, UnknownNameError
 from rightfit.estimate.simulate import simulate, simulate_closed
 from rightfit.physics.replicas import ReplicaColumns
 from rightfit.workload.traces import Lengths, Requests, draw_requests
 
-LINEAR = ReplicaColumns.linear(overhead_s=0.01, batch_s=1e-4, cache_token_s=1e-7, prompt_token_s=5e-5, max_batch=64, chunk_tokens=2048)
+LINEAR = linear_replicas(overhead_s=0.01, batch_s=1e-4, cache_token_s=1e-7, prompt_token_s=5e-5, max_batch=64, chunk_tokens=2048)
 
 
 def step_by_step(replicas: ReplicaColumns, requests: Requests) -> tuple[np.ndarray, np.ndarray]:
@@ -83,7 +84,7 @@ def test_jumps_equal_single_steps(limits: dict[str, float], rate: float) -> None
         "max_batch": 64.0,
         "chunk_tokens": 2048.0,
     } | limits
-    replicas = ReplicaColumns.linear(**values)
+    replicas = linear_replicas(**values)
     requests = draw_requests(300, rate_per_s=rate, inputs=Lengths(300, 1.0, 1, 2000), outputs=Lengths(60, 1.0, 1, 400), seed=3)
     first, finish = step_by_step(replicas, requests)
     found = simulate(replicas, requests, warm_up=0.0)
@@ -100,24 +101,24 @@ def test_one_request_by_hand() -> None:
 
 
 def test_long_prompt_is_cut_into_pieces() -> None:
-    replicas = ReplicaColumns.linear(overhead_s=0.01, prompt_token_s=1e-5, prompt_pair_s=1e-9, chunk_tokens=512)
+    replicas = linear_replicas(overhead_s=0.01, prompt_token_s=1e-5, prompt_pair_s=1e-9, chunk_tokens=512)
     found = simulate(replicas, Requests(np.zeros(1), np.array([1300]), np.array([1])), warm_up=0.0)
     assert found.ttft_s[0] == pytest.approx(3 * 0.01 + 1300 * 1e-5 + 1e-9 * 1300**2 / 2)
 
 
 def test_request_overhead_is_added_once() -> None:
-    replicas = ReplicaColumns.linear(overhead_s=0.01, request_s=0.02)
+    replicas = linear_replicas(overhead_s=0.01, request_s=0.02)
     found = simulate(replicas, Requests(np.zeros(1), np.array([10]), np.array([2])), warm_up=0.0)
     assert (found.ttft_s[0], found.latency_s[0]) == (pytest.approx(0.03), pytest.approx(0.04))
 
 
 def test_full_cache_evicts_the_youngest_and_all_finish() -> None:
-    replicas = ReplicaColumns.linear(overhead_s=0.01, cache_tokens=1000, cache_reserve=0.0)
+    replicas = linear_replicas(overhead_s=0.01, cache_tokens=1000, cache_reserve=0.0)
     requests = Requests(np.zeros(4), np.full(4, 200), np.full(4, 300))
     found = simulate(replicas, requests, warm_up=0.0)
     assert found.evictions > 0
     assert np.isfinite(found.latency_s).all()
-    kept = simulate(ReplicaColumns.linear(overhead_s=0.01, cache_tokens=1000, cache_reserve=1.0), requests, warm_up=0.0)
+    kept = simulate(linear_replicas(overhead_s=0.01, cache_tokens=1000, cache_reserve=1.0), requests, warm_up=0.0)
     assert kept.evictions == 0
     assert kept.ttft_s.max() > found.ttft_s.max()
 
@@ -130,7 +131,7 @@ def test_same_seed_same_answer_and_another_seed_another() -> None:
 
 def test_saturation_is_seen() -> None:
     lengths = {"inputs": Lengths(200), "outputs": Lengths(100)}
-    replicas = ReplicaColumns.linear(overhead_s=0.01, max_batch=8)  # 8 sequences of 100 steps of 10 ms: 8 requests/s at most
+    replicas = linear_replicas(overhead_s=0.01, max_batch=8)  # 8 sequences of 100 steps of 10 ms: 8 requests/s at most
     assert not simulate(replicas, draw_requests(2000, rate_per_s=6, **lengths)).saturated
     beyond = simulate(replicas, draw_requests(2000, rate_per_s=12, **lengths))
     assert beyond.saturated
@@ -151,7 +152,7 @@ def test_bursts_wait_longer_than_poisson() -> None:
 
 
 def test_closed_loop_keeps_its_users_busy() -> None:
-    replicas = ReplicaColumns.linear(overhead_s=0.01)
+    replicas = linear_replicas(overhead_s=0.01)
     requests = Requests(np.zeros(400), np.full(400, 10), np.full(400, 20))
     found = simulate_closed(replicas, requests, users=4)
     assert found.latency.p50 == pytest.approx(0.2)
@@ -170,7 +171,7 @@ def test_fleet_answers_all(routing: str) -> None:
 
 
 def test_refusals() -> None:
-    small = ReplicaColumns.linear(overhead_s=0.01, cache_tokens=100)
+    small = linear_replicas(overhead_s=0.01, cache_tokens=100)
     with pytest.raises(QuantityError, match="request 1 needs 150 tokens"):
         simulate(small, Requests(np.zeros(1), np.array([100]), np.array([50])))
     with pytest.raises(QuantityError, match="0 replicas"):

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 
 from rightfit import facts
 from rightfit.estimate import speed
-from rightfit.estimate.cases import training_cases
 from rightfit.estimate.convert import device_columns, model_columns
 from rightfit.estimate.hardware import default_links
 from rightfit.estimate.software import rate_columns, software_class, software_names, speed_words
 from rightfit.physics.columns import Dtype, SetupColumns
+from rightfit.proof.training_cases import training_cases
 
 
 def tokens_per_s(**row: str) -> float:
@@ -171,14 +169,3 @@ def test_long_tables_equal_short_ones() -> None:
     assert long.step_s.shape == (20001,)
     assert long.step_s == pytest.approx(np.resize(short.step_s, 20001))
     assert long.terms["gemm_s"] == pytest.approx(np.resize(short.terms["gemm_s"], 20001))
-
-
-@pytest.mark.slow
-def test_a_hundred_thousand_rows_are_fast() -> None:
-    cases = training_cases([LLAMA | {"micro_batch": "2"}])
-    number = 100_000
-    setup = cases.setup.replace(micro_batch=np.resize([1.0, 2.0, 4.0, 8.0], number), tensor=np.resize([1.0, 2.0, 4.0], number))
-    speed.step_columns(cases.model, setup, cases.device, cases.links)
-    begin = time.perf_counter()
-    speed.step_columns(cases.model, setup, cases.device, cases.links)
-    assert time.perf_counter() - begin < 1.0

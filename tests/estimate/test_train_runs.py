@@ -13,8 +13,8 @@ from rightfit.estimate.train_work import train_work
 RESNET = train_work(TrainWish("resnet50", task="classification", height=224))
 
 
-def samples(flags: str, *, model: str = "resnet50", batch: float = 256, source: str = "") -> float:
-    return run_samples({"extra_flags": flags, "model": model, "source": source}, RESNET, global_batch=batch)
+def samples(flags: str, *, model: str = "resnet50", batch: float = 256, dataset: str = "") -> float:
+    return run_samples({"extra_flags": flags, "model": model, "dataset": dataset}, RESNET, global_batch=batch)
 
 
 def test_epochs_of_a_data_set() -> None:
@@ -34,7 +34,7 @@ def test_reference_points_of_the_benchmark() -> None:
     assert benchmark_samples("resnet50", global_batch=3264) == pytest.approx(45097078)
     between = benchmark_samples("resnet50", global_batch=10000)
     assert 53.8e6 < between < 58.2e6
-    assert samples("", source="mlcommons/training_results_v2.0", batch=3264) == pytest.approx(45097078)
+    assert samples("", dataset="MLPerf", batch=3264) == pytest.approx(45097078)
     assert math.isnan(benchmark_samples("alexnet", global_batch=256))
 
 

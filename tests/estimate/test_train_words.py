@@ -88,7 +88,7 @@ def test_methods() -> None:
     [("max_memory_allocated", MemoryCounter.ALLOCATED), ("nvidia-smi", MemoryCounter.DRIVER), ("reserved", MemoryCounter.RESERVED)],
 )
 def test_counters(flags: str, counter: MemoryCounter) -> None:
-    assert train_words.counter_of(flags, "", "eager", "") == (float(counter), "")
+    assert train_words.counter_of(flags, "", "eager") == (float(counter), "")
 
 
 def test_optimizers() -> None:

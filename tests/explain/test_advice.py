@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from rightfit.explain.advice import Effect, advise, card_sizes
-from rightfit.search import Plan, estimate_one, plan
+from rightfit.planner.given import estimate_one
+from rightfit.planner.plan import plan
+from rightfit.search.answer import Plan
 from rightfit.workload import Workload
 
 GIB = 2**30

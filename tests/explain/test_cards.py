@@ -16,7 +16,7 @@ from rightfit.explain.cards import confidence, memory_use, option_card
 from rightfit.explain.catalog_tables import SORTS, Question, catalog_page
 from rightfit.explain.knobs import knobs
 from rightfit.explain.places import region_prices
-from rightfit.search.answer import Accelerator, Option, Section
+from rightfit.search.answer import Option, OptionAccelerator, Section
 from rightfit.workload import Workload
 
 OptionOf = Callable[..., Option]
@@ -73,10 +73,10 @@ def test_memory_is_of_the_card_or_of_the_host(option_of: OptionOf) -> None:
     assert use is not None
     assert (use.mid, use.capacity, use.of_card) == (12 * GIB, 24 * GIB, True)
     assert (use.low, use.high) == (pytest.approx(10.8 * GIB), pytest.approx(13.2 * GIB))
-    host = memory_use(option_of(accelerator=Accelerator("", 0, 0.0)))
+    host = memory_use(option_of(accelerator=OptionAccelerator("", 0, 0.0)))
     assert host is not None
     assert (host.mid, host.capacity, host.of_card) == (24 * GIB, 16 * GIB, False)
-    assert memory_use(option_of(accelerator=Accelerator("", 0, 0.0), memory_bytes=float("nan"))) is None
+    assert memory_use(option_of(accelerator=OptionAccelerator("", 0, 0.0), memory_bytes=float("nan"))) is None
 
 
 # ---- knobs
@@ -93,7 +93,7 @@ def test_memory_is_of_the_card_or_of_the_host(option_of: OptionOf) -> None:
             {"model": "Qwen2.5-7B", "task": "serve", "users": 20, "ttft": "500ms"},
             {"users", "ttft", "input_tokens", "output_tokens", "budget", "office_hours"},
         ),
-        ({"model": "xgboost", "task": "train", "data": "10Mrows x 100cols"}, {"deadline", "budget"}),
+        ({"model": "xgboost", "task": "train", "data": "10Mrows x 100cols"}, {"deadline", "budget", "office_hours"}),
     ],
 )
 def test_knobs_are_those_of_the_work_and_every_value_can_be_planned(wishes: dict[str, Any], options: set[str], catalog: Catalog) -> None:

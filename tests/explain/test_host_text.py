@@ -11,10 +11,11 @@ import pytest
 import rightfit
 from rightfit.estimate.classical_advice import ADVICE as CLASSICAL_TIPS
 from rightfit.estimate.preparation import ADVICE as PREPARATION_TIPS
-from rightfit.explain.host_text import host_option_text, host_plan_text, host_renderer
+from rightfit.explain import plan_text
+from rightfit.explain.host_text import host_option_text, host_renderer
 from rightfit.explain.messages import LANGS, Lang, fields_of, has, topic
 from rightfit.search.answer import Plan, Reason
-from rightfit.search.host_wish import ASSUMED
+from rightfit.search.classical_wish import ASSUMED
 
 _HAN = re.compile(r"[一-鿿]")
 WISHES: dict[str, dict[str, Any]] = {
@@ -39,7 +40,7 @@ def plan(request: pytest.FixtureRequest) -> Plan:
 
 @pytest.mark.parametrize("lang", LANGS)
 def test_everything_is_said_in_the_language(plan: Plan, lang: Lang) -> None:
-    text = host_plan_text(plan, lang)
+    text = plan_text(plan, lang)
     best = text.best
     lines = [text.headline, text.blame, text.considered, *text.advice, *text.assumptions, *text.rejected, *text.faster]
     lines += [best.outcome, best.setup, best.speed, best.margin, *best.why, *best.warnings] if best else []
@@ -55,12 +56,12 @@ def test_everything_is_said_in_the_language(plan: Plan, lang: Lang) -> None:
 @pytest.mark.parametrize("lang", LANGS)
 def test_servers_that_do_not_hold_the_job_say_what_is_lacking(lang: Lang) -> None:
     ram = rightfit.estimate("random-forest", data="5GB", on="aws/t3.large")
-    text = host_plan_text(ram, lang)
+    text = plan_text(ram, lang)
     assert text.best is None
     assert "137 GiB" in text.headline
     assert "7.35 GiB" in text.headline
     card = rightfit.estimate("k-means", data="500M x 10", library="cuml", on="aws/g4dn.16xlarge")
-    told = host_plan_text(card, lang).headline
+    told = plan_text(card, lang).headline
     assert ("the GPU would need" if lang == "en" else "显存含余量") in told
     assert card.unfit is not None
     assert host_option_text(card.unfit, card.workload, lang).setup
@@ -90,14 +91,14 @@ def test_every_term_of_the_physics_has_its_words() -> None:
 
 
 def test_reasons_of_other_plans_are_left_to_the_general_renderer() -> None:
-    said = host_renderer("en")(Reason("budget_met", {"total_usd": 3.0, "budget_usd": 5.0}))
-    assert said == "It costs $3.00, within the budget of $5.00."
+    said = host_renderer("en")(Reason("budget_met", {"total_usd": 3.0, "budget_usd": 5.0, "probability": 0.95}))
+    assert said == "It costs $3.00, within the budget of $5.00 with a probability of 95%."
 
 
 @pytest.mark.parametrize("lang", LANGS)
 def test_servers_without_cards_have_a_word_for_it(lang: Lang) -> None:
     word = "no card" if lang == "en" else "无加速卡"
-    asked = host_plan_text(rightfit.plan("xgboost", data="HIGGS", gpu="MI300X"), lang)
+    asked = plan_text(rightfit.plan("xgboost", data="HIGGS", gpu="MI300X"), lang)
     assert any(word in line for line in asked.advice)
     assert not any("asked for MI300X, it is ." in line for line in asked.rejected)
-    assert word in host_plan_text(rightfit.estimate("k-means", data="1M x 20", library="cuml", on="aws/m5.xlarge"), lang).headline
+    assert word in plan_text(rightfit.estimate("k-means", data="1M x 20", library="cuml", on="aws/m5.xlarge"), lang).headline

@@ -125,8 +125,9 @@ def test_columns_of_numbers_are_aligned() -> None:
 def test_the_gauge_shows_use_interval_and_capacity(plan: Plan, service: Plan) -> None:
     option = plan.best
     assert option is not None
-    figure, capacity = option.estimate["peak_memory_bytes"], option.facts["capacity_bytes"]
-    html = gauge_html(option, plan, "en")
+    figure = option.estimate["peak_memory_bytes"]
+    capacity = 1.1 * figure.high95  # all of the interval is below it
+    html = gauge_html(dataclasses.replace(option, facts={**option.facts, "capacity_bytes": capacity}), plan, "en")
     assert f'<b style="width:{100 * figure.mid / capacity:.1f}%">' in html
     assert "<u " not in html
     tight = dataclasses.replace(option, facts={**option.facts, "capacity_bytes": figure.high95 / 2})

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
-from rightfit.explain.messages import TOPICS, fields_of, join, say, sentences, spaced, topic
+import rightfit
+from rightfit.explain.messages import LANGS, TOPICS, fields_of, has, join, say, sentences, spaced, topic
 
 MESSAGES = [(name, key) for name in TOPICS for key in topic(name)]
 
@@ -12,15 +16,15 @@ MESSAGES = [(name, key) for name in TOPICS for key in topic(name)]
 @pytest.mark.parametrize(("name", "key"), MESSAGES)
 def test_every_message_has_both_languages_with_the_same_fields(name: str, key: str) -> None:
     message = topic(name)[key]
-    assert set(message) == {"en", "zh"}
-    assert message["en"].strip()
-    assert message["zh"].strip()
-    assert fields_of(message["en"]) == fields_of(message["zh"])
+    lacking = [lang for lang in LANGS if not message.get(lang, "").strip()]
+    assert not lacking, f"explain/data/{name}.toml: {key} has no text in {', '.join(lacking)}"
+    assert set(message) == set(LANGS), f"explain/data/{name}.toml: {key} has more than {', '.join(LANGS)}"
+    assert fields_of(message["en"]) == fields_of(message["zh"]), f"explain/data/{name}.toml: {key} names other fields in en than in zh"
 
 
 @pytest.mark.parametrize(("name", "key"), MESSAGES)
 def test_chinese_text_uses_chinese_punctuation(name: str, key: str) -> None:
-    text = topic(name)[key]["zh"]
+    text = topic(name)[key].get("zh", "")
     assert not any(mark in text for mark in (", ", "; ", "。 "))
     assert " (" not in text
 
@@ -30,9 +34,21 @@ def test_no_message_is_written_twice() -> None:
     assert len(reasons) == len(set(reasons))
 
 
+# A key that is put together from parts ends where its first part does.
+SAID = re.compile(r"""\bsay\(\s*(?:"([a-z_]+\.[\w.-]+)"|"([a-z_]+\.[\w.-]+)" if .*? else "([a-z_]+\.[\w.-]+)")""", re.DOTALL)
+SOURCES = sorted(Path(rightfit.__file__).parent.rglob("*.py"))
+
+
+def test_every_message_that_is_said_is_there() -> None:
+    said = {(key, path.name) for path in SOURCES for found in SAID.findall(path.read_text("utf-8")) for key in filter(None, found)}
+    assert len(said) > 100
+    missing = sorted(f"{name} says {key}, which explain/data/{key.split('.')[0]}.toml lacks" for key, name in said if not has(key))
+    assert not missing, "; ".join(missing)
+
+
 def test_fields_are_filled_in() -> None:
-    assert say("reasons.budget_met", "en", total_usd="$5", budget_usd="$8") == "It costs $5, within the budget of $8."
-    assert say("reasons.budget_met", "zh", total_usd="$5", budget_usd="$8") == "费用 $5，在 $8 预算之内。"
+    assert say("reasons.budget_met", "en", total_usd="$5", budget_usd="$8", probability="95%").endswith("of $8 with a probability of 95%.")
+    assert say("reasons.budget_met", "zh", total_usd="$5", budget_usd="$8", probability="95%") == "费用 $5，在 $8 预算之内的概率为 95%。"
 
 
 def test_a_blank_stands_between_chinese_and_latin() -> None:

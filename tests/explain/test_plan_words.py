@@ -118,8 +118,8 @@ def test_rejections_in_chinese(plan: Plan) -> None:
 @pytest.mark.parametrize(
     ("criterion", "needed", "had", "text"),
     [
-        ("deadline", 86400.0, 172800.0, "would take 2 days, allowed are 24 h"),
-        ("budget", 200.0, 350.0, "would cost $350.00, the budget is $200.00"),
+        ("deadline", 86400.0, 172800.0, "may take up to 2 days, allowed are 24 h"),
+        ("budget", 200.0, 350.0, "may cost up to $350.00, the budget is $200.00"),
         ("capability", "bf16", "T4", "T4: no bf16 arithmetic"),
         ("host_memory", 432.1 * GIB, 432.0 * GIB, "needs 432.1 GiB of host RAM, has 432 GiB"),
         ("layout", "", "", "no way to split the model over its cards"),

@@ -12,7 +12,7 @@ from rightfit.explain.messages import LANGS, fields_of, has, topic
 from rightfit.explain.reasons import change_text, criterion_text, field_text, render, renderer, term_text
 from rightfit.physics import memory_peak, step
 from rightfit.search.answer import Reason
-from rightfit.search.reasons import CRITERIA
+from rightfit.search.criteria import CRITERIA
 
 SOURCES = [path.read_text("utf-8") for path in Path(rightfit.search.__file__).parent.glob("*.py")]
 SAID = sorted({key for text in SOURCES for key in re.findall(r'Reason\(\s*"([a-z_0-9]+)"', text)})
@@ -68,9 +68,9 @@ def test_interruptions_are_told_as_a_range_or_a_bound() -> None:
 
 
 def test_money_follows_the_currency() -> None:
-    reason = Reason("budget_met", {"total_usd": 10.0, "budget_usd": 20.0})
-    assert renderer("zh", currency="cny")(reason) == "费用 ¥72.00，在 ¥144.00 预算之内。"
-    assert renderer("en")(reason) == "It costs $10.00, within the budget of $20.00."
+    reason = Reason("budget_met", {"total_usd": 10.0, "budget_usd": 20.0, "probability": 0.95})
+    assert renderer("zh", currency="cny")(reason) == "费用 ¥72.00，在 ¥144.00 预算之内的概率为 95%。"
+    assert renderer("en")(reason) == "It costs $10.00, within the budget of $20.00 with a probability of 95%."
 
 
 def test_a_runner_up_is_named_with_its_price() -> None:

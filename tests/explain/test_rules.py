@@ -7,12 +7,13 @@ from collections.abc import Callable
 
 import pytest
 
-from rightfit.errors import UnknownNameError
+from rightfit.errors import InputError, UnknownNameError
 from rightfit.explain import rules
 from rightfit.explain.measures import Measures, measures
 from rightfit.explain.messages import LANGS, fields_of
+from rightfit.explain.rule_entries import REASONS
 from rightfit.explain.rule_fields import figure_text, rule_fields
-from rightfit.explain.setups import Outcome, outcomes_text
+from rightfit.explain.setups import SetupOutcome, outcomes_text
 from rightfit.search.answer import Option
 from rightfit.workload import Workload
 
@@ -28,7 +29,54 @@ def check(name: str, measure: Measures, **changes: object) -> rules.RuleCheck:
     return rules.judge(rules.rule_by_id(name), dataclasses.replace(measure, **changes))
 
 
-@pytest.mark.parametrize("name", rules.all_rules())
+@pytest.mark.parametrize("name", rules.rule_names())
+def test_every_rule_is_whole(name: str) -> None:
+    problems = rules.rule_problems(name)
+    assert not problems, "; ".join(problems)
+
+
+ENTRY = {
+    "post": 0,
+    "kind": "need",
+    "figure": "vram_bytes",
+    "unit": "memory",
+    "value": 1.0,
+    "statement": {"en": "a", "zh": "甲"},
+    **{verdict: {"en": "x {figure}", "zh": "乙 {figure}"} for verdict in REASONS},
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({}, ""),
+        ({"fails": None, "misleading": None}, "lacks fails, misleading"),
+        ({"value": None}, "lacks value (or base and factor)"),
+        ({"kind": "fixed"}, "lacks verdict"),
+        ({"kind": "ned"}, "has the kind 'ned'; did you mean need?; choose one of"),
+        ({"figure": "vram_byte"}, "has the figure 'vram_byte'; did you mean vram_bytes?"),
+        ({"post": 9}, "has the post 9"),
+        ({"unit": "GB"}, "has the unit 'GB'"),
+        ({"example": "none"}, "has the example 'none'"),
+        ({"factr": 2}, "has a key 'factr' that nothing reads; did you mean factor?"),
+        ({"applies": {"least_params": 1}}, "applies by 'least_params'"),
+        ({"statement": {"en": "a"}}, "has no zh text in statement"),
+        ({"holds": {"en": "x {claim}", "zh": "乙"}}, "names other fields in the en than in the zh text of holds"),
+    ],
+    ids=lambda value: value[:30] if isinstance(value, str) else "",
+)
+def test_what_an_entry_lacks_is_said_in_one_line(change: dict[str, object], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = {key: value for key, value in {**ENTRY, **change}.items() if value is not None}
+    table = {**rules._table(), "acme": entry}
+    monkeypatch.setattr(rules, "_table", lambda: table)
+    found = rules.rule_problems("acme")
+    assert any(line.startswith(f"explain/data/rules.toml: acme {said}") for line in found) if said else found == []
+    if said:
+        with pytest.raises(InputError, match=r"^explain/data/rules.toml: acme "):
+            rules._rule.__wrapped__("acme")
+
+
+@pytest.mark.parametrize("name", rules.rule_names())
 def test_every_rule_speaks_both_languages_and_its_fields_exist(name: str, measure: Measures) -> None:
     rule = rules.rule_by_id(name)
     known = set(rule_fields(measure, "en", claim=1.0, figure=1.0, unit=rule.unit)) | {"outcomes"}
@@ -41,7 +89,7 @@ def test_every_rule_speaks_both_languages_and_its_fields_exist(name: str, measur
         assert bool(texts["en"]) == bool(texts["zh"])
 
 
-@pytest.mark.parametrize("name", rules.all_rules())
+@pytest.mark.parametrize("name", rules.rule_names())
 @pytest.mark.parametrize("scale", [0.01, 1.0, 100.0])
 def test_every_verdict_that_can_come_out_has_a_reason(name: str, scale: float, measure: Measures) -> None:
     rule = rules.rule_by_id(name)
@@ -109,15 +157,15 @@ def test_only_rules_about_the_workload_are_judged(measure: Measures) -> None:
 
 
 def test_a_named_setup_is_judged_by_its_outcomes(measure: Measures) -> None:
-    small = Outcome("small", fits=False, plain_bytes=140 * GIB, limit_bytes=38 * GIB)
+    small = SetupOutcome("small", fits=False, plain_bytes=140 * GIB, limit_bytes=38 * GIB)
     helps = ("optimizer",)
-    helped = Outcome("big", True, 60 * GIB, 78 * GIB, helps, plain_bytes=110 * GIB, host_needed_bytes=150 * GIB, host_bytes=220 * GIB)
-    plain = Outcome("eight", True, 30 * GIB, 78 * GIB)
+    helped = SetupOutcome("big", True, 60 * GIB, 78 * GIB, helps, plain_bytes=110 * GIB, host_needed_bytes=150 * GIB, host_bytes=220 * GIB)
+    plain = SetupOutcome("eight", True, 30 * GIB, 78 * GIB)
     assert rules.judge_setup([small]) == "fails"
     assert rules.judge_setup([small, helped]) == "misleading"
     assert rules.judge_setup([plain]) == "holds"
-    assert rules.judge_setup([plain, Outcome("one", fits=True)], smaller="one") == "misleading"
-    assert rules.judge_setup([Outcome("x", fits=None, why="not in the catalog")]) == "unknown"
+    assert rules.judge_setup([plain, SetupOutcome("one", fits=True)], smaller="one") == "misleading"
+    assert rules.judge_setup([SetupOutcome("x", fits=None, why="not in the catalog")]) == "unknown"
     assert outcomes_text([small, helped, plain], "en") == (
         "small does not hold it (140 GiB needed per card, 38 GiB there); "
         "big holds it only with optimizer state in host RAM (60 GiB of 78 GiB per card; 110 GiB without; the host needs 150 GiB of its 220 GiB); "

@@ -7,8 +7,9 @@ import re
 import pytest
 
 import rightfit
+from rightfit.explain import plan_text
 from rightfit.explain.messages import LANGS, Lang, fields_of, topic
-from rightfit.explain.serving_text import serving_plan_text, serving_renderer
+from rightfit.explain.serving_text import serving_renderer
 from rightfit.search.answer import Plan, Reason
 
 _HAN = re.compile(r"[一-鿿]")
@@ -30,7 +31,7 @@ def plan(request: pytest.FixtureRequest) -> Plan:
 
 @pytest.mark.parametrize("lang", LANGS)
 def test_everything_is_said_in_the_language(plan: Plan, lang: Lang) -> None:
-    text = serving_plan_text(plan, lang)
+    text = plan_text(plan, lang)
     best = text.best
     lines = [text.headline, text.blame, *text.advice, *text.assumptions, *text.rejected]
     lines += [best.outcome, best.setup, best.margin, *best.why, *best.warnings] if best else []
@@ -49,7 +50,7 @@ def test_both_languages_name_the_same_fields() -> None:
 
 def test_chat_says_money_by_request_and_by_token() -> None:
     model, wishes = WISHES["chat"]
-    best = serving_plan_text(rightfit.plan(model, **wishes, top=1), "en").best
+    best = plan_text(rightfit.plan(model, **wishes, top=1), "en").best
     assert best is not None
     assert re.search(r"\$[\d,.]+ a month: \$[\d.]+ per 1,000 requests, \$[\d.]+ per million tokens", best.outcome)
     assert "p50 / p95 / p99" in best.speed
@@ -65,6 +66,14 @@ def test_bound_names_memory_bandwidth() -> None:
     assert "No server reaches 1 ms per output token" in text
     assert "2.2 ms" in text
     assert "显存带宽" in serving_renderer("zh")(reason)
+
+
+def test_a_limit_that_no_pass_keeps_names_the_soonest_answer() -> None:
+    plan = rightfit.plan("random-forest", task="serve", data="1Mrows x 30cols", rate="50/s", latency="0.01ms")
+    bound = next(reason for reason in plan.advice if reason.key == "serve_bound_pass")
+    assert bound.params["least_s"] > bound.params["limit_s"]
+    assert "No server answers a request in 0.01 ms: the fastest, FastAPI on " in serving_renderer("en")(bound)
+    assert "最快的" in serving_renderer("zh")(bound)
 
 
 def test_one_replica_is_singular() -> None:

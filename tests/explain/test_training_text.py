@@ -13,7 +13,8 @@ import pytest
 
 from rightfit.explain import plan_text, renderer
 from rightfit.explain.training_text import samples_text, trains_samples
-from rightfit.search import Plan, plan
+from rightfit.planner.plan import plan
+from rightfit.search.answer import Plan
 from rightfit.workload import Workload
 
 WISHES: dict[str, dict[str, Any]] = {

@@ -1,4 +1,5 @@
-"""What comes from outside is doubted: plans of other versions, hand-edited and torn plans, hostile names; every answer is one line or safe files."""
+"""What comes from outside is doubted: plans of other versions, hand-edited and torn plans, hostile names; every answer is one line or safe
+files."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from hypothesis import HealthCheck, given, settings, strategies
 from typical_plans import plan_values
 
 from rightfit.cli import main
-from rightfit.errors import InputError
+from rightfit.errors import FileInputError, InputError
 from rightfit.export import all_targets, document, files_of, job_of, plan_document
 
 EXAMPLES = settings(
@@ -50,7 +51,8 @@ def named(name: str, text: str) -> Any:
 @given(text=NAMES)
 @EXAMPLES
 def test_no_name_breaks_out_of_its_file(plan: str, text: str) -> None:
-    """Every format is still whole: YAML and JSON read back with the same shape as with a plain name, shell has the same number of commands."""
+    """Every format is still whole: YAML and JSON read back with the same shape as with a plain name, shell has the same number of
+    commands."""
     plain, odd = files_of(named(plan, "plain"), "all"), files_of(named(plan, text), "all")
     assert set(plain) == set(odd)
     for path, content in odd.items():
@@ -166,3 +168,17 @@ def test_every_launching_file_carries_the_plan_s_id() -> None:
         for target in all_targets().values():
             if target.group in ("launch", "kubernetes", "operations") and not target.refuses(job):
                 assert any(job.plan_id in text for text in target.files(job).values()), target.name
+
+
+def test_a_full_disk_leaves_no_litter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rightfit.export.writing import write_files
+
+    def full(self: Path, *_: object, **__: object) -> None:
+        with self.open("w") as stream:
+            stream.write("half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(FileInputError, match="no space left"):
+        write_files({"a/task.yaml": "whole"}, tmp_path / "out")
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

@@ -1,15 +1,18 @@
-"""Launching: the cost is shown, the question asked, the right program run on the right files; stand-ins for the programs note how they are called."""
+"""Launching: the cost is shown, the question asked, the right program run on the right files; stand-ins for the programs note how they are
+called."""
 
 from __future__ import annotations
 
 import json
 import os
 import pty
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from typical_plans import plan_values
 
 from rightfit.cli import main
@@ -34,7 +37,9 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (folder / program).chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     monkeypatch.delenv("HF_TOKEN", raising=False)
-    monkeypatch.setenv("VLLM_API_KEY", "k")
+    for variable in ("VLLM_API_KEY", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(variable, "k")
+    monkeypatch.setenv("RIGHTFIT_BUCKET", "s3://mine/runs")
     monkeypatch.chdir(tmp_path)
     return calls
 
@@ -43,6 +48,38 @@ def saved(name: str, folder: Path) -> str:
     path = folder / "plan.json"
     path.write_text(json.dumps(plan_values(name)), encoding="utf-8")
     return str(path)
+
+
+def test_a_trial_runs_under_probe_and_takes_its_server_down(tools: Path) -> None:
+    found = launch_of(job("lora-8b-aws", trial=True))
+    assert found.commands == (("sky", "launch", "--yes", "--down", "--cluster", "rightfit-job", *found.commands[0][6:-1], "task.yaml"),)
+    by_hand = launch_of(job("qlora-8b", trial=True)).commands[0]
+    assert by_hand[:3] == ("sky", "jobs", "launch")  # SkyPilot cannot take servers down there but by its controller
+    task, plain = (yaml.safe_load(launch_of(job("lora-8b-aws", trial=trial)).files["task.yaml"]) for trial in (True, False))
+    words = shlex.split(task["run"])
+    assert words[:3] == ["timeout", "--signal=TERM", "--kill-after=300"]
+    words = words[4:]
+    at = words.index("--")
+    assert words[:5] == ["rightfit", "probe", "--stop-when-stable", "--out", "/checkpoints/run.json"]
+    assert {"method=lora", "n_gpus=1", "precision=bf16"} <= set(words[5:at])
+    assert words[at + 1 :] == shlex.split(plain["run"])[4:]  # the very command of the whole run
+    assert 'pip install "$RIGHTFIT_PACKAGE"' in task["setup"]
+    assert task["envs"]["RIGHTFIT_PACKAGE"] == "rightfit[measure]"
+
+
+@pytest.mark.parametrize(
+    ("name", "tool", "text"),
+    [
+        ("chat-8b", "skypilot", "rightfit probe --url"),
+        ("full-70b", "skypilot", "--nodes 1"),
+        ("lora-8b-aws", "terraform", "started with skypilot"),
+    ],
+)
+def test_what_no_trial_can_be_made_of_is_said(name: str, tool: str, text: str) -> None:
+    if name == "full-70b" and job(name).num_nodes == 1:
+        pytest.skip("the plan is of one server")
+    with pytest.raises(InputError, match=text):
+        launch_of(job(name, trial=True), tool=tool)
 
 
 @pytest.mark.parametrize(
@@ -64,10 +101,19 @@ def test_the_commands_fit_the_plan(name: str, tool: str, dry_run: bool, begin: l
 
 def test_secrets_go_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_TOKEN", "hf_very_secret")
-    monkeypatch.delenv("VLLM_API_KEY", raising=False)
+    for variable in ("VLLM_API_KEY", "RIGHTFIT_BUCKET"):
+        monkeypatch.delenv(variable, raising=False)
+    with pytest.raises(InputError, match=r"set AWS_ACCESS_KEY_ID in the environment"):
+        launch_of(job("qlora-8b"))
+    for variable in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(variable, "key_very_secret")
+    with pytest.raises(InputError, match=r"give --bucket s3://.* would be lost"):
+        launch_of(job("qlora-8b"))
+    monkeypatch.setenv("RIGHTFIT_BUCKET", "s3://mine/runs")
     words = launch_of(job("qlora-8b")).commands[0]
     assert words[words.index("--secret") :][:2] == ("--secret", "HF_TOKEN")
-    assert "hf_very_secret" not in " ".join(words)
+    assert "very_secret" not in " ".join(words)
+    assert words[words.index("--env") :][:2] == ("--env", "RIGHTFIT_BUCKET")
     with pytest.raises(InputError, match="set VLLM_API_KEY in the environment"):
         launch_of(job("chat-8b-aws"))
     assert "VLLM_API_KEY=dry-run" in launch_of(job("chat-8b-aws"), dry_run=True).commands[0]

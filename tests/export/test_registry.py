@@ -19,8 +19,16 @@ def job(name: str = "qlora-8b", **settings: str):  # type: ignore[no-untyped-def
 def test_every_module_is_a_target_of_its_own_name() -> None:
     folder = Path(__import__("rightfit.export.targets", fromlist=["x"]).__file__).parent
     modules = {path.stem for path in folder.glob("*.py")} - {"__init__"}
-    assert {name.replace("-", "_").replace(".", "_") for name in all_targets()} == modules
-    assert all(target.group in GROUPS and target.summary and target.checked_by for target in all_targets().values())
+    found = {name.replace("-", "_").replace(".", "_") for name in all_targets()}
+    assert found == modules, f"targets whose name is not that of their module: {', '.join(sorted(found ^ modules))}"
+
+
+@pytest.mark.parametrize("name", list(all_targets()))
+def test_every_target_says_what_it_is_and_what_checks_it(name: str) -> None:
+    target = all_targets()[name]
+    assert target.group in GROUPS
+    assert target.summary, f"the target {name} has no summary"
+    assert target.checked_by, f"the target {name} does not say in checked_by which program reads its files"
 
 
 def test_unknown_targets_name_the_nearest() -> None:
@@ -46,20 +54,28 @@ def test_a_bundle_orders_its_targets() -> None:
     files = files_of(job(), "all")
     assert "skypilot/task.yaml" in files
     readme = files["README.md"]
-    assert readme.index("`trl/`") < readme.index("`skypilot/`") < readme.index("`kubernetes/`") < readme.index("`prometheus/`")
+    assert readme.index("cd skypilot") < readme.index("`kubernetes/`") < readme.index("`trl/`") < readme.index("`prometheus/`")
     assert readme.index("`trl/`") < readme.index("`accelerate/`")  # the one that the launchers start stands first
     assert "- vllm: the plan is to finetune" in readme
-    assert "Set `HF_TOKEN` in the environment" in readme
+    assert "- `HF_TOKEN` in the environment" in readme
+    assert readme.splitlines()[2].startswith(f"What the job makes is kept in `$RIGHTFIT_BUCKET/rightfit-job-{job().plan_id}`")
     assert f"${job().option.cost.hourly_usd:,.2f} an hour" in readme
-    assert "sky jobs launch --name rightfit-job task.yaml" in readme
-    folders = {path.split("/")[0] for path in files} - {"README.md"}
-    assert {line.split("`")[1].rstrip("/") for line in readme.splitlines() if line.startswith("   - `")} == folders
+    assert "sky jobs launch --yes --name rightfit-job --secret HF_TOKEN" in readme
+    folders = {path.split("/")[0] for path in files if "/" in path}
+    said = {
+        word.rstrip("/")
+        for line in readme.splitlines()
+        if line.startswith(("- `", "### `", "cd "))
+        for word in line.replace("`", " ").split()[1:2]
+    }
+    assert folders <= said
 
 
 def test_a_bundle_of_a_service_says_how_it_ends() -> None:
     readme = files_of(job("chat-8b-aws"), "all")["README.md"]
-    assert "terraform apply" in readme
-    assert "- terraform-aws: `terraform destroy` in the same folder" in readme
+    assert "terraform apply -input=false -auto-approve" in readme
+    assert "terraform destroy" in readme
+    assert readme.splitlines()[2].startswith("This is a service: it runs, and costs, until you end it.")
     assert "A service runs until you end it." in readme
     assert "in all" not in readme
 

@@ -19,6 +19,10 @@ def job(name: str, **settings: object) -> Job:
     return job_of(plan_document(plan_values(name)), settings=ExportSettings(**settings))  # type: ignore[arg-type]
 
 
+def task_plan(name: str) -> str:
+    return job(name).plan_id
+
+
 def files(target: str, name: str, **settings: object) -> dict[str, str]:
     return dict(find_target(target).files(job(name, **settings)))
 
@@ -36,7 +40,7 @@ def test_the_server_keeps_the_plan_s_limits() -> None:
     words = files("vllm", "chat-8b")["serve.sh"]
     layout = plan_values("chat-8b")["options"][0]["layout"]
     assert f"--max-num-seqs {layout['max_batch']}" in words
-    assert "--max-model-len 1280" in words
+    assert "--max-model-len 5120" in words  # four usual lengths: the cache of the plan's batch holds such a request
 
 
 def test_a_run_stops_itself_after_the_plan_s_time_and_a_margin() -> None:
@@ -85,7 +89,10 @@ def test_images_are_pinned_and_labelled() -> None:
 def test_spot_tasks_recover_and_take_only_alternatives_that_run_the_same() -> None:
     task = yaml.safe_load(files("skypilot", "lora-8b-aws", bucket="s3://mine/runs")["task.yaml"])
     assert task["resources"]["job_recovery"]["strategy"] == "EAGER_NEXT_REGION"
-    assert task["file_mounts"]["/checkpoints"] == {"source": "s3://mine/runs", "mode": "MOUNT_CACHED"}
+    assert task["file_mounts"]["/checkpoints"] == {
+        "source": f"s3://mine/runs/rightfit-job-{task_plan('lora-8b-aws')}",
+        "mode": "MOUNT_CACHED",
+    }
     assert task["secrets"] == {"HF_TOKEN": None}
     first = plan_values("lora-8b-aws")["options"][0]
     places = task["resources"]["any_of"]
@@ -98,8 +105,9 @@ def test_where_skypilot_mounts_nothing_the_job_copies_its_checkpoints_itself() -
     task = yaml.safe_load(files("skypilot", "qlora-8b", bucket="s3://mine/runs")["task.yaml"])
     assert "file_mounts" not in task
     assert set(task["secrets"]) == {"HF_TOKEN", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}
-    assert task["run"].startswith("aws s3 sync s3://mine/runs /checkpoints\n")
-    assert "Nothing keeps the checkpoints" in files("skypilot", "qlora-8b")["task.yaml"]
+    assert task["run"].startswith(f"kept=s3://mine/runs/rightfit-job-{task_plan('qlora-8b')}\n")
+    without = yaml.safe_load(files("skypilot", "qlora-8b")["task.yaml"])
+    assert without["envs"]["RIGHTFIT_BUCKET"] is None  # SkyPilot starts nothing before it is given
     service = plan_values("chat-8b")
     moved = {**service["options"][0], "provider": "verda", "region": "FIN-02", "instance_type": "1H100.80S.32V"}
     moved_job = job_of(plan_document({**service, "options": [moved]}))

@@ -8,7 +8,14 @@ from typing import Any
 import rightfit
 
 WISHES: dict[str, dict[str, Any]] = {
-    "qlora-8b": {"model": "meta-llama/Meta-Llama-3-8B", "task": "finetune", "method": "qlora", "data": "50Mtok"},
+    "qlora-8b": {
+        "model": "meta-llama/Meta-Llama-3-8B",
+        "task": "finetune",
+        "method": "qlora",
+        "data": "50Mtok",
+        "cloud": "verda",
+        "purchase": "spot",
+    },
     "lora-8b-aws": {"model": "meta-llama/Meta-Llama-3-8B", "task": "finetune", "method": "lora", "data": "50Mtok", "cloud": "aws"},
     "full-8b-gcp": {
         "model": "meta-llama/Meta-Llama-3-8B",
@@ -27,7 +34,13 @@ WISHES: dict[str, dict[str, Any]] = {
         "max_nodes": 8,
     },
     "bert-azure": {"model": "bert-base-uncased", "task": "finetune", "data": "100ksamples", "seq_len": 128, "cloud": "azure"},
-    "pretrain-1b-alicloud": {"model": "meta-llama/Llama-3.2-1B", "task": "train", "data": "1Btok", "cloud": "alicloud"},
+    "pretrain-1b-alicloud": {
+        "model": "meta-llama/Llama-3.2-1B",
+        "task": "train",
+        "data": "1Btok",
+        "cloud": "alicloud",
+        "purchase": "spot",
+    },
     "chat-8b": {
         "model": "meta-llama/Meta-Llama-3-8B",
         "task": "serve",
@@ -84,10 +97,46 @@ FURTHER: dict[str, dict[str, Any]] = {
 }
 """Plans for what no typical plan chooses by itself: server programs that are asked for by name, images, and a model split among accelerators."""
 
+OTHER_KINDS: dict[str, dict[str, Any]] = {
+    "chat-8b-day": {**CHAT, "rate": "60/s", "profile": "office"},
+    "chat-8b-drafts": {**CHAT, "speculative": "llama-3.2-1b", "adapters": 8},
+    "chat-70b-fp8": {
+        "model": "meta-llama/Meta-Llama-3-70B",
+        "task": "serve",
+        "rate": "1/s",
+        "quantization": "fp8",
+        "tensor_parallel": 4,
+        "cloud": "aws",
+    },
+    "chat-deepseek-aws": {"model": "deepseek-ai/DeepSeek-V3", "task": "serve", "rate": "1/s", "cloud": "aws"},
+    "lora-8b-runpod": {
+        "model": "meta-llama/Meta-Llama-3-8B",
+        "task": "finetune",
+        "method": "lora",
+        "data": "50Mtok",
+        "cloud": "runpod",
+        "purchase": "on-demand",
+    },
+    "chat-8b-runpod": {**CHAT, "rate": "1/s", "cloud": "runpod", "purchase": "on-demand"},
+    "chat-two-servers-aws": {"model": "deepseek-ai/DeepSeek-V3", "task": "serve", "rate": "1/s", "cloud": "aws", "gpu": "H100"},
+    "sdxl-service-aws": {"model": "sdxl", "task": "serve", "rate": "1/s", "cloud": "aws"},
+    "whisper-batch-aws": {"model": "openai/whisper-large-v3", "task": "batch", "data": "10000hours", "cloud": "aws"},
+    "bge-batch": {"model": "BAAI/bge-large-en-v1.5", "task": "batch", "data": "1Msamples", "cloud": "aws"},
+    "whisper-train-aws": {"model": "openai/whisper-small", "task": "finetune", "data": "100hours", "cloud": "aws"},
+    "wav2vec-train": {"model": "facebook/wav2vec2-base", "task": "finetune", "data": "100hours"},
+    "segformer-train": {"model": "segformer-b0", "task": "finetune", "data": "10ksamples", "gpu": "L4"},
+    "xgboost-service-aws": {"model": "xgboost", "task": "serve", "rate": "1000/s", "columns": 30, "cloud": "aws"},
+    "xgboost-train-aws": {"model": "xgboost", "task": "train", "data": "100Mrows x 28cols", "cloud": "aws"},
+    "xgboost-score-aws": {"model": "xgboost", "task": "batch", "data": "100Mrows x 28cols", "cloud": "aws"},
+    "tokenize-aws": {"task": "prepare", "operation": "tokenize", "data": "500GB", "cloud": "aws"},
+    "parquet-aws": {"task": "prepare", "operation": "to-parquet", "data": "500GB", "storage": "local", "cloud": "aws"},
+}
+"""Families of work that few exporters write files for yet, and services with more beside the model."""
+
 
 @functools.cache
 def plan_values(name: str) -> dict[str, Any]:
     """The plan of one wish, as `rightfit plan --format json` gives it."""
-    values: dict[str, Any] = rightfit.plan(**(WISHES | FURTHER)[name]).to_dict()
+    values: dict[str, Any] = rightfit.plan(**(WISHES | FURTHER | OTHER_KINDS)[name]).to_dict()
     assert values["options"], f"the typical plan {name} has no option"
     return values

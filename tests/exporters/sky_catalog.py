@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rightfit.catalog import OfferFilter, open_catalog
+from rightfit.facts.tables import table
 
 CLOUDS = {
     "aws": "aws",
@@ -32,6 +33,30 @@ COLUMNS = (
     "Arch",
 )
 ZONED = ("aws", "gcp")
+IMAGES = tuple(
+    f"skypilot:{name}"
+    for name in (
+        "custom-cpu-ubuntu",
+        "custom-cpu-ubuntu-arm64",
+        "custom-gpu-ubuntu",
+        "custom-gpu-ubuntu-arm64",
+        "custom-gpu-ubuntu-cuda13",
+        "custom-gpu-ubuntu-arm64-cuda13",
+        "custom-cpu-ubuntu-2204",
+        "custom-gpu-ubuntu-2204",
+        "custom-cpu-ubuntu-v2",
+        "custom-gpu-ubuntu-v2",
+        "custom-gpu-ubuntu-v1",
+        "custom-gpu-ubuntu-v2-grid",
+        "gpu-ubuntu-2204",
+        "custom-gpu-ubuntu-2204-cuda13",
+        "gpu-direct-cos",
+        "v1-ubuntu-2004",
+        "gen2-ubuntu-2004",
+    )
+)
+IMAGE_IDS = {"aws": "ami-0123456789abcdef0", "azure": "Canonical:ubuntu:22_04-lts:latest", "gcp": "projects/p/global/images/i"}
+"""The images that SkyPilot boots by default, so that its dry run finds one."""
 OTHERS = ("aws/images.csv", "aws/instance_quota_mapping.csv", "azure/images.csv", "gcp/images.csv", "gcp/accelerator_quota_mapping.csv")
 
 
@@ -51,11 +76,20 @@ def rows(provider: str) -> list[dict[str, Any]]:
     """One row for each server in each region, with both prices."""
     offers = open_catalog().offers(OfferFilter(providers=(provider,), purchases=("on-demand", "spot")))
     found: dict[tuple[str, str], dict[str, Any]] = {}
+    cards = {row["accelerator"]: row["skypilot"] for row in table("runpod_cards")}
     for number in range(len(offers)):
         offer = offers.row(number)
         server = int(offers.server_index[number])
+        if provider == "nebius" and offer["kind"] == "floor":  # "from ...": our plan lets no such price lead
+            continue
         row = found.setdefault((offer["instance_type"], offer["region"]), line(offers.servers, server, offer["region"], provider))
+        if provider == "runpod":  # SkyPilot's own names: sky/catalog writes NUMBERx_CARD_SECURE, and no pod of a card that it does not list
+            name = str(offers.servers.accelerator_name[server])
+            if name not in cards:
+                continue
+            row |= {"InstanceType": f"{offers.servers.num_accelerators[server]}x_{cards[name]}_SECURE", "AcceleratorName": cards[name]}
         row["SpotPrice" if offer["purchase"] == "spot" else "Price"] = offer["price_usd_per_h"]
+    found = {key: row for key, row in found.items() if "Price" in row or "SpotPrice" in row}
     return in_two(list(found.values())) if provider == "gcp" else list(found.values())
 
 
@@ -100,5 +134,9 @@ def write(home: Path) -> None:
     (folder / "common").mkdir(exist_ok=True)
     lines = ["AcceleratorName,Clouds,MemoryGiB", *(f'{name},"{sorted(clouds)}",80' for name, clouds in names.items())]
     (folder / "common" / "accelerators.csv").write_text("\n".join(lines) + "\n")
+    head = "Tag,Region,OS,OSVersion,ImageId,CreationDate,InstanceType,SpotInstanceCode,OnDemandInstanceCode"
     for other in OTHERS:
-        (folder / other).write_text("Tag,Region,OS,OSVersion,ImageId,CreationDate,InstanceType,SpotInstanceCode,OnDemandInstanceCode\n")
+        cloud = other.partition("/")[0]
+        regions = sorted({row["Region"] for row in rows(cloud)}) if cloud == "aws" else [""]
+        images = [f"{tag},{region},ubuntu,22.04,{IMAGE_IDS[cloud]},20250101,,," for tag in IMAGES for region in regions]
+        (folder / other).write_text("\n".join([head, *(images if "images" in other else [])]) + "\n")

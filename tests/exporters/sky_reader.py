@@ -1,5 +1,7 @@
-"""SkyPilot itself on local prices: run in a process of its own, because SkyPilot looks at its folder when it is imported. Reads a request (JSON) from the
-standard input, {"tasks": {name: task}}, and writes {name: {"chosen": [cloud, region, instance_type, use_spot, hourly], "service": ..., "recovery": ...}}."""
+"""SkyPilot itself on local prices: run in a process of its own, because SkyPilot looks at its folder when it is imported. Reads a request
+(JSON) from the
+standard input, {"tasks": {name: task}}, and writes {name: {"chosen": [cloud, region, instance_type, use_spot, hourly], "service": ...,
+"recovery": ...}}."""
 
 from __future__ import annotations
 
@@ -8,6 +10,8 @@ import sys
 from typing import Any
 
 CLOUDS = ["aws", "azure", "gcp", "verda", "cudo", "nebius", "lambda", "runpod"]
+ASKS_ITS_CLOUD = ("gcp", "azure")
+"""Clouds whose dry run asks the cloud itself (zones, quotas, images): SkyPilot's choice is all that is looked at there."""
 ASKED: list[str] = []
 
 
@@ -28,7 +32,10 @@ def answer(values: dict[str, Any]) -> dict[str, Any]:
     from sky import execution
     from sky.utils import common
 
-    task = sky.Task.from_yaml_config(values, secrets_overrides=[(name, "x") for name in values.get("secrets", {})])
+    values = dict(values)
+    if "envs" in values:  # what is null is given at launch
+        values["envs"] = {name: "s3://given/at-launch" if value is None else value for name, value in values["envs"].items()}
+    task = sky.Task.from_yaml_config(dict(values), secrets_overrides=[(name, "x") for name in values.get("secrets", {})])
     with sky.Dag() as dag:
         dag.add(task)
     try:
@@ -38,8 +45,10 @@ def answer(values: dict[str, Any]) -> dict[str, Any]:
     best = task.best_resources
     # The dry run would make buckets; without them it asks no cloud for anything.
     dry = {name: value for name, value in values.items() if name != "file_mounts"}
+    # So does the fast network: how many adapters a server has.
+    dry["resources"] = {name: value for name, value in dry["resources"].items() if name != "network_tier"}
     dry_task = sky.Task.from_yaml_config(dry, secrets_overrides=[(name, "x") for name in values.get("secrets", {})])
-    if "run" in values:
+    if "run" in values and str(best.cloud).lower() not in ASKS_ITS_CLOUD:
         execution.launch(dry_task, cluster_name="rightfit", dryrun=True)
     price = best.instance_type and best.cloud.instance_type_to_hourly_cost(best.instance_type, best.use_spot, best.region, best.zone)
     service = task.service

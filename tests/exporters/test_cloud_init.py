@@ -9,9 +9,14 @@ from pathlib import Path
 
 import pytest
 import yaml
-from jobs import files, hostile, taken
+from jobs import HOSTILE, files, job
+from typical_plans import WISHES
+
+from rightfit.export import find_target
 
 CLOUD_INIT = shutil.which("cloud-init")
+BUCKET = {"bucket": "s3://mine/runs"}
+TAKEN = [name for name in WISHES if not find_target("cloud-init").refuses(job(name, **BUCKET))]
 SHELLCHECK = shutil.which("shellcheck", path=str(Path(sys.executable).parent))
 
 
@@ -22,26 +27,30 @@ def schema(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.skipif(CLOUD_INIT is None, reason="cloud-init is not installed (Debian: apt-get install cloud-init)")
-@pytest.mark.parametrize("name", taken("cloud-init"))
+@pytest.mark.parametrize("name", TAKEN)
 def test_user_data_is_valid(name: str, tmp_path: Path) -> None:
-    for maker in (files, hostile):
-        found = schema(maker("cloud-init", name)["user-data.yaml"], tmp_path)
+    for settings in (BUCKET, {**BUCKET, "data_path": HOSTILE}):
+        found = schema(files("cloud-init", name, **settings)["user-data.yaml"], tmp_path)
         assert found.returncode == 0, found.stdout + found.stderr
 
 
 @pytest.mark.skipif(CLOUD_INIT is None, reason="cloud-init is not installed (Debian: apt-get install cloud-init)")
 def test_the_schema_would_find_a_wrong_value(tmp_path: Path) -> None:
-    text = files("cloud-init", "qlora-8b")["user-data.yaml"]
+    text = files("cloud-init", "qlora-8b", **BUCKET)["user-data.yaml"]
     assert schema(text.replace("permissions: '0700'", "permissions: 700"), tmp_path).returncode != 0
 
 
-@pytest.mark.parametrize("name", taken("cloud-init"))
+@pytest.mark.parametrize("name", TAKEN)
 def test_the_script_inside_is_clean_and_asks_for_its_secrets(name: str, tmp_path: Path) -> None:
-    for settings in ({}, {"bucket": "s3://mine/runs"}):
-        body = yaml.safe_load(files("cloud-init", name, **settings)["user-data.yaml"])
-        script = tmp_path / "first-boot.sh"
-        script.write_text(body["write_files"][1]["content"], encoding="utf-8")
-        if SHELLCHECK:
-            found = subprocess.run([SHELLCHECK, "--severity=warning", str(script)], capture_output=True, text=True, check=False)
-            assert found.returncode == 0, found.stdout
-        assert ("RIGHTFIT_BUCKET=mine/runs" in script.read_text(encoding="utf-8")) == bool(settings)
+    body = yaml.safe_load(files("cloud-init", name, **BUCKET)["user-data.yaml"])
+    script = tmp_path / "first-boot.sh"
+    script.write_text(body["write_files"][1]["content"], encoding="utf-8")
+    if SHELLCHECK:
+        found = subprocess.run([SHELLCHECK, "--severity=warning", str(script)], capture_output=True, text=True, check=False)
+        assert found.returncode == 0, found.stdout
+    assert "RIGHTFIT_BUCKET=mine/runs" in script.read_text(encoding="utf-8")
+
+
+def test_a_run_without_a_bucket_is_refused() -> None:
+    assert "--bucket" in find_target("cloud-init").refuses(job("qlora-8b"))
+    assert not find_target("cloud-init").refuses(job("chat-8b-aws"))

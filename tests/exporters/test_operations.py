@@ -1,4 +1,5 @@
-"""Scripts of operations, run: checkpoints against a simulated S3, spot notices from a local server, stops and budgets with what stands in for the clouds."""
+"""Scripts of operations, run: checkpoints against a simulated S3, spot notices from a local server, stops and budgets with what stands in
+for the clouds."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,14 @@ def stand_in(folder: Path, name: str, text: str) -> None:
     folder.mkdir(exist_ok=True)
     (folder / name).write_text(text, encoding="utf-8")
     (folder / name).chmod(0o755)
+
+
+def until(holds: Callable[[], bool], limit_s: float = 60) -> None:
+    """Wait until it holds; a test waits for what it needs and never for a time."""
+    end = time.monotonic() + limit_s
+    while not holds():
+        assert time.monotonic() < end, "it never came to hold"
+        time.sleep(0.05)
 
 
 def checkpoint(folder: Path, number: int, text: str = "weights") -> None:
@@ -87,16 +96,17 @@ def sync(folder: Path, word: str, environment: Mapping[str, str]) -> subprocess.
 @simulated
 def test_checkpoints_go_to_the_bucket_and_come_back(simulated_aws: dict[str, str], tmp_path: Path) -> None:
     put(tmp_path, files("checkpoint-sync", "lora-8b-aws", bucket="s3://kept/runs"))
+    place = f"s3://kept/runs/rightfit-job-{job('lora-8b-aws').plan_id}"
     here, there = ({**simulated_aws, "CHECKPOINTS": str(tmp_path / name)} for name in ("here", "there"))
     missing = sync(tmp_path, "restore", here)
-    assert (missing.returncode, "cannot write to s3://kept/runs/rightfit-job" in missing.stderr) == (1, True)
+    assert (missing.returncode, f"cannot write to {place}" in missing.stderr) == (1, True)
     aws(simulated_aws, "s3", "mb", "s3://kept")
-    assert "no checkpoint in s3://kept/runs/rightfit-job yet" in sync(tmp_path, "restore", here).stdout
+    assert f"no checkpoint in {place} yet" in sync(tmp_path, "restore", here).stdout
     for number in (5, 10, 9):
         checkpoint(tmp_path / "here", number, text=f"weights {number} ")
-    assert sync(tmp_path, "push", here).stdout == "kept checkpoint-10 in s3://kept/runs/rightfit-job\n"
+    assert sync(tmp_path, "push", here).stdout == f"kept checkpoint-10 in {place}\n"
     assert sync(tmp_path, "push", here).stdout == ""  # nothing new
-    assert sync(tmp_path, "restore", there).stdout == "restored checkpoint-10 from s3://kept/runs/rightfit-job\n"
+    assert sync(tmp_path, "restore", there).stdout == f"restored checkpoint-10 from {place}\n"
     assert (tmp_path / "there/checkpoint-10/model.bin").read_text() == "weights 10 " * 100
     assert not (tmp_path / "there/checkpoint-5").exists()
 
@@ -113,10 +123,9 @@ def test_a_checkpoint_that_is_being_written_waits(simulated_aws: dict[str, str],
             file.write("more")
         time.sleep(0.25)
     assert not (tmp_path / "run/.sent").exists()
-    time.sleep(1)
     watching.send_signal(signal.SIGTERM)
     assert "kept checkpoint-1 in s3://busy" in watching.communicate(timeout=60)[0]
-    assert "rightfit-job/latest" in aws(simulated_aws, "s3", "ls", "--recursive", "s3://busy")
+    assert f"rightfit-job-{job('lora-8b-aws').plan_id}/latest" in aws(simulated_aws, "s3", "ls", "--recursive", "s3://busy")
 
 
 COPY = """#!/bin/sh
@@ -148,6 +157,30 @@ def test_every_cloud_s_program_is_asked_to_copy(name: str, bucket: str, program:
     assert "kept checkpoint-3" in sync(tmp_path, "push", environment).stdout
     assert "restored checkpoint-3" in sync(tmp_path, "restore", {**environment, "CHECKPOINTS": str(tmp_path / "there")}).stdout
     assert (tmp_path / "there/checkpoint-3/model.bin").read_text() == "weights" * 100
+
+
+@pytest.mark.parametrize("moment", ["settling", "copying", "resting"])
+def test_a_watch_that_is_ended_keeps_the_last_checkpoint(moment: str, tmp_path: Path) -> None:
+    """The first checkpoint is kept and a nap is over; the signal then comes while the second one settles, is copied, or is yet to be seen."""
+    calls, run = tmp_path / "store.calls", tmp_path / "run"
+    stand_in(tmp_path / "bin", "aws", COPY.replace("STORE", str(tmp_path / "store")).replace("from=", "sleep 0.5\nfrom=", 1))
+    put(tmp_path, files("checkpoint-sync", "lora-8b-aws", bucket="s3://kept"))
+    every = "30" if moment == "resting" else "0.1"
+    environment = {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "CHECKPOINTS": str(run), "EVERY_S": every, "SETTLE_S": "0.3"}
+    checkpoint(run, 1)
+    watching = subprocess.Popen(
+        ["sh", str(tmp_path / "checkpoint-sync.sh"), "watch"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    until(lambda: (run / ".sent").exists())
+    time.sleep(0.2 if moment == "resting" else 0.6)
+    checkpoint(run, 2)
+    if moment == "copying":
+        until(lambda: "checkpoint-2" in calls.read_text())
+    watching.send_signal(signal.SIGTERM)
+    said, complaints = watching.communicate(timeout=60)
+    assert (watching.returncode, complaints) == (0, "")
+    assert "kept checkpoint-2" in said
+    assert next((tmp_path / "store").rglob("latest")).read_text() == "checkpoint-2\n"
 
 
 def test_without_its_program_or_its_bucket_it_says_so(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
-"""promtool reads the exported settings and rules; a real Prometheus on a stand-in for the cards' exporter fires its alerts and draws the dashboard's curves."""
+"""promtool reads the exported settings and rules; a real Prometheus on a stand-in for the cards' exporter fires its alerts and draws the
+dashboard's curves."""
 
 from __future__ import annotations
 
@@ -19,6 +20,12 @@ from typing import Any
 import pytest
 import yaml
 from jobs import files, hostile, job, taken
+
+from rightfit.estimate.figures import Figure
+from rightfit.measure.watching.expected import Expected
+from rightfit.measure.watching.exposition import exposition
+from rightfit.measure.watching.judging import judge
+from rightfit.measure.watching.look import Look
 
 PROMTOOL, PROMETHEUS = shutil.which("promtool"), shutil.which("prometheus")
 pytestmark = pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed (Debian package prometheus)")
@@ -57,11 +64,19 @@ def series(name: str, metric: str, values: str, cards: int = 1) -> list[dict[str
     return [{"series": f'{metric}{{gpu="{card}", rightfit_plan="{plan}"}}', "values": values} for card in range(cards)]
 
 
+def finding(name: str, code: str) -> list[dict[str, str]]:
+    """A finding of `rightfit watch` that begins to hold half-way, beside one that holds all the time."""
+    other = f'rightfit_finding{{code="rule_input", rightfit_plan="{job(name).plan_id}"}}'
+    return [{"series": other.replace("rule_input", code), "values": "0x60 1x60"}, {"series": other, "values": "1x120"}]
+
+
 def test_each_rule_fires_on_what_it_is_meant_for_and_not_before(tmp_path: Path) -> None:
     """promtool's own unit tests of rules: first half within the plan, second half beyond it."""
     name = "full-8b-gcp"
     rules, plan = rules_of(name), job(name)
     assert set(rules) >= {"GpuHot", "GpuErrors", "GpuMemoryHigh", "GpuLost", "CostRateHigh", "DataStall", "GpuIdle"}
+    assert set(rules) >= {"StepsSlow", "RunStalled", "MemoryLeak"}
+    slow = plan.option.estimate["step_s"].high95
     high, cards = limit(rules["GpuMemoryHigh"]), plan.num_gpus
     peak = plan.option.estimate["peak_memory_bytes"].mid / 1024**2
     inputs = {
@@ -76,6 +91,9 @@ def test_each_rule_fires_on_what_it_is_meant_for_and_not_before(tmp_path: Path) 
         ],
         "DataStall": series(name, HELD, f"{peak:.0f}x120") + series(name, BUSY, "0.9x60 0.1x60"),
         "GpuIdle": series(name, HELD, f"{peak:.0f}x60 10x60") + series(name, BUSY, "0.9x60 0.0x60"),
+        "StepsSlow": series(name, "rightfit_step_seconds", f"{0.99 * slow:.6g}x60 {1.01 * slow:.6g}x60"),
+        "RunStalled": finding(name, "stall"),
+        "MemoryLeak": finding(name, "leak"),
     }
     if cards == 1:
         del inputs["GpuLost"]  # nothing is left to count when the only card is gone
@@ -136,6 +154,14 @@ vllm:time_to_first_token_seconds_bucket{{le="+Inf"}} {all}
 """
 
 
+def of_run() -> str:
+    """What `rightfit watch --listen` shows of a run that waits for its data."""
+    step = Figure(10.0, 8.0, 13.0, 7.0, 17.0)
+    plan = Expected("1 x aws/p5", figures={"step_s": step}, steps=1000, usd_per_h=36.0, total_usd=step)
+    look = Look(at_s=0.0, step=200, intervals=(10.0,) * 200, elapsed_s=2100.0, since_step_s=3.0, figures={"data_wait_share": 0.3})
+    return exposition(judge([look], plan))
+
+
 def ask(port: int, path: str, **words: str) -> Any:
     address = f"http://127.0.0.1:{port}/api/v1/{path}?{urllib.parse.urlencode(words)}"
     with DIRECT.open(address, timeout=10) as answer:
@@ -162,7 +188,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     (folder / "prometheus.yml").write_text(yaml.safe_dump(settings), encoding="utf-8")
     (folder / "alerts.yml").write_text(yaml.safe_dump(rules), encoding="utf-8")
     full = limit(rules_of("chat-8b")["GpuMemoryHigh"]) + 500
-    Exporter.text = METRICS.format(full=full, first=1, all=1)
+    Exporter.text = METRICS.format(full=full, first=1, all=1) + of_run()
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -176,7 +202,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     server = subprocess.Popen(words, cwd=folder)
     for turn in range(400):
         time.sleep(0.1)
-        Exporter.text = METRICS.format(full=full, first=1 + turn, all=1 + turn * 1.2)
+        Exporter.text = METRICS.format(full=full, first=1 + turn, all=1 + turn * 1.2) + of_run()
         try:
             if turn > 40 and len(ask(port, "alerts")["alerts"]) >= 2 and ask(port, "query", query="vllm:num_requests_running")["result"]:
                 break
@@ -212,6 +238,18 @@ def test_every_curve_of_the_dashboard_is_drawn(watched: int) -> None:
         for target in panel["targets"]:
             result = ask(watched, "query", query=target["expr"])["result"]
             assert result, f"{panel['title']}: {target['expr']}"
+
+
+def test_plan_and_real_of_a_run_are_drawn_side_by_side(watched: int) -> None:
+    """The dashboard of a training run on what `rightfit watch` shows, the plan's figures as lines."""
+    name = "full-8b-gcp"
+    panels = {panel["title"]: panel for panel in json.loads(files("grafana", name)["dashboard.json"])["panels"]}
+    for title, wanted in (("Step time", 10.0), ("Time left", 8000.0), ("Cost at completion", 101.0), ("Findings", 1.0)):
+        query = panels[title]["targets"][0]["expr"].replace(job(name).plan_id, job("chat-8b").plan_id)
+        assert float(ask(watched, "query", query=query)["result"][0]["value"][1]) == pytest.approx(wanted), title
+    lines = [step["value"] for step in panels["Step time"]["fieldConfig"]["defaults"]["thresholds"]["steps"][1:]]
+    step_s = job(name).option.estimate["step_s"]
+    assert lines == [step_s.low95, step_s.mid, step_s.high95]
 
 
 @pytest.mark.parametrize("name", taken("grafana"))

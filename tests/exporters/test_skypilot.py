@@ -1,4 +1,5 @@
-"""SkyPilot itself reads every exported task: parser, optimizer on our own prices, and the dry run of a launch. One process for all (sky_reader.py)."""
+"""SkyPilot itself reads every exported task: parser, optimizer on our own prices, and the dry run of a launch. One process for all
+(sky_reader.py)."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import functools
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,7 +20,10 @@ import yaml
 from jobs import files, hostile, job, taken
 
 import rightfit
+from rightfit.export.seller_names import skypilot_name
+from rightfit.export.serving_words import servers_of_replica
 from rightfit.export.targets.skypilot import CLOUDS, LACKS
+from rightfit.facts.tables import table
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("sky") is None, reason="skypilot is not installed (pip install skypilot==0.14.1)")
 RANKED = (("L40S", "L40S", 1), ("H100-SXM-80GB", "H100", 1), ("A100-SXM-80GB", "A100-80GB", 1), ("L4", "L4", 1))
@@ -32,9 +37,11 @@ def tasks() -> dict[str, dict[str, Any]]:
     for name in taken("skypilot"):
         for maker in (files, hostile):
             found[f"{maker.__name__} {name}"] = yaml.safe_load(maker("skypilot", name)["task.yaml"])
-    for _, card, count in RANKED:
+    pods = {row["accelerator"]: row["skypilot"] for row in table("runpod_cards")}
+    for accelerator, card, count in RANKED:
         for cloud in RANKED_CLOUDS:
-            found[f"rank {card} {count} {cloud}"] = {"resources": {"infra": cloud, "accelerators": f"{card}:{count}"}}
+            name = pods[accelerator] if cloud == "runpod" else card
+            found[f"rank {card} {count} {cloud}"] = {"resources": {"infra": cloud, "accelerators": f"{name}:{count}"}}
     for task in found.values():
         task.pop("workdir", None)
     return found
@@ -46,6 +53,12 @@ def answers() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as home:
         sky_catalog.write(Path(home))
         environment = {**os.environ, "HOME": home, "SKYPILOT_DISABLE_USAGE_COLLECTION": "1"}
+        if not shutil.which("rsync"):  # asked for its version before anything, and a dry run copies nothing
+            stand_in = Path(home) / "bin" / "rsync"
+            stand_in.parent.mkdir()
+            stand_in.write_text("#!/bin/sh\n")
+            stand_in.chmod(0o755)
+            environment["PATH"] = os.pathsep.join((str(stand_in.parent), environment["PATH"]))
         request = json.dumps({"tasks": tasks(), "clouds": sorted(CLOUDS.values())})
         reader = [sys.executable, str(Path(__file__).with_name("sky_reader.py"))]
         found = subprocess.run(reader, input=request, capture_output=True, text=True, env=environment, check=False, timeout=500)
@@ -62,8 +75,8 @@ def test_tasks_are_parsed_chosen_and_launched_dry(name: str) -> None:
     for maker in ("files", "hostile"):
         found = answers()[f"{maker} {name}"]
         cloud, _region, instance_type, is_spot, _price = found["chosen"]
-        assert (cloud, instance_type, is_spot) == (CLOUDS[planned.option.provider], planned.option.instance_type, planned.is_spot)
-        assert found["nodes"] == (1 if planned.is_service else planned.num_nodes)
+        assert (cloud, instance_type, is_spot) == (CLOUDS[planned.option.provider], skypilot_name(planned.option), planned.is_spot)
+        assert found["nodes"] == (servers_of_replica(planned) if planned.is_service else planned.num_nodes)
         assert bool(found["recovery"]) == (planned.is_spot and not planned.is_service)
         assert set(found["mounts"].values()) <= {"MOUNT_CACHED"}
         assert bool(found["service"]) == planned.is_service

@@ -1,4 +1,5 @@
-"""Terraform really makes and unmakes what the AWS folder says, against a simulated AWS (moto's server); what is there in between is looked at by boto3."""
+"""Terraform really makes and unmakes what the AWS folder says, against a simulated AWS (moto's server); what is there in between is looked
+at by boto3."""
 
 from __future__ import annotations
 

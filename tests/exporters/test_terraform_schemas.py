@@ -1,4 +1,5 @@
-"""Terraform folders of clouds whose provider cannot be had: the text by Terraform's own parser and formatter and by hcl2, and each attribute and block by the
+"""Terraform folders of clouds whose provider cannot be had: the text by Terraform's own parser and formatter and by hcl2, and each
+attribute and block by the
 provider's schema (data/terraform_schemas.jsonl, see scripts/write_terraform_schemas.py)."""
 
 from __future__ import annotations
@@ -103,6 +104,20 @@ def test_runs_and_services_of_both_kinds_of_purchase(target: str, purchase: str,
     checked(target, found)
     words = {"terraform-gcp": "SPOT", "terraform-azure": "Spot", "terraform-alicloud": "SpotAsPriceGo", "terraform-tencent": "SPOTPAID"}
     assert (f'"{words[target]}"' in found["main.tf"]) == (purchase == "spot")
+
+
+@pytest.mark.parametrize("target", ["terraform-alicloud", "terraform-tencent"])
+def test_services_are_rented_by_the_month_and_runs_are_not(target: str) -> None:
+    for name, month in (("chat-8b-aws", True), ("lora-8b-aws", False)):
+        values = plan_values(name)
+        server = {part: plan_values(OTHERS[target])["options"][0][part] for part in ("provider", "region", "instance_type")}
+        moved = {**values, "options": [{**values["options"][0], **server, "purchase": "subscription-1m"}]}
+        job = job_of(plan_document(moved))
+        assert (find_target(target).refuses(job) == "") == month
+        if month:
+            found = find_target(target).files(job)
+            checked(target, found)
+            assert '= "PREPAID"' in found["main.tf"].upper()
 
 
 @pytest.mark.parametrize(("target", "name"), [(target, name) for target in OTHERS for name in taken(target)])

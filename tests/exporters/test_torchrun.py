@@ -1,4 +1,5 @@
-"""The plain PyTorch script trains: two processes by gloo on the processor, copied (DDP) and sharded (FSDP2); stopped, it goes on from its checkpoint."""
+"""The plain PyTorch script trains: two processes by gloo on the processor, copied (DDP) and sharded (FSDP2); stopped, it goes on from its
+checkpoint."""
 
 from __future__ import annotations
 
@@ -11,6 +12,9 @@ from typing import Any
 
 import pytest
 from jobs import files, taken
+from killed import COMMAND as ALONE
+from killed import alone, half_copy, kill_at, undisturbed
+from killed import losses as killed_losses
 from tiny import SMALL, environment, make_bert, make_data, make_llama, run, torchrun
 
 for needed in ("torch", "transformers", "datasets", "peft"):
@@ -78,7 +82,8 @@ def test_a_run_that_is_told_to_stop_goes_on(llama: Path, tmp_path: Path) -> None
             break
     os.kill(started.pid, signal.SIGTERM)
     started.communicate(timeout=120)
-    marks = list((tmp_path / "out").glob("step-*/complete"))
+    assert started.returncode != 0  # who starts runs again must not take it for done
+    marks = list((tmp_path / "out").glob("step-*/complete.json"))
     assert len(marks) == 1
     done = int(marks[0].parent.name.partition("-")[2])
     assert done >= 3
@@ -87,6 +92,44 @@ def test_a_run_that_is_told_to_stop_goes_on(llama: Path, tmp_path: Path) -> None
     lines = logged(run(COMMAND, tmp_path))
     assert lines[0]["start"] == done
     assert [line["step"] for line in lines if "step" in line] == [done + 1, done + 2]
+
+
+@pytest.mark.parametrize("plan", ["pretrain-1b-alicloud", "bert-azure"])
+def test_killed_it_goes_on_as_if_nothing_had_happened(plan: str, llama: Path, tmp_path: Path) -> None:
+    """SIGKILL, as of a server that is lost: with dropout too (BERT), the losses are those of a run that nobody disturbed; a checkpoint whose
+    copy was cut off is passed over. More than one epoch."""
+    bert = plan == "bert-azure"
+    model = make_bert(tmp_path / "model") if bert else llama
+    steps = 20 if bert else 8
+    put(tmp_path, model, target="torchrun", plan=plan, parallel="ddp", steps=steps, seq_len=128, learning_rate=0.01)
+    whole = undisturbed(tmp_path)
+    first = kill_at(tmp_path, steps - 2)
+    half_copy(tmp_path / "out", "step-", steps - 1)
+    told = run(ALONE, tmp_path, further=alone())
+    begun = logged(told)[0]["start"]
+    assert steps - 3 <= begun <= steps - 2
+    second = killed_losses(told)
+    assert min(second) == begun + 1
+    assert {**first, **second} == pytest.approx(whole, rel=1e-4)
+
+
+def test_figures_reach_the_run_of_mlflow_that_carries_the_plan(llama: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MLFLOW_RUN_ID, which the target mlflow prints, is gone on with."""
+    mlflow = pytest.importorskip("mlflow")
+    store = f"file://{tmp_path / 'runs'}"
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", store)  # the next line leaves it to every test behind
+    mlflow.set_tracking_uri(store)
+    with mlflow.start_run() as made:
+        pass
+    put(tmp_path, llama, target="torchrun", plan="pretrain-1b-alicloud", parallel="ddp", steps=2)
+    allowed = {"MLFLOW_ALLOW_FILE_STORE": "true", "MLFLOW_TRACKING_URI": store, "MLFLOW_RUN_ID": made.info.run_id}
+    run(ALONE, tmp_path, further={**alone(), **allowed})
+    client = mlflow.tracking.MlflowClient(store)
+    assert [metric.step for metric in client.get_metric_history(made.info.run_id, "loss")] == [1, 2]
+    assert (
+        client.get_run(made.info.run_id).data.tags["rightfit-plan"] == files("torchrun", "pretrain-1b-alicloud")["train.json"].split('"')[3]
+    )
 
 
 def test_adapters_alone_are_trained(llama: Path, tmp_path: Path) -> None:
@@ -106,8 +149,7 @@ def test_an_encoder_learns_classes(tmp_path_factory: pytest.TempPathFactory, tmp
 
 
 def test_weights_may_stay_on_the_host(llama: Path, tmp_path: Path) -> None:
-    put(tmp_path, llama, target="fsdp2", plan="full-8b-gcp", steps=2, micro_batch=1)
-    assert json.loads((tmp_path / "train.json").read_text(encoding="utf-8"))["offload"] is True
+    put(tmp_path, llama, target="fsdp2", plan="full-8b-gcp", steps=2, micro_batch=1, offload=True)
     assert len(losses(run(COMMAND, tmp_path))) == 2
 
 

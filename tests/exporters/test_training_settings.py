@@ -1,4 +1,5 @@
-"""Settings of training programs before those programs' own readers; where a reader takes keys that it does not know, its list of fields is asked as well."""
+"""Settings of training programs before those programs' own readers; where a reader takes keys that it does not know, its list of fields is
+asked as well."""
 
 from __future__ import annotations
 
@@ -217,7 +218,8 @@ REQUIREMENTS = {
 @pytest.mark.skipif(not (TOOLS / "uv").exists(), reason="uv is not installed (pip install uv)")
 @pytest.mark.parametrize("target", list(REQUIREMENTS))
 def test_the_pinned_packages_go_together(target: str) -> None:
-    """Solved for the exported Python and Linux, without installing. PyTorch's own index may be out of reach: the same release of PyPI stands for its build."""
+    """Solved for the exported Python and Linux, without installing. PyTorch's own index may be out of reach: the same release of PyPI
+    stands for its build."""
     text = REQUIREMENTS[target]
     python = "3.11" if "torch==2.5" in text else "3.12"
     plain = re.sub(r"\+(cu\d+|cpu|rocm[\d.]+)", "", "\n".join(line for line in text.splitlines() if not line.startswith("-")))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from jobs import files, taken
+from killed import half_copy
+from tiny import SMALL, make_data, make_llama
 
 for needed in ("torch", "trl", "peft", "datasets", "tokenizers"):
     pytest.importorskip(needed, reason=f"{needed} is not installed; see requirements.txt of the target trl")
@@ -18,56 +21,38 @@ for needed in ("torch", "trl", "peft", "datasets", "tokenizers"):
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Llama of 30,000 parameters and a tokenizer of bytes, on the disk."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
-
-    folder = tmp_path_factory.mktemp("model")
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    tokenizer = Tokenizer(models.BPE({letter: number for number, letter in enumerate([*alphabet, "</s>"])}, []))
-    tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="</s>", pad_token="</s>").save_pretrained(folder)
-    sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
-    LlamaForCausalLM(LlamaConfig(vocab_size=len(alphabet) + 1, max_position_embeddings=128, **sizes)).save_pretrained(folder)
-    return folder
+    return make_llama(tmp_path_factory.mktemp("model"))
 
 
-def train(folder: Path, model: Path, *, processes: int, steps: int, method: str) -> str:
-    """Run the exported script as the exported command does, with the plan's settings made small."""
+def prepare(folder: Path, model: Path, **changed: object) -> None:
+    """The exported script, with the plan's settings made small."""
     found = files("trl", "lora-8b-aws")
-    (folder / "train.py").write_text(found["train.py"], encoding="utf-8")
-    data = folder / "data.jsonl"
-    data.write_text(
-        "\n".join(json.dumps({"text": f"number {number} is followed by {number + 1}. " * 8}) for number in range(64)), encoding="utf-8"
-    )
+    for name, text in found.items():
+        (folder / name).write_text(text, encoding="utf-8")
     small = {
-        "model": str(model),
-        "data": str(data),
-        "output": str(folder / "out"),
-        "seq_len": 64,
-        "micro_batch": 2,
-        "grad_accum": 1,
-        "steps": steps,
-    }
-    small |= {
-        "precision": "fp32",
-        "attention": "sdpa",
-        "optimizer": "adamw_torch",
-        "method": method,
-        "workers": 0,
+        **SMALL,
         "save_every_s": 0,
-        "sharding": "none",
+        "model": str(model),
+        "data": str(make_data(folder / "data.jsonl")),
+        "output": str(folder / "out"),
+        "grad_accum": 1,
     }
-    (folder / "train.json").write_text(json.dumps(json.loads(found["train.json"]) | small), encoding="utf-8")
-    environment = {
-        **os.environ,
-        "HF_HUB_OFFLINE": "1",
-        "CUDA_VISIBLE_DEVICES": "",
-        "OMP_NUM_THREADS": "1",
-        "PYTHONPATH": "",
-        "HF_HOME": str(folder / "hf"),
-    }
+    (folder / "train.json").write_text(
+        json.dumps({**json.loads(found["train.json"]), **small, "sharding": "none", **changed}), encoding="utf-8"
+    )
+
+
+def alone(folder: Path) -> dict[str, str]:
+    """No hub, no cards."""
+    words = {"HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1", "PYTHONPATH": "", "PYTHONUNBUFFERED": "1"}
+    return {**os.environ, **words, "HF_HOME": str(folder / "hf")}
+
+
+def train(folder: Path, model: Path, *, processes: int, method: str, **changed: object) -> str:
+    """Run the exported script as the exported command does."""
+    prepare(folder, model, method=method, **changed)
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(processes), "train.py", "train.json"]
-    ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment, check=False, timeout=300)
+    ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=alone(folder), check=False, timeout=300)
     assert ran.returncode == 0, ran.stderr[-3000:]
     return ran.stdout + ran.stderr
 
@@ -86,6 +71,78 @@ def test_it_trains_and_one_process_goes_on_from_its_checkpoint(method: str, proc
     state = json.loads((last / "trainer_state.json").read_text(encoding="utf-8"))
     assert state["global_step"] == 5
     assert [entry["step"] for entry in state["log_history"] if "loss" in entry] == [1, 2, 3, 4, 5]
+
+
+def test_a_run_that_is_told_to_stop_keeps_what_it_has(model: Path, tmp_path: Path) -> None:
+    """SIGTERM to the program: a whole checkpoint and no model; a checkpoint that was cut off is passed over, and the losses are those of a
+    run that nobody stopped."""
+    settings, whole = {"steps": 8, "optimizer": "sgd"}, tmp_path / "whole"
+    whole.mkdir()
+    assert train(whole, model, processes=1, method="full", **settings)
+    prepare(tmp_path, model, method="full", **settings, save_every_s=1e6)
+    started = subprocess.Popen(
+        [sys.executable, "train.py", "train.json"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=alone(tmp_path),
+    )
+    assert started.stdout is not None
+    assert next((line for line in started.stdout if "'loss'" in line), "")
+    started.send_signal(signal.SIGTERM)
+    _, said = started.communicate(timeout=120)
+    out = tmp_path / "out"
+    assert started.returncode == 143, said[-2000:]
+    assert not (out / "model.safetensors").exists()
+    (done,) = out.glob("checkpoint-*")
+    assert (done / "trainer_state.json").is_file()
+    half_copy(out, "checkpoint-", 7)
+    train(tmp_path, model, processes=1, method="full", **settings)
+    assert logged(out, 8) == pytest.approx(logged(whole / "out", 8), rel=1e-3)
+
+
+CONVERSATION = [{"role": "user", "content": "What follows 1?"}, {"role": "assistant", "content": "2 follows 1."}]
+
+
+@pytest.mark.parametrize(
+    ("form", "row"),
+    [
+        ("rows.parquet", {"text": "one two three four. " * 8, "source": "x"}),
+        ("rows.csv", {"prompt": "What follows 1? " * 4, "completion": "2 follows 1. " * 4}),
+        ("rows.jsonl", {"messages": CONVERSATION * 3, "id": 1}),
+    ],
+)
+def test_data_of_a_folder_or_a_store_in_any_form(form: str, row: dict[str, object], model: Path, tmp_path: Path) -> None:
+    """Each form of file with each form of row, fetched by its address; a base model has no chat template, and gets one."""
+    import datasets
+
+    (tmp_path / "rows").mkdir()
+    rows = datasets.Dataset.from_list([row] * 24)
+    getattr(rows, {"parquet": "to_parquet", "csv": "to_csv", "jsonl": "to_json"}[form.partition(".")[2]])(str(tmp_path / "rows" / form))
+    train(tmp_path, model, processes=1, steps=1, method="lora", data=f"file://{tmp_path / 'rows'}")
+    assert (tmp_path / "out/adapter_model.safetensors").exists()
+
+
+def test_data_without_what_it_needs_are_refused_in_a_line(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "wrong.jsonl").write_text('{"question": "a", "reply": "b"}\n', encoding="utf-8")
+    with pytest.raises(AssertionError, match="has the columns question, reply; this needs messages or prompt, completion or text"):
+        train(tmp_path, model, processes=1, steps=1, method="lora", data=str(tmp_path / "wrong.jsonl"))
+
+
+def logged(out: Path, step: int) -> list[float]:
+    """Loss of each step as the checkpoint of `step` has it."""
+    state = json.loads((out / f"checkpoint-{step}" / "trainer_state.json").read_text(encoding="utf-8"))
+    return [entry["loss"] for entry in state["log_history"] if "loss" in entry]
+
+
+def test_trained_weights_stay_in_32_bit(model: Path, tmp_path: Path) -> None:
+    """Full fine-tuning computes in bf16 and keeps fp32, as the plan counts it: small updates would round away."""
+    import torch
+    from safetensors.torch import load_file
+
+    train(tmp_path, model, processes=1, steps=1, method="full", precision="bf16")
+    assert {weight.dtype for weight in load_file(tmp_path / "out/model.safetensors").values()} == {torch.float32}
 
 
 @pytest.mark.parametrize("name", taken("trl"))

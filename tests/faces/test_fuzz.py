@@ -1,4 +1,5 @@
-"""schemathesis against a running server: thousands of requests made from the description, sound and unsound ones, with all of its checks."""
+"""schemathesis against a running server: thousands of requests made from the description, sound and unsound ones, with all of its
+checks."""
 
 from __future__ import annotations
 

@@ -5,32 +5,22 @@ Screenshots go to the folder RIGHTFIT_ARTIFACTS (default: a temporary one).
 
 from __future__ import annotations
 
-import contextlib
 import os
-import shutil
-import socket
-import subprocess
-import sys
 import time
 import urllib.request
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
-playwright = pytest.importorskip("playwright.sync_api")
 pytest.importorskip("nicegui")
 pytest.importorskip("axe_playwright_python")
 
-from rightfit.web.words import word  # noqa: E402
+from tests.faces.conftest import DESKTOP, PHONE
 
-CHROMIUM = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), "")
-pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no Chromium on this machine (apt-get install chromium fonts-wqy-microhei)")
+from rightfit.web.words import word
 
-PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
 PLAN = "/?model=Llama-3-8B&task=finetune&method=lora&data=50k+samples&budget=200usd"
 PAGES = {
     "start": "/",
@@ -47,6 +37,8 @@ PAGES = {
     "accuracy": "/accuracy",
     "rules": "/rules",
     "about": "/about",
+    "measure": "/measure?model=Llama-3-8B&task=finetune&method=lora&data=50Mtok&cloud=aws",
+    "fleet": "/fleet",
     "report": PLAN.replace("/?", "/report?"),
 }
 READY = {
@@ -61,94 +53,10 @@ READY = {
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server of this source tree."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    folder = tmp_path_factory.mktemp("server")
-    environment = {**os.environ, "RIGHTFIT_DATABASE_URL": f"sqlite:///{folder / 'plans.sqlite'}"}
-    with (folder / "log").open("w") as log:
-        server = subprocess.Popen([sys.executable, "-m", "rightfit", "serve", "--port", str(port)], env=environment, stdout=log, stderr=log)
-        try:
-            found = f"http://127.0.0.1:{port}"
-            _wait_for(found, server)
-            yield found
-        finally:
-            server.terminate()
-            server.wait(20)
-
-
-def _wait_for(address: str, server: subprocess.Popen[bytes]) -> None:
-    for _ in range(240):
-        with contextlib.suppress(OSError):
-            urllib.request.urlopen(f"{address}/api/v1/health", timeout=5)
-            urllib.request.urlopen(address + PLAN, timeout=5)
-            return
-        assert server.poll() is None, "the server ended"
-        time.sleep(0.25)
-    raise AssertionError("the server does not answer")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--no-first-run"]
-    with playwright.sync_playwright() as tool:
-        found = tool.chromium.launch(executable_path=CHROMIUM, args=arguments)
-        yield found
-        found.close()
-
-
-@pytest.fixture(scope="module")
 def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = Path(os.environ.get("RIGHTFIT_ARTIFACTS") or tmp_path_factory.mktemp("screens"))
     folder.mkdir(parents=True, exist_ok=True)
     return folder
-
-
-class Watched:
-    """A page of the browser with all that it asks for and complains about."""
-
-    def __init__(self, browser: Any, address: str, *, size: dict[str, int] = DESKTOP, dark: bool = False) -> None:
-        self.context = browser.new_context(viewport=size, color_scheme="dark" if dark else "light", accept_downloads=True)
-        self.context.set_default_timeout(20_000)
-        self.page, self.address = self.context.new_page(), address
-        self.hosts: set[str] = set()
-        self.complaints: list[str] = []
-        self.page.on("request", lambda request: self.hosts.add(urlsplit(request.url).netloc or urlsplit(request.url).scheme))
-        self.page.on("websocket", lambda found: self.hosts.add(urlsplit(found.url).netloc))
-        self.page.on("console", lambda message: self.complaints.append(message.text) if message.type == "error" else None)
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-
-    def open(self, path: str, lang: str, *, ready: str = "") -> Any:
-        self.page.goto(f"{self.address}{path}{'&' if '?' in path else '?'}lang={lang}")
-        self.page.wait_for_selector("main h1")
-        if ready:
-            self.page.wait_for_selector(ready)
-        return self.page
-
-    def mark(self, name: str) -> Any:
-        """The element that says this; marks of the server's tests do not reach the browser."""
-        return self.page.get_by_text(name, exact=True).first
-
-    def close(self) -> None:
-        """Nothing from elsewhere, nothing wrong."""
-        self.context.close()
-        assert self.hosts <= {urlsplit(self.address).netloc, "data", "blob"}, self.hosts
-        assert self.complaints == []
-
-
-@pytest.fixture
-def watched(browser: Any, address: str) -> Iterator[Any]:
-    opened: list[Watched] = []
-
-    def make(**settings: Any) -> Watched:
-        opened.append(Watched(browser, address, **settings))
-        return opened[-1]
-
-    yield make
-    for one in opened:
-        one.close()
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
@@ -299,3 +207,143 @@ def test_the_report_prints_without_the_surroundings(watched: Any, tmp_path: Path
     assert not page.locator(".top").is_visible()
     assert not page.locator(".head .actions").first.is_visible()
     assert page.pdf(path=tmp_path / "report.pdf")[:5] == b"%PDF-"
+
+
+def test_pages_that_are_never_opened_take_no_memory(serve: Any) -> None:
+    """Plain readers of the HTML: what three hundred of them leave behind is that of thirty, and nothing of it after a while."""
+    psutil = pytest.importorskip("psutil")
+    with serve() as (address, process):
+        server = psutil.Process(process.pid)
+
+        def read(number: int) -> float:
+            for _ in range(number):
+                urllib.request.urlopen(address, timeout=60).read()
+            return server.memory_info().rss / 2**20
+
+        before = read(60)
+        assert read(300) - before < 25  # 0.38 MiB a page were kept, 114 MiB
+
+
+def test_the_policy_of_the_page_keeps_strangers_out(watched: Any) -> None:
+    visit = watched()
+    page = visit.open(PLAN, "en", ready=".chart canvas")
+    tried = page.evaluate(
+        """async () => { const image = new Image(); const blocked = new Promise(done => document.addEventListener('securitypolicyviolation', event => done(event.effectiveDirective)));
+        image.src = 'http://127.0.0.2:9/x.png'; document.body.append(image); return blocked; }"""
+    )
+    assert tried == "img-src"
+    visit.complaints.clear()
+
+
+WALKED = "/?model=Llama-3-8B&task=finetune&method=lora&data=5Mtok&cloud=aws"
+
+
+def shown(page: Any) -> tuple[str, str, str]:
+    """What a page says: the field, the opened plan, the open tab."""
+    page.wait_for_function("!document.querySelector('.stale') && document.querySelector('.card.open')")
+    said = "[...document.querySelectorAll('[role=tab][aria-selected=true]')].map(one => one.id).join()"
+    opened = "document.querySelector('.card.open [data-key]').dataset.key"
+    return page.input_value('input[aria-label="Data"]'), page.evaluate(opened), page.evaluate(said)
+
+
+def test_back_and_forward_walk_questions_plans_and_tabs(watched: Any) -> None:
+    visit = watched()
+    page = visit.open(WALKED, "en", ready=".cards")
+    said = [shown(page)]
+
+    def step(act: Any) -> None:
+        address = page.url
+        act()
+        page.wait_for_function("before => location.href !== before", arg=address)
+        said.append(shown(page))
+
+    field = page.locator('input[aria-label="Data"]')
+    step(lambda: (field.fill("31Mtok"), field.press("Enter")))
+    step(lambda: page.locator("[data-key=open-2]").click())
+    step(lambda: page.locator("[data-key=tab-breakdown]").click())
+    assert said == [
+        ("5Mtok", "open-1", "tab-why"),
+        ("31Mtok", "open-1", "tab-why"),
+        ("31Mtok", "open-2", "tab-why"),
+        ("31Mtok", "open-2", "tab-breakdown"),
+    ]
+    for way, order in ((page.go_back, said[-2::-1]), (page.go_forward, said[1:])):
+        for wanted in order:
+            way()
+            page.wait_for_function(
+                "([data, open, tab]) => document.querySelector('input[aria-label=\"Data\"]').value === data"
+                " && document.querySelector('.card.open [data-key]')?.dataset.key === open"
+                " && document.querySelector('[role=tab][aria-selected=true]')?.id === tab",
+                arg=list(wanted),
+            )
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_focus_stays_where_it_was_and_arrows_walk_the_tabs(watched: Any, lang: str) -> None:
+    page = watched().open(WALKED, lang, ready=".cards")
+    focused = "document.activeElement.dataset.key"
+    for key in ("open-2", "tab-breakdown"):
+        page.locator(f"[data-key={key}]").focus()
+        page.keyboard.press("Enter")
+        page.wait_for_timeout(800)
+        assert page.evaluate(focused) == key
+    for press, wanted in (("ArrowRight", "tab-change"), ("ArrowLeft", "tab-breakdown"), ("End", "tab-export"), ("ArrowRight", "tab-why")):
+        page.keyboard.press(press)
+        page.wait_for_function("wanted => document.querySelector('[role=tab][aria-selected=true]').id === wanted", arg=wanted)
+        page.wait_for_function(f"wanted => {focused} === wanted", arg=wanted)
+    assert page.eval_on_selector_all("[role=tab][tabindex='0']", "found => found.length") == 1
+
+
+@pytest.mark.parametrize("path", [PAGES["start"], WALKED, PAGES["catalog"], PAGES["accuracy"], PAGES["rules"], PAGES["about"], "/measure"])
+def test_a_page_has_one_main_part(watched: Any, path: str) -> None:
+    page = watched().open(path, "en")
+    assert page.eval_on_selector_all("main, [role=main]", "found => found.map(one => one.id)") == ["content"]
+
+
+def test_that_it_works_is_said_while_it_works(watched: Any) -> None:
+    page = watched().open(WALKED, "en", ready=".cards")
+    page.evaluate(
+        "window.said = []; new MutationObserver(() => window.said.push(["
+        "document.querySelector('.results').getAttribute('aria-busy'), document.querySelector('[role=status]').innerText]))"
+        ".observe(document.body, {subtree: true, childList: true, attributes: true, characterData: true})"
+    )
+    field = page.locator('input[aria-label="Data"]')
+    field.fill("37Mtok")
+    field.press("Enter")
+    page.wait_for_function("location.href.includes('37Mtok') && document.querySelector('.results').getAttribute('aria-busy') === 'false'")
+    page.wait_for_function("window.said.some(one => one[0] === 'true' && one[1])")
+    assert page.inner_text("[role=status]") == ""
+
+
+def test_the_guided_path_reads_a_record(watched: Any, tmp_path: Path) -> None:
+    import json
+
+    setup = {"model": "meta-llama/Meta-Llama-3-8B", "method": "lora", "gpu": "L40S", "n_gpus": "1", "micro_batch": "4", "seq_len": "1024"}
+    measured = [
+        {"metric": "step_time_s", "value": 4.1, "unit": "s", "n": 60},
+        {"metric": "data_wait_share", "value": 0.42, "unit": "share"},
+    ]
+    record = tmp_path / "run.json"
+    record.write_text(json.dumps({"kind": "run", "source": {"kind": "probe"}, "setup": setup, "measured": measured}))
+    visit = watched(size=PHONE)
+    page = visit.open("/measure?model=meta-llama/Meta-Llama-3-8B&task=finetune&method=lora&data=2000Mtok&cloud=aws", "en", ready="pre")
+    with page.expect_download() as download:
+        page.get_by_text("plan.json", exact=True).click()
+    assert json.loads(Path(download.value.path()).read_text())["options"]
+    page.set_input_files("input[type=file]", str(record))
+    page.wait_for_selector("text=Change the set-up first")
+    page.wait_for_selector("text=aws/")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_fleet_shows_its_calendar_and_purchase_list(watched: Any, lang: str) -> None:
+    from rightfit.web.words import word
+
+    page = watched().open("/fleet", lang, ready="textarea")
+    page.get_by_text(word("fleet.submit", lang), exact=True).click()  # type: ignore[arg-type]
+    page.wait_for_selector("svg rect", timeout=60_000)
+    assert page.eval_on_selector_all("svg rect title", "found => found.length") >= 3
+    assert page.get_by_text(word("fleet.purchases", lang), exact=True).count() == 1  # type: ignore[arg-type]
+    assert "aws/" in page.inner_text("main")
+    assert page.eval_on_selector("svg[role=img]", "one => one.getBoundingClientRect().width") > 200

@@ -8,12 +8,14 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 pytest.importorskip("psycopg", reason="the extra postgres is not installed")
 
+from rightfit.cli.run import run as run_cli
 from rightfit.rest.store import Store
 
 from .postgres import Postgres, running
@@ -37,6 +39,61 @@ def test_a_plan_and_its_measurements_come_back_as_they_were(database: Postgres) 
     assert store.delete_plan(saved["id"])
     assert store.measurements(limit=5) == ([], 0)
     store.close()
+
+
+def test_run_records_of_a_team_are_kept_once_however_many_send_them(database: Postgres) -> None:
+    stores = [Store(database.url) for _ in range(4)]
+    records = [{"id": f"r{number}", "kind": "run", "command": "文 \u0000"} for number in range(50)]
+    new: list[int] = []
+    threads = [threading.Thread(target=lambda store=store: new.append(store.save_runs(records))) for store in stores]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found, total = stores[0].runs(limit=500)
+    assert len(new) == len(stores)
+    assert total == 50
+    assert sorted(one["id"] for one in found) == sorted(one["id"] for one in records)
+    assert all(stores[1].delete_run(one["id"]) for one in records)
+    for store in stores:
+        store.close()
+
+
+def test_a_run_that_is_sent_sharpens_the_plans_of_a_colleague(
+    database: Postgres, serve: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RIGHTFIT_TOKEN", "the-key-of-this-team-0123456789")
+    monkeypatch.chdir(tmp_path)
+    run = {
+        "kind": "run",
+        "source": {"kind": "probe"},
+        "setup": {
+            "model": "meta-llama/Meta-Llama-3-8B",
+            "method": "lora",
+            "gpu": "A100-SXM-80GB",
+            "n_gpus": "1",
+            "micro_batch": "4",
+            "seq_len": "1024",
+        },
+        "measured": [{"metric": "step_time_s", "value": 3.0, "unit": "s", "n": 60}],
+    }
+    Path("run.json").write_text(json.dumps(run))
+    wish = ["plan", "meta-llama/Meta-Llama-3-8B", "--method", "lora", "--data", "50Mtok", "--cloud", "aws", "--format", "json", "-q"]
+    with serve("--no-page", "--database", database.url) as (address, _):
+        assert run_cli(["runs", "send", address, "run.json", "-q"]) == 0
+        assert run_cli(["runs", "send", f"{address}/api/v1/runs", "run.json"]) == 0
+        assert "0 new of 1" in capsys.readouterr().err
+        assert run_cli([*wish, "--runs", address]) == 0
+        theirs = json.loads(capsys.readouterr().out)
+        assert run_cli([*wish, "--runs", "run.json"]) == 0
+        own = json.loads(capsys.readouterr().out)
+        monkeypatch.setenv("RIGHTFIT_TOKEN", "a-wrong-key-0123456789")
+        assert run_cli([*wish, "--runs", address]) == 2
+        assert "RIGHTFIT_TOKEN" in capsys.readouterr().err
+    assert theirs["sections"]["own_runs"]["runs"] == own["sections"]["own_runs"]["runs"] != []
+    assert theirs["options"][0]["cost"] == own["options"][0]["cost"]
+    assert run_cli([*wish, "--runs", address]) == 3  # the server is gone
+    assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_servers_that_start_together_make_the_schema_once(database: Postgres) -> None:

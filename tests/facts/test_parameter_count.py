@@ -51,7 +51,11 @@ def test_every_bundled_transformer_within_half_a_percent_or_explained() -> None:
         if max(abs(total), abs(active)) <= TOLERANCE:
             assert record.name not in explained, f"{record.name} agrees now; its exception is stale"
             continue
-        row = explained.pop(record.name)
+        row = explained.pop(record.name, None)
+        assert row, (
+            f"{record.name}: params_total is {record.params_total:,}, params_active {record.params_active:,}; its dimensions give "
+            f"{count_parameters(record).total:,} and {count_parameters(record).active:,}: put the row right, or say why in parameter_exceptions.csv"
+        )
         assert row["reason"]
         assert 100 * total == pytest.approx(float(row["total_difference_percent"]), abs=0.01)
         assert 100 * active == pytest.approx(float(row["active_difference_percent"]), abs=0.01)
@@ -78,7 +82,9 @@ def test_published_counts_that_were_read_agree_or_are_explained() -> None:
             continue
         difference = record.params_total / record.params_published - 1
         if abs(difference) > TOLERANCE:
-            assert explained.pop(record.name), record.name
+            assert explained.pop(record.name, ""), (
+                f"{record.name}: {record.params_total:,} parameters, {record.params_published:,} were published: put the row right, or say why in published_differences.csv"
+            )
     assert not explained
 
 

@@ -29,9 +29,10 @@ def test_every_bundled_record_loads_with_a_source() -> None:
     for record in facts.models().values():
         counts[type(record)] = counts.get(type(record), 0) + 1
         assert record.source
-    assert counts == {TransformerArchitecture: 533, VisionModel: 725, DiffusionModel: 58, OtherModel: 149}
-    assert len(facts.accelerators()) == 133
-    assert len(facts.datasets()) == 153
+    least = {TransformerArchitecture: 533, VisionModel: 725, DiffusionModel: 58, OtherModel: 149}  # rows are added, none is lost
+    assert all(counts[kind] >= number for kind, number in least.items())
+    assert len(facts.accelerators()) >= 133
+    assert len(facts.datasets()) >= 153
     assert all(record.source for record in (*facts.accelerators().values(), *facts.datasets().values()))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
 from collections.abc import Awaitable, Callable
@@ -14,6 +15,7 @@ import pytest
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
 
 import rightfit
+from rightfit.mcp.tools import LISTED
 
 SOURCE = Path(rightfit.__file__).parent.parent
 
@@ -35,9 +37,13 @@ def talk(work: Callable[[Any], Awaitable[Any]], *arguments: str) -> Any:
 
 def test_a_whole_conversation() -> None:
     async def work(client: Any) -> None:
-        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        listed = await client.list_tools()
+        assert len(json.dumps(listed.model_dump(mode="json", by_alias=True, exclude_none=True))) < 15_000
+        tools = {tool.name: tool for tool in listed.tools}
+        assert all(tool.output_schema["required"] for tool in tools.values())
+        assert tools["check"].input_schema["additionalProperties"] is False
         schema = tools["plan"].input_schema
-        assert schema["additionalProperties"] is False
+        assert set(LISTED) < set(schema["properties"])
         assert schema["properties"]["top"]["maximum"] == 20
         assert tools["estimate"].input_schema["required"] == ["on"]
         assert tools["plan"].annotations.read_only_hint
@@ -57,14 +63,35 @@ def test_a_whole_conversation() -> None:
             ({"model": "/etc/passwd"}, "no files"),
             ({"model": "os:system"}, "no code"),
             ({"model": "7B", "epochs": -1}, "0.001"),
-            ({"modl": "7B"}, "unknown argument 'modl'; did you mean model?"),
-            ({"model": "7B", "top": 0}, "top"),
+            ({"modl": "7B"}, "no such field 'modl'; did you mean model?"),
+            ({"model": "7B", "top": 0}, "top: not a number from 1 to 20"),
+            ({"model": "7B", "top": "many", "lang": "zh"}, "top"),
+            ({"model": ["7B"]}, "not a value for this option"),
+            ({"model": "7B", "lang": "fr"}, "'en' or 'zh'"),
         ):
             refused = await client.call_tool("plan", arguments)
             assert refused.is_error
             assert said in refused.content[0].text
             assert "Traceback" not in refused.content[0].text
+            assert "validation error" not in refused.content[0].text
         assert not (await client.call_tool("check", {"claims": ["g5.xlarge=T4"]})).is_error
+        # An option that the schema leaves to the tool `options` is taken all the same.
+        unlisted = await client.call_tool("plan", {"model": "7B", "method": "lora", "lora_rank": 64, "top": 1})
+        assert unlisted.structured_content["workload"]["lora_rank"] == 64
+        part = await client.call_tool("details", {"answer": unlisted.structured_content["answer"], "part": "options", "rank": 1})
+        assert part.structured_content["found"]["rank"] == 1
+
+    talk(work)
+
+
+def test_texts_and_usual_questions() -> None:
+    async def work(client: Any) -> None:
+        for shelf in (await client.list_resources()).resources:
+            assert json.loads((await client.read_resource(shelf.uri)).contents[0].text)
+        for question in (await client.list_prompts()).prompts:
+            given = {argument.name: f"<{argument.name}>" for argument in question.arguments}
+            text = (await client.get_prompt(question.name, given)).messages[0].content.text
+            assert all(place in text for place in given.values())
 
     talk(work)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 import rightfit
-from rightfit.errors import UnknownNameError
+from rightfit.errors import InputError, UnknownNameError
 from rightfit.mcp.tools import all_tools, tool_of
 from rightfit.workload.options import OPTIONS
 
@@ -21,7 +22,8 @@ def ask(tool: str, /, **values: Any) -> Any:
 
 
 def test_the_tools_of_the_task_are_there_with_every_option() -> None:
-    assert [tool.name for tool in all_tools()] == ["plan", "estimate", "why", "check", "predict", "understand", "export", "search_catalog"]
+    asked = ["plan", "estimate", "why", "details", "options", "check", "predict", "understand", "export", "search_catalog"]
+    assert [tool.name for tool in all_tools()] == asked
     for name in ("plan", "estimate", "why", "export"):
         assert set(OPTIONS) <= set(tool_of(name).fields)
     with pytest.raises(UnknownNameError):
@@ -29,19 +31,65 @@ def test_the_tools_of_the_task_are_there_with_every_option() -> None:
 
 
 @pytest.mark.parametrize(("lang", "word"), [("en", "Rent "), ("zh", "租用")])
-def test_a_plan_is_quoted_and_given_whole(lang: str, word: str) -> None:
+def test_a_plan_is_quoted_in_few_lines_and_its_options_given(lang: str, word: str) -> None:
     found = ask("plan", **QLORA, lang=lang)
     expected = rightfit.plan(**QLORA, top=5)
     assert word in found.text
     assert expected.best is not None
     assert expected.best.instance_type in found.text
-    assert len(found.text) <= 4100
+    assert len(found.text.splitlines()) <= 15
     assert [option["instance_type"] for option in found.data["options"]] == [option.instance_type for option in expected.options]
 
 
 def test_plain_words_give_the_same_plan_as_options() -> None:
     said = ask("plan", ask="fine-tune a 7B with QLoRA on 50M tokens")
     assert said.data["options"] == ask("plan", task="finetune", **QLORA).data["options"]
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        QLORA,
+        {"model": "8B", "task": "serve", "rate": "5/s"},
+        {"model": "resnet50", "task": "train", "data": "1Mimages"},
+        {"model": "xgboost", "data": "11Mrows x 28cols"},
+        {"model": "70B", "task": "train", "data": "1Ttok", "budget": "1usd"},
+    ],
+    ids=lambda wish: wish["model"],
+)
+def test_a_plan_is_small_and_its_details_are_kept(wish: dict[str, Any]) -> None:
+    found = ask("plan", **wish)
+    assert len(found.text) + len(json.dumps(found.data)) < 8_000
+    whole = rightfit.plan(**wish, top=5)
+    kept = ask("details", answer=found.data["answer"], part="rejected").data["found"]
+    assert [one["criterion"] for one in kept] == [one.criterion for one in whole.rejected]
+    for option in whole.options:
+        given = ask("details", answer=found.data["answer"], part="options", rank=option.rank).data["found"]
+        assert given["estimate"].keys() == option.estimate.keys()
+    for option, brief in zip(whole.options, found.data["options"], strict=True):
+        for name, (mid, low, high) in brief["figures"].items():
+            assert option.estimate[name].mid == pytest.approx(mid, rel=1e-3)
+            assert low <= mid <= high
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"answer": "gone", "part": "options"}, "no answer 'gone' is kept here"),
+        ({"part": "optons"}, "did you mean options"),
+        ({"part": "options", "rank": 99}, "no option 99; allowed: 1, 2"),
+    ],
+)
+def test_details_that_are_not_there(asked: dict[str, Any], said: str) -> None:
+    code = ask("plan", **QLORA, top=2).data["answer"]
+    with pytest.raises(InputError, match=said):
+        ask("details", **{"answer": code, **asked})
+
+
+def test_every_option_is_told() -> None:
+    assert [one["option"] for one in ask("options").data["items"]] == list(OPTIONS)
+    assert "qlora" in ask("options", query="method").text
+    assert ask("options", query="no such thing").text == "no option is named so"
 
 
 def test_a_server_is_estimated_and_judged() -> None:
@@ -62,7 +110,7 @@ def test_claims_words_and_rows() -> None:
 
 
 def test_files_of_a_plan() -> None:
-    found = ask("export", to="skypilot", name="my-job", **QLORA)
+    found = ask("export", to="skypilot", name="my-job", **{**QLORA, "model": "Llama-3-8B"}, cloud="aws")
     assert "my-job" in found.data["files"]["task.yaml"]
     assert "task.yaml" in found.text
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from tests.physics.typical import RATES as TYPICAL
 
 from rightfit.physics.attention import attention_s, uses_fused_kernel
 from rightfit.physics.columns import AttentionKernel, DeviceColumns, Dtype, ModelColumns, SetupColumns
-from rightfit.physics.rates import RateColumns
 
 A100 = DeviceColumns.of(
     memory_bandwidth=2.039e12, fp32_flops=19.5e12, fp16_flops=312e12, bf16_flops=312e12, num_sms=108, compute_capability=8.0
 )
 LLAMA = ModelColumns.of(num_layers=32, hidden_size=4096, num_heads=32, num_kv_heads=8, head_dim=128)
-RATES = RateColumns.of(flash_forward=0.6, flash_backward=0.5, eager_attention=0.4, softmax_passes=6)
+RATES = TYPICAL.replace(flash_forward=0.6, flash_backward=0.5, eager_attention=0.4, softmax_passes=6)
 
 
 def flash(**changes: float) -> SetupColumns:

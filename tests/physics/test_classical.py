@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rightfit import facts
 from rightfit.physics.classical import (
     ClassicalRates,
     ClassicalWork,
@@ -16,9 +17,10 @@ from rightfit.physics.classical import (
     gpu_terms,
     speedup,
 )
-from rightfit.physics.classical_memory import MemoryRates, gpu_peak_bytes, host_peak_bytes, input_bytes, memory_terms
+from rightfit.physics.classical_memory import ClassicalMemoryRates, gpu_peak_bytes, host_peak_bytes, input_bytes, memory_terms
 from rightfit.physics.classical_work import Algorithm, JobColumns, classical_work, grown_leaves, grown_levels
 
+COUNTS = facts.coefficients("classical_counts")
 QUIET = {"base_s": 0.0, "round_s": 0.0, "barrier_s": 0.0}
 
 
@@ -66,7 +68,7 @@ def test_barriers_grow_with_threads_and_more_across_sockets() -> None:
 
 def test_boosting_counts_half_of_the_rows_below_the_root() -> None:
     job = JobColumns.of(algorithm=Algorithm.BOOST_HIST, rows=1e6, cols=10, nonzeros=10, total_bins=2550, trees=100, depth=5, leaves=32)
-    work = classical_work(job)
+    work = classical_work(job, COUNTS)
     # cells 100 x 1e6 x 10 x (1 + 4 / 2) = 3e9; moves 100 x 1e6 x 9 = 9e8.
     assert work.operations[0] == pytest.approx(3e9)
     assert work.row_operations[0] == pytest.approx(9e8)
@@ -79,7 +81,7 @@ def test_one_tree_for_all_classes_meets_once() -> None:
     job = JobColumns.of(
         algorithm=Algorithm.BOOST_HIST, rows=1e5, cols=10, nonzeros=10, total_bins=2550, trees=10, outputs=5, depth=6, joint_outputs=[0, 1]
     )
-    work = classical_work(job)
+    work = classical_work(job, COUNTS)
     assert work.regions.tolist() == [300.0, 60.0]
     assert work.operations[0] == work.operations[1]
 
@@ -89,28 +91,28 @@ def test_leaf_wise_trees_meet_at_every_leaf() -> None:
     leaf = JobColumns.of(
         algorithm=Algorithm.BOOST_HIST, rows=1e6, cols=10, nonzeros=10, total_bins=2550, trees=10, leaves=1024, leaf_wise=1
     )
-    assert classical_work(level).regions[0] == pytest.approx(100)
-    assert classical_work(leaf).regions[0] == pytest.approx(10240)
+    assert classical_work(level, COUNTS).regions[0] == pytest.approx(100)
+    assert classical_work(leaf, COUNTS).regions[0] == pytest.approx(10240)
 
 
 def test_leaves_are_limited_by_depth_by_number_and_by_rows() -> None:
     job = JobColumns.of(algorithm=Algorithm.BOOST_HIST, rows=[1e6, 1e6, 1e4], depth=[5, 10, 10], leaves=[0, 31, 0])
-    assert grown_leaves(job).tolist() == [32.0, 31.0, 100.0]
+    assert grown_leaves(job, COUNTS).tolist() == [32.0, 31.0, 100.0]
 
 
 def test_forest_of_unlimited_depth_sorts_every_level() -> None:
     job = JobColumns.of(algorithm=Algorithm.FOREST_EXACT, rows=3 * 2**15, cols=16, nonzeros=16, trees=10, tried=4)
     levels = 1.2 * 15  # a third of the rows are leaves: 2^15
-    assert grown_levels(job)[0] == pytest.approx(levels)
+    assert grown_levels(job, COUNTS)[0] == pytest.approx(levels)
     depth = np.log2(3 * 2**15)
-    assert classical_work(job).operations[0] == pytest.approx(10 * 0.63 * 3 * 2**15 * 4 * (levels * depth - levels**2 / 2))
+    assert classical_work(job, COUNTS).operations[0] == pytest.approx(10 * 0.63 * 3 * 2**15 * 4 * (levels * depth - levels**2 / 2))
 
 
 def test_two_valued_columns_need_no_sorting() -> None:
     job = JobColumns.of(
         algorithm=Algorithm.FOREST_EXACT, rows=1e5, cols=100, nonzeros=100, trees=10, tried=10, depth=8, binary_share=[0, 1]
     )
-    plain, binary = classical_work(job).operations
+    plain, binary = classical_work(job, COUNTS).operations
     assert binary == pytest.approx(10 * 0.63 * 1e5 * 10 * 8)
     assert plain > 5 * binary
 
@@ -118,16 +120,16 @@ def test_two_valued_columns_need_no_sorting() -> None:
 def test_kmeans_principal_components_and_kernels() -> None:
     kmeans = JobColumns.of(algorithm=Algorithm.KMEANS, rows=1e6, cols=20, k=8, iterations=10)
     # (10 + 2 seeding) x 2 x 1e6 x 20 x 8.
-    assert classical_work(kmeans).flops[0] == pytest.approx(12 * 2 * 1e6 * 160)
+    assert classical_work(kmeans, COUNTS).flops[0] == pytest.approx(12 * 2 * 1e6 * 160)
     pca = JobColumns.of(algorithm=Algorithm.PCA, rows=1e6, cols=100, k=10)
-    assert classical_work(pca).flops[0] == pytest.approx(2e10 + 1e7)
+    assert classical_work(pca, COUNTS).flops[0] == pytest.approx(2e10 + 1e7)
     svm = JobColumns.of(algorithm=Algorithm.KERNEL_SVM, rows=1e4, cols=20, iterations=1)
-    assert classical_work(svm).operations[0] == pytest.approx(0.5e8 * 30)
+    assert classical_work(svm, COUNTS).operations[0] == pytest.approx(0.5e8 * 30)
 
 
 def test_each_row_takes_the_formula_of_its_algorithm() -> None:
     job = JobColumns.of(algorithm=[Algorithm.KMEANS, Algorithm.KNN_BRUTE], rows=1e3, cols=10, k=4, iterations=1, queries=1e3)
-    work = classical_work(job)
+    work = classical_work(job, COUNTS)
     assert work.flops.tolist() == [pytest.approx(3 * 2 * 1e3 * 40), pytest.approx(2e7)]
 
 
@@ -148,7 +150,7 @@ def test_every_algorithm_has_finite_positive_work() -> None:
         weights=1e4,
         queries=1e4,
     )
-    work = classical_work(job)
+    work = classical_work(job, COUNTS)
     total = work.operations + work.flops
     assert np.isfinite(total).all()
     assert (total > 0).all()
@@ -191,18 +193,22 @@ def test_peak_is_the_sum_of_its_parts() -> None:
     job = JobColumns.of(
         algorithm=Algorithm.BOOST_HIST, rows=1e6, cols=10, nonzeros=10, element_bytes=4, trees=10, depth=3, leaves=8, total_bins=2550
     )
-    rates = MemoryRates.of(base_bytes=2e8, input_copies=1.5, index_bytes=1, row_bytes=16, node_bytes=50, bin_bytes=16, thread_bytes=1e6)
-    parts = memory_terms(job, rates, threads=np.array([4.0]))
+    rates = ClassicalMemoryRates.of(
+        base_bytes=2e8, input_copies=1.5, index_bytes=1, row_bytes=16, node_bytes=50, bin_bytes=16, thread_bytes=1e6
+    )
+    parts = memory_terms(job, rates, threads=np.array([4.0]), counts=COUNTS)
     assert float(parts["data"][0]) == 4e7
     assert float(parts["copies"][0]) == 2e7
     assert float(parts["index"][0]) == 1e7
     assert float(parts["rows"][0]) == 1.6e7
     assert float(parts["model"][0]) == 10 * 16 * 50
     assert float(parts["workspace"][0]) == 8 * 2550 * 16 + 4e6
-    assert host_peak_bytes(job, rates, threads=np.array([4.0]))[0] == pytest.approx(sum(float(value[0]) for value in parts.values()))
+    assert host_peak_bytes(job, rates, threads=np.array([4.0]), counts=COUNTS)[0] == pytest.approx(
+        sum(float(value[0]) for value in parts.values())
+    )
 
 
 def test_gpu_memory_counts_cells_and_rows() -> None:
     job = JobColumns.of(algorithm=Algorithm.KMEANS, rows=1e6, cols=100, nonzeros=100)
-    peak = gpu_peak_bytes(job, cell_bytes=np.array([4.0]), row_bytes=np.array([16.0]), base_bytes=np.array([5e8]))
+    peak = gpu_peak_bytes(job, cell_bytes=np.array([4.0]), row_bytes=np.array([16.0]), base_bytes=np.array([5e8]), counts=COUNTS)
     assert peak[0] == pytest.approx(5e8 + 4e8 + 1.6e7)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.physics.typical import RATES as TYPICAL
 
 from rightfit.physics import collectives
 from rightfit.physics.columns import LinkColumns, SetupColumns
-from rightfit.physics.rates import RateColumns
 
 DGX = LinkColumns.of(intra_bandwidth=300e9, inter_bandwidth=200e9, intra_kind=3, inter_kind=2)
 SLOW = LinkColumns.of(intra_bandwidth=300e9, inter_bandwidth=1.25e9, intra_kind=3, inter_kind=0)
 CARDS = LinkColumns.of(intra_bandwidth=31.5e9, inter_bandwidth=12.5e9, intra_kind=1)
-RATES = RateColumns.of(switch_fraction=0.8, pcie_fraction=0.5, socket_fraction=0.4, inter_fraction=0.8)
+RATES = TYPICAL.replace(switch_fraction=0.8, pcie_fraction=0.5, socket_fraction=0.4, inter_fraction=0.8)
 GIGABYTE = np.array([1e9])
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.physics.typical import shapes_of
 
 from rightfit.physics.columns import DeviceColumns, Kind, LinkColumns, ModelColumns
 from rightfit.physics.decode import (
@@ -48,7 +49,7 @@ MIXTRAL = ModelColumns.of(
 )
 A100 = DeviceColumns.of(memory_bytes=80 * 2**30, memory_bandwidth=2.039e12, fp32_flops=19.5e12, fp16_flops=312e12, bf16_flops=312e12)
 SWITCH = LinkColumns.of(intra_bandwidth=300e9, intra_kind=3)
-RATES = ServeRates.of(stream_fraction=1, attention_stream=1, gemm_fraction=1, gemm_ramp=0, format_stream=1)
+RATES = ServeRates.of(**shapes_of(ServeRates), stream_fraction=1, attention_stream=1, gemm_fraction=1, gemm_ramp=0, format_stream=1)
 
 
 def step(model: ModelColumns, *, batch: float = 1.0, context: float = 1.0, rates: ServeRates = RATES, **serve: float) -> float:
@@ -109,12 +110,12 @@ def test_graphs_end_at_their_limit() -> None:
 
 def test_missing_arithmetic_falls_to_the_next_wider() -> None:
     maths = np.array([float(Math.FP8), float(Math.FP4), float(Math.BF16), float(Math.FP32)])
-    assert peak_ops(A100, maths) == pytest.approx([312e12, 312e12, 312e12, 19.5e12])
+    assert peak_ops(A100, maths, RATES) == pytest.approx([312e12, 312e12, 312e12, 19.5e12])
 
 
 @given(st.floats(1e-9, 1e3), st.floats(1e-9, 1e3))
 def test_soft_maximum_is_a_little_over_the_larger(first: float, second: float) -> None:
-    found = float(soft_max(np.array([first]), np.array([second]))[0])
+    found = float(soft_max(np.array([first]), np.array([second]), sharpness=np.full(1, 4.0))[0])
     assert max(first, second) * (1 - 1e-9) <= found <= 2**0.25 * max(first, second) * (1 + 1e-9)
 
 
@@ -202,5 +203,5 @@ def test_attention_data_ranks_exchange_tokens_with_experts() -> None:
 
 def test_mixed_fp4_runs_at_the_rate_of_8_bit_where_the_device_has_fp4() -> None:
     math = np.array([float(Math.MX)])
-    assert peak_ops(A100.replace(fp8_flops=np.array([624e12])), math)[0] == 312e12
-    assert peak_ops(A100.replace(fp8_flops=np.array([624e12]), fp4_flops=np.array([1248e12])), math)[0] == 624e12
+    assert peak_ops(A100.replace(fp8_flops=np.array([624e12])), math, RATES)[0] == 312e12
+    assert peak_ops(A100.replace(fp8_flops=np.array([624e12]), fp4_flops=np.array([1248e12])), math, RATES)[0] == 624e12

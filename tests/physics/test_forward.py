@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.physics.typical import shapes_of
 
 from rightfit.physics.forward import (
     ForwardColumns,
@@ -22,7 +23,9 @@ from rightfit.physics.forward import (
 
 # ResNet-50, 64 images: 4.11 GMAC and 11.11 M activations an image, 25.56 M parameters, 53 layers.
 RESNET = ForwardColumns.of(items=64, macs=4.11e9, activations=11.11e6, weights=25.56e6, layers=53)
-RATES = ForwardRates.of(flops=100e12, score_flops=50e12, bandwidth=1e12, activation_bytes=2, weight_bytes=2, passes=4, mixing=2.0)
+RATES = ForwardRates.of(
+    **shapes_of(ForwardRates), flops=100e12, score_flops=50e12, bandwidth=1e12, activation_bytes=2, weight_bytes=2, passes=4, mixing=2.0
+)
 
 
 def test_matrix_seconds_are_two_flop_a_multiply_add_over_the_rate() -> None:

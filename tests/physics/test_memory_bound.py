@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.physics.typical import RATES as TYPICAL
 
 from rightfit.physics import memory_bound
 from rightfit.physics.columns import DeviceColumns, Dtype, Kind, Method, ModelColumns, SetupColumns
-from rightfit.physics.rates import RateColumns
 
 DEVICE = DeviceColumns.of(memory_bandwidth=2e12)
-RATES = RateColumns.of(bandwidth_fraction=0.5, update_passes=1.0, dequantise_fraction=0.5)
+RATES = TYPICAL.replace(bandwidth_fraction=0.5, update_passes=1.0, dequantise_fraction=0.5)
 MODEL = ModelColumns.of(
     num_layers=32,
     hidden_size=4096,
@@ -82,7 +82,7 @@ def test_accumulation_needs_several_micro_batches_and_whole_gradients() -> None:
         (SetupColumns.of(), 7.24e9),
         (SetupColumns.of(method=Method.LORA, adapter_params=1e7), 1e7),
         (SetupColumns.of(trainable_params=3e8), 3e8),
-        (SetupColumns.of(method=Method.FREEZE), 7.24e8),
+        (SetupColumns.of(method=Method.FREEZE, trainable_params=7.24e8), 7.24e8),
     ],
 )
 def test_trained_parameters(setup: SetupColumns, expected: float) -> None:

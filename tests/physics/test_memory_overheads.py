@@ -14,6 +14,7 @@ COEFFICIENTS = {
     "slack_moving_ratio": 0.3,
     "slack_expandable_ratio": 0.1,
     "slack_varied_ratio": 1.0,
+    "slack_varied_expandable": 0.5,
     "slack_stored_ratio": 0.05,
     "slack_overlap_ratio": 0.8,
     "squeezed_ratio": 0.03,
@@ -46,7 +47,7 @@ def test_left_over_lies_between_reuse_and_none() -> None:
 
 
 def test_context_grows_with_peers_up_to_a_node() -> None:
-    sizes = [float(overheads.context_bytes(SetupColumns.of(data=n), context=5e8, per_peer=1e8)[0]) for n in (1, 2, 8, 64)]
+    sizes = [float(overheads.context_bytes(SetupColumns.of(data=n), context=5e8, per_peer=1e8, most_peers=8.0)[0]) for n in (1, 2, 8, 64)]
     assert sizes == [5e8, 6e8, 12e8, 12e8]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.physics.typical import shapes_of
 
 from rightfit.physics.columns import DeviceColumns, LinkColumns, ModelColumns
 from rightfit.physics.prefill import attention_flops, prefill_s, prefill_times, prompt_ranks
@@ -21,7 +22,7 @@ LLAMA = ModelColumns.of(
 )
 A100 = DeviceColumns.of(memory_bandwidth=2.039e12, fp32_flops=19.5e12, fp16_flops=312e12, bf16_flops=312e12)
 LINKS = LinkColumns.of(intra_bandwidth=300e9, intra_kind=3)
-RATES = ServeRates.of(stream_fraction=1, gemm_fraction=1, gemm_ramp=0, flash_fraction=1, pass_bytes=0)
+RATES = ServeRates.of(**shapes_of(ServeRates), stream_fraction=1, gemm_fraction=1, gemm_ramp=0, flash_fraction=1, pass_bytes=0)
 
 
 def seconds(prompt: float, *, sequences: float = 1.0, rates: ServeRates = RATES, **serve: float) -> float:

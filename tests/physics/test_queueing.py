@@ -9,6 +9,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from tests.physics.typical import linear_replicas
 
 from rightfit.estimate.loads import length_atoms, load_columns, load_of_requests
 from rightfit.estimate.simulate import simulate
@@ -17,7 +18,7 @@ from rightfit.physics.queueing import ATOM_WEIGHTS, LoadColumns
 from rightfit.physics.replicas import ReplicaColumns, step_s
 from rightfit.workload.traces import Lengths, draw_requests
 
-FLAT = ReplicaColumns.linear(overhead_s=0.01, max_batch=8)
+FLAT = linear_replicas(overhead_s=0.01, max_batch=8)
 
 
 def bench() -> ModuleType:
@@ -31,7 +32,7 @@ def bench() -> ModuleType:
 
 
 def test_step_by_hand() -> None:
-    replicas = ReplicaColumns.linear(overhead_s=0.01, batch_s=2e-4, cache_token_s=1e-7, prompt_token_s=5e-5, prompt_pair_s=1e-9)
+    replicas = linear_replicas(overhead_s=0.01, batch_s=2e-4, cache_token_s=1e-7, prompt_token_s=5e-5, prompt_pair_s=1e-9)
     time = step_s(
         replicas,
         sequences=np.array([[10.0]]),
@@ -64,7 +65,7 @@ def test_tables_between_and_beyond_their_points() -> None:
 
 def test_mean_of_pieces_is_that_of_a_poisson_number() -> None:
     replicas = dataclasses.replace(
-        ReplicaColumns.linear(overhead_s=0.01), prompt_tokens=np.array([0.0, 1.0]), prompt_s=np.array([[0.02, 0.02 + 1e-5]])
+        linear_replicas(overhead_s=0.01), prompt_tokens=np.array([0.0, 1.0]), prompt_s=np.array([[0.02, 0.02 + 1e-5]])
     )
     drawn = np.random.default_rng(1).poisson(0.7, 400_000)
     expected = replicas.prompts_s(drawn[None] * 300.0).mean()
@@ -85,15 +86,15 @@ def test_capacity_by_slots_tokens_and_cache() -> None:
     slots = queueing.capacity_per_s(FLAT, LoadColumns.of(1.0, input_tokens=10.0, output_tokens=100.0))
     assert slots[0] == pytest.approx(8.0)  # 8 sequences, 1 + 99 steps of 10 ms
     tokens = queueing.capacity_per_s(
-        ReplicaColumns.linear(overhead_s=0.01, chunk_tokens=550), LoadColumns.of(1.0, input_tokens=1000.0, output_tokens=101.0)
+        linear_replicas(overhead_s=0.01, chunk_tokens=550), LoadColumns.of(1.0, input_tokens=1000.0, output_tokens=101.0)
     )
     assert tokens[0] == pytest.approx(550 / 1100 / 0.01)
-    cache = ReplicaColumns.linear(overhead_s=0.01, cache_tokens=8500)
+    cache = linear_replicas(overhead_s=0.01, cache_tokens=8500)
     assert queueing.slots(cache, LoadColumns.of(1.0, input_tokens=900.0, output_tokens=100.0))[0] == pytest.approx(8.0)
 
 
 def test_capacity_against_the_simulation() -> None:
-    replicas = ReplicaColumns.linear(overhead_s=0.01, batch_s=1e-4, prompt_token_s=5e-5, max_batch=16)
+    replicas = linear_replicas(overhead_s=0.01, batch_s=1e-4, prompt_token_s=5e-5, max_batch=16)
     load = load_columns(1.0, inputs=Lengths(400, 0.5), outputs=Lengths(60, 0.5))
     capacity = float(queueing.capacity_per_s(replicas, load)[0])
     beyond = simulate(replicas, draw_requests(6000, rate_per_s=1.5 * capacity, inputs=Lengths(400, 0.5), outputs=Lengths(60, 0.5), seed=1))
@@ -102,7 +103,7 @@ def test_capacity_against_the_simulation() -> None:
 
 
 def test_steady_state_is_a_fixed_point_and_little_holds() -> None:
-    replicas = ReplicaColumns.linear(overhead_s=0.01, batch_s=1e-4, cache_token_s=1e-8, prompt_token_s=5e-5)
+    replicas = linear_replicas(overhead_s=0.01, batch_s=1e-4, cache_token_s=1e-8, prompt_token_s=5e-5)
     load = load_columns([1.0, 5.0, 20.0], inputs=Lengths(300, 1.0), outputs=Lengths(100, 0.5))
     means = queueing.steady(replicas.take(np.zeros(3, dtype=np.intp)), load)
     assert means.batch == pytest.approx(load.rate_per_s * load.mean_decoded * means.step_s, rel=1e-6)
@@ -117,7 +118,7 @@ def test_beyond_saturation_is_infinite() -> None:
 
 
 def test_lonely_request_waits_for_nothing() -> None:
-    replicas = ReplicaColumns.linear(overhead_s=0.01, batch_s=1e-4, prompt_token_s=5e-5, request_s=0.005)
+    replicas = linear_replicas(overhead_s=0.01, batch_s=1e-4, prompt_token_s=5e-5, request_s=0.005)
     found = waiting.latency(replicas, LoadColumns.of(1e-4, input_tokens=1000.0, output_tokens=101.0))
     assert found.ttft_s[0] == pytest.approx(0.065, rel=0.01)
     assert found.tpot_s[0] == pytest.approx(0.0101, rel=0.01)
@@ -125,7 +126,7 @@ def test_lonely_request_waits_for_nothing() -> None:
 
 
 def test_more_load_never_waits_less() -> None:
-    replicas = ReplicaColumns.linear(overhead_s=0.01, batch_s=1e-4, prompt_token_s=5e-5, max_batch=64)
+    replicas = linear_replicas(overhead_s=0.01, batch_s=1e-4, prompt_token_s=5e-5, max_batch=64)
     capacity = queueing.capacity_per_s(replicas, load_columns(1.0, inputs=Lengths(300, 1.0), outputs=Lengths(100, 0.5)))[0]
     rates = capacity * np.array([0.1, 0.3, 0.5, 0.7, 0.85])
     found = waiting.latency(
@@ -138,7 +139,7 @@ def test_more_load_never_waits_less() -> None:
 
 def test_prompts_only() -> None:
     """One output token: nothing decodes, a plain M/G/1 in bulk."""
-    replicas = ReplicaColumns.linear(overhead_s=0.004, prompt_token_s=2e-5)
+    replicas = linear_replicas(overhead_s=0.004, prompt_token_s=2e-5)
     inputs, outputs = Lengths(300, 0.5), Lengths(1)
     found = waiting.latency(replicas, load_columns(40.0, inputs=inputs, outputs=outputs))
     seen = simulate(replicas, draw_requests(30_000, rate_per_s=40.0, inputs=inputs, outputs=outputs, seed=2))
@@ -148,7 +149,7 @@ def test_prompts_only() -> None:
 
 def test_a_trace_gives_the_same_as_its_law() -> None:
     inputs, outputs = Lengths(500, 1.0), Lengths(80, 0.5)
-    replicas = ReplicaColumns.linear(overhead_s=0.01, batch_s=1e-4, prompt_token_s=5e-5)
+    replicas = linear_replicas(overhead_s=0.01, batch_s=1e-4, prompt_token_s=5e-5)
     trace = draw_requests(50_000, rate_per_s=8.0, inputs=inputs, outputs=outputs, seed=4)
     of_trace, of_law = (
         waiting.latency(replicas, load_of_requests(trace)),
@@ -173,7 +174,7 @@ def test_percentiles_against_the_simulation() -> None:
 
 def test_short_answers_behind_long_prompts() -> None:
     """Prompts that came while a request's own held up the replica are done beside its answer: TPOT is far above the mean step."""
-    replicas = ReplicaColumns.linear(overhead_s=0.012, batch_s=1e-4, prompt_token_s=8e-5, max_batch=128)
+    replicas = linear_replicas(overhead_s=0.012, batch_s=1e-4, prompt_token_s=8e-5, max_batch=128)
     inputs, outputs = Lengths(4000), Lengths(60)
     rate = 0.6 * float(queueing.capacity_per_s(replicas, load_columns(1.0, inputs=inputs, outputs=outputs))[0])
     found = waiting.latency(replicas, load_columns(rate, inputs=inputs, outputs=outputs))
@@ -185,7 +186,7 @@ def test_short_answers_behind_long_prompts() -> None:
 
 def test_sequences_follow_the_backlog_of_prompts() -> None:
     """A step of 512 tokens that the prompts fill: while they wait, more sequences than the mean decode beside them."""
-    replicas = ReplicaColumns.linear(overhead_s=0.01, batch_s=1e-4, prompt_token_s=3e-5, chunk_tokens=512, max_batch=256)
+    replicas = linear_replicas(overhead_s=0.01, batch_s=1e-4, prompt_token_s=3e-5, chunk_tokens=512, max_batch=256)
     inputs, outputs = Lengths(1000, 0.5), Lengths(150, 0.5)
     rate = 0.8 * float(queueing.capacity_per_s(replicas, load_columns(1.0, inputs=inputs, outputs=outputs))[0])
     found = waiting.latency(replicas, load_columns(rate, inputs=inputs, outputs=outputs))

@@ -55,7 +55,7 @@ def test_autoscale_by_hand() -> None:
     rates = np.array([[12.0] * 12 + [48.0] * 12])
     found = sc.autoscale(
         rates, capacity_per_s=one(4.0), latency_s=one(5.0), headroom=one(0.3), spare=one(0.0), cold_start_s=one(90.0), reaction_s=one(30.0),
-        least_cooldown_s=one(300.0), cooldown_starts=one(10.0),
+        least_cooldown_s=one(300.0), cooldown_starts=one(10.0), least_target=np.array([0.5]),
     )  # fmt: skip
     assert found.target_load[0] == pytest.approx(0.63)
     assert (found.min_replicas[0], found.max_replicas[0]) == (np.ceil(12 / 2.52), np.ceil(48 / 2.52))
@@ -67,7 +67,12 @@ def test_longer_cold_start_scales_earlier() -> None:
     rates = np.repeat(hourly_rates("office", peak_per_s=50.0)[None, :], 3, axis=0)
     arguments = {"capacity_per_s": one(3.0), "latency_s": one(4.0), "headroom": one(0.2), "spare": one(0.0), "reaction_s": one(30.0)}
     found = sc.autoscale(
-        rates, cold_start_s=np.array([10.0, 300.0, 1200.0]), least_cooldown_s=one(300.0), cooldown_starts=one(10.0), **arguments
+        rates,
+        cold_start_s=np.array([10.0, 300.0, 1200.0]),
+        least_cooldown_s=one(300.0),
+        cooldown_starts=one(10.0),
+        least_target=np.array([0.5]),
+        **arguments,
     )
     assert (np.diff(found.target_load) < 0).all()
     assert (np.diff(found.max_replicas) >= 0).all()

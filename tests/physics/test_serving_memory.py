@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.physics.typical import OPERATORS
 
 from rightfit.physics.columns import AttentionKind, DeviceColumns, Kind, ModelColumns
 from rightfit.physics.serving_columns import ServeColumns
@@ -98,7 +99,7 @@ def test_a_latent_cache_is_on_every_rank() -> None:
 def test_how_many_sequences_fit_by_hand() -> None:
     """0.9 x 80 GiB - 16.06 GB weights - 1 GB - workspace, over 2,048 tokens x 131,072 bytes."""
     serve = ServeColumns.of(input_tokens=1024, output_tokens=1024, chunk_tokens=2048, max_batch=1e6)
-    found = max_sequences(LLAMA, serve, A100, overhead_bytes=np.full(1, 1e9))[0]
+    found = max_sequences(LLAMA, serve, A100, overhead_bytes=np.full(1, 1e9), coefficients=OPERATORS)[0]
     workspace = max(2048 * (3 * 14336 + 4 * 4096) * 2, 64 * 6 * 128256)
     assert found == np.floor((0.9 * 80 * 2**30 - 2 * 8030261248 - 1e9 - workspace) / (2048 * 131072))
 
@@ -106,14 +107,14 @@ def test_how_many_sequences_fit_by_hand() -> None:
 def test_at_least_one_sequence_and_never_more_than_the_engine_allows() -> None:
     small = DeviceColumns.of(memory_bytes=2**30)
     serve = ServeColumns.of(input_tokens=1024, output_tokens=1024)
-    assert max_sequences(LLAMA, serve, small, overhead_bytes=np.zeros(1))[0] == 1
-    assert max_sequences(LLAMA, serve.replace(max_batch=8), A100, overhead_bytes=np.zeros(1))[0] == 8
+    assert max_sequences(LLAMA, serve, small, overhead_bytes=np.zeros(1), coefficients=OPERATORS)[0] == 1
+    assert max_sequences(LLAMA, serve.replace(max_batch=8), A100, overhead_bytes=np.zeros(1), coefficients=OPERATORS)[0] == 8
 
 
 def test_more_memory_never_fits_less() -> None:
     serve = ServeColumns.of(input_tokens=1024, output_tokens=1024, max_batch=1e9)
     devices = DeviceColumns.of(memory_bytes=np.linspace(20, 200, 50) * 2**30)
-    fits = max_sequences(LLAMA, serve, devices, overhead_bytes=np.zeros(1))
+    fits = max_sequences(LLAMA, serve, devices, overhead_bytes=np.zeros(1), coefficients=OPERATORS)
     assert np.all(np.diff(fits) >= 0)
 
 
@@ -122,5 +123,7 @@ def test_a_share_of_the_card_or_of_what_is_free_on_it() -> None:
     model = ModelColumns.of(num_layers=1, hidden_size=0, num_heads=1, num_kv_heads=1, head_dim=1, vocab_size=1, params_total=30e9)
     device, none = DeviceColumns.of(memory_bytes=100e9), np.zeros(1)
     serve = ServeColumns.of(memory_fraction=0.9, chunk_tokens=1, max_batch=1)
-    assert kv_room_bytes(model, serve, device, overhead_bytes=none)[0] == pytest.approx(30e9, rel=1e-6)
-    assert kv_room_bytes(model, serve.replace(fraction_of_free=1), device, overhead_bytes=none)[0] == pytest.approx(36e9, rel=1e-6)
+    assert kv_room_bytes(model, serve, device, overhead_bytes=none, coefficients=OPERATORS)[0] == pytest.approx(30e9, rel=1e-6)
+    assert kv_room_bytes(model, serve.replace(fraction_of_free=1), device, overhead_bytes=none, coefficients=OPERATORS)[0] == pytest.approx(
+        36e9, rel=1e-6
+    )

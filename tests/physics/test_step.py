@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.physics.typical import RATES as TYPICAL
 
 from rightfit.physics import step
 from rightfit.physics.columns import (
@@ -44,7 +45,7 @@ A100 = DeviceColumns.of(
 )
 DGX = LinkColumns.of(intra_bandwidth=300e9, inter_bandwidth=200e9, intra_kind=3, inter_kind=2, host_bandwidth=31.5e9)
 VPC = DGX.replace(inter_bandwidth=1.25e9, inter_kind=0)
-RATES = RateColumns()
+RATES = TYPICAL
 
 
 def run(setup: SetupColumns, *, links: LinkColumns = DGX, model: ModelColumns = LLAMA, rates: RateColumns = RATES) -> step.StepTimes:

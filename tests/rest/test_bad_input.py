@@ -1,4 +1,5 @@
-"""Everything a client can send that makes no sense: a clear sentence, a status of 4xx, never a 500, never a trace, and the server goes on."""
+"""Everything a client can send that makes no sense: a clear sentence, a status of 4xx, never a 500, never a trace, and the server goes
+on."""
 
 from __future__ import annotations
 
@@ -203,7 +204,7 @@ def test_addresses_that_lead_nowhere(client: Any, path: str) -> None:
     refused(client.get(API + path), 404)
 
 
-@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE", "TRACE"])
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE", "TRACE", "QUERY", "PROPFIND", "BREW"])
 def test_what_the_api_does_not_know_never_ends_at_the_page(tmp_path: Path, method: str) -> None:
     from starlette.responses import PlainTextResponse
     from starlette.testclient import TestClient
@@ -211,7 +212,9 @@ def test_what_the_api_does_not_know_never_ends_at_the_page(tmp_path: Path, metho
     app = create_app(Settings(page=False, database_url=f"sqlite:///{tmp_path / 'plans.sqlite'}"))
     app.mount("/", PlainTextResponse("the page"))
     client = TestClient(app)
-    refused(client.request(method, f"{API}/nothing"), 404)
+    for path in (f"{API}/nothing", "/api/nothing", "/api", "/api/v2/plan"):
+        refused(client.request(method, path), 404)
+    refused(client.request("QUERY", f"{API}/plan"), 405)
     refused(client.request("PATCH", f"{API}/plan"), 405)
     assert client.request(method, "/elsewhere").text == "the page"
 

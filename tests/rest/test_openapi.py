@@ -28,8 +28,15 @@ def resolved(description: dict[str, Any], schema: dict[str, Any]) -> dict[str, A
 
 def test_the_routes_of_the_task_are_there(description: dict[str, Any]) -> None:
     paths = {path.removeprefix(API) for path in description["paths"]}
-    wanted = "plan estimate predict why check understand models accelerators datasets servers prices regions providers targets export plans measurements"
-    assert {f"/{name}" for name in wanted.split()} | {"/health", "/ready", "/metrics", "/plans/{id}", "/plans/{id}/export"} == paths
+    wanted = "plan estimate predict why fleet check understand models accelerators datasets servers prices regions providers targets export plans measurements runs"
+    assert {f"/{name}" for name in wanted.split()} | {
+        "/health",
+        "/ready",
+        "/metrics",
+        "/plans/{id}",
+        "/plans/{id}/export",
+        "/runs/{id}",
+    } == paths
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
@@ -47,7 +54,7 @@ def test_every_route_is_described_with_examples_that_hold(description: dict[str,
             jsonschema.validate(content["example"], resolved(description, content["schema"]))
 
 
-@pytest.mark.parametrize("path", ["/plan", "/estimate", "/why", "/check", "/understand"])
+@pytest.mark.parametrize("path", ["/plan", "/estimate", "/why", "/fleet", "/check", "/understand"])
 def test_the_examples_of_questions_get_answers(client: Any, description: dict[str, Any], path: str) -> None:
     example = description["paths"][API + path]["post"]["requestBody"]["content"]["application/json"]["example"]
     assert client.post(API + path, json=example).status_code == 200
@@ -67,7 +74,7 @@ def test_questions_have_every_option_and_nothing_else_is_taken(description: dict
     assert set(OPTIONS) <= set(question["properties"])
     assert question["additionalProperties"] is False
     asked = {parameter["name"] for parameter in description["paths"][f"{API}/plan"]["get"]["parameters"]}
-    assert asked == {*OPTIONS, "ask", "top", "simulate", "lang"}
+    assert asked == {*OPTIONS, "ask", "top", "simulate", "staged", "lang"}
 
 
 def test_every_reference_leads_somewhere(description: dict[str, Any]) -> None:

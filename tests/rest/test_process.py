@@ -157,3 +157,23 @@ def test_clients_that_send_drop_by_drop_are_let_go(serve: Serve) -> None:
         while part := client.recv(4096):
             answer += part
         assert answer.startswith(b"HTTP/1.1 408 ")
+
+
+def test_a_home_that_cannot_be_written_is_said_and_the_server_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from rightfit.cli.commands import serve as command
+    from rightfit.cli.output import View
+    from rightfit.rest.settings import Settings
+    from rightfit.rest.store import Store
+
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("RIGHTFIT_DATA_DIR", str(tmp_path / "file" / "data"))  # a folder below a file: nobody can make it, root neither
+    settings = command._with_place(Settings(page=False), View())
+    assert settings.database_url.startswith("sqlite:///")
+    assert "cannot be written" in capsys.readouterr().err
+    store = Store(settings.database_url)
+    assert store.save_plan({"options": []})["id"]
+    store.close()
+    monkeypatch.setenv("RIGHTFIT_DATA_DIR", str(tmp_path / "data"))
+    assert command._with_place(Settings(page=False), View()).database_url == ""

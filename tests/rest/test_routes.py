@@ -15,7 +15,7 @@ import rightfit
 from rightfit.explain import plan_document
 from rightfit.explain.plain import plain
 
-from .conftest import API, QLORA
+from .conftest import API, NAMED, QLORA
 
 
 def get(client: Any, path: str, **headers: str) -> Any:
@@ -31,14 +31,14 @@ def post(client: Any, path: str, body: Any, **headers: str) -> Any:
 
 
 def test_a_plan_is_the_library_s_own(client: Any, plan: dict[str, Any]) -> None:
-    expected = plain(plan_document(rightfit.plan(**QLORA, top=3), "en"))
+    expected = plain(plan_document(rightfit.plan(**NAMED, sellers="hyperscaler", top=3), "en"))
     assert plan == expected
     schema = json.loads(resources.files("rightfit").joinpath("schema/plan.schema.json").read_text(encoding="utf-8"))
     jsonschema.validate(plan, schema)
 
 
 def test_a_question_in_the_query_gets_the_same_answer(client: Any, plan: dict[str, Any]) -> None:
-    assert get(client, "/plan?model=7B&method=qlora&data=50Mtok&top=3") == plan
+    assert get(client, f"/plan?model={NAMED['model']}&method=qlora&data=50Mtok&sellers=hyperscaler&top=3") == plan
 
 
 def test_the_workload_of_a_plan_can_be_asked_again(client: Any, plan: dict[str, Any]) -> None:
@@ -133,9 +133,53 @@ def test_the_life_of_a_saved_plan(client: Any, plan: dict[str, Any]) -> None:
     (found,) = get(client, f"/measurements?plan_id={saved['id']}")["items"]
     assert found.pop("saved_at") >= saved["saved_at"]
     assert found == measured
+    assert get(client, f"/runs?plan_id={saved['id']}")["items"][0]["measured"][0]["value"] == 27.6
     assert client.delete(f"{API}/plans/{saved['id']}").status_code == 204
+    assert get(client, f"/runs?plan_id={saved['id']}")["items"] == []
     assert client.get(f"{API}/plans/{saved['id']}").status_code == 404
     assert get(client, f"/measurements?plan_id={saved['id']}")["total"] == 0
+
+
+RUN = {
+    "kind": "run",
+    "source": {"kind": "probe"},
+    "command": "python train.py --hf-token hf_abcdefghijklmnopqrstuvwxyz012345",
+    "setup": {"model": "7B", "gpu": "A100-SXM-80GB", "method": "lora"},
+    "measured": [{"metric": "step_time_s", "value": 1.9, "unit": "s"}],
+}
+
+
+def test_records_that_are_sent_come_back_once_without_their_secrets(client: Any, plan: dict[str, Any]) -> None:
+    kept = post(client, "/runs", {"runs": [RUN, RUN]})
+    assert kept["new"] == 1
+    (id_,) = set(kept["ids"])
+    assert post(client, "/runs", {"runs": [RUN]}) == {"new": 0, "ids": [id_]}
+    saved = post(client, "/plans", {"plan": plan})
+    post(client, "/measurements", {"plan_id": saved["id"], "option": 1, "figure": "step_s", "value": 3.5})
+    total = get(client, "/runs")["total"]
+    pages = [get(client, f"/runs?limit=1&offset={at}")["items"] for at in range(total)]
+    values = [one["measured"][0]["value"] for page in pages for one in page]
+    assert {1.9, 3.5} <= set(values)  # both what was sent and what was posted of a plan, each once, page by page
+    (found,) = [one for one in get(client, "/runs?limit=500")["items"] if one["id"] == id_]
+    assert "hf_abc" not in json.dumps(found)
+    assert client.delete(f"{API}/runs/{id_}").status_code == 204
+    assert client.delete(f"{API}/runs/{id_}").status_code == 404
+    assert client.delete(f"{API}/plans/{saved['id']}").status_code == 204
+
+
+@pytest.mark.parametrize(
+    ("runs", "says"),
+    [
+        ([], "runs"),
+        ([{}], "record 1"),
+        ([RUN, {**RUN, "measured": [{"metric": "step_time", "value": 1, "unit": "s"}]}], "step_time"),
+        ([{**RUN, "measured": [{"metric": "step_time_s", "value": "soon", "unit": "s"}]}], "record 1"),
+    ],
+)
+def test_what_is_no_record_is_refused(client: Any, runs: list[Any], says: str) -> None:
+    answer = client.post(f"{API}/runs", json={"runs": runs})
+    assert answer.status_code == 422
+    assert says in answer.text
 
 
 @pytest.mark.parametrize(
@@ -202,3 +246,37 @@ def test_the_description_page_asks_nobody_else(client: Any) -> None:
     assert "https://" not in page
     for path in [part.split('"')[0] for part in page.split('src="')[1:] + page.split('href="')[1:]]:
         assert client.get(path).status_code == 200, path
+
+
+FLEET: dict[str, Any] = {
+    "start": "2026-12-01",
+    "horizon": "1w",
+    "jobs": [{"name": "tune", "count": 2, "deadline": "3d", "workload": {"model": "7B", "method": "qlora", "data": "50Mtok"}}],
+    "limits": {"clouds": ["aws"]},
+}
+
+
+def test_a_fleet_is_planned_as_the_library_plans_it(client: Any) -> None:
+    found = post(client, "/fleet", {"fleet": FLEET})
+    expected = rightfit.fleet(FLEET).to_dict()
+    assert found["cost"] == plain(expected["cost"])
+    assert [row["instance_type"] for row in found["placements"]] == [row["instance_type"] for row in expected["placements"]]
+    assert found["chart"].startswith("<svg")
+    assert found["text"]
+    again = post(client, "/fleet", {"fleet": FLEET, "last": found}, **{"Accept-Language": "zh"})
+    assert again["moves"]["kept"] == 1
+
+
+@pytest.mark.parametrize(
+    ("fleet", "told"),
+    [
+        ({}, "0 jobs and 0 services"),
+        ({"jobs": FLEET["jobs"] * 30}, "this server plans at most"),
+        ({**FLEET, "job": []}, "did you mean jobs"),
+        ({"jobs": [{**FLEET["jobs"][0], "workload": {"model": "/etc/passwd", "data": "1Mtok"}}]}, "file"),
+    ],
+)
+def test_a_bad_fleet_is_refused_in_one_line(client: Any, fleet: dict[str, Any], told: str) -> None:
+    answer = client.post(f"{API}/fleet", json={"fleet": fleet})
+    assert answer.status_code == 422, answer.text
+    assert told in answer.json()["detail"]

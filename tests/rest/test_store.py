@@ -103,7 +103,9 @@ def test_the_schema_is_made_once_and_a_newer_one_is_refused(tmp_path: Path, monk
     assert newer.plan(saved["id"])
     newer.close()
     with sqlite3.connect(path) as connection:
-        assert connection.execute("SELECT version FROM rightfit_schema ORDER BY version").fetchall() == [(1,), (2,)]
+        assert connection.execute("SELECT version FROM rightfit_schema ORDER BY version").fetchall() == [
+            (number,) for number in range(1, len(store_module.MIGRATIONS) + 1)
+        ]
         assert "colour" in {row[1] for row in connection.execute("PRAGMA table_info(plans)")}
     connection.close()
     monkeypatch.undo()
@@ -111,6 +113,27 @@ def test_the_schema_is_made_once_and_a_newer_one_is_refused(tmp_path: Path, monk
     with pytest.raises(StoreError, match="use the newer rightfit"):
         old.plans(limit=1)
     old.close()
+
+
+def test_a_store_of_the_first_version_keeps_its_plans_and_takes_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "plans.sqlite"
+    monkeypatch.setattr(store_module, "MIGRATIONS", store_module.MIGRATIONS[:1])
+    first = Store(f"sqlite:///{path}")
+    saved = first.save_plan(PLAN)
+    first.close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("DROP TABLE runs")  # as the first version was
+    connection.close()
+    monkeypatch.undo()
+    now = Store(f"sqlite:///{path}")
+    assert now.save_runs([{"id": "a", "kind": "run"}, {"id": "a", "kind": "run"}, {"id": "b", "kind": "run"}]) == 2
+    assert now.save_runs([{"id": "b", "kind": "run"}, {"id": "c", "kind": "run"}]) == 1
+    assert now.plan(saved["id"])
+    found, total = now.runs(limit=2)
+    assert (len(found), total) == (2, 3)
+    assert now.delete_run("a")
+    assert not now.delete_run("a")
+    now.close()
 
 
 def test_a_migration_that_fails_leaves_the_store_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

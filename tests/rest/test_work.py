@@ -117,6 +117,41 @@ def test_an_endless_answer_is_given_up_and_the_next_one_does_not_wait_for_it() -
     end.set()
 
 
+def test_who_comes_again_is_told_how_long_the_queue_is() -> None:
+    shop = Workshop(dataclasses.replace(SETTINGS, most_waiting=64, patience_s=1.0))
+
+    async def ask(number: int) -> list[object]:
+        return list(await asyncio.gather(*(shop.run(lambda: time.sleep(0.1)) for _ in range(number)), return_exceptions=True))
+
+    for _ in range(12):
+        asyncio.run(ask(3))  # it learns that an answer takes a tenth of a second
+    began_s = time.perf_counter()
+    found = asyncio.run(ask(40))
+    assert time.perf_counter() - began_s < 4  # instead of 40 tenths: nobody waits much longer than the patience
+    refused = [one for one in found if isinstance(one, Refused)]
+    assert {one.code for one in refused} == {"busy"}
+    assert 4 <= len(found) - len(refused) <= 20
+    assert {int(one.headers["Retry-After"]) for one in refused} <= {1, 2, 3}
+    shop._usual_s = 2.0
+    shop.waiting = 10
+    assert shop.retry_s() == 20
+    shop.waiting = 0
+
+
+def test_who_waits_behind_an_endless_answer_gets_an_answer() -> None:
+    shop, end = Workshop(dataclasses.replace(SETTINGS, answer_s=0.3)), threading.Event()
+
+    async def ask() -> list[object]:
+        questions = [lambda: end.wait(20), lambda: 1, lambda: 2, lambda: time.sleep(0.2) or 3]  # type: ignore[func-returns-value]
+        return list(await asyncio.gather(*(shop.run(question) for question in questions), return_exceptions=True))
+
+    first, *others = asyncio.run(ask())
+    end.set()
+    assert isinstance(first, Refused)
+    assert others == [1, 2, 3]  # their own limit counts from the start of their own work
+    assert shop.waiting == 0
+
+
 def test_refreshed_prices_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     from rightfit.rest import work
 

@@ -7,7 +7,7 @@ import pytest
 
 from rightfit.errors import UnknownNameError
 from rightfit.search.constraints import Failures, accelerators_of, first_failure, minimal_blame
-from rightfit.search.reasons import CRITERIA
+from rightfit.search.criteria import CRITERIA
 
 GPU, DEADLINE, BUDGET, MEMORY = (1 << CRITERIA.index(name) for name in ("gpu", "deadline", "budget", "gpu_memory"))
 

@@ -7,8 +7,8 @@ import pytest
 
 from rightfit import facts
 from rightfit.catalog import PURCHASES, open_catalog
-from rightfit.search.explore import open_market
 from rightfit.search.market import MarketFacts, Volume, bill, billing_rules
+from rightfit.search.offers import open_market
 
 GIB = 2.0**30
 

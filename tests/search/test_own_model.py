@@ -11,7 +11,8 @@ pytest.importorskip("onnx")
 
 from rightfit import Workload, plan
 from rightfit.errors import ContradictionError, InputError
-from rightfit.estimate.forward_models import Wish, forward_work
+from rightfit.estimate.forward_models import forward_work
+from rightfit.estimate.forward_records import ForwardWish
 from rightfit.estimate.model_work import TrainWish
 from rightfit.estimate.train_work import train_work
 from rightfit.search.own_model import settle_own_model
@@ -40,7 +41,7 @@ def test_work_of_an_export_is_that_of_the_record(net) -> None:
     assert own.kind == named.kind
     for name in ("macs", "activations", "params", "kept"):
         assert getattr(own, name) == pytest.approx(getattr(named, name), rel=0.01)
-    one_pass, record = forward_work(Wish(f"{net}[3x224x224]")), forward_work(Wish("timm/resnet50"))
+    one_pass, record = forward_work(ForwardWish(f"{net}[3x224x224]")), forward_work(ForwardWish("timm/resnet50"))
     assert one_pass is not None
     assert record is not None
     assert one_pass.modality == record.modality

@@ -21,11 +21,11 @@ def test_every_provider_with_accelerators_is_there(catalog: Catalog) -> None:
     assert any("PPU" in maker for maker in found["alicloud"]["domestic"])
     assert found["aws"]["spot"]
     assert not found["lambda"]["spot"]
-    assert places.providers(catalog, wanted=["阿里云"], lang="zh")[0]["name"] == "阿里云"
+    assert places.providers(catalog, asked=["阿里云"], lang="zh")[0]["name"] == "阿里云"
 
 
 def test_the_price_of_a_card_is_the_cheapest_whole_one(catalog: Catalog) -> None:
-    price = next(row for row in places.providers(catalog, wanted=["lambda"]))["h100_usd_per_h"]
+    price = next(row for row in places.providers(catalog, asked=["lambda"]))["h100_usd_per_h"]
     offers = lookup.prices("H100", cloud="lambda", purchase="on-demand", catalog=catalog).offers
     cards = offers.servers.num_accelerators[offers.server_index]
     assert price == pytest.approx((offers.price_usd_per_h / cards)[~offers.is_quarantined].min())

@@ -8,7 +8,7 @@ import pytest
 
 from rightfit.catalog import Catalog
 from rightfit.errors import FileInputError, UnknownNameError
-from rightfit.search import plan
+from rightfit.planner.plan import plan
 from rightfit.search.priced import open_priced, with_price_book
 from rightfit.workload import Workload
 

@@ -12,7 +12,7 @@ from rightfit import lookup
 from rightfit.catalog import PURCHASE_CODES, open_catalog
 from rightfit.catalog.offers import PURCHASES
 from rightfit.errors import InputError, UnknownNameError
-from rightfit.search.planner import plan
+from rightfit.planner.plan import plan
 from rightfit.search.purchase import Mode, advice_of, ladder_of_hours, ladder_of_months, payment_of, spent_usd, term_h_of, with_break_even
 from rightfit.workload import Workload
 
@@ -102,11 +102,11 @@ def test_a_server_of_the_catalog_is_told_with_every_way() -> None:
     modes = {row["purchase"]: row for row in section.content["modes"]}
     assert {"on-demand", "spot", "reserved-1y", "reserved-3y", "savings-plan-1y", "savings-plan-3y"} <= set(modes)
     assert modes["savings-plan-1y"]["basis"] == "rule"
-    assert modes["spot"]["basis"] == "estimate"
+    assert modes["spot"]["basis"] == "quoted"
     assert (
         modes["spot"]["low_usd_per_h"]
-        < modes["spot"]["price_usd_per_h"]
-        < modes["spot"]["high_usd_per_h"]
+        <= modes["spot"]["price_usd_per_h"]
+        <= modes["spot"]["high_usd_per_h"]
         <= modes["on-demand"]["price_usd_per_h"]
     )
     ratio = modes["reserved-1y"]["price_usd_per_h"] / modes["on-demand"]["price_usd_per_h"]

@@ -10,8 +10,8 @@ import pytest
 from rightfit import facts
 from rightfit.errors import ContradictionError
 from rightfit.physics.columns import Method
-from rightfit.search import estimate_one, plan, why
-from rightfit.search.planner import search
+from rightfit.planner.given import estimate_one, why
+from rightfit.planner.plan import plan, search
 from rightfit.search.software import splits_models, stack_of
 from rightfit.workload import Workload
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from rightfit import facts
 from rightfit.estimate.classical_intervals import PROBABILITIES
-from rightfit.estimate.folds import predict_left_out
+from rightfit.proof.folds import predict_left_out
 
 VALIDATION = Path(__file__).resolve().parents[2] / "validation"
 GRID = VALIDATION / "measured_classical.csv"

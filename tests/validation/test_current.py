@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rightfit.estimate.validate import check, repository_paths, validate
+from rightfit.proof.validate import check, repository_paths, validate
 
 VALIDATION = Path(__file__).resolve().parents[2] / "validation"
 
@@ -18,15 +18,16 @@ def test_page_is_current_and_headline_no_worse() -> None:
     assert check(validate(VALIDATION / "truth"), page=page, headline=headline) == []
 
 
-def test_intervals_are_current() -> None:
+@pytest.mark.parametrize("script", ["fit_intervals.py", "fit_law.py"])
+def test_intervals_are_current(script: str) -> None:
     pytest.importorskip("scipy")
-    done = subprocess.run([sys.executable, str(VALIDATION / "fit_intervals.py"), "--check"], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, str(VALIDATION / script), "--check"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
 def test_every_source_with_a_fold_is_left_out_of_it() -> None:
-    from rightfit.estimate.folds import read_folds
-    from rightfit.estimate.truth import read_truth
+    from rightfit.proof.folds import read_folds
+    from rightfit.proof.truth import read_truth
 
     folds = read_folds(VALIDATION / "folds")
     truth = read_truth(VALIDATION / "truth").select(["train_memory", "train_throughput"])
@@ -44,10 +45,10 @@ def test_every_source_with_a_fold_is_left_out_of_it() -> None:
 
 
 def test_every_source_of_inference_with_a_fold_is_left_out_of_it() -> None:
-    from rightfit.estimate.families import family
-    from rightfit.estimate.folds import read_folds
     from rightfit.estimate.forward_cases import is_forward
-    from rightfit.estimate.truth import read_truth
+    from rightfit.proof.figures import family
+    from rightfit.proof.folds import read_folds
+    from rightfit.proof.truth import read_truth
 
     folds, truth = read_folds(VALIDATION / "folds"), read_truth(VALIDATION / "truth")
     lacking = []

@@ -12,7 +12,7 @@ VALIDATION = Path(__file__).resolve().parents[2] / "validation"
 sys.path.insert(0, str(VALIDATION))
 
 import refit  # noqa: E402
-from rightfit.estimate.families import FAMILIES  # noqa: E402
+from rightfit.proof.figures import FAMILIES  # noqa: E402
 
 ALL = [found.name for found in FAMILIES]
 

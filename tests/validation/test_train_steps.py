@@ -57,7 +57,7 @@ def test_rows_have_the_columns_of_the_measured_tables() -> None:
     sys.path.insert(0, str(SCRIPT.parent))
     import train_steps
 
-    from rightfit.estimate.tables import read_cases
+    from rightfit.proof.tables import read_cases
 
     truth = SCRIPT.parents[1] / "truth"
     assert list(train_steps.MEMORY_COLUMNS) == list(read_cases(truth / "train_memory.csv.gz")[0])
@@ -68,7 +68,7 @@ def test_what_it_writes_can_be_scored(tmp_path) -> None:
     sys.path.insert(0, str(SCRIPT.parent))
     import train_steps
 
-    from rightfit.estimate.validate import validate
+    from rightfit.proof.validate import validate
 
     options = train_steps.parser().parse_args(["--source", "mine"])
     case = train_steps.Case("Qwen/Qwen2.5-0.5B", "lora", 2, 1024, recompute=False)

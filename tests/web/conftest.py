@@ -14,11 +14,11 @@ pytest.importorskip("nicegui", reason="the extra web is not installed")
 
 from nicegui.testing import User, user_simulation
 
-from rightfit.rest.work import Market
+from rightfit.rest.work import ServedMarket
 from rightfit.web.answers import Answers
 from rightfit.web.page import add_pages
 
-MARKET = Market()
+MARKET = ServedMarket()
 KEPT: OrderedDict[tuple[Any, ...], Any] = OrderedDict()  # answers are pure: what one test asked another need not wait for
 PATIENCE = 80  # tenths of a second
 

@@ -78,6 +78,19 @@ def test_a_field_that_changes_plans_again(visit: Any) -> None:
     visit(steps)
 
 
+@pytest.mark.parametrize("event", ["change", "keydown.enter"])
+def test_a_line_that_is_typed_plans_again(visit: Any, event: str) -> None:
+    async def steps(user: User) -> None:
+        await user.open(f"{LORA}&lang=en")
+        await settled(user, "card-1")
+        user.find(marker="field-data").clear().type("31Mtok").trigger(event)
+        expected = rightfit.plan(**{**WISHES, "data": "31Mtok"}, top=8)
+        assert expected.best is not None
+        await sees(user, option_card(expected.best, expected.workload, "en").money.value)
+
+    visit(steps)
+
+
 def test_the_task_decides_which_fields_are_shown(visit: Any) -> None:
     async def steps(user: User) -> None:
         await user.open("/?lang=en&task=serve&model=Qwen2.5-7B&users=20")
@@ -190,7 +203,7 @@ def test_an_unknown_server_is_a_line_not_a_failure(visit: Any) -> None:
 
 
 def test_the_chart_has_a_point_for_every_feasible_offer(visit: Any) -> None:
-    from rightfit.search.field import market_field
+    from rightfit.planner.field import market_field
 
     async def steps(user: User) -> None:
         from nicegui import ui
@@ -203,5 +216,42 @@ def test_the_chart_has_a_point_for_every_feasible_offer(visit: Any) -> None:
         assert points == len(field) > 100
         user.find(marker="cloud-aws").click()
         assert one(user, "cloud-aws").props["aria-pressed"] == "false"
+
+    visit(steps)
+
+
+def test_every_cloud_of_the_chart_looks_different_and_the_best_have_the_first_colours(visit: Any) -> None:
+    from rightfit.planner.field import market_field
+    from rightfit.web.charts import clouds_of, colour_of, mark_of
+
+    workload = rightfit.Workload(**WISHES, sellers="all")
+    field, plan = market_field(workload), rightfit.plan(workload)
+    clouds = clouds_of(field, plan)
+    assert len(clouds) > 6
+    assert clouds[0] == plan.options[0].provider
+    assert len({(colour_of(at), mark_of(at)) for at in range(len(clouds))}) == len(clouds)
+    assert sorted(clouds) == sorted(set(field.provider))
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("wish", [LORA, "/?model=Qwen2.5-7B&task=serve&users=20", "/?model=resnet50&task=train&data=imagenet"])
+def test_the_answer_comes_first_in_few_lines(visit: Any, wish: str, lang: str) -> None:
+    from urllib.parse import parse_qs, urlsplit
+
+    from nicegui import ElementFilter
+
+    from rightfit.explain.short import short_sheet
+
+    async def steps(user: User) -> None:
+        await user.open(f"{wish}&lang={lang}")
+        await settled(user, "card-1")
+        with user:
+            (around,) = [element for element in ElementFilter() if "answer" in element.classes]
+            said = [found.text for found in around.descendants() if getattr(found, "text", "")]
+        assert 2 <= len(said) <= 15
+        wishes = {name: values[0] for name, values in parse_qs(urlsplit(wish).query).items()}
+        headline = next(part for part in short_sheet(rightfit.plan(**wishes), lang) if not isinstance(part, str)).headline  # type: ignore[arg-type, union-attr]
+        assert headline in said
+        assert not any("--" in text or "rightfit " in text for text in said)
 
     visit(steps)

@@ -38,7 +38,8 @@ def test_chinese_words_are_chinese() -> None:
 
 def test_every_word_that_is_asked_for_exists() -> None:
     for section, name in re.findall(
-        r'"(page|ask|result|chart|tab|catalog|accuracy|rules|report|about|error)\.([a-z_]+)"', SOURCES.replace('"accuracy.md"', "")
+        r'"(page|ask|result|measure|fleet|chart|tab|catalog|accuracy|rules|report|about|error)\.([a-z_]+)"',
+        re.sub(r'"[a-z_]+\.(md|js)"', "", SOURCES),
     ):
         assert name in words()[section], f"{section}.{name}"
 
@@ -46,10 +47,11 @@ def test_every_word_that_is_asked_for_exists() -> None:
 def test_every_word_is_asked_for() -> None:
     made = {f"tab.{name}" for name in TABS} | {f"catalog.sort_{name}" for names in SORTS.values() for name in names}
     made |= {f"about.{name}" for name in words()["about"]} | {f"accuracy.{name}" for name in ("errors", "intervals", "fits", "left")}
-    made |= {f"page.{name}" for name in ("plan", "catalog", "accuracy", "rules", "about")} | {
+    made |= {f"page.{name}" for name in ("plan", "measure", "fleet", "catalog", "accuracy", "rules", "about")} | {
         f"catalog.{name}" for name in ("servers", "prices", "accelerators", "models", "previous", "next")
     }
-    for section in ("page", "ask", "result", "chart", "tab", "catalog", "accuracy", "rules", "report", "error"):
+    made |= {f"measure.{step}{end}" for step in ("question", "trial", "record", "advice") for end in ("", "_note", "_none")}
+    for section in ("page", "ask", "result", "measure", "fleet", "chart", "tab", "catalog", "accuracy", "rules", "report", "error"):
         for name in words()[section]:
             assert f'"{section}.{name}"' in SOURCES or f"{section}.{name}" in made, f"{section}.{name} is not used"
 

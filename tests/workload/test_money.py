@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from rightfit import units
@@ -19,8 +21,10 @@ def test_known_rates() -> None:
 
 def test_every_rate_has_a_source_and_foreign_ones_a_date() -> None:
     for rate in money.exchange_rates().values():
-        assert rate.source
-        assert rate.as_of or rate.currency == "usd"
+        assert rate.source, f"currencies.csv: {rate.currency} has no source"
+        assert rate.en, f"currencies.csv: {rate.currency} has no English name"
+        assert rate.zh, f"currencies.csv: {rate.currency} has no Chinese name"
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d", rate.as_of) or rate.currency == "usd", f"currencies.csv: {rate.currency} has no whole date"
 
 
 def test_unknown_currency() -> None:
@@ -29,7 +33,9 @@ def test_unknown_currency() -> None:
 
 
 def test_every_currency_that_can_be_written_has_a_rate_and_the_other_way_round() -> None:
-    assert set(units._CURRENCIES.values()) == set(money.exchange_rates())
+    written, rates = set(units._CURRENCIES.values()), set(money.exchange_rates())
+    assert written >= rates, f"units.py: _CURRENCIES has no word for {', '.join(sorted(rates - written))} of currencies.csv"
+    assert written <= rates, f"currencies.csv has no rate for {', '.join(sorted(written - rates))}, which units.py can read"
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,10 @@
 
     python validation/market/spot_estimates.py
 
-For each (server, region) the quotes of its zones are compared with the estimate; the median zone stands for the region, because whoever rents takes
-what has capacity, not the cheapest zone. Prints quantiles of quote / estimate over all, by family, and by how low the estimate is against the
+For each (server, region) the quotes of its zones are compared with the estimate; the median zone stands for the region, because whoever
+rents takes
+what has capacity, not the cheapest zone. Prints quantiles of quote / estimate over all, by family, and by how low the estimate is against
+the
 on-demand price; the coefficients spot_price_* of facts/data/coefficients/planning.toml are read off these.
 """
 

@@ -3,10 +3,13 @@
     python classical_grid.py measured_classical.csv [--only WORD] [--repeats 2] [--timeout 90]
 
 Run it with a Python that has scikit-learn, xgboost, lightgbm, catboost, umap-learn, pandas, polars, duckdb, pyarrow, tokenizers, Pillow and
-OpenCV; rightfit itself is not needed. Each case runs in a fresh process, `repeats` times, and the least wall time, CPU time and peak of them is kept:
+OpenCV; rightfit itself is not needed. Each case runs in a fresh process, `repeats` times, and the least wall time, CPU time and peak of
+them is kept:
 on a machine that others use too the least is the closest to the truth, and with one thread the CPU time is closer still.
-Data are standard normal float32 (trees then never run out of splits), labels a noisy linear rule. The peak is that of the resident set during
-the call, data and imported libraries included (the kernel's high-water mark, reset just before). `before_mib` is the resident set before the call.
+Data are standard normal float32 (trees then never run out of splits), labels a noisy linear rule. The peak is that of the resident set
+during
+the call, data and imported libraries included (the kernel's high-water mark, reset just before). `before_mib` is the resident set before
+the call.
 Lines already in the output are not measured again.
 """
 

@@ -2,7 +2,8 @@
 
     python validation/measure/decode_rates.py OUT.csv     needs scikit-learn, Pillow, opencv-python-headless, simplejpeg, imagecodecs
 
-Each row: decoder, output pixels, bytes of the file, seconds of one decode (best of several, one thread), and where asked the crop and resize to
+Each row: decoder, output pixels, bytes of the file, seconds of one decode (best of several, one thread), and where asked the crop and
+resize to
 224 x 224 of the training recipes.
 """
 

@@ -2,8 +2,10 @@
 
     python validation/measure/preparation_rates.py validation/measured_classical.csv src/rightfit/facts/data/preparation_rates.csv
 
-Rates are those of one thread by CPU time, divided by the speed of the measuring core against a Skylake core at 3 GHz, so that they carry over
-to other processors as the time of classical machine learning does. Lines whose source starts with "memory" or "published" are kept as they are.
+Rates are those of one thread by CPU time, divided by the speed of the measuring core against a Skylake core at 3 GHz, so that they carry
+over
+to other processors as the time of classical machine learning does. Lines whose source starts with "memory" or "published" are kept as they
+are.
 """
 
 from __future__ import annotations

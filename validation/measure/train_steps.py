@@ -4,7 +4,8 @@
     python validation/measure/train_steps.py --dry-run                   # lists the cases, needs neither torch nor a GPU
     python validation/measure/train_steps.py --models Qwen/Qwen2.5-0.5B --methods lora,qlora --seq-lens 1024,4096
 
-Models are built from their configuration with random weights, so nothing is downloaded. Needs torch with CUDA and transformers; LoRA needs peft,
+Models are built from their configuration with random weights, so nothing is downloaded. Needs torch with CUDA and transformers; LoRA needs
+peft,
 4-bit needs bitsandbytes: cases whose package is missing are skipped by name. One GPU, one process. A case that runs out of memory becomes
 an out-of-memory row. Copy the tables into a folder and score them with `rightfit validate --truth FOLDER`.
 """

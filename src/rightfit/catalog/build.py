@@ -13,12 +13,12 @@ import numpy as np
 from rightfit.catalog import overlay, tables
 from rightfit.catalog.blocks import CREATE_BLOCK, write_block
 from rightfit.catalog.charges import place_prices
-from rightfit.catalog.integrity import Finding, Market, quarantined_rows, run_checks
+from rightfit.catalog.integrity import CheckedMarket, Finding, quarantined_rows, run_checks
 from rightfit.catalog.layout import APPLICATION_ID, SCHEMA_VERSION
 from rightfit.catalog.names import Region
 from rightfit.catalog.offers import Flags, ServerTable
 from rightfit.catalog.pack import PackedTable
-from rightfit.catalog.package_data import manifest
+from rightfit.catalog.package_data import fingerprint
 
 # SQL name -> packed table; every column is kept as it was read, numbers with numeric affinity.
 _PLAIN_TABLES: Mapping[str, tuple[str, tuple[str, ...]]] = {
@@ -86,7 +86,7 @@ def _market(
     servers = tables.server_table(packed_servers, rule=rule, is_priced=priced)
     advisor = packed("interruptions")
     prices = tables.price_columns(packed_prices, servers=servers, regions=regions, rule=rule, interruptions=advisor)
-    market = Market(servers, prices, regions, accelerator_memory(), market_levels(packed("market_gpu_prices")))
+    market = CheckedMarket(servers, prices, regions, accelerator_memory(), market_levels(packed("market_gpu_prices")))
     return servers, prices, run_checks(market, rule=rule)
 
 
@@ -192,7 +192,7 @@ def _write_findings(connection: sqlite3.Connection, findings: list[Finding]) -> 
 def _write_meta(connection: sqlite3.Connection, servers: ServerTable, prices: tables.PriceColumns) -> None:
     facts = {
         "schema_version": SCHEMA_VERSION,
-        "fingerprint": manifest()["fingerprint"],
+        "fingerprint": fingerprint(),
         "servers": len(servers),
         "prices": len(prices),
         "newest_date": tables.newest_date(prices.as_of_dates).isoformat(),

@@ -119,7 +119,8 @@ def _storage(rows: Sequence[Any], *, basis: str) -> StoragePrice:
 
 
 def egress_price(connection: sqlite3.Connection, region: Region, *, destination: str = "internet") -> EgressPrice | None:
-    """The tiers that hold for a region: its own row, its price area's, the provider's everywhere row, else the market's median flat price."""
+    """The tiers that hold for a region: its own row, its price area's, the provider's everywhere row, else the market's median flat
+    price."""
     if destination not in EGRESS_DESTINATIONS:
         raise UnknownNameError("egress destination", destination, allowed="allowed: " + ", ".join(EGRESS_DESTINATIONS))
     return pick_egress(egress_rows(connection, destination=destination), region)
@@ -147,7 +148,8 @@ def pick_egress(rows: Sequence[Any], region: Region) -> EgressPrice | None:
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class PlacePrices:
-    """Charges of every region, row by row like `OfferTable.regions`; NaN where nobody's price is known. `basis` columns are codes into BASES."""
+    """Charges of every region, row by row like `OfferTable.regions`; NaN where nobody's price is known. `basis` columns are codes into
+    BASES."""
 
     block_usd_per_gb_month: Floats
     block_basis: Indices

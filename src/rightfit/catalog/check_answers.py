@@ -12,7 +12,8 @@ import numpy as np
 
 from rightfit.catalog.market import Catalog
 from rightfit.catalog.names import names_data, provider_display
-from rightfit.catalog.verdicts import GIB, Text, Verdict, cards, join, number, on_demand_example, say
+from rightfit.catalog.verdicts import ClaimVerdict, Text, cards, join, number, on_demand_example, say
+from rightfit.units import GIB
 
 BRACKETS = re.compile(r"[(（]([^()（）]*)[)）]")
 COUNT_NEAREST = 5
@@ -20,7 +21,8 @@ COUNT_NEAREST = 5
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The answer to one NAME[=CLAIM]. `kind` is server, accelerator, provider, model or rule; `claim` is right, wrong, unknown, or None without a claim."""
+    """The answer to one NAME[=CLAIM]. `kind` is server, accelerator, provider, model or rule; `claim` is right, wrong, unknown, or None
+    without a claim."""
 
     query: str
     kind: str
@@ -111,13 +113,13 @@ def named_shape(catalog: Catalog, row: int) -> str:
     return f"{servers.instance_type[row]} ({', '.join(size for size in sizes if size and 'nan' not in size)})"
 
 
-def overall(verdicts: Sequence[Verdict]) -> str | None:
+def overall(verdicts: Sequence[ClaimVerdict]) -> str | None:
     """One wrong statement makes the claim wrong; one that cannot be checked leaves it open."""
     words = {verdict.word for verdict in verdicts}
     return next((word for word in ("wrong", "unknown", "right") if word in words), None)
 
 
-def verdict_texts(verdicts: Iterable[Verdict]) -> list[Text]:
+def verdict_texts(verdicts: Iterable[ClaimVerdict]) -> list[Text]:
     return [
         say("claim_wrong", claim=verdict.claim.text, reasons=join(verdict.reasons, en=", ", zh="，"))
         if verdict.word == "wrong"
@@ -126,7 +128,7 @@ def verdict_texts(verdicts: Iterable[Verdict]) -> list[Text]:
     ]
 
 
-def claim_facts(verdicts: Iterable[Verdict]) -> list[dict[str, Any]]:
+def claim_facts(verdicts: Iterable[ClaimVerdict]) -> list[dict[str, Any]]:
     return [
         {"text": verdict.claim.text, "verdict": verdict.word, "reasons": [reason.en for reason in verdict.reasons]} for verdict in verdicts
     ]

@@ -17,8 +17,9 @@ from rightfit.catalog.claims import Claim, parse_claims
 from rightfit.catalog.market import Catalog
 from rightfit.catalog.names import find_provider, provider_display
 from rightfit.catalog.offers import PURCHASE_CODES
-from rightfit.catalog.verdicts import GIB, Text, Verdict, number, say
+from rightfit.catalog.verdicts import ClaimVerdict, Text, number, say
 from rightfit.errors import InputError
+from rightfit.units import GIB
 
 
 def provider(catalog: Catalog, query: str, name: str, claim_text: str) -> CheckResult | None:
@@ -39,10 +40,10 @@ def provider(catalog: Catalog, query: str, name: str, claim_text: str) -> CheckR
     return result(catalog, query, "provider", exists=True, claim=overall(verdicts), facts_=known, nearest=[], texts=texts)
 
 
-def _judge_provider(claim: Claim, *, is_accelerated: bool) -> Verdict:
+def _judge_provider(claim: Claim, *, is_accelerated: bool) -> ClaimVerdict:
     if claim.is_provider and re.search(r"gpu|accelerat|显卡|加速", claim.text, re.IGNORECASE) and not is_accelerated:
-        return Verdict(claim, "wrong", (say("provider_not_accelerated"),))
-    return Verdict(claim, "right" if claim.is_provider else "unknown")
+        return ClaimVerdict(claim, "wrong", (say("provider_not_accelerated"),))
+    return ClaimVerdict(claim, "right" if claim.is_provider else "unknown")
 
 
 def accelerator(catalog: Catalog, query: str, name: str, claim_text: str) -> CheckResult | None:
@@ -66,18 +67,18 @@ def accelerator(catalog: Catalog, query: str, name: str, claim_text: str) -> Che
     return dataclasses.replace(found, nearest=names if len(names) > 1 else ())
 
 
-def _judge_accelerator(claim: Claim, *, names: Sequence[str]) -> Verdict:
+def _judge_accelerator(claim: Claim, *, names: Sequence[str]) -> ClaimVerdict:
     """Memory of any variant, or another name of the same card."""
     if claim.accelerators and not set(claim.accelerators) & set(names):
-        return Verdict(claim, "wrong", (say("wrong_other_accelerator"),))
+        return ClaimVerdict(claim, "wrong", (say("wrong_other_accelerator"),))
     claimed = claim.memory_bytes or claim.accelerator_memory_bytes
     if not claimed:
-        return Verdict(claim, "right" if claim.accelerators else "unknown")
+        return ClaimVerdict(claim, "right" if claim.accelerators else "unknown")
     sizes = sorted({facts.accelerators()[one].memory_bytes for one in names})
     if any(server_names.memory_agrees(claimed, size) for size in sizes):
-        return Verdict(claim, "right")
+        return ClaimVerdict(claim, "right")
     had = " / ".join(f"{number(size / GIB)} GiB" for size in sizes)
-    return Verdict(claim, "wrong", (say("wrong_variant_memory", had=had, claimed=number(claimed / 1e9)),))
+    return ClaimVerdict(claim, "wrong", (say("wrong_variant_memory", had=had, claimed=number(claimed / 1e9)),))
 
 
 def bracketed(catalog: Catalog, query: str, name: str, claim_text: str) -> CheckResult | None:
@@ -112,10 +113,10 @@ def model(catalog: Catalog, query: str, name: str, claim_text: str) -> CheckResu
     return result(catalog, query, "model", exists=True, claim=overall(verdicts), facts_=known, nearest=[], texts=texts)
 
 
-def _judge_model(claim: Claim, *, sizes: Sequence[float]) -> Verdict:
+def _judge_model(claim: Claim, *, sizes: Sequence[float]) -> ClaimVerdict:
     """Names round: an "8B" has 8.03 billion parameters, a "7B" 6.7 to 7.6."""
     if not claim.parameters or not sizes[0]:
-        return Verdict(claim, "unknown")
+        return ClaimVerdict(claim, "unknown")
     if any(abs(claim.parameters / size - 1) <= 0.1 for size in sizes):
-        return Verdict(claim, "right")
-    return Verdict(claim, "wrong", (say("wrong_parameters", had=number(sizes[0] / 1e9), claimed=number(claim.parameters / 1e9)),))
+        return ClaimVerdict(claim, "right")
+    return ClaimVerdict(claim, "wrong", (say("wrong_parameters", had=number(sizes[0] / 1e9), claimed=number(claim.parameters / 1e9)),))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from rightfit import facts
-from rightfit.catalog import server_names
+from rightfit.catalog import lifecycle, server_names
 from rightfit.catalog.check_answers import (
     BRACKETS,
     COUNT_NEAREST,
@@ -27,11 +27,12 @@ from rightfit.catalog.check_answers import (
 from rightfit.catalog.claims import Claim, parse_claims
 from rightfit.catalog.market import Catalog
 from rightfit.catalog.offers import PURCHASE_CODES, Floats
-from rightfit.catalog.verdicts import Text, Verdict, cards, judge_series, judge_server, number, say
+from rightfit.catalog.verdicts import ClaimVerdict, Text, cards, judge_series, judge_server, number, say
 
 
 def exact_server(catalog: Catalog, query: str, name: str, claim_text: str) -> CheckResult | None:
-    """The name itself, or the full name that stands in brackets behind a nickname. A card's name means the card, though a cloud calls a server so."""
+    """The name itself, or the full name that stands in brackets behind a nickname. A card's name means the card, though a cloud calls a
+    server so."""
     for text in (name, *BRACKETS.findall(name), BRACKETS.sub("", name)):
         if facts.match_accelerators(text):
             continue
@@ -56,11 +57,12 @@ def _about_server(catalog: Catalog, query: str, rows: Sequence[int], *, claims: 
         status, instead = _withdrawn(catalog, row)
         texts += status
         nearest += [other for other in instead if other not in nearest]
+    texts += _announced(servers.provider[row], servers.instance_type[row])
     result_facts = {**server_facts(catalog, row), "claims": claim_facts(verdicts)}
     return result(catalog, query, "server", exists=True, claim=overall(verdicts), facts_=result_facts, nearest=nearest, texts=texts)
 
 
-def _right_servers(catalog: Catalog, row: int, verdicts: Iterable[Verdict]) -> list[int]:
+def _right_servers(catalog: Catalog, row: int, verdicts: Iterable[ClaimVerdict]) -> list[int]:
     """For each wrong claim, the servers of the same provider that fit it."""
     servers = catalog.servers()
     parts = server_names.NameParts(servers.provider[row], servers.family[row], vcpus=whole_or_zero(servers.vcpus[row]))
@@ -78,7 +80,7 @@ def _instead_texts(catalog: Catalog, rows: Sequence[int]) -> list[Text]:
     return [say("claim_describes", names=", ".join(named_shape(catalog, row) for row in rows[:2]))] if rows else []
 
 
-def _remarks(catalog: Catalog, row: int, verdicts: Sequence[Verdict]) -> list[Text]:
+def _remarks(catalog: Catalog, row: int, verdicts: Sequence[ClaimVerdict]) -> list[Text]:
     """What a right claim leaves out and a reader should know."""
     servers, texts = catalog.servers(), []
     right = [verdict.claim for verdict in verdicts if verdict.word == "right"]
@@ -91,6 +93,17 @@ def _remarks(catalog: Catalog, row: int, verdicts: Sequence[Verdict]) -> list[Te
             texts.append(say("one_card_size", names=servers.instance_type[single[0]]))
     if any(claim.vcpus and "core" in claim.text.casefold() for claim in right) and servers.arch[row] == "x86_64":
         texts.append(say("threads", vcpus=number(float(servers.vcpus[row])), cores=number(float(servers.vcpus[row]) / 2)))
+    return texts
+
+
+def _announced(provider: str, instance_type: str) -> list[Text]:
+    """What the provider said about the end of a type."""
+    texts, day = [], lifecycle.today()
+    for event in lifecycle.events_of(provider, instance_type):
+        if event.kind == lifecycle.RETIRED:
+            texts.append(say("retired_on" if event.date <= day else "retires_on", family=event.family, date=event.date))
+        elif event.date <= day:
+            texts.append(say("restricted_on", date=event.date))
     return texts
 
 
@@ -229,7 +242,7 @@ def _one_provider(catalog: Catalog, rows: Sequence[int], claims: Sequence[Claim]
     return tuple(by_provider[min(by_provider, key=fit)])
 
 
-def _right_of_series(catalog: Catalog, provider: str, verdicts: Iterable[Verdict]) -> list[int]:
+def _right_of_series(catalog: Catalog, provider: str, verdicts: Iterable[ClaimVerdict]) -> list[int]:
     """For a wrong claim about a series: the provider's servers with that accelerator, whole machines first."""
     servers, found = catalog.servers(), {}
     for verdict in verdicts:

@@ -1,4 +1,5 @@
-"""How prices moved: one row for the last sight of an old price and one for the first sight of the new, whenever a refresh found a change.
+"""How prices moved: one row for the last sight of an old price and one for the first sight of the new, whenever a refresh found a change or
+an amendment put a bundled price right.
 
 Nothing is written while a price stays, so the table grows with changes, not with refreshes. The price that holds now stands in the
 catalog with the date it was last seen.
@@ -12,9 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from rightfit.catalog.amending import amended
 from rightfit.catalog.overlay import HISTORY, KEYS, PRICE_COLUMNS, load, num_rows, row_keys, stack, take
 from rightfit.catalog.pack import PackedColumn, PackedTable
+from rightfit.catalog.package_data import load_unamended
 from rightfit.catalog.pointer import current
+from rightfit.catalog.tables import parse_date
 
 COLUMNS = (
     "provider",
@@ -62,15 +66,16 @@ def _columns(table: PackedTable) -> dict[str, PackedColumn]:
     return {name: table[name] for name in COLUMNS}
 
 
-def extended(history: PackedTable | None, found: PackedTable) -> PackedTable:
+def extended(history: PackedTable | None, table: PackedTable) -> PackedTable:
     """The history with what a refresh found, without rows that say the same as one before."""
-    joined = stack([history, found]) if history is not None and num_rows(history) else found
+    joined = stack([history, table]) if history is not None and num_rows(history) else table
     keys = row_keys([joined], (*KEYS["prices"], "as_of", "price_usd_hour"))[0]
     return take(joined, np.sort(np.unique(keys, return_index=True)[1]))
 
 
 def price_history(now: Sequence[Mapping[str, Any]]) -> list[PricePoint]:
-    """Every price of the given offers (rows of a `PriceList`) with its dates, oldest first: what the history holds, and the price of now."""
+    """Every price of the given offers (rows of a `PriceList`) with its dates, oldest first: what the history holds, and the price of
+    now."""
     points: dict[tuple[str, str, str, str], dict[tuple[str, float], str]] = {}
     for row in now:
         points[row["provider"], row["instance_type"], row["region"], row["purchase"]] = {}
@@ -85,15 +90,26 @@ def price_history(now: Sequence[Mapping[str, Any]]) -> list[PricePoint]:
 
 
 def _past() -> Iterable[tuple[tuple[str, str, str, str], str, float, str]]:
+    """What was asked before: prices that amendments of the bundled tables put right, then what refreshes found to have moved."""
     generation = current()
-    table = load(generation).get(HISTORY) if generation else None
-    if table is None:
-        return []
+    fetched = load(generation).get(HISTORY) if generation else None
+    for table in (_corrected(), *(() if fetched is None else (fetched,))):
+        yield from _rows(table)
+
+
+def _corrected() -> PackedTable:
+    """Rows of the packed prices that an amendment corrects to another price, as they were and as they are."""
+    packed = load_unamended("prices")
+    return changes(packed, amended("prices", packed))
+
+
+def _rows(table: PackedTable) -> Iterable[tuple[tuple[str, str, str, str], str, float, str]]:
     texts = {name: column.texts() for name, column in table.items() if name not in PRICE_COLUMNS}
     keys = zip(
         texts["provider"], texts["instance_type"], texts["region"], (mode.replace("_", "-") for mode in texts["purchase"]), strict=True
     )
-    return zip(keys, texts["as_of"], table["price_usd_hour"].numbers().tolist(), texts["source"], strict=True)
+    dates = (parse_date(text).isoformat() for text in texts["as_of"])
+    return zip(keys, dates, table["price_usd_hour"].numbers().tolist(), texts["source"], strict=True)
 
 
 def _points(key: tuple[str, str, str, str], entries: Mapping[tuple[str, float], str]) -> list[PricePoint]:

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit.catalog.offers import PURCHASE_CODES, PURCHASES, Flags, Floats, Indices, ServerTable
-from rightfit.catalog.tables import GIB, PriceColumns, RegionTable
+from rightfit.catalog.tables import PriceColumns, RegionTable
+from rightfit.units import GIB
 
 Limits = Mapping[str, Any]
 
@@ -38,8 +39,9 @@ class Finding:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Market:
-    """What the checks look at. `accelerator_memory_bytes` by name; `market_levels` are USD per accelerator-hour seen elsewhere, by (name, mode)."""
+class CheckedMarket:
+    """What the checks look at. `accelerator_memory_bytes` by name; `market_levels` are USD per accelerator-hour seen elsewhere, by (name,
+    mode)."""
 
     servers: ServerTable
     prices: PriceColumns
@@ -55,7 +57,7 @@ class Market:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Failures:
+class CheckFailures:
     """The rows that failed one check, with what each had and the limit it broke, in words."""
 
     rows: Indices
@@ -63,13 +65,13 @@ class Failures:
     limit: Sequence[str]
 
 
-Check = Callable[[Market, Limits, Flags], Failures]
+Check = Callable[[CheckedMarket, Limits, Flags], CheckFailures]
 
 
-def failures(rows: Flags, *, had: Callable[[int], str], limit: Callable[[int], str]) -> Failures:
+def failures(rows: Flags, *, had: Callable[[int], str], limit: Callable[[int], str]) -> CheckFailures:
     """Words are made for the failed rows only."""
     picks = np.flatnonzero(rows)
-    return Failures(picks, [had(i) for i in picks.tolist()], [limit(i) for i in picks.tolist()])
+    return CheckFailures(picks, [had(i) for i in picks.tolist()], [limit(i) for i in picks.tolist()])
 
 
 def group_medians(keys: NDArray[Any], values: Floats) -> tuple[Floats, Indices]:
@@ -91,7 +93,7 @@ def _usd(value: float) -> str:
 # ---- servers -------------------------------------------------------------------------------------------------------------------
 
 
-def check_unknown_accelerator(market: Market, limits: Limits, sound: Flags) -> Failures:
+def check_unknown_accelerator(market: CheckedMarket, limits: Limits, sound: Flags) -> CheckFailures:
     """A server's accelerator must be a known one, otherwise nothing can be computed for it."""
     names, counts = market.servers.accelerator_name, market.servers.num_accelerators
     known = np.array([name in market.accelerator_memory_bytes if name else True for name in names], dtype=np.bool_)
@@ -101,7 +103,7 @@ def check_unknown_accelerator(market: Market, limits: Limits, sound: Flags) -> F
     )
 
 
-def check_accelerator_memory_matches(market: Market, limits: Limits, sound: Flags) -> Failures:
+def check_accelerator_memory_matches(market: CheckedMarket, limits: Limits, sound: Flags) -> CheckFailures:
     """Memory of one accelerator (or slice) as the provider states it, against the accelerator's own."""
     servers = market.servers
     own = np.array([market.accelerator_memory_bytes.get(name, np.nan) for name in servers.accelerator_name])
@@ -112,7 +114,7 @@ def check_accelerator_memory_matches(market: Market, limits: Limits, sound: Flag
     return failures(bad, had=lambda i: f"{servers.accelerator_memory_bytes[i] / GIB:g} GiB", limit=lambda i: f"{expected[i] / GIB:g} GiB")
 
 
-def check_server_shape(market: Market, limits: Limits, sound: Flags) -> Failures:
+def check_server_shape(market: CheckedMarket, limits: Limits, sound: Flags) -> CheckFailures:
     """Cores, memory and accelerators of a server within what is built."""
     servers = market.servers
     bad = (servers.vcpus <= 0) | (servers.vcpus > limits["highest_vcpus"])
@@ -130,13 +132,13 @@ def check_server_shape(market: Market, limits: Limits, sound: Flags) -> Failures
 # ---- one price -----------------------------------------------------------------------------------------------------------------
 
 
-def check_price_positive(market: Market, limits: Limits, sound: Flags) -> Failures:
+def check_price_positive(market: CheckedMarket, limits: Limits, sound: Flags) -> CheckFailures:
     """A price is a finite number above zero."""
     price = market.prices.price_usd_per_h
     return failures(~(np.isfinite(price) & (price > 0)), had=lambda i: _usd(price[i]), limit=lambda i: "above 0")
 
 
-def check_orphan_price(market: Market, limits: Limits, sound: Flags) -> Failures:
+def check_orphan_price(market: CheckedMarket, limits: Limits, sound: Flags) -> CheckFailures:
     """A price belongs to a known server, region and purchase mode."""
     prices = market.prices
     missing = {"server": prices.server_index < 0, "region": prices.region_index < 0, "purchase mode": prices.purchase_index < 0}
@@ -146,7 +148,7 @@ def check_orphan_price(market: Market, limits: Limits, sound: Flags) -> Failures
     )
 
 
-def check_duplicate_offer(market: Market, limits: Limits, sound: Flags) -> Failures:
+def check_duplicate_offer(market: CheckedMarket, limits: Limits, sound: Flags) -> CheckFailures:
     """One price for a server in a region and mode; of several the newest stays."""
     prices = market.prices
     dates = np.argsort(np.argsort(np.array(prices.as_of_dates)))[prices.as_of_index]
@@ -162,7 +164,7 @@ def check_duplicate_offer(market: Market, limits: Limits, sound: Flags) -> Failu
     )
 
 
-def check_price_conversion(market: Market, limits: Limits, sound: Flags) -> Failures:
+def check_price_conversion(market: CheckedMarket, limits: Limits, sound: Flags) -> CheckFailures:
     """The price in dollars an hour must follow from the original price, its currency and its term."""
     prices = market.prices
     per_usd = np.array([limits["units_per_usd"].get(name, np.nan) for name in prices.currencies])[prices.currency_index]
@@ -181,7 +183,7 @@ def check_price_conversion(market: Market, limits: Limits, sound: Flags) -> Fail
 # ---- one price against others of its kind ----------------------------------------------------------------------------------------
 
 
-def reference_levels(market: Market, sound: Flags) -> Floats:
+def reference_levels(market: CheckedMarket, sound: Flags) -> Floats:
     """USD per accelerator-hour that is usual for each row's accelerator and purchase kind.
 
     The median over providers of each provider's median, so that a cloud with sixty regions counts once; levels seen on marketplaces
@@ -210,7 +212,7 @@ def _purchase_kinds() -> list[str]:
     return ["on-demand" if name.startswith(("on-demand", "capacity")) else "spot" if name == "spot" else "committed" for name in PURCHASES]
 
 
-def check_price_outlier_per_gpu(market: Market, limits: Limits, sound: Flags) -> Failures:
+def check_price_outlier_per_gpu(market: CheckedMarket, limits: Limits, sound: Flags) -> CheckFailures:
     """Price per accelerator far from what providers usually take for it, after room for a large host."""
     price, count = market.prices.price_usd_per_h, market.of_server(market.servers.num_accelerators)
     level = reference_levels(market, sound) * count
@@ -220,7 +222,7 @@ def check_price_outlier_per_gpu(market: Market, limits: Limits, sound: Flags) ->
     return failures(bad, had=lambda i: _usd(price[i]), limit=lambda i: f"{low[i]:.3g} to {high[i]:.3g} USD/h")
 
 
-def _reviewed(market: Market, limits: Limits) -> Flags:
+def _reviewed(market: CheckedMarket, limits: Limits) -> Flags:
     """Rows a person looked at and found real; each entry in the rules carries its reason."""
     servers = market.servers
     keys = [(entry["provider"], entry["instance_type"]) for entry in limits.get("reviewed", ())]
@@ -234,7 +236,7 @@ def _reviewed(market: Market, limits: Limits) -> Flags:
     return reviewed[np.maximum(market.prices.server_index, 0)]
 
 
-def check_price_outlier_per_vcpu(market: Market, limits: Limits, sound: Flags) -> Failures:
+def check_price_outlier_per_vcpu(market: CheckedMarket, limits: Limits, sound: Flags) -> CheckFailures:
     """Price of a server without accelerator far from what the same provider takes for its cores and memory."""
     servers, prices = market.servers, market.prices
     usual = servers.vcpus * limits["usd_per_vcpu_h"] + servers.memory_bytes / GIB * limits["usd_per_gib_h"]
@@ -256,7 +258,7 @@ def check_price_outlier_per_vcpu(market: Market, limits: Limits, sound: Flags) -
     )
 
 
-def check_price_jump(market: Market, limits: Limits, sound: Flags) -> Failures:
+def check_price_jump(market: CheckedMarket, limits: Limits, sound: Flags) -> CheckFailures:
     """Price in one region many times above or below the same server's usual price in the others."""
     prices = market.prices
     rows = np.flatnonzero(sound & ~prices.is_pseudo_region)
@@ -276,7 +278,7 @@ def check_price_jump(market: Market, limits: Limits, sound: Flags) -> Failures:
     )
 
 
-def on_demand_beside(market: Market, sound: Flags) -> tuple[Floats, Indices]:
+def on_demand_beside(market: CheckedMarket, sound: Flags) -> tuple[Floats, Indices]:
     """For every row the sound on-demand price of the same server in the same region (NaN without), and its row."""
     prices = market.prices
     key = prices.server_index * (len(market.regions.region) + 1) + prices.region_index
@@ -289,7 +291,7 @@ def on_demand_beside(market: Market, sound: Flags) -> tuple[Floats, Indices]:
     return np.where(found, prices.price_usd_per_h[rows[place]], np.nan), np.where(found, rows[place], -1)
 
 
-def check_price_jump_between_purchases(market: Market, limits: Limits, sound: Flags) -> Failures:
+def check_price_jump_between_purchases(market: CheckedMarket, limits: Limits, sound: Flags) -> CheckFailures:
     """A spot or committed price many times off the on-demand price beside it: one of the two is wrong, so both are held back."""
     prices = market.prices
     beside, beside_row = on_demand_beside(market, sound)
@@ -306,20 +308,20 @@ def check_price_jump_between_purchases(market: Market, limits: Limits, sound: Fl
     )
 
 
-def check_spot_below_on_demand(market: Market, limits: Limits, sound: Flags) -> Failures:
+def check_spot_below_on_demand(market: CheckedMarket, limits: Limits, sound: Flags) -> CheckFailures:
     """Spot capacity is never dearer than on demand in the same region."""
     spot = market.prices.purchase_index == PURCHASE_CODES["spot"]
     return _above_on_demand(market, sound=sound, rows=spot, tolerance=limits["tolerance"])
 
 
-def check_commitment_below_on_demand(market: Market, limits: Limits, sound: Flags) -> Failures:
+def check_commitment_below_on_demand(market: CheckedMarket, limits: Limits, sound: Flags) -> CheckFailures:
     """A commitment dearer than on demand buys nothing; it is shown, not quarantined."""
     kinds = _purchase_kinds()
     committed = np.array([kind == "committed" for kind in kinds])[np.maximum(market.prices.purchase_index, 0)]
     return _above_on_demand(market, sound=sound, rows=committed, tolerance=limits["tolerance"])
 
 
-def _above_on_demand(market: Market, *, sound: Flags, rows: Flags, tolerance: float) -> Failures:
+def _above_on_demand(market: CheckedMarket, *, sound: Flags, rows: Flags, tolerance: float) -> CheckFailures:
     price = market.prices.price_usd_per_h
     beside, _ = on_demand_beside(market, sound)
     return failures(
@@ -344,7 +346,7 @@ PRICE_CHECKS: tuple[Check, ...] = (
 CHECK_NAMES: tuple[str, ...] = (*(check.__name__ for check in SERVER_CHECKS + PRICE_CHECKS), "check_price_stale")
 
 
-def run_checks(market: Market, *, rule: Mapping[str, Any]) -> list[Finding]:
+def run_checks(market: CheckedMarket, *, rule: Mapping[str, Any]) -> list[Finding]:
     """Every check over every row, in order. `rule` is the rules file: `checks` holds limits, severity and texts by name."""
     checks = rule["checks"]
     found: list[Finding] = []
@@ -363,7 +365,7 @@ def run_checks(market: Market, *, rule: Mapping[str, Any]) -> list[Finding]:
     return found + stale_findings(market, rule=checks["check_price_stale"], max_age_days=rule["stale"]["max_age_days"])
 
 
-def _server_findings(market: Market, check: str, *, result: Failures, rule: Limits) -> list[Finding]:
+def _server_findings(market: CheckedMarket, check: str, *, result: CheckFailures, rule: Limits) -> list[Finding]:
     servers = market.servers
     return [
         Finding(
@@ -373,7 +375,7 @@ def _server_findings(market: Market, check: str, *, result: Failures, rule: Limi
     ]
 
 
-def _price_findings(market: Market, check: str, *, result: Failures, rule: Limits) -> list[Finding]:
+def _price_findings(market: CheckedMarket, check: str, *, result: CheckFailures, rule: Limits) -> list[Finding]:
     prices, found = market.prices, []
     for i, had, limit in zip(result.rows.tolist(), result.had, result.limit, strict=True):
         provider, region, name, purchase = price_identity(market.servers, market.regions, prices, i)
@@ -389,7 +391,7 @@ def price_identity(servers: ServerTable, regions: RegionTable, prices: PriceColu
     return servers.provider[server], regions.region[region], servers.instance_type[server], PURCHASES[purchase]
 
 
-def stale_findings(market: Market, *, rule: Limits, max_age_days: float) -> list[Finding]:
+def stale_findings(market: CheckedMarket, *, rule: Limits, max_age_days: float) -> list[Finding]:
     """One line for each provider and date of old prices (they are flagged in every answer, not quarantined)."""
     prices = market.prices
     rows = np.flatnonzero(prices.is_stale & (prices.server_index >= 0))

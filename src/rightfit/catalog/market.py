@@ -116,30 +116,30 @@ class Catalog:
             )
         return self._offers[parts]
 
-    def offers(self, wanted: OfferFilter | None = None) -> OfferTable:
+    def offers(self, offer_filter: OfferFilter | None = None) -> OfferTable:
         """The offers that pass the filter, in the order of server, region and purchase mode."""
-        choice = self._settled(wanted or OfferFilter())
+        choice = self._settled(offer_filter or OfferFilter())
         table = self.all_offers(has_accelerator=choice.has_accelerator)
         return table.take(queries.offer_mask(table, choice))
 
-    def _settled(self, wanted: OfferFilter) -> OfferFilter:
+    def _settled(self, offer_filter: OfferFilter) -> OfferFilter:
         """The filter with every name checked: other spellings resolved, unknown ones refused with the nearest."""
-        if not (wanted.providers or wanted.regions or wanted.countries or wanted.purchases or wanted.gpus):
-            return wanted
+        if not (offer_filter.providers or offer_filter.regions or offer_filter.countries or offer_filter.purchases or offer_filter.gpus):
+            return offer_filter
         from rightfit.catalog import names
         from rightfit.facts import accelerators
 
-        for gpu in wanted.gpus:
+        for gpu in offer_filter.gpus:
             if gpu not in accelerators():
                 raise UnknownNameError("accelerator", gpu, nearest=self._near_accelerators(gpu), field="gpu")
-        providers = tuple(names.resolve_provider(name) for name in wanted.providers)
-        regions = [region for name in wanted.regions for region in self.find_regions(name, providers=providers)]
+        providers = tuple(names.resolve_provider(name) for name in offer_filter.providers)
+        regions = [region for name in offer_filter.regions for region in self.find_regions(name, providers=providers)]
         return dataclasses.replace(
-            wanted,
+            offer_filter,
             providers=providers,
             regions=tuple(dict.fromkeys(region.region for region in regions)),
-            countries=tuple(code for name in wanted.countries for code in names.resolve_countries(name, self.regions())),
-            purchases=names.resolve_purchases(wanted.purchases),
+            countries=tuple(code for name in offer_filter.countries for code in names.resolve_countries(name, self.regions())),
+            purchases=names.resolve_purchases(offer_filter.purchases),
         )
 
     @staticmethod
@@ -149,10 +149,16 @@ class Catalog:
         return match_accelerators(name) or nearest_accelerators(name)
 
     def prices(
-        self, wanted: OfferFilter | None = None, *, name: str = "", sort: str = "price", limit: int | None = 50, descending: bool = False
+        self,
+        offer_filter: OfferFilter | None = None,
+        *,
+        name: str = "",
+        sort: str = "price",
+        limit: int | None = 50,
+        descending: bool = False,
     ) -> PriceList:
         """Offers that pass the filter and whose server name holds `name` (or matches it, with * and ?), sorted, the first `limit`."""
-        choice = self._settled(wanted or OfferFilter(has_accelerator=None))
+        choice = self._settled(offer_filter or OfferFilter(has_accelerator=None))
         table = self.all_offers(has_accelerator=choice.has_accelerator)
         keep = queries.offer_mask(table, choice)
         if name:
@@ -161,10 +167,16 @@ class Catalog:
         return PriceList(table.take(queries.first_offers(table, rows, sort=sort, limit=limit, descending=descending)), len(rows))
 
     def find_servers(
-        self, wanted: OfferFilter | None = None, *, name: str = "", sort: str = "name", limit: int | None = 50, descending: bool = False
+        self,
+        offer_filter: OfferFilter | None = None,
+        *,
+        name: str = "",
+        sort: str = "name",
+        limit: int | None = 50,
+        descending: bool = False,
     ) -> ServerList:
         """Server types that pass the filter's conditions on servers and whose name holds `name`."""
-        choice = self._settled(wanted or OfferFilter(has_accelerator=None, include_not_recommended=True, include_slices=True))
+        choice = self._settled(offer_filter or OfferFilter(has_accelerator=None, include_not_recommended=True, include_slices=True))
         table = self.servers()
         keep = queries.server_mask(table, choice)
         if name:

@@ -67,7 +67,7 @@ def find_provider(text: str) -> str | None:
     return _provider_names().get(fold(text))
 
 
-def resolve_provider(text: str) -> str:
+def resolve_provider(text: str, *, field: str = "cloud") -> str:
     """The provider code for a name; UnknownNameError with the nearest ones otherwise."""
     if found := find_provider(text):
         return found
@@ -75,9 +75,15 @@ def resolve_provider(text: str) -> str:
     folded = fold(text)
     for missing, aliases in names_data()["missing_providers"].items():
         if folded in (missing, *map(fold, aliases)):
-            raise UnknownNameError("cloud", text, allowed=f"the catalog holds no servers of it; it holds {', '.join(codes)}", field="cloud")
+            raise UnknownNameError("cloud", text, allowed=f"the catalog holds no servers of it; it holds {', '.join(codes)}", field=field)
     near = tuple(dict.fromkeys(_provider_names()[name] for name in fuzzy.nearest(folded, _provider_names(), count=4)))
-    raise UnknownNameError("cloud", text, nearest=near, allowed="" if near else "known: " + ", ".join(codes), field="cloud")
+    raise UnknownNameError("cloud", text, nearest=near, allowed="" if near else "known: " + ", ".join(codes), field=field)
+
+
+def partitions() -> Mapping[str, Mapping[str, Any]]:
+    """Clouds of their own under the name of another: their code -> whose (`of`) and the countries that mean them (`countries`)."""
+    found: Mapping[str, Mapping[str, Any]] = names_data()["partitions"]
+    return found
 
 
 def find_regions(text: str, regions: Iterable[Region]) -> tuple[Region, ...]:

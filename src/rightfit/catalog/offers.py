@@ -16,6 +16,8 @@ Indices = NDArray[np.intp]
 Flags = NDArray[np.bool_]
 
 # Purchase modes in the user's form; the position is the code in `OfferTable.purchase_index`. Append only.
+#: Why a server type without any public price is never recommended.
+NO_PRICE = "no price"
 PURCHASES: tuple[str, ...] = (
     "on-demand",
     "on-demand-tier3",
@@ -29,8 +31,13 @@ PURCHASES: tuple[str, ...] = (
     "subscription-5y",
     "capacity-block",
     "owned",  # only in price books
+    "on-demand-community",  # hosts of third parties, not interruptible by price
 )
 PURCHASE_CODES: dict[str, int] = {name: code for code, name in enumerate(PURCHASES)}
+# How a price is known: a provider's list, an offer that was made that day (spot feeds, marketplaces, one's own book), worked out from other
+# figures, by a rule of the seller's, or the least that is asked ("from"). Append only.
+PRICE_KINDS: tuple[str, ...] = ("list", "quote", "estimate", "formula", "floor")
+DERIVED_KINDS = frozenset({"estimate", "formula", "floor"})
 # Words that stand for several modes.
 PURCHASE_GROUPS: dict[str, tuple[str, ...]] = {
     "reserved": ("reserved-1y", "reserved-3y", "savings-plan-1y"),
@@ -98,7 +105,7 @@ class ServerTable:
 class OfferTable:
     """Offers: row i of every array is one price. Labels are looked up by the matching index column.
 
-    `is_estimate`: the figure was derived, not quoted. `is_stale`: older than the age rule. `is_pseudo_region`: the price holds "any",
+    `kind_index`: how the price is known, a row of PRICE_KINDS. `is_estimate`: the figure was derived, not quoted (DERIVED_KINDS). `is_stale`: older than the age rule. `is_pseudo_region`: the price holds "any",
     "global" or "eu" wide, so the exact region must be confirmed with the provider. `quarantine` is empty for a sound row, else the
     names of the failed checks (such rows appear only when asked for).
     """
@@ -120,6 +127,7 @@ class OfferTable:
     price_original: Floats  # in `currencies`, per hour or, for a prepaid term, for the whole term
     currencies: tuple[str, ...]
     currency_index: Indices
+    kind_index: Indices  # codes into PRICE_KINDS
     interruption_band: Indices  # monthly share of spot servers reclaimed: a row of INTERRUPTION_BANDS, the last one where unknown
     is_estimate: Flags
     is_stale: Flags
@@ -152,6 +160,7 @@ class OfferTable:
             "note": self.notes[self.note_index[index]],
             "price_original": float(self.price_original[index]),
             "currency": self.currencies[self.currency_index[index]],
+            "kind": PRICE_KINDS[self.kind_index[index]],
             "is_estimate": bool(self.is_estimate[index]),
             "is_stale": bool(self.is_stale[index]),
             "is_pseudo_region": bool(self.is_pseudo_region[index]),

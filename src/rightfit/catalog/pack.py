@@ -2,7 +2,8 @@
 
 A packed table is xz over: 4 bytes little-endian header length, a JSON header, then one section a column in header order.
 A `dictionary` section is `codes` (little-endian unsigned integers of `width` bytes), its values stand in the header.
-A `text` section is UTF-8 lines. A `number` section is little-endian doubles (prices fetched on this machine). Reading back gives exactly the strings that were written, so no figure is rounded on the way.
+A `text` section is UTF-8 lines. A `number` section is little-endian doubles (prices fetched on this machine). Reading back gives exactly
+the strings that were written, so no figure is rounded on the way.
 """
 
 from __future__ import annotations

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rightfit.errors import CatalogError
+
+if TYPE_CHECKING:
+    from rightfit.catalog.pack import PackedColumn
 
 _FOLDER = Path(__file__).with_name("data")
 
@@ -26,3 +30,38 @@ def manifest() -> dict[str, Any]:
     except ValueError:
         raise CatalogError("catalog/data/manifest.json of the installed package is damaged; reinstall rightfit") from None
     return result
+
+
+def rules() -> dict[str, Any]:
+    """The market's rules: ages, note patterns, thresholds of the integrity checks; each with its reason."""
+    import tomllib
+
+    return tomllib.loads(data_bytes("rules.toml").decode())
+
+
+def load_unamended(name: str) -> dict[str, PackedColumn]:
+    """One table of the wheel as it is packed."""
+    import lzma
+
+    from rightfit.catalog.pack import decode_table
+
+    try:
+        return decode_table(data_bytes(f"{name}.pack"))
+    except (lzma.LZMAError, EOFError, ValueError, KeyError, IndexError):
+        raise CatalogError(f"catalog/data/{name}.pack of the installed package is damaged; reinstall rightfit") from None
+
+
+def amendment_files() -> dict[str, str]:
+    """The text of every table of amendments by "topic/table.csv", sorted; empty where nothing was ever amended."""
+    folder = _FOLDER / "amendments"
+    try:
+        return {f"{path.parent.name}/{path.name}": path.read_text(encoding="utf-8") for path in sorted(folder.glob("*/*.csv"))}
+    except (OSError, UnicodeDecodeError) as error:
+        raise CatalogError(f"catalog/data/amendments of the installed package cannot be read ({error})") from None
+
+
+def fingerprint() -> str:
+    """What the bundled catalog is known by: a row that is amended makes another one, and with it a new store."""
+    packed: str = manifest()["fingerprint"]
+    files = amendment_files()
+    return hashlib.sha256(json.dumps([packed, files]).encode()).hexdigest() if files else packed

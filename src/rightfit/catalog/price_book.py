@@ -1,4 +1,5 @@
-"""Your own prices: a TOML or CSV file of discounts, private and owned servers, credits, taxes, quotas and exchange rates, each entry checked.
+"""Your own prices: a TOML or CSV file of discounts, private and owned servers, credits, taxes, quotas and exchange rates, each entry
+checked.
 
 Every mistake is one line with file, line and field; nothing in the file is skipped.
 """
@@ -146,7 +147,7 @@ class Rate(Entry):
     units_per_usd: Annotated[float, BeforeValidator(_number), Field(gt=0)]
 
 
-class Figure(Entry):
+class BookFigure(Entry):
     """One of your own figures of owning (see `rightfit own`)."""
 
     name: str
@@ -161,7 +162,7 @@ _KINDS: Mapping[str, type[Entry]] = {
     "tax": Tax,
     "quota": QuotaEntry,
     "rate": Rate,
-    "ownership": Figure,
+    "ownership": BookFigure,
 }
 _TOP = ("currency", "as_of", "rates", "ownership", *(name for name in _KINDS if name not in ("rate", "ownership")))
 
@@ -215,7 +216,7 @@ def read_price_book(path: str | Path) -> PriceBook:
         problems.append(f"{path}: currency: unknown currency {top.get('currency')!r}; known: {', '.join({**currencies(), **rates})}")
     if problems:
         raise FileInputError("\n".join(problems))
-    own = {entry.name: entry.value for entry in entries if isinstance(entry, Figure)}
+    own = {entry.name: entry.value for entry in entries if isinstance(entry, BookFigure)}
     as_of = str(top.get("as_of") or datetime.datetime.fromtimestamp(file.stat().st_mtime, tz=datetime.UTC).date())
     return PriceBook(str(path), as_of, currency, rates, own, tuple(entries))
 
@@ -353,6 +354,6 @@ def _check_names(entry: Entry) -> None:
             raise UnknownNameError("accelerator", name, nearest=facts.nearest_accelerators(name), field="gpu")
 
 
-def _near(word: str, known: Iterable[str]) -> str:
-    near = fuzzy.nearest(word.casefold(), tuple(known), count=1)
+def _near(word: str, names: Iterable[str]) -> str:
+    near = fuzzy.nearest(word.casefold(), tuple(names), count=1)
     return f"; did you mean {near[0]}?" if near else ""

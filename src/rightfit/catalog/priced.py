@@ -18,11 +18,10 @@ from rightfit.catalog import names
 from rightfit.catalog.charges import PlacePrices
 from rightfit.catalog.market import Catalog
 from rightfit.catalog.names import Region
-from rightfit.catalog.offers import INTERRUPTION_BANDS, PURCHASE_CODES, Flags, OfferTable, ServerTable
+from rightfit.catalog.offers import INTERRUPTION_BANDS, NO_PRICE, PRICE_KINDS, PURCHASE_CODES, Flags, OfferTable, ServerTable
 from rightfit.catalog.price_book import Credit, Discount, Owned, PriceBook, QuotaEntry, Server, Tax
 from rightfit.catalog.quotas import Quota, read_quota
-
-GBPS = 1e9 / 8
+from rightfit.units import GBPS
 
 
 class PricedCatalog(Catalog):
@@ -43,7 +42,7 @@ class PricedCatalog(Catalog):
 
     def _check(self) -> None:
         """Refuse what would silently do nothing: a discount that fits no price, a quota that names nothing, a name given twice."""
-        taken = set(zip(self._base.servers().provider, self._base.servers().instance_type, strict=True))
+        taken = set(zip(self._base.servers().provider, self._base.servers().instance_type, strict=True)) - self._unpriced
         for entry in self._added:
             key = (names.resolve_provider(entry.provider), entry.name)
             if key in taken:
@@ -56,6 +55,17 @@ class PricedCatalog(Catalog):
         for credit in self.book.of(Credit):
             self.book.usd(credit.amount, entry=credit, field="amount")
         assert self.quotas is not None  # reads them, so that a mistake shows now
+
+    @functools.cached_property
+    def _unpriced(self) -> frozenset[tuple[str, str]]:
+        """Server types of the catalog that have no public price: a book may give the quote that was asked for."""
+        table = self._base.servers()
+        rows = zip(table.provider, table.instance_type, table.not_recommended, strict=True)
+        return frozenset((provider, name) for provider, name, why in rows if why == NO_PRICE)
+
+    def _is_quoted(self, entry: Server) -> bool:
+        """Whether an entry is the price of a server type that the catalog knows without one."""
+        return (names.resolve_provider(entry.provider), entry.name) in self._unpriced
 
     # ---- servers and offers --------------------------------------------------------------------------------------------------
 
@@ -71,6 +81,12 @@ class PricedCatalog(Catalog):
                 whole = self._base.servers()
                 rest = whole.take(np.arange(len(first), len(whole)))
                 self._priced[key] = _stack(_stack(_stack(first, with_cards), rest), others)
+            quoted = {(names.resolve_provider(entry.provider), entry.name) for entry in self._added if self._is_quoted(entry)}
+            if quoted:
+                whole = self._priced[key]
+                rows = zip(whole.provider, whole.instance_type, whole.not_recommended, strict=True)
+                kept = tuple("" if (provider, name) in quoted else why for provider, name, why in rows)
+                self._priced[key] = dataclasses.replace(whole, not_recommended=kept)
         table: ServerTable = self._priced[key]
         return table
 
@@ -88,7 +104,8 @@ class PricedCatalog(Catalog):
         return offers
 
     def _rows_added(self) -> tuple[list[Server], list[Server]]:
-        return [entry for entry in self._added if entry.gpu], [entry for entry in self._added if not entry.gpu]
+        new = [entry for entry in self._added if not self._is_quoted(entry)]
+        return [entry for entry in new if entry.gpu], [entry for entry in new if not entry.gpu]
 
     def _regions_added(self, table: OfferTable) -> dict[str, Any]:
         sites = self._sites()
@@ -99,10 +116,13 @@ class PricedCatalog(Catalog):
         }
 
     def _sites(self) -> list[Region]:
-        """The places of added servers."""
+        """The places of added servers, but for regions that the catalog has."""
         found: dict[tuple[str, str], Region] = {}
+        known = {(place.provider, place.region) for place in self._base.regions()}
         for entry in self._added:
             provider = names.resolve_provider(entry.provider)
+            if (provider, entry.site) in known:
+                continue
             site = Region(provider, entry.site, entry.country.upper(), "", entry.site, entry.site, entry.site, self.book.source(entry))
             found.setdefault((provider, entry.site), site)
         return list(found.values())
@@ -121,6 +141,7 @@ class PricedCatalog(Catalog):
             "purchase_index": np.array([PURCHASE_CODES[names.resolve_purchases([entry.purchase])[0]] for entry in wanted]),
             "price_usd_per_h": prices,
             "price_original": prices,
+            "kind_index": np.full(len(wanted), PRICE_KINDS.index("quote")),
             "interruption_band": np.full(len(wanted), len(INTERRUPTION_BANDS) - 1),
             **{name: np.zeros(len(wanted), dtype=np.bool_) for name in ("is_estimate", "is_stale", "is_pseudo_region", "is_quarantined")},
         }
@@ -170,6 +191,7 @@ class PricedCatalog(Catalog):
             table = dataclasses.replace(
                 table,
                 price_usd_per_h=np.where(fits, own, table.price_usd_per_h),
+                kind_index=np.where(fits & fixed, PRICE_KINDS.index("quote"), table.kind_index),
                 is_estimate=np.where(fits & fixed, False, table.is_estimate),
                 is_stale=np.where(fits & fixed, False, table.is_stale),
                 is_quarantined=np.where(fits & fixed, False, table.is_quarantined),

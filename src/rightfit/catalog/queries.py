@@ -15,9 +15,9 @@ PRICE_SORTS = ("price", "price_per_gpu", "price_per_vcpu", "date", "name")
 SERVER_SORTS = ("name", "gpus", "vcpus", "memory", "gpu_memory")
 
 
-def is_one_of(labels: Sequence[str], wanted: Iterable[str]) -> Flags:
+def is_one_of(labels: Sequence[str], names: Iterable[str]) -> Flags:
     """Which labels are among the wanted ones."""
-    chosen = frozenset(wanted)
+    chosen = frozenset(names)
     return np.fromiter((label in chosen for label in labels), dtype=np.bool_, count=len(labels))
 
 
@@ -30,29 +30,29 @@ def name_matches(names: Sequence[str], pattern: str) -> Flags:
     return np.fromiter((compiled.match(name.casefold()) is not None for name in names), dtype=np.bool_, count=len(names))
 
 
-def server_mask(servers: ServerTable, wanted: OfferFilter) -> Flags:
+def server_mask(servers: ServerTable, offer_filter: OfferFilter) -> Flags:
     """Servers that pass the conditions on servers."""
     keep = np.ones(len(servers), dtype=np.bool_)
-    if wanted.providers:
-        keep &= is_one_of(servers.provider, wanted.providers)
-    if wanted.gpus:
-        keep &= is_one_of(servers.accelerator_name, wanted.gpus)
-    if wanted.has_accelerator is not None:
-        keep &= (servers.num_accelerators > 0) == wanted.has_accelerator
-    if not wanted.include_slices:
+    if offer_filter.providers:
+        keep &= is_one_of(servers.provider, offer_filter.providers)
+    if offer_filter.gpus:
+        keep &= is_one_of(servers.accelerator_name, offer_filter.gpus)
+    if offer_filter.has_accelerator is not None:
+        keep &= (servers.num_accelerators > 0) == offer_filter.has_accelerator
+    if not offer_filter.include_slices:
         keep &= servers.is_whole_accelerator
-    if not wanted.include_not_recommended:
+    if not offer_filter.include_not_recommended:
         keep &= servers.is_recommendable
     return keep
 
 
-def region_mask(table: OfferTable, wanted: OfferFilter) -> Flags:
+def region_mask(table: OfferTable, offer_filter: OfferFilter) -> Flags:
     """Regions that pass; see OfferFilter for what a pseudo region does."""
     keep = np.ones(len(table.regions), dtype=np.bool_)
-    if wanted.regions:
-        keep &= is_one_of(table.regions, wanted.regions)
-    if wanted.countries:
-        keep &= is_one_of(table.region_countries, wanted.countries) | one_price_everywhere(table)
+    if offer_filter.regions:
+        keep &= is_one_of(table.regions, offer_filter.regions)
+    if offer_filter.countries:
+        keep &= is_one_of(table.region_countries, offer_filter.countries) | one_price_everywhere(table)
     return keep
 
 
@@ -62,16 +62,16 @@ def one_price_everywhere(table: OfferTable) -> Flags:
     return ~is_one_of(table.region_providers, located)
 
 
-def offer_mask(table: OfferTable, wanted: OfferFilter) -> Flags:
+def offer_mask(table: OfferTable, offer_filter: OfferFilter) -> Flags:
     """Offers that pass. Conditions on servers and regions are tested on labels, then spread over the rows."""
-    keep = server_mask(table.servers, wanted)[table.server_index] & region_mask(table, wanted)[table.region_index]
-    if wanted.purchases:
+    keep = server_mask(table.servers, offer_filter)[table.server_index] & region_mask(table, offer_filter)[table.region_index]
+    if offer_filter.purchases:
         is_wanted = np.zeros(len(PURCHASE_CODES), dtype=np.bool_)
-        is_wanted[[PURCHASE_CODES[name] for name in wanted.purchases]] = True
+        is_wanted[[PURCHASE_CODES[name] for name in offer_filter.purchases]] = True
         keep &= is_wanted[table.purchase_index]
-    if not wanted.include_stale:
+    if not offer_filter.include_stale:
         keep &= ~table.is_stale
-    if not wanted.include_quarantined:
+    if not offer_filter.include_quarantined:
         keep &= ~table.is_quarantined
     return keep
 

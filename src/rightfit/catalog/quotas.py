@@ -114,7 +114,8 @@ def _over(limit: Any) -> Any:
 def read_quota(
     text: str, regions: Iterable[Region], *, types: Iterable[str] = (), countries: Mapping[str, str] | None = None, field: str = "quota"
 ) -> Quota:
-    """A limit in words; QuantityError in one line for what cannot be read. `types`: known server types; `countries`: names of countries -> codes."""
+    """A limit in words; QuantityError in one line for what cannot be read. `types`: known server types; `countries`: names of countries ->
+    codes."""
     from rightfit import facts
 
     words = _words(text)

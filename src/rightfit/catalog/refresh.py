@@ -35,7 +35,7 @@ _SHOWN = 5
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Outcome:
+class RefreshOutcome:
     """What became of one source of prices."""
 
     provider: str
@@ -64,7 +64,7 @@ class _Job:
 
 def refresh(
     names: Sequence[str] = (), *, every_type: bool = False, pace: Pace | None = None, progress: Progress = lambda *_: None
-) -> list[Outcome]:
+) -> list[RefreshOutcome]:
     """Fetch the prices of the named sources (all that can be asked without names) and let those that pass count from now on.
 
     Raises UnknownNameError for a name that is none, CatalogError when another refresh runs or the clock is wrong. What happens to one
@@ -73,18 +73,18 @@ def refresh(
     wanted = [providers.provider(name) for name in (names or providers.NAMES)]
     with _only_refresh():
         job = _job(every_type=every_type, pace=pace, progress=progress)
-        outcomes: dict[str, Outcome] = {}
+        outcomes: dict[str, RefreshOutcome] = {}
         gathered: dict[str, Gathered] = {}
         for provider in dict.fromkeys(wanted):
             if problem := _unready(provider):
-                outcomes[provider.name] = Outcome(provider.name, "failed" if names else "skipped", message=problem)
+                outcomes[provider.name] = RefreshOutcome(provider.name, "failed" if names else "skipped", message=problem)
                 continue
             try:
                 gathered[provider.name] = _judged(provider, job)
             except _RefusedError as error:
-                outcomes[provider.name] = Outcome(provider.name, "refused", message=str(error), findings=error.findings)
+                outcomes[provider.name] = RefreshOutcome(provider.name, "refused", message=str(error), findings=error.findings)
             except RightfitError as error:
-                outcomes[provider.name] = Outcome(provider.name, "failed", message=_with_name(provider.name, str(error)))
+                outcomes[provider.name] = RefreshOutcome(provider.name, "failed", message=_with_name(provider.name, str(error)))
         outcomes |= _publish(gathered, job)
         for name, outcome in outcomes.items():
             if outcome.status in ("refreshed", "refused"):  # a refused list is fetched anew next time
@@ -201,9 +201,7 @@ def _judged(provider: Provider, job: _Job) -> Gathered:
     if not found.num_prices:
         hint = f"; {sum(found.left_out.values()):,} were {next(iter(found.left_out))}" if found.left_out else ""
         raise NetworkError(f"{provider.name}: gave no price that can be used{hint}; the old prices stay")
-    problem = level_problem(
-        job.before, found.tables["prices"], limits=job.limits["level"], estimate_patterns=job.rule["estimate"]["note_patterns"]
-    )
+    problem = level_problem(job.before, found.tables["prices"], limits=job.limits["level"], rule=job.rule)
     if problem:
         raise _RefusedError(f"{provider.name}: refused, {problem}; the old prices stay")
     return found
@@ -235,7 +233,7 @@ def _part_rows(provider: Provider, part: str, *, client: Client, job: _Job) -> I
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_suffix(f".{os.getpid()}.tmp")
         with temporary.open("w", encoding="utf-8") as stream:
-            for row in _fetched(provider, part, client=client, known=job.known):
+            for row in _fetched(provider, part, client=client, inventory=job.known):
                 stream.write(json.dumps([type(row).__name__, *row]) + "\n")
         os.replace(temporary, path)  # noqa: PTH105
     with path.open(encoding="utf-8") as stream:
@@ -244,10 +242,10 @@ def _part_rows(provider: Provider, part: str, *, client: Client, job: _Job) -> I
             yield ROW_TYPES[kind](*values)
 
 
-def _fetched(provider: Provider, part: str, *, client: Client, known: Known) -> Iterator[Row]:
+def _fetched(provider: Provider, part: str, *, client: Client, inventory: Known) -> Iterator[Row]:
     """Rows from the provider, whatever goes wrong in one line."""
     try:
-        yield from provider.fetch(client, part, known=known)
+        yield from provider.fetch(client, part, inventory=inventory)
     except RightfitError:
         raise
     except ImportError as error:
@@ -274,9 +272,9 @@ def _work(name: str) -> Path:
 # ---- all at once ------------------------------------------------------------------------------------------------------------------
 
 
-def _publish(gathered: dict[str, Gathered], job: _Job) -> dict[str, Outcome]:
+def _publish(gathered: dict[str, Gathered], job: _Job) -> dict[str, RefreshOutcome]:
     """Build the new store beside the old one; what fails its checks is refused and the rest built again; then the new one counts."""
-    outcomes: dict[str, Outcome] = {}
+    outcomes: dict[str, RefreshOutcome] = {}
     while gathered:
         generation, path, changed = _built(gathered, job)
         findings = _error_findings(path)
@@ -286,7 +284,7 @@ def _publish(gathered: dict[str, Gathered], job: _Job) -> dict[str, Outcome]:
             overlay.publish(generation)
             _clear_up(generation)
             for name, found in gathered.items():
-                outcomes[name] = _refreshed(name, found, findings, changed=changed, known=job.known)
+                outcomes[name] = _refreshed(name, found, findings, changed=changed, inventory=job.known)
             return outcomes
         if generation != pointer.current():
             path.unlink(missing_ok=True)
@@ -316,9 +314,9 @@ def _new_generation(gathered: Mapping[str, Gathered], job: _Job) -> tuple[str, M
     return overlay.write_generation(new, sources=_sources(gathered, job)), Counter(moved["provider"].texts())
 
 
-def _joined(name: str, fetched: Mapping[str, PackedTable], found: Sequence[PackedTable], job: _Job) -> PackedTable:
+def _joined(name: str, fetched: Mapping[str, PackedTable], tables: Sequence[PackedTable], job: _Job) -> PackedTable:
     """What was fetched before, with what is fetched now over it."""
-    return _last([fetched.get(name, overlay.empty_like(job.base[name])), *found], overlay.KEYS[name])
+    return _last([fetched.get(name, overlay.empty_like(job.base[name])), *tables], overlay.KEYS[name])
 
 
 def _last(layers: Sequence[PackedTable], key: Sequence[str]) -> PackedTable:
@@ -343,9 +341,9 @@ def _error_findings(path: Path) -> list[tuple[str, str, str, str, str, str, str]
         return connection.execute(query).fetchall()
 
 
-def _own_findings(found: Gathered, findings: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+def _own_findings(gathered: Gathered, findings: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """Findings about rows of this refresh."""
-    prices = found.tables["prices"]
+    prices = gathered.tables["prices"]
     names = ("provider", "instance_type", "region", "purchase")
     suspects = frozenset(finding[0] for finding in findings)
     mine = frozenset(label for label in prices["provider"].labels if label in suspects)
@@ -355,32 +353,34 @@ def _own_findings(found: Gathered, findings: Sequence[tuple[str, ...]]) -> list[
     return [finding for finding in findings if finding[0] in mine and (*finding[:3], finding[3].replace("-", "_")) in keys]
 
 
-def _refusal(name: str, found: Gathered, findings: Sequence[tuple[str, ...]], job: _Job) -> Outcome | None:
-    own = _own_findings(found, findings)
-    if len(own) <= job.limits["quarantined"]["highest_share"] * max(found.num_prices, 1):
+def _refusal(name: str, gathered: Gathered, findings: Sequence[tuple[str, ...]], job: _Job) -> RefreshOutcome | None:
+    own = _own_findings(gathered, findings)
+    if len(own) <= job.limits["quarantined"]["highest_share"] * max(gathered.num_prices, 1):
         return None
     (check, count) = Counter(finding[4] for finding in own).most_common(1)[0]
     lines = tuple(
         f"{finding[4]}: {finding[0]}/{finding[1]} {finding[2]} {finding[3]}: {finding[5]} (limit: {finding[6]})" for finding in own
     )
-    message = f"{name}: refused, {len(own):,} of {found.num_prices:,} prices fail the integrity checks (most often {check}, {count:,}); the old prices stay"
-    return Outcome(name, "refused", message=message, findings=lines)
+    message = f"{name}: refused, {len(own):,} of {gathered.num_prices:,} prices fail the integrity checks (most often {check}, {count:,}); the old prices stay"
+    return RefreshOutcome(name, "refused", message=message, findings=lines)
 
 
-def _refreshed(name: str, found: Gathered, findings: Sequence[tuple[str, ...]], *, changed: Mapping[str, int], known: Known) -> Outcome:
-    servers = zip(found.tables["servers"]["provider"].texts(), found.tables["servers"]["instance_type"].texts(), strict=True)
-    covered = found.tables["prices"]["provider"].labels
-    notes = [f"{count:,} left out {reason}" for reason, count in found.left_out.items()]
-    notes += [f"{count:,} rejected: {reason}" for reason, count in found.rejected.items()]
-    return Outcome(
+def _refreshed(
+    name: str, gathered: Gathered, findings: Sequence[tuple[str, ...]], *, changed: Mapping[str, int], inventory: Known
+) -> RefreshOutcome:
+    servers = zip(gathered.tables["servers"]["provider"].texts(), gathered.tables["servers"]["instance_type"].texts(), strict=True)
+    covered = gathered.tables["prices"]["provider"].labels
+    notes = [f"{count:,} left out {reason}" for reason, count in gathered.left_out.items()]
+    notes += [f"{count:,} rejected: {reason}" for reason, count in gathered.rejected.items()]
+    return RefreshOutcome(
         name,
         "refreshed",
-        prices=found.num_prices,
+        prices=gathered.num_prices,
         changed=sum(changed.get(provider, 0) for provider in covered) // 2,  # a row before and a row after
-        new_servers=sum(server not in known.servers.get(provider, {}) for provider, server in servers),
-        quarantined=len(_own_findings(found, findings)),
+        new_servers=sum(server not in inventory.servers.get(provider, {}) for provider, server in servers),
+        quarantined=len(_own_findings(gathered, findings)),
         message="; ".join(notes),
-        findings=tuple(" ".join(finding) for finding in _own_findings(found, findings)[:_SHOWN]),
+        findings=tuple(" ".join(finding) for finding in _own_findings(gathered, findings)[:_SHOWN]),
     )
 
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from rightfit.catalog.offers import INTERRUPTION_BANDS, PURCHASE_CODES
+from rightfit.catalog.offers import DERIVED_KINDS, INTERRUPTION_BANDS, PRICE_KINDS, PURCHASE_CODES
 from rightfit.catalog.overlay import PRICE_COLUMNS, last_of_each, num_rows, row_keys, take
 from rightfit.catalog.pack import PackedColumn, PackedTable
 from rightfit.catalog.providers.base import InterruptionRow, MarketRow, PriceRow, Row, ServerRow
-from rightfit.catalog.tables import join_index, matches_any
+from rightfit.catalog.tables import join_index, price_kinds
 
 
 class ColumnWriter:
@@ -169,14 +169,14 @@ def _market_texts(row: MarketRow) -> dict[str, str]:
     }
 
 
-def sort_out(found: Gathered, *, base: Mapping[str, PackedTable], accelerators: Iterable[str]) -> None:
+def sort_out(gathered: Gathered, *, base: Mapping[str, PackedTable], accelerators: Iterable[str]) -> None:
     """Leave out what the catalog cannot place: types nobody described, regions it does not know, accelerators without a record."""
-    servers, prices = found.tables["servers"], found.tables["prices"]
+    servers, prices = gathered.tables["servers"], gathered.tables["prices"]
     allowed = frozenset(accelerators) | {""}
     usable = np.array([label in allowed for label in servers["gpu_name"].labels], dtype=np.bool_)[servers["gpu_name"].codes]
     servers = take(servers, usable)
-    found.tables["servers"] = take(servers, last_of_each(row_keys([servers], ("provider", "instance_type"))[0]))
-    types = _places(base["servers"], "instance_type") | _places(found.tables["servers"], "instance_type")
+    gathered.tables["servers"] = take(servers, last_of_each(row_keys([servers], ("provider", "instance_type"))[0]))
+    types = _places(base["servers"], "instance_type") | _places(gathered.tables["servers"], "instance_type")
     no_type = join_index([prices["provider"], prices["instance_type"]], types) < 0
     no_region = join_index([prices["provider"], prices["region"]], _places(base["regions"], "region")) < 0
     for reason, rows, column in (
@@ -185,19 +185,19 @@ def sort_out(found: Gathered, *, base: Mapping[str, PackedTable], accelerators: 
     ):
         if rows.any():
             first = prices[column].labels[prices[column].codes[int(np.flatnonzero(rows)[0])]]
-            found.left_out[f"{reason} ({first[:60]})"] += int(np.count_nonzero(rows))
+            gathered.left_out[f"{reason} ({first[:60]})"] += int(np.count_nonzero(rows))
     kept = take(prices, ~(no_type | no_region))
-    found.tables["prices"] = take(kept, last_of_each(row_keys([kept], ("provider", "instance_type", "region", "purchase"))[0]))
+    gathered.tables["prices"] = take(kept, last_of_each(row_keys([kept], ("provider", "instance_type", "region", "purchase"))[0]))
 
 
 def _places(table: PackedTable, name: str) -> dict[tuple[str, str], int]:
     return dict.fromkeys(zip(table["provider"].texts(), table[name].texts(), strict=True), 1)
 
 
-def level_problem(before: PackedTable, new: PackedTable, *, limits: Mapping[str, Any], estimate_patterns: Iterable[str]) -> str:
+def level_problem(before: PackedTable, new: PackedTable, *, limits: Mapping[str, Any], rule: Mapping[str, Any]) -> str:
     """One line when the prices of a purchase mode as a whole are far from the old ones; a currency, a unit or a term taken wrongly."""
     old_keys, new_keys = row_keys([before, new], ("provider", "instance_type", "region", "purchase"))
-    quoted = ~matches_any(before["note"].labels, patterns=estimate_patterns)[before["note"].codes]
+    quoted = ~np.isin(price_kinds(before, rule=rule), [PRICE_KINDS.index(name) for name in DERIVED_KINDS])
     old_rows = np.flatnonzero(quoted & np.isin(old_keys, new_keys))
     order = old_rows[np.argsort(old_keys[old_rows])]
     shared = np.flatnonzero(np.isin(new_keys, old_keys[order]))

@@ -6,19 +6,23 @@ import dataclasses
 import datetime
 import hashlib
 import sqlite3
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
 from rightfit.catalog.blocks import read_blocks
-from rightfit.catalog.integrity import Finding, Market, run_checks
-from rightfit.catalog.offers import OfferTable
+from rightfit.catalog.integrity import CheckedMarket, Finding, run_checks
+from rightfit.catalog.offers import OfferTable, ServerTable
 from rightfit.catalog.package_data import data_bytes, manifest
 
 if TYPE_CHECKING:
-    from rightfit.catalog.market import Catalog
+    from rightfit.catalog.names import Region
     from rightfit.catalog.pack import PackedTable
     from rightfit.catalog.tables import PriceColumns
+
+
+Answered = TypeVar("Answered")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -60,7 +64,18 @@ class Status:
         return dataclasses.asdict(self)
 
 
-def status(catalog: Catalog) -> Status:
+class Stored(Protocol):
+    """What a report reads of a catalog."""
+
+    @property
+    def location(self) -> str: ...
+    def read(self, question: Callable[[sqlite3.Connection], Answered]) -> Answered: ...
+    def all_offers(self) -> OfferTable: ...
+    def servers(self) -> ServerTable: ...
+    def regions(self) -> tuple[Region, ...]: ...
+
+
+def status(catalog: Stored) -> Status:
     """Count and date everything."""
     table = catalog.all_offers()
     meta = catalog.read(lambda connection: dict(connection.execute("SELECT key, value FROM meta").fetchall()))
@@ -107,13 +122,13 @@ def _provider_status(table: OfferTable, provider: str, *, provider_of: Any) -> P
     )
 
 
-def verify(catalog: Catalog) -> list[Finding]:
+def verify(catalog: Stored) -> list[Finding]:
     """The store's own soundness, the package's files, and every named check over every row; orphans are those found at the build."""
     from rightfit.catalog import build, tables
 
     rule = tables.rules()
     found = [*_store_findings(catalog), *_package_findings()]
-    market = Market(
+    market = CheckedMarket(
         catalog.servers(),
         price_columns(catalog.all_offers()),
         build.regions_of(catalog.regions()),
@@ -123,7 +138,21 @@ def verify(catalog: Catalog) -> list[Finding]:
     return found + run_checks(market, rule=rule) + _orphans(catalog)
 
 
-def _market_prices(catalog: Catalog) -> PackedTable:
+def amendment_findings(findings: Iterable[Finding]) -> list[str]:
+    """Errors that the checks find in amended rows, each with the file and line of its amendment."""
+    from rightfit.catalog import amendments
+
+    own = {(*one.key[:2], *(cell.replace("_", "-") for cell in one.key[2:])): one for one in amendments.read()[0]}
+    lines = []
+    for finding in findings:
+        place = (finding.region, finding.purchase.replace("_", "-")) if finding.purchase else ()
+        amendment = own.get((finding.provider, finding.instance_type, *place))
+        if amendment and finding.severity == "error":
+            lines.append(amendment.problem(f"{finding.check}: {finding.explanation} ({finding.had}; allowed: {finding.limit})"))
+    return lines
+
+
+def _market_prices(catalog: Stored) -> PackedTable:
     """Marketplace prices as the store has them: refreshed ones only where it was built with them."""
     from rightfit.catalog import overlay, pointer, tables
 
@@ -140,7 +169,7 @@ def price_columns(table: OfferTable) -> PriceColumns:
     return PriceColumns(**{name: getattr(table, name) for name in names})
 
 
-def _store_findings(catalog: Catalog) -> list[Finding]:
+def _store_findings(catalog: Stored) -> list[Finding]:
     """SQLite's own check of every page, and the checksum of every column."""
     answer = catalog.read(lambda connection: connection.execute("PRAGMA integrity_check").fetchone()[0])
     if answer != "ok":
@@ -165,7 +194,7 @@ def _file_finding(check: str, name: str, *, had: str, limit: str) -> Finding:
     return Finding(check, "error", "", "", name, "", had, limit, "the file is damaged; remove it or reinstall rightfit")
 
 
-def _orphans(catalog: Catalog) -> list[Finding]:
+def _orphans(catalog: Stored) -> list[Finding]:
     names = ", ".join(f'"{field.name}"' for field in dataclasses.fields(Finding))
     query = f"SELECT {names} FROM finding WHERE \"check\" = 'check_orphan_price'"  # noqa: S608
     return [Finding(*row) for row in catalog.read(lambda connection: connection.execute(query).fetchall())]

@@ -1,4 +1,5 @@
-"""The grammar of server names: family, specification and size; series as people write them ("NDv4", "A2", "p4d"); and the nearest real ones.
+"""The grammar of server names: family, specification and size; series as people write them ("NDv4", "A2", "p4d"); and the nearest real
+ones.
 
 alicloud  ecs.<family>-<spec>.<size>      ecs.gn7i-c8g1.2xlarge   c8g1: 8 cores a GPU, 2xlarge: 8 vCPU
 aws       <family>.<size>                 p4d.24xlarge
@@ -107,10 +108,10 @@ def _azure_series(servers: ServerTable, word: str) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _in_series(parts: dict[str, str], wanted: dict[str, str]) -> bool:
+def _in_series(parts: dict[str, str], words: dict[str, str]) -> bool:
     """A feature letter or accelerator that the series does not name sets another series apart ("NDm A100 v4" is not "NDv4")."""
-    same = all(parts[key] == wanted[key] for key in ("family", "version", "accelerator"))
-    return same and set(wanted["features"]) <= set(parts["features"]) and ("m" in parts["features"]) == ("m" in wanted["features"])
+    same = all(parts[key] == words[key] for key in ("family", "version", "accelerator"))
+    return same and set(words["features"]) <= set(parts["features"]) and ("m" in parts["features"]) == ("m" in words["features"])
 
 
 @functools.cache

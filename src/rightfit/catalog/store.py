@@ -1,4 +1,5 @@
-"""Where the catalog lives on disk: an SQLite file built on first use, one for each version of data and schema, replaced whole or not at all.
+"""Where the catalog lives on disk: an SQLite file built on first use, one for each version of data and schema, replaced whole or not at
+all.
 
 The file is only ever written under a temporary name, synced, and renamed, so a reader sees a complete store or none. It is opened
 `immutable`: nothing changes it in place, so no lock of another program can stop a reader.
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from rightfit.catalog import pointer
 from rightfit.catalog.layout import APPLICATION_ID, SCHEMA_VERSION, TABLE_NAMES
-from rightfit.catalog.package_data import manifest
+from rightfit.catalog.package_data import fingerprint
 from rightfit.errors import CatalogError
 
 logger = logging.getLogger("rightfit.catalog")
@@ -46,7 +47,7 @@ def cache_folder() -> Path:
 def store_path(folder: Path | None = None, *, generation: str | None = None) -> Path:
     """The store file for this version of data and schema and these refreshed prices ("": none; by default those that count now)."""
     refreshed = pointer.current() if generation is None else generation
-    name = f"catalog-{SCHEMA_VERSION}-{manifest()['fingerprint'][:16]}{'-' * bool(refreshed)}{refreshed}.sqlite"
+    name = f"catalog-{SCHEMA_VERSION}-{fingerprint()[:16]}{'-' * bool(refreshed)}{refreshed}.sqlite"
     return (folder or cache_folder()) / name
 
 
@@ -182,7 +183,8 @@ def _remove_abandoned(folder: Path) -> None:
 
 @contextlib.contextmanager
 def _only_one(lock: Path) -> Iterator[None]:
-    """Hold the build lock. It is advisory and dies with its process; without it (or after a long wait) building is only wasteful, never unsafe."""
+    """Hold the build lock. It is advisory and dies with its process; without it (or after a long wait) building is only wasteful, never
+    unsafe."""
     with lock.open("a+b") as stream:
         deadline = time.monotonic() + _WAIT_FOR_OTHER_BUILD_S
         while not try_lock(stream.fileno()) and time.monotonic() < deadline:

@@ -5,20 +5,17 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from rightfit.catalog.offers import INTERRUPTION_BANDS, PURCHASE_CODES, Flags, Floats, Indices, ServerTable
-from rightfit.catalog.pack import PackedColumn, PackedTable, decode_table
-from rightfit.catalog.package_data import data_bytes
-from rightfit.errors import CatalogError
-
-GIB = 2.0**30
-GB = 1e9
-GBPS = 1e9 / 8
+from rightfit.catalog.amending import amended
+from rightfit.catalog.offers import DERIVED_KINDS, INTERRUPTION_BANDS, PRICE_KINDS, PURCHASE_CODES, Flags, Floats, Indices, ServerTable
+from rightfit.catalog.pack import PackedColumn, PackedTable
+from rightfit.catalog.package_data import load_unamended
+from rightfit.catalog.package_data import rules as rules
+from rightfit.units import GB, GBPS, GIB
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -38,6 +35,7 @@ class PriceColumns:
     source_index: Indices
     notes: tuple[str, ...]
     note_index: Indices
+    kind_index: Indices
     is_estimate: Flags
     is_stale: Flags
     is_pseudo_region: Flags
@@ -63,19 +61,9 @@ class RegionTable:
     source: tuple[str, ...]
 
 
-def rules() -> dict[str, Any]:
-    """The market's rules: ages, note patterns, thresholds of the integrity checks; each with its reason."""
-    return tomllib.loads(data_bytes("rules.toml").decode())
-
-
 def load_packed(name: str) -> dict[str, PackedColumn]:
-    """One packed table of the wheel."""
-    import lzma
-
-    try:
-        return decode_table(data_bytes(f"{name}.pack"))
-    except (lzma.LZMAError, EOFError, ValueError, KeyError, IndexError):
-        raise CatalogError(f"catalog/data/{name}.pack of the installed package is damaged; reinstall rightfit") from None
+    """One table of the wheel: as it is packed, with what people amended laid over it."""
+    return amended(name, load_unamended(name))
 
 
 def server_table(packed: PackedTable, *, rule: Mapping[str, Any], is_priced: Flags | None = None) -> ServerTable:
@@ -169,7 +157,7 @@ def price_columns(
     order = np.lexsort((purchase_index, region_index, server_index))
     as_of, note, source, currency = (packed[name] for name in ("as_of", "note", "source", "currency_original"))
     stale = stale_dates(as_of.labels, max_age_days=rule["stale"]["max_age_days"])
-    estimate = matches_any(note.labels, patterns=rule["estimate"]["note_patterns"])
+    kind = price_kinds(packed, rule=rule)
     pseudo = np.isin(np.array(packed["region"].labels), rule["pseudo_regions"]["names"])
     return PriceColumns(
         server_index=server_index[order],
@@ -179,18 +167,31 @@ def price_columns(
         price_original=packed["price_original"].numbers()[order],
         currencies=currency.labels,
         currency_index=currency.codes[order],
-        as_of_dates=as_of.labels,
+        as_of_dates=tuple(parse_date(text).isoformat() if text else "" for text in as_of.labels),
         as_of_index=as_of.codes[order],
         sources=source.labels,
         source_index=source.codes[order],
         notes=note.labels,
         note_index=note.codes[order],
-        is_estimate=estimate[note.codes][order],
+        kind_index=kind[order],
+        is_estimate=np.isin(kind, [PRICE_KINDS.index(name) for name in DERIVED_KINDS])[order],
         is_stale=stale[as_of.codes][order],
         is_pseudo_region=pseudo[packed["region"].codes][order],
         interruption_band=_interruption_bands(packed, interruptions)[order],
-        orphans=_orphans(packed, order=order, known=(server_index >= 0) & (region_index >= 0) & (purchase_index >= 0)),
+        orphans=_orphans(packed, order=order, is_known=(server_index >= 0) & (region_index >= 0) & (purchase_index >= 0)),
     )
+
+
+def price_kinds(packed: PackedTable, *, rule: Mapping[str, Any]) -> Indices:
+    """How each price is known (a row of PRICE_KINDS), by the rules of `price_kind`: of several that fit a row the last one counts."""
+    kinds = np.zeros(len(packed["note"].codes), dtype=np.intp)
+    for entry in rule["price_kind"]["rules"]:
+        fits = np.ones(len(kinds), dtype=np.bool_)
+        for name in ("provider", "purchase", "source", "note"):
+            if name in entry:
+                fits &= matches_any(packed[name].labels, patterns=entry[name])[packed[name].codes]
+        kinds[fits] = PRICE_KINDS.index(entry["kind"])
+    return kinds
 
 
 def _interruption_bands(packed: PackedTable, interruptions: PackedTable | None) -> Indices:
@@ -208,21 +209,19 @@ def _interruption_bands(packed: PackedTable, interruptions: PackedTable | None) 
     return bands
 
 
-def _orphans(packed: PackedTable, *, order: Indices, known: Flags) -> dict[int, tuple[str, str, str, str]]:
+def _orphans(packed: PackedTable, *, order: Indices, is_known: Flags) -> dict[int, tuple[str, str, str, str]]:
     """Rows that join to nothing, by their place after sorting."""
 
     def words(row: int) -> tuple[str, str, str, str]:
         texts = [packed[name].labels[packed[name].codes[row]] for name in ("provider", "region", "instance_type", "purchase")]
         return texts[0], texts[1], texts[2], texts[3]
 
-    return {place: words(int(order[place])) for place in np.flatnonzero(~known[order]).tolist()}
+    return {place: words(int(order[place])) for place in np.flatnonzero(~is_known[order]).tolist()}
 
 
 def parse_date(text: str) -> datetime.date:
-    """A source's date; one that names only a year or a month is taken in its middle."""
-    year, *rest = (int(part) for part in text.split("-"))
-    month = rest[0] if rest else 7
-    day = rest[1] if len(rest) > 1 else 15 if rest else 1
+    """A source's date; one that names only a year or a month is its first day: the oldest that it may be."""
+    year, month, day = (*(int(part) for part in text.split("-")), 1, 1)[:3]
     return datetime.date(year, month, day)
 
 

@@ -16,8 +16,8 @@ from rightfit.catalog.market import Catalog
 from rightfit.catalog.offers import PURCHASE_CODES, OfferTable, ServerTable
 from rightfit.catalog.package_data import data_bytes
 from rightfit.catalog.server_names import memory_agrees
+from rightfit.units import GIB
 
-GIB = 2.0**30
 _PRICE_TOLERANCE = 0.05
 _COUNT_WORDS = {"right": 0, "unknown": 1, "wrong": 2}
 
@@ -31,7 +31,7 @@ class Text:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Verdict:
+class ClaimVerdict:
     """right, wrong or unknown, and for wrong the reasons."""
 
     claim: Claim
@@ -71,7 +71,7 @@ def cards(servers: ServerTable, row: int) -> str:
     return f"{number(count)} x {servers.accelerator_name[row]}" if count > 0 else ""
 
 
-def judge_series(catalog: Catalog, claim: Claim, *, rows: Sequence[int]) -> Verdict:
+def judge_series(catalog: Catalog, claim: Claim, *, rows: Sequence[int]) -> ClaimVerdict:
     """A claim about a series holds when one of its sizes fits; "up to n" when no size has more. Else the reasons of the closest size."""
     servers = catalog.servers()
     verdicts = [judge_server(catalog, claim, row=row) for row in rows]
@@ -79,18 +79,18 @@ def judge_series(catalog: Catalog, claim: Claim, *, rows: Sequence[int]) -> Verd
     if best.word == "right" and claim.up_to and claim.count:
         most = max(float(servers.num_accelerators[row]) for row in rows if servers.accelerator_name[row] in claim.accelerators)
         if most != claim.count:
-            return Verdict(claim, "wrong", (say("wrong_count", had=number(most), claimed=claim.count),))
+            return ClaimVerdict(claim, "wrong", (say("wrong_count", had=number(most), claimed=claim.count),))
     if best.word == "wrong" and claim.accelerators and not any(servers.accelerator_name[row] in claim.accelerators for row in rows):
         names = ", ".join(sorted({servers.accelerator_name[row] for row in rows if servers.accelerator_name[row]}))
         key = "wrong_accelerator" if names else "wrong_no_accelerator"
-        return Verdict(claim, "wrong", (say(key, had=names, claimed=claim.accelerator_words),))
+        return ClaimVerdict(claim, "wrong", (say(key, had=names, claimed=claim.accelerator_words),))
     return best
 
 
-def judge_server(catalog: Catalog, claim: Claim, *, row: int) -> Verdict:
+def judge_server(catalog: Catalog, claim: Claim, *, row: int) -> ClaimVerdict:
     """A claim about one server type."""
     if not claim.says_something:
-        return Verdict(claim, "unknown")
+        return ClaimVerdict(claim, "unknown")
     servers = catalog.servers()
     reasons: list[Text] = []
     unknown = False
@@ -100,7 +100,7 @@ def judge_server(catalog: Catalog, claim: Claim, *, row: int) -> Verdict:
         unknown |= is_unknown
     if claim.is_provider and not claim.cpu_only:
         reasons.append(say("wrong_not_server"))
-    return Verdict(claim, "wrong" if reasons else "unknown" if unknown else "right", tuple(reasons))
+    return ClaimVerdict(claim, "wrong" if reasons else "unknown" if unknown else "right", tuple(reasons))
 
 
 def _accelerator(claim: Claim, servers: ServerTable, row: int) -> tuple[list[Text], bool]:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
+import importlib
 import re
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 
-from rightfit.cli.commands import catalog, export, facts, later, launch, own, places, plan, predict, serve
 from rightfit.cli.languages import help_text
 from rightfit.cli.parameters import command, nearest_name
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 Abort, Exit = typer.Abort, typer.Exit
 
-_LOOK, _MAIN = help_text("group", "Look around", "Look around"), help_text("group", "Plan", "Plan")
+MAIN, LOOK, REAL = "Plan", "Look around", "Measure"
+#: Groups of commands: what help says of them, and where it shows them.
+GROUPS = {"catalog": ("The catalog of servers and prices.", LOOK), "runs": ("The records of runs that are kept.", REAL)}
 # What the parser says of a number, in our words.
 _PLAINER = {
     r"Input should be a valid integer.*": "it must be a whole number",
@@ -25,39 +28,70 @@ _PURPOSE = (
     "Say what you want to train, fine-tune or serve; get the cloud server to rent, how to set it up, what it costs, and how sure that is."
 )
 
-app = typer.Typer(
-    name="rightfit",
-    help=help_text("command", "root", _PURPOSE),
-    epilog="Example: rightfit plan meta-llama/Meta-Llama-3-8B --task finetune --method qlora --data 50Mtok --deadline 24h",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
-)
-catalog_app = typer.Typer(help=help_text("command", "catalog", "The catalog of servers and prices."), no_args_is_help=True)
-app.add_typer(catalog_app, name="catalog", rich_help_panel=_LOOK)
 
-_ACTING: dict[str, Callable[..., Any]] = {"export": export.export, "launch": launch.launch}
-_WITH_WORKLOAD: dict[str, Callable[..., Any]] = {"plan": plan.plan, "estimate": plan.estimate, "why": plan.why}
-_SERVING: dict[str, Callable[..., Any]] = {"serve": serve.serve, "mcp": serve.mcp}
-_PREDICTION: dict[str, Callable[..., Any]] = {"predict": predict.predict, "validate": predict.validate}
-_LOOKING: dict[str, Callable[..., Any]] = {
-    "check": facts.check,
-    "models": facts.models,
-    "servers": facts.servers,
-    "prices": facts.prices,
-    "accelerators": facts.accelerators,
-    "datasets": facts.datasets,
-    "own": own.own,
-    "providers": places.providers,
-    "regions": places.regions,
+@dataclasses.dataclass(frozen=True, slots=True)
+class Command:
+    """Where a command is defined, and where help shows it."""
+
+    module: str
+    function: str
+    panel: str = ""
+    workload: bool = False
+
+
+#: Commands in the order of help; those of a group are named "group command".
+COMMANDS = {
+    **{name: Command("plan", name, MAIN, workload=True) for name in ("plan", "estimate", "why")},
+    "fleet": Command("fleet", "fleet", MAIN),
+    "export": Command("export", "export", MAIN),
+    "launch": Command("launch", "launch", MAIN),
+    "serve": Command("serve", "serve", MAIN),
+    "mcp": Command("serve", "mcp", MAIN),
+    "predict": Command("predict", "predict", MAIN),
+    "validate": Command("predict", "validate", MAIN),
+    "probe": Command("probe", "probe", REAL),
+    "watch": Command("watch", "watch", REAL),
+    "ingest": Command("ingest", "ingest", REAL),
+    "resize": Command("resize", "resize", REAL, workload=True),
+    **{name: Command("facts", name, LOOK) for name in ("check", "models", "servers", "prices", "accelerators", "datasets")},
+    "fit": Command("fit", "fit", LOOK),
+    "own": Command("own", "own", LOOK),
+    "providers": Command("places", "providers", LOOK),
+    "regions": Command("places", "regions", LOOK),
+    **{f"catalog {name}": Command("catalog", name) for name in ("status", "verify", "refresh")},
+    **{f"runs {name.rstrip('_')}": Command("runs", name) for name in ("list_", "show", "delete", "merge", "send")},
 }
-for _commands, _panel in ((_WITH_WORKLOAD, _MAIN), (_ACTING, _MAIN), (_SERVING, _MAIN), (_PREDICTION, _MAIN), (_LOOKING, _LOOK)):
-    for _name, _function in _commands.items():
-        app.command(_name, rich_help_panel=_panel)(command(_function, workload=_commands is _WITH_WORKLOAD))
-catalog_app.command("status")(command(catalog.status))
-catalog_app.command("verify")(command(catalog.verify))
-catalog_app.command("refresh")(command(catalog.refresh))
-later.register(app)
+
+
+def command_line(only: str = "") -> typer.Typer:
+    """The command line; with `only`, that command alone, so that a plan does not wait for the options of twenty others to be read."""
+    app = typer.Typer(
+        name="rightfit",
+        help=help_text("command", "root", _PURPOSE),
+        epilog="Example: rightfit plan meta-llama/Meta-Llama-3-8B --task finetune --method qlora --data 50Mtok --deadline 24h",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+    )
+    app.callback(help=help_text("command", "root", _PURPOSE))(_root)
+    groups = {name: typer.Typer(help=help_text("command", name, purpose), no_args_is_help=True) for name, (purpose, _) in GROUPS.items()}
+    if not only:
+        for name, group in groups.items():
+            app.add_typer(group, name=name, rich_help_panel=_panel(GROUPS[name][1]))
+    for name, entry in COMMANDS.items():
+        if only in ("", name):
+            _register(groups.get(name.partition(" ")[0], app) if " " in name else app, name, entry)
+    return app
+
+
+def _register(app: typer.Typer, name: str, entry: Command) -> None:
+    function = getattr(importlib.import_module(f"rightfit.cli.commands.{entry.module}"), entry.function)
+    shown = app.command(name.rpartition(" ")[2], rich_help_panel=_panel(entry.panel) if entry.panel else None)
+    shown(command(function, workload=entry.workload))
+
+
+def _panel(name: str) -> str:
+    return help_text("group", name, name)
 
 
 def _version(asked: bool) -> None:
@@ -68,14 +102,14 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(help=help_text("command", "root", _PURPOSE))
 def _root(version: Annotated[bool, typer.Option("--version", help="Show the version.", callback=_version, is_eager=True)] = False) -> None:
     """Options before the command."""
 
 
-def build() -> Any:
-    """The whole command line as one callable."""
-    return typer.main.get_command(app)
+def build(arguments: Sequence[str] = ()) -> Any:
+    """The command line as one callable: of the command that `arguments` begin with alone, else whole."""
+    first = arguments[0] if arguments else ""
+    return typer.main.get_command(command_line(first if first in COMMANDS else ""))
 
 
 def usage_line(error: Any) -> str:

@@ -10,10 +10,20 @@ from typing import Any
 from rightfit.cli.output import View, note
 from rightfit.errors import InputError
 from rightfit.explain.labels import label
-from rightfit.explain.messages import Lang
+from rightfit.explain.messages import Lang, join
 from rightfit.workload.options import read_wish
 
 _FIRST = ("model", "task")
+
+
+class NoModelError(InputError):
+    """A sentence that names no model; `wishes`: all else that it says."""
+
+    def __init__(self, message: str, wishes: Mapping[str, Any]) -> None:
+        super().__init__(message, field="ask")
+        self.wishes = dict(wishes)
+
+
 _QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "train": ("method", "data", "deadline", "budget"),
     "finetune": ("method", "data", "deadline", "budget"),
@@ -31,25 +41,41 @@ def in_words_of(sentence: str | None, view: View) -> View:
 
 
 def wishes_of(sentence: str, given: Mapping[str, Any], view: View) -> dict[str, Any]:
-    """The wishes of a sentence, overruled by options that were given beside it. Says on standard error what was understood and what was not used."""
-    from rightfit.workload.ask import understand
+    """The wishes of a sentence, overruled by options that were given beside it. Says on standard error what was understood and what was not
+    used."""
+    from rightfit.workload.ask import understand, words
 
     found = understand(sentence)
     chosen = {name: value for name, value in given.items() if value is not None}
     wishes = {**found.wishes, **chosen}
+    if have := found.own_machine:
+        wishes = {**{name: value for name, value in wishes.items() if name != "gpu"}, "have": have}
     quoted = {reading.option: reading.words for reading in found.readings}
     parts = [
         f"{name} = {value}" + (f" ({quoted[name]!r})" if name in quoted and name not in chosen else "") for name, value in wishes.items()
     ]
     note(label("status", "understood", view.lang, wishes="; ".join(parts) or "-"), view)
-    if found.unused:
-        note(label("status", "not_used", view.lang, words="; ".join(found.unused)), view)
+    unused = [piece for piece in found.unused if not (found.own_machine and (piece.endswith(")") or words.is_of_machine(piece)))]
+    if unused:
+        note(label("status", "not_used", view.lang, words="; ".join(unused)), view)
+    if is_library(wishes.get("model")):  # names no algorithm
+        del wishes["model"]
     if "model" not in wishes and wishes.get("task") != "prepare":
-        raise InputError(
-            "the sentence names no model that is known; name one, for example Llama-3-8B, bert-base-uncased, resnet50 or 7B", field="ask"
+        raise NoModelError(
+            "the sentence names no model that is known; name one, for example Llama-3-8B, bert-base-uncased, resnet50 or 7B", wishes
         )
     note(label("status", "same_as", view.lang, command=command_line(wishes)), view)
+    if found.weighty:
+        text = label("status", "weighty", view.lang, words=join(list(found.weighty), view.lang), command=command_line(wishes))
+        raise InputError(text, field="ask")
     return wishes
+
+
+def is_library(model: Any) -> bool:
+    """Whether what was read as a model is a library of many."""
+    from rightfit.facts.classical import library_without_algorithm
+
+    return isinstance(model, str) and bool(library_without_algorithm(model))
 
 
 def command_line(wishes: Mapping[str, Any]) -> str:

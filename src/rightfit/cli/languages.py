@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import resources
 
 from rightfit.explain.messages import Lang, default_lang
@@ -14,9 +14,14 @@ from rightfit.explain.messages import Lang, default_lang
 @functools.cache
 def help_lang() -> Lang:
     """The language of --help, which is needed before options are read: `--lang` on the command line, else the locale."""
-    words = " ".join(sys.argv[1:]).replace("--lang=", "--lang ").split()
+    return lang_of(sys.argv[1:])
+
+
+def lang_of(arguments: Sequence[str]) -> Lang:
+    """The language that arguments ask for, else that of the locale."""
+    words = " ".join(arguments).replace("--lang=", "--lang ").split()
     given = words[words.index("--lang") + 1] if "--lang" in words[:-1] else ""
-    return "zh" if given == "zh" or (not given and default_lang() == "zh") else "en"
+    return "zh" if given in ("zh", "chinese", "cn", "zh-cn", "中文") or (not given and default_lang() == "zh") else "en"
 
 
 @functools.cache

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum, StrEnum
 from typing import TYPE_CHECKING, Any
 
+from rightfit.cells import safe_cell
 from rightfit.cli.tables import markdown, output_width, render, wrap
 from rightfit.explain.labels import label
 from rightfit.explain.messages import Lang
@@ -55,7 +56,8 @@ class View:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answer:
-    """What a command found: `data` for json and yaml, `records` for csv, `parts` (prose and tables; of html any part of a sheet) for people.
+    """What a command found: `data` for json and yaml, `records` for csv, `parts` (prose and tables; of html any part of a sheet) for
+    people.
 
     `figures`: HTML of gauges and charts that follows the choice.
     """
@@ -74,9 +76,15 @@ def emit(answer: Answer, view: View) -> None:
         Format.csv: lambda: _csv(answer.records),
         Format.markdown: lambda: "\n\n".join(_markdown(part, view) for part in _plain_parts(answer)),
         Format.html: lambda: _html(answer, view),
-        Format.table: lambda: _text(_plain_parts(answer), view),
+        Format.table: lambda: text_of(_plain_parts(answer), view),
     }[view.format]()
-    sys.stdout.write(text.rstrip("\n") + "\n" if text else "")
+    text = text.rstrip("\n") + "\n" if text else ""
+    if view.top == 0 and sys.stdout.isatty():
+        import click
+
+        return click.echo_via_pager(text)
+    sys.stdout.write(text)
+    return None
 
 
 def note(text: str, view: View) -> None:
@@ -134,7 +142,7 @@ def _csv(records: Sequence[Mapping[str, Any]]) -> str:
         return ""
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, fieldnames=list(dict.fromkeys(key for record in records for key in record)), lineterminator="\n")
-    writer.writeheader()
+    writer.writerow({name: safe_cell(name) for name in writer.fieldnames})
     writer.writerows({key: _csv_cell(value) for key, value in record.items()} for record in records)
     return buffer.getvalue()
 
@@ -142,8 +150,8 @@ def _csv(records: Sequence[Mapping[str, Any]]) -> str:
 def _csv_cell(value: Any) -> Any:
     value = plain(value)
     if isinstance(value, list):
-        return ";".join(map(str, value))
-    return int(value) if isinstance(value, bool) else value
+        return safe_cell(";".join(map(str, value)))
+    return int(value) if isinstance(value, bool) else safe_cell(value)
 
 
 def _plain_parts(answer: Answer) -> list[str | Table]:
@@ -164,7 +172,8 @@ def _markdown(part: str | Table, view: View) -> str:
     return "\n".join(f"- {line.strip()}" if line.startswith("  ") else line for line in part.splitlines())
 
 
-def _text(parts: Sequence[str | Table], view: View) -> str:
+def text_of(parts: Sequence[str | Table], view: View) -> str:
+    """Prose and tables as lines that fit the width."""
     width, styled = output_width(), sys.stdout.isatty() and view.format is Format.table
     shown = []
     for part in parts:

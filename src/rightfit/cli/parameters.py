@@ -14,19 +14,32 @@ import typer
 from rightfit.cli.languages import help_lang, help_text
 from rightfit.cli.output import Format, View
 from rightfit.explain.messages import Lang, default_lang
-from rightfit.workload.options import OPTIONS, Option
+from rightfit.workload.options import OPTIONS, WishOption
 from rightfit.workload.vocabulary import Vocabulary, nearest_words
 
 FORMATS = Vocabulary(tuple(form.value for form in Format), {"md": "markdown", "yml": "yaml", "text": "table"})
 LANGS = Vocabulary(("en", "zh"), {"english": "en", "chinese": "zh", "cn": "zh", "zh-cn": "zh", "中文": "zh", "英文": "en"})
+#: The options that matter to most wishes: --help starts with them.
+FIRST_OPTIONS = ("task", "method", "data", "rate", "deadline", "budget", "cloud", "gpu")
 _GROUPS: Mapping[str, tuple[str, ...]] = {
-    "Wish": ("task", "method", "data", "epochs", "deadline", "budget", "objective", "currency"),
+    "Wish": ("epochs", "confidence", "objective", "currency"),
     "Service": (
         *("rate", "users", "input_tokens", "output_tokens", "trace", "profile", "ttft", "tpot", "latency", "percentile"),
         *("api_price", "prefix_share", "cached_tokens", "adapters", "adapter_rank"),
         *("speculative", "draft_tokens", "acceptance", "kv_cache", "fleet"),
     ),
-    "Where and how to rent": ("cloud", "region", "country", "residency", "purchase", "gpu", "max_nodes", "quota", "office_hours"),
+    "Where and how to rent": (
+        "cloud",
+        "region",
+        "country",
+        "residency",
+        "sellers",
+        "purchase",
+        "gpu",
+        "max_nodes",
+        "quota",
+        "office_hours",
+    ),
 }
 
 
@@ -44,7 +57,7 @@ def _parameter(name: str, annotation: Any, default: Any = None) -> inspect.Param
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _workload_parameter(option: Option) -> inspect.Parameter:
+def _workload_parameter(option: WishOption) -> inspect.Parameter:
     group = next((name for name, members in _GROUPS.items() if option.name in members), "Setup (left open, rightfit chooses)")
     words = option.vocabulary.words if option.vocabulary else ()
     listed = option.kind in ("words", "names")
@@ -54,7 +67,7 @@ def _workload_parameter(option: Option) -> inspect.Parameter:
         "--" + option.name.replace("_", "-"),
         help=meaning + (colon + "|".join(words) if words and len(words) < 9 else example + option.example),
         metavar="A,B" if listed else "WORD" if words else option.kind.upper(),
-        rich_help_panel=help_text("group", group, group),
+        rich_help_panel=None if option.name in FIRST_OPTIONS else help_text("group", group, group),
         autocompletion=_complete(words) if words else None,
         show_default=False,
     )
@@ -84,7 +97,7 @@ def common_parameters() -> list[inspect.Parameter]:
         rich_help_panel=panel,
         show_default=False,
     )
-    quiet = typer.Option("--quiet", "-q", help="the answer only, no remarks", rich_help_panel=panel)
+    quiet = typer.Option("--quiet", "-q", help="the choice only, no remarks", rich_help_panel=panel)
     verbose = typer.Option("--verbose", "-v", help="everything: sources, all terms, tracebacks", rich_help_panel=panel)
     return [
         _parameter("format_", Annotated[str, form], "table"),
@@ -97,14 +110,26 @@ def common_parameters() -> list[inspect.Parameter]:
 
 
 def workload_parameters() -> list[inspect.Parameter]:
-    """The options of a workload; the model is an argument of its own."""
-    return [_workload_parameter(option) for option in OPTIONS.values() if option.name != "model"]
+    """The options of a workload, those that matter most first; the model is an argument of its own."""
+    names = (*FIRST_OPTIONS, *(name for name in OPTIONS if name not in (*FIRST_OPTIONS, "model")))
+    return [_workload_parameter(OPTIONS[name]) for name in names]
+
+
+def _behind(parameter: inspect.Parameter) -> inspect.Parameter:
+    """An option of a command itself, in a panel behind those that matter most; arguments stay where they are."""
+    kind, info = get_args(parameter.annotation)
+    if isinstance(info, typer.models.ArgumentInfo):
+        return parameter
+    info.rich_help_panel = info.rich_help_panel or help_text("group", "Other ways to ask", "Other ways to ask")
+    return parameter.replace(annotation=Annotated[kind, info], kind=inspect.Parameter.KEYWORD_ONLY)
 
 
 def command(function: Callable[..., Any], *, workload: bool = False) -> Callable[..., Any]:
     """Give `function(..., view=, wishes=)` the common options and, if asked for, those of a workload, in a form that typer reads."""
     signature = inspect.signature(function, eval_str=True)
     own = [_translated(value, command=function.__name__) for name, value in signature.parameters.items() if name not in ("view", "wishes")]
+    if workload:
+        own = sorted(map(_behind, own), key=lambda one: one.kind)
     shared = (workload_parameters() if workload else []) + [_translated(value) for value in common_parameters()]
 
     @functools.wraps(function)
@@ -115,14 +140,23 @@ def command(function: Callable[..., Any], *, workload: bool = False) -> Callable
         return _run(function, arguments, _view(values))
 
     run.__doc__ = _translated_help(function)
-    run.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
+    run.__signature__ = inspect.Signature(_ordered(own, shared))  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *shared)}
     return run
 
 
+def _ordered(own: list[inspect.Parameter], shared: list[inspect.Parameter]) -> list[inspect.Parameter]:
+    """Arguments, the options that matter most, those of the command itself, the rest."""
+    rank = {name: place for place, name in enumerate(FIRST_OPTIONS)}
+    first = sorted((one for one in shared if one.name in rank), key=lambda one: rank[one.name])
+    words = [one for one in own if one.kind is not inspect.Parameter.KEYWORD_ONLY]
+    return [*words, *first, *(one for one in own if one not in words), *(one for one in shared if one.name not in rank)]
+
+
 def _run(function: Callable[..., Any], arguments: Mapping[str, Any], view: View) -> Any:
     """Run a command; with a price book, at its exchange rates."""
-    if not view.price_book and not os.environ.get("RIGHTFIT_PRICE_BOOK"):
+    is_new_book = is_added(arguments.get("query"))
+    if is_new_book or (not view.price_book and not os.environ.get("RIGHTFIT_PRICE_BOOK")):
         return function(**arguments, view=view)
     from rightfit.search.priced import rates_of
 
@@ -130,8 +164,14 @@ def _run(function: Callable[..., Any], arguments: Mapping[str, Any], view: View)
         return function(**arguments, view=view)
 
 
+def is_added(query: Any) -> bool:
+    """Whether the words after `prices` add one: the price book that they name may be new, and its rates are not needed."""
+    return isinstance(query, list) and query[:1] == ["add"]
+
+
 def _translated(parameter: inspect.Parameter, *, command: str = "") -> inspect.Parameter:
-    """The parameter with its help in the language of --help; `command_name` is looked for before `name`, which may be a workload's option too."""
+    """The parameter with its help in the language of --help; `command_name` is looked for before `name`, which may be a workload's option
+    too."""
     kind, info = get_args(parameter.annotation)
     info = copy.copy(info)
     info.help = help_text("parameter", f"{command}_{parameter.name}", help_text("parameter", parameter.name, info.help))
@@ -142,7 +182,7 @@ def _translated_help(function: Callable[..., Any]) -> str:
     """The docstring; in Chinese its first sentence is replaced, the examples stay."""
     text = inspect.getdoc(function) or ""
     first, _, examples = text.partition("\n\n")
-    head = help_text("command", function.__name__, first)
+    head = help_text("command", function.__name__.rstrip("_"), first)
     return text if help_lang() == "en" else f"{head}\n\n{examples.replace('Examples:', '例：').replace('Example: ', '例：')}"
 
 

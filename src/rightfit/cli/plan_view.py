@@ -6,20 +6,23 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rightfit.cli.output import Answer, Format, View
+from rightfit.cli.output import Answer, Format, View, text_of
 from rightfit.explain import flat_option, plan_document, verdict_document
 from rightfit.explain import quantities as q
 from rightfit.explain.labels import label
 from rightfit.explain.messages import Lang
 from rightfit.explain.plan_words import Term
-from rightfit.explain.sheets import Breakdown, Choice, Lines, Part, estimate_sheet, plan_sheet, verdict_sheet, without_choice
+from rightfit.explain.sheets import Breakdown, Choice, Lines, Part, estimate_sheet, plan_sheet, verdict_sheet
+from rightfit.explain.short import LEAST_DETAIL, MOST_DETAIL, quiet_sheet, short_sheet
 from rightfit.explain.tables import Column, Table
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
     from rightfit.search.answer import Plan
-    from rightfit.search.single import Verdict
+    from rightfit.search.verdict import Verdict
 
+#: Lines of a plan by default, blank ones not counted, and the options in them.
+MOST_LINES, SHOWN_OPTIONS = 15, 3
 _BAR_WIDTH = 30
 _MOST_TERMS = 6
 _SMALLEST_SHARE = 1e-3
@@ -29,13 +32,37 @@ def plan_answer(plan: Plan, view: View, *, catalog: Catalog | None = None) -> An
     """A plan for people and programs."""
     if view.is_machine:
         return Answer(plan_document(plan, view.lang, catalog=catalog), [flat_option(option) for option in plan.options], [])
-    return _shown(plan_sheet(plan, view.lang, everything=view.verbose, catalog=catalog), view, plan=plan)
+    if view.verbose or view.format is Format.html:
+        return _shown(plan_sheet(plan, view.lang, everything=view.verbose, catalog=catalog), view, plan=plan)
+    return Answer(None, [], short_parts(plan, view))
+
+
+def short_parts(plan: Plan, view: View) -> list[str | Table]:
+    """A plan in at most fifteen lines: as much of it as they hold; the choice alone with --quiet."""
+    if view.quiet:
+        return screen_parts(quiet_sheet(plan, view.lang), view)
+    shown: list[str | Table] = []
+    for detail in range(MOST_DETAIL, LEAST_DETAIL - 1, -1):
+        shown = screen_parts(short_sheet(plan, view.lang, detail=detail, num_options=view.top), view)
+        if num_lines(shown, view) <= MOST_LINES + max((view.top or 0) - SHOWN_OPTIONS, 0) + num_staged(plan):
+            break
+    return shown
+
+
+def num_staged(plan: Plan) -> int:
+    """Lines that a trial takes beside, where one was asked for: each statement up to two, and the heading."""
+    return sum(2 * len(section.reasons) + 1 for section in plan.sections if section.name == "staged")
+
+
+def num_lines(parts: Sequence[str | Table], view: View) -> int:
+    """Lines of text without the blank ones between."""
+    return sum(1 for line in text_of(parts, view).splitlines() if line.strip())
 
 
 def estimate_answer(plan: Plan, view: View, *, catalog: Catalog | None = None) -> Answer:
     """One given server: as a plan, but nothing was chosen."""
     if view.is_machine:
-        return plan_answer(without_choice(plan), view, catalog=catalog)
+        return plan_answer(plan, view, catalog=catalog)
     return _shown(estimate_sheet(plan, view.lang, everything=view.verbose, catalog=catalog), view, plan=plan)
 
 

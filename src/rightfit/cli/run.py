@@ -8,8 +8,13 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rightfit.errors import RightfitError
 
 INTERRUPTED, BROKEN_PIPE, INTERNAL_ERROR = 130, 141, 70
+_LONGEST_SHOWN = 80
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -22,7 +27,7 @@ def run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         return _leave_broken_pipe()
     except OSError as error:
-        return _say(f"error: cannot write the answer: {error.strerror or error}", 3)
+        return _unusable(error)
     except Exception as error:
         return _internal(error, verbose=not {"--verbose", "-v"}.isdisjoint(arguments))
 
@@ -45,9 +50,9 @@ def _dispatch(arguments: Sequence[str]) -> int:
     from rightfit.errors import RightfitError
 
     try:
-        result = app.build()(args=list(arguments), prog_name="rightfit", standalone_mode=False)
+        result = app.build(arguments)(args=list(arguments), prog_name="rightfit", standalone_mode=False)
     except RightfitError as error:
-        return _say("\n".join(f"error: {line}" for line in str(error).splitlines()), error.exit_code)
+        return _say(_told(error, arguments), error.exit_code)
     except app.UsageError as error:
         if not app.usage_line(error):  # no arguments: typer has printed the help
             return 0
@@ -61,6 +66,17 @@ def _dispatch(arguments: Sequence[str]) -> int:
     return result if isinstance(result, int) else 0
 
 
+def _told(error: RightfitError, arguments: Sequence[str]) -> str:
+    """An error in one line for each problem, in the language of the command line."""
+    from rightfit.cli.languages import lang_of
+
+    if lang_of(arguments) == "en":
+        return "\n".join(f"error: {line}" for line in str(error).splitlines())
+    from rightfit.explain.problems import problems_of
+
+    return "\n".join(f"错误：{problem.message}" for problem in problems_of(error, "zh"))
+
+
 def _finish(code: int) -> int:
     """Write out what is buffered here, so that a closed pipe or a full disk is noticed while we can still answer for it."""
     sys.stdout.flush()
@@ -72,6 +88,14 @@ def _say(line: str, code: int) -> int:
         sys.stderr.write(line + "\n")
         sys.stderr.flush()
     return code
+
+
+def _unusable(error: OSError) -> int:
+    """A file that was named and cannot be used is the user's to put right; else it is the answer that cannot be written."""
+    if isinstance(error.filename, str):
+        name = error.filename if len(error.filename) <= _LONGEST_SHOWN else error.filename[:_LONGEST_SHOWN] + "..."
+        return _say(f"error: cannot use {name!r}: {error.strerror}", 2)
+    return _say(f"error: cannot write the answer: {error.strerror or error}", 3)
 
 
 def _leave_broken_pipe() -> int:

@@ -12,11 +12,20 @@ from rightfit.explain import quantities as q
 from rightfit.explain.labels import label
 from rightfit.explain.messages import say_or
 from rightfit.explain.plan_words import Term
+from rightfit.search.honours import Honours, refuse_unheeded
+from rightfit.workload.options import OPTIONS
 
 if TYPE_CHECKING:
     from rightfit.estimate.traced_estimate import TracedEstimate
     from rightfit.workload.model import Workload
 
+#: What one step of training reads; the rest of a plan's options is not looked at, and so refused.
+READ = Honours(
+    frozenset({"model", "task", "method", "micro_batch", "seq_len", "precision", "recompute", "sharding", "gpu"}),
+    because=dict.fromkeys(OPTIONS, "it runs one training step for its memory alone; leave it out"),
+    against=lambda _workload: "engine traced",
+    of_all=frozenset(),
+)
 ENGINES = ("analytic", "traced")
 
 
@@ -30,8 +39,17 @@ def trace(workload: Workload, *, on: str | None, nodes: int, view: View) -> Answ
     """Trace the workload's model for one card, or for one card of a server under FSDP."""
     from rightfit.estimate.traced_estimate import traced_estimate
 
+    if workload.method is None:  # nothing is trained
+        raise ContradictionError(
+            f"task {workload.task} contradicts engine traced: it traces full training; leave the task out", field="task"
+        )
     if workload.method != "full" and "method" not in workload.assumed:
-        raise ContradictionError(f"method {workload.method} contradicts engine traced: it traces full training; leave the method out")
+        raise ContradictionError(
+            f"method {workload.method} contradicts engine traced: it traces full training; leave the method out", field="method"
+        )
+    refuse_unheeded(workload, READ)
+    if on and workload.gpu:
+        raise ContradictionError(f"gpu contradicts on {on}: the server says which card; leave one out", field="gpu")
     accelerator, cards = card_of(on, view) if on else (workload.gpu[0] if workload.gpu else "", 1)
     sharded = workload.sharding in ("zero3", "fsdp")
     found = traced_estimate(
@@ -48,7 +66,7 @@ def trace(workload: Workload, *, on: str | None, nodes: int, view: View) -> Answ
 
 def card_of(on: str, view: View) -> tuple[str, int]:
     """Accelerator of a server, and how many it has."""
-    from rightfit.search.single import find_server, market_of_one
+    from rightfit.search.verdict import find_server, market_of_one
 
     catalog = open_market(view)
     servers = market_of_one(catalog, find_server(catalog, on))[0].offers.servers
@@ -57,24 +75,24 @@ def card_of(on: str, view: View) -> tuple[str, int]:
     return servers.accelerator_name[0], int(servers.num_accelerators[0])
 
 
-def traced_answer(found: TracedEstimate, view: View) -> Answer:
+def traced_answer(traced: TracedEstimate, view: View) -> Answer:
     """Headline, terms, and whether the card holds it."""
     words: dict[str, Any] = {
-        "model": found.model,
-        "micro_batch": found.micro_batch,
-        "seq_len": found.seq_len,
-        "cards": found.shard_degree,
-        "dtype": found.dtype,
-        "peak": q.memory_text(found.peak_bytes),
-        "params": q.count_text(found.num_parameters, view.lang),
+        "model": traced.model,
+        "micro_batch": traced.micro_batch,
+        "seq_len": traced.seq_len,
+        "cards": traced.shard_degree,
+        "dtype": traced.dtype,
+        "peak": q.memory_text(traced.peak_bytes),
+        "params": q.count_text(traced.num_parameters, view.lang),
     }
     lines = [label("traced", "headline", view.lang, **words)]
-    if found.capacity_bytes is not None:
-        key = "fits" if found.fits else "does_not_fit"
-        lines.append(label("traced", key, view.lang, accelerator=found.accelerator, capacity=q.memory_text(found.capacity_bytes)))
+    if traced.capacity_bytes is not None:
+        key = "fits" if traced.fits else "does_not_fit"
+        lines.append(label("traced", key, view.lang, accelerator=traced.accelerator, capacity=q.memory_text(traced.capacity_bytes)))
     lines.append(label("traced", "caveat", view.lang))
-    ordered = sorted(found.terms.items(), key=lambda term: -term[1])
-    terms = [Term(name, say_or(f"terms.{name}", view.lang, name), value, value / found.peak_bytes, "") for name, value in ordered]
+    ordered = sorted(traced.terms.items(), key=lambda term: -term[1])
+    terms = [Term(name, say_or(f"terms.{name}", view.lang, name), value, value / traced.peak_bytes, "") for name, value in ordered]
     table = terms_table(label("section", "memory", view.lang), terms, view.lang, show=q.memory_text, most=None)
-    data = found.to_dict()
-    return Answer(data, [{**{name: value for name, value in data.items() if name != "terms"}, **found.terms}], ["\n".join(lines), table])
+    data = traced.to_dict()
+    return Answer(data, [{**{name: value for name, value in data.items() if name != "terms"}, **traced.terms}], ["\n".join(lines), table])

@@ -13,6 +13,7 @@ from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.estimate.case_cells import RefusedRowError, number, word
 from rightfit.estimate.convert import model_columns
+from rightfit.facts.constants import constants
 from rightfit.facts.records import Accelerator, TransformerArchitecture
 from rightfit.physics import parameters
 
@@ -121,7 +122,7 @@ def _from_dimensions(name: str, kind: str, mlp: str, tied: str, given: dict[str,
         num_kv_heads=whole.get("num_kv_heads") or heads,
         head_dim=whole.get("head_dim") or hidden // heads,
         intermediate_size=feed,
-        vocab_size=whole.get("vocab_size") or 32000,
+        vocab_size=whole.get("vocab_size") or int(constants("training_words")["usual_vocabulary"]),
         max_position=whole.get("max_position", 0),
         tied_embeddings=tied in ("1", "true", "True"),
         attention_kind="gqa" if whole.get("num_kv_heads", heads) not in (0, heads) else "mha",
@@ -178,7 +179,7 @@ def _accelerator_cached(name: str, memory_gib: float) -> tuple[Accelerator, bool
 
 def _half_card(card: Accelerator, memory_gib: float) -> Accelerator:
     """One die of a two-die card (MI250) where the stated memory is half of the card's: software sees each die as a device."""
-    if not memory_gib or memory_gib * 2.0**30 > 0.55 * card.memory_bytes:
+    if not memory_gib or memory_gib * 2.0**30 > constants("training_words")["half_card_memory"] * card.memory_bytes:
         return card
     halves = ("memory_bytes", "memory_bandwidth", "fp32_flops", "tf32_flops", "fp16_flops", "bf16_flops", "fp8_flops", "tdp_w", "l2_bytes")
     values: dict[str, Any] = {name: getattr(card, name) / 2 for name in halves}

@@ -8,9 +8,12 @@ For a search over servers:
     found = classical_columns(task, cpu, gpu=gpu)
     found.time_s.mid, found.peak_ram_bytes.mid, found.gpu_peak_bytes, found.fits, found.advice[i]
 
-`classical_task(algorithm, *, rows, cols, library="", settings="", ...)` reads names as people write them ("random forest", "sklearn KMeans", "lightgbm")
-and raises a one-line error for what it cannot use. `classical_columns(task, cpu, *, gpu=None, data_bytes=None)` gives `ClassicalFigures` with shape-(N,)
-columns: `time_s` and `peak_ram_bytes` are FigureColumns (mid and intervals), `gpu_peak_bytes` an array (0 on processors), `fits` a flag a server
+`classical_task(algorithm, *, rows, cols, library="", settings="", ...)` reads names as people write them ("random forest", "sklearn
+KMeans", "lightgbm")
+and raises a one-line error for what it cannot use. `classical_columns(task, cpu, *, gpu=None, data_bytes=None)` gives `ClassicalFigures`
+with shape-(N,)
+columns: `time_s` and `peak_ram_bytes` are FigureColumns (mid and intervals), `gpu_peak_bytes` an array (0 on processors), `fits` a flag a
+server
 (upper 80 % end of RAM and mid of GPU memory within the machine), `time_terms`, `memory_terms` by name, `assumptions`, and `advice` codes
 (estimate/classical_advice.py lists them with their reasons).
 """
@@ -23,55 +26,37 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rightfit.errors import InputError
 from rightfit.estimate.classical_hardware import cpu_columns, gpu_columns
-from rightfit.estimate.classical_rates import Coefficients, Kind, Kinds, classical_rates, coefficients, gpu_rates, memory_rates, rate_column
-from rightfit.estimate.classical_words import Settings, algorithm_of, library_of, settings_of
-from rightfit.estimate.figures import FigureColumns
+from rightfit.estimate.classical_rates import (
+    ClassicalKind,
+    ClassicalKinds,
+    Coefficients,
+    classical_rates,
+    counts,
+    gpu_rates,
+    memory_rates,
+    rate_column,
+)
+from rightfit.estimate.classical_words import AlgorithmSettings, algorithm_of, library_of, settings_of
+from rightfit.facts.constants import constant_group, constants
+from rightfit.facts.word_tables import meaning, shape
 from rightfit.physics.classical import ClassicalWork, CpuColumns, GpuColumns, classical_terms, gpu_terms, speedup
 from rightfit.physics.classical_memory import gpu_peak_bytes, input_bytes, memory_terms
 from rightfit.physics.classical_work import Algorithm, JobColumns, classical_work, grown_levels
 from rightfit.physics.columns import Array
 
-__all__ = ["ClassicalFigures", "ClassicalTask", "classical_columns", "classical_task", "cpu_columns", "gpu_columns", "gpu_support"]
+__all__ = ["ClassicalTask", "classical_task", "cpu_columns", "gpu_columns", "gpu_support"]
 
-GIB = 2.0**30
 #: Categories of a column that nobody counted. Flight records, the most used benchmark, have 112 on average; most tables fewer.
-USUAL_LEVELS = 100.0
+USUAL_LEVELS = constants("classical_usual")["usual_levels"]
 #: Two sums of 8 bytes in every bin of a histogram.
-HISTOGRAM_BYTES = 16.0
-_USUAL_TREES = {"catboost": 1000.0, "h2o": 50.0, "spark": 20.0}
-_USUAL_DEPTH = {
-    "catboost": 6.0,
-    "xgboost": 6.0,
-    "xgboost_old": 6.0,
-    "h2o": 5.0,
-    "spark": 5.0,
-    "h2o_xgboost": 6.0,
-    "thundergbm": 6.0,
-    "h2o4gpu": 6.0,
-}
-_USUAL_BINS = {"h2o": 20.0, "spark": 32.0, "catboost": 254.0, "cuml": 128.0}
-_FOREST_TREES = 100.0
-_FOREST_DEPTH = {"h2o": 20.0, "spark": 5.0, "cuml": 16.0}
-_USUAL_ITERATIONS = {
-    Algorithm.LINEAR_ITERATIVE: 20.0,
-    Algorithm.LINEAR_COORDINATE: 50.0,
-    Algorithm.KMEANS: 50.0,
-    Algorithm.MINIBATCH_KMEANS: 100.0,
-    Algorithm.TSNE: 1000.0,
-    Algorithm.UMAP: 200.0,
-    Algorithm.MLP: 10.0,
-    Algorithm.RANDOM_SVD: 12.0,
-    Algorithm.ONE_PASS: 1.0,
-    Algorithm.KERNEL_SVM: 1.0,
-}
-_LASSO_ITERATIONS = 5.0
-_UMAP_SMALL_ROWS = 1e4  # umap-learn: 500 epochs up to ten thousand rows, then 200
-_UMAP_SMALL_EPOCHS = 500.0
-_USUAL_K = {Algorithm.KMEANS: 8.0, Algorithm.MINIBATCH_KMEANS: 8.0, Algorithm.RANDOM_SVD: 10.0, Algorithm.PCA: 10.0, Algorithm.UMAP: 15.0}
+HISTOGRAM_BYTES = constants("classical_usual")["histogram_bytes"]
+_FIGURES = constants("classical_usual")
+_USUAL_TREES, _USUAL_DEPTH, _USUAL_BINS, _FOREST_DEPTH, _USUAL_ITERATIONS, _USUAL_K = (
+    constant_group("classical_usual", name) for name in ("trees", "depth", "bins", "forest_depth", "iterations", "k")
+)
 _TREE_ALGORITHMS = (
     Algorithm.BOOST_HIST,
     Algorithm.BOOST_EXACT,
@@ -114,34 +99,31 @@ class ClassicalTask:
     categorical: float
     binary_share: float
     joint_outputs: float
+    presorted: float = 0.0
     assumptions: tuple[str, ...] = ()
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> ClassicalKind:
         """What rates depend on."""
-        return Kind(self.library, self.algorithm)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class ClassicalFigures:
-    """What a task takes on N servers."""
-
-    time_s: FigureColumns
-    peak_ram_bytes: FigureColumns
-    gpu_peak_bytes: Array
-    fits: NDArray[np.bool_]
-    time_terms: Mapping[str, Array]
-    memory_terms: Mapping[str, Array]
-    advice: tuple[tuple[str, ...], ...]
-    assumptions: tuple[str, ...]
+        return ClassicalKind(self.library, self.algorithm)
 
 
 def classical_task(
-    algorithm: str, *, rows: float, cols: float, library: str = "", settings: str = "", notes: str = "", predicts: bool = False
+    algorithm: str,
+    *,
+    rows: float,
+    cols: float,
+    library: str = "",
+    settings: str = "",
+    data: str = "",
+    filled: float = 0.0,
+    predicts: bool = False,
 ) -> ClassicalTask:
     """The job that names and sizes describe; defaults of the library where nothing is said, each named in `assumptions`.
 
-    `algorithm` and `library` as people write them; `settings` like "500 trees, depth 8, 64 leaves" or "n_estimators=500 max_depth=8".
+    `algorithm` and `library` as people write them; `settings` like "500 trees, depth 8, 64 leaves" or "n_estimators=500 max_depth=8";
+    `data` says how the library sees the table ("one-hot sparse; 6 categorical"); `filled` is the share of cells that hold something, 0 where the
+    table is not sparse.
     """
     for name, value in (("rows", rows), ("columns", cols)):
         if not (math.isfinite(value) and value >= 1):
@@ -154,14 +136,30 @@ def classical_task(
         )
     if predicts and kind in (*_BOOSTED, *_FORESTS) and kind != Algorithm.SHAP:
         kind = Algorithm.PREDICT_TREES
-    return _filled(kind, name, rows, cols, settings_of(settings, notes, algorithm))
+    words = settings_of(settings, data, algorithm)
+    if kind == Algorithm.PCA and _is_sketched(name, rows, cols, words.k, settings):
+        kind = Algorithm.RANDOM_SVD
+    task = _filled(kind, name, rows, cols, words)
+    return dataclasses.replace(task, nonzeros=task.cols * filled, sparse=1.0) if filled else task
 
 
-def _width(kind: Algorithm, library: str, cols: float, words: Settings) -> tuple[float, float, float, float]:
+def _is_sketched(library: str, rows: float, cols: float, components: float, settings: str) -> bool:
+    """Whether principal components come from a randomised sketch: as `svd_solver` says, else as scikit-learn's "auto" chooses since version 1.5 (a
+    covariance matrix where there are ten rows a column and at most 1,000 columns, a sketch for few components of tables larger than 500)."""
+    if said := shape("classical", r"solver\W*({svd_solver})").search(settings.lower()):
+        return meaning("classical", "svd_solver", said[1]) == "sketch"
+    if library not in ("sklearn", "sklearnex") or (cols <= _FIGURES["covariance_columns"] and rows >= 10.0 * cols):
+        return False
+    return max(rows, cols) > _FIGURES["small_table"] and 0 < components < _FIGURES["few_components"] * min(rows, cols)
+
+
+def _width(kind: Algorithm, library: str, cols: float, words: AlgorithmSettings) -> tuple[float, float, float, float]:
     """Columns as the algorithm sees them, stored cells a row, sparse flag, categorical columns left as they are."""
+    if words.one_hot == "sparse" and not words.columns and not words.categorical and cols >= 2.0 * USUAL_LEVELS:
+        return cols, cols / USUAL_LEVELS + _FIGURES["numeric_beside_coded"], 1.0, 0.0  # so many columns are the coded ones
     categorical = min(words.categorical, cols)
     if words.one_hot and not categorical and not words.columns:
-        categorical = round(0.75 * cols)
+        categorical = round(_FIGURES["categorical_share"] * cols)
     if words.one_hot == "" or (library in _NATIVE and kind in (*_BOOSTED, *_FORESTS)):
         return cols, cols, 0.0, categorical
     wide = words.columns or (cols - categorical + categorical * USUAL_LEVELS)
@@ -170,15 +168,19 @@ def _width(kind: Algorithm, library: str, cols: float, words: Settings) -> tuple
     return wide, cols, 1.0, 0.0
 
 
-def _tree_numbers(kind: Algorithm, library: str, words: Settings, noted: list[str]) -> tuple[float, float, float]:
+def _tree_numbers(kind: Algorithm, library: str, words: AlgorithmSettings, noted: list[str]) -> tuple[float, float, float]:
     """Trees, depth, leaves with the library's defaults."""
     if kind not in _TREE_ALGORITHMS:
         return 0.0, 0.0, 0.0
     trees = words.trees
     if not trees:
-        trees = _FOREST_TREES if kind in _FORESTS or kind == Algorithm.ISOLATION else _USUAL_TREES.get(library, 100.0)
+        trees = (
+            _FIGURES["forest_trees"]
+            if kind in _FORESTS or kind == Algorithm.ISOLATION
+            else _USUAL_TREES.get(library, _FIGURES["trees_other"])
+        )
         if kind == Algorithm.SHAP:
-            trees = 1000.0
+            trees = _FIGURES["explained_trees"]
         noted.append(f"number of trees not stated: {trees:g} taken")
     if kind in _FORESTS:
         return trees, words.depth or _FOREST_DEPTH.get(library, 0.0), words.leaves
@@ -187,10 +189,10 @@ def _tree_numbers(kind: Algorithm, library: str, words: Settings, noted: list[st
         depth = (
             0.0
             if library in ("lightgbm", "sklearn") and kind == Algorithm.BOOST_HIST
-            else _USUAL_DEPTH.get(library, 6.0 if kind != Algorithm.BOOST_EXACT else 3.0)
+            else _USUAL_DEPTH.get(library, _FIGURES["depth_other" if kind != Algorithm.BOOST_EXACT else "exact_depth"])
         )
         noted.append("depth of the trees not stated: the library's default taken")
-    leaves = words.leaves or (31.0 if not depth else 2.0 ** min(depth, 16.0))
+    leaves = words.leaves or (_FIGURES["leaves"] if not depth else 2.0 ** min(depth, _FIGURES["most_levels"]))
     if library == "r" and kind == Algorithm.BOOST_EXACT:
         leaves = depth + 1.0  # gbm's interaction.depth counts splits, not levels
     return trees, depth, leaves
@@ -201,32 +203,35 @@ def _layer_weights(cols: float, outputs: float, layers: Sequence[float]) -> floa
     return float(sum(a * b for a, b in itertools.pairwise(sizes)))
 
 
-def _iterations(kind: Algorithm, rows: float, words: Settings, noted: list[str]) -> float:
+def _iterations(kind: Algorithm, rows: float, words: AlgorithmSettings, noted: list[str]) -> float:
     """Iterations as stated or as usual; naming the assumption where they are not fixed by the algorithm."""
-    if words.iterations or kind not in _USUAL_ITERATIONS:
+    if words.iterations or kind.name not in _USUAL_ITERATIONS:
         return words.iterations
-    usual = _LASSO_ITERATIONS if words.is_lasso else _USUAL_ITERATIONS[kind]
-    if kind == Algorithm.UMAP and rows < _UMAP_SMALL_ROWS:
-        usual = _UMAP_SMALL_EPOCHS
+    usual = _FIGURES["lasso_iterations"] if words.is_lasso else _USUAL_ITERATIONS[kind.name]
+    if kind == Algorithm.UMAP and rows < _FIGURES["umap_small_rows"]:
+        usual = _FIGURES["umap_small_epochs"]
     if kind not in (Algorithm.ONE_PASS, Algorithm.KERNEL_SVM, Algorithm.RANDOM_SVD):
         noted.append(f"iterations not stated: {usual:g} taken")
     return usual
 
 
-def _filled(kind: Algorithm, library: str, rows: float, cols: float, words: Settings) -> ClassicalTask:
+def _filled(kind: Algorithm, library: str, rows: float, cols: float, words: AlgorithmSettings) -> ClassicalTask:
     noted: list[str] = []
     wide, nonzeros, sparse, categorical = _width(kind, library, cols, words)
     trees, depth, leaves = _tree_numbers(kind, library, words, noted)
-    bins = words.bins or _USUAL_BINS.get(library, 255.0)
+    bins = words.bins or _USUAL_BINS.get(library, _FIGURES["bins_other"])
     numeric = cols - (words.categorical if wide != cols else categorical)
-    coded = wide - numeric if wide != cols else 0.0
+    if sparse and wide == cols:
+        numeric = _FIGURES["numeric_beside_coded"]
+        noted.append(f"stored cells a row of the one-hot table not stated: {nonzeros:.0f} taken")
+    coded = wide - numeric if wide != cols or sparse else 0.0
     total_bins = max(numeric, 0.0) * min(bins, rows) + 2.0 * coded + categorical * min(USUAL_LEVELS, bins)
     iterations = _iterations(kind, rows, words, noted)
     outputs = words.outputs if words.outputs > 2 else 1.0
     if kind not in (*_BOOSTED, *_FORESTS, Algorithm.LINEAR_ITERATIVE, Algorithm.LINEAR_COORDINATE, Algorithm.MLP):
         outputs = 1.0
     tried = (nonzeros if sparse else wide) if kind == Algorithm.BOOST_EXACT or words.max_features == "all" else max(math.sqrt(wide), 1.0)
-    k = words.k or _USUAL_K.get(kind, 5.0)
+    k = words.k or _USUAL_K.get(kind.name, _FIGURES["k_other"])
     if kind in (Algorithm.KMEANS, Algorithm.MINIBATCH_KMEANS) and not words.k:
         noted.append(f"clusters not stated: {k:g} taken")
     element_bytes = words.element_bytes or (8.0 if library in ("r", "sklearn", "spark", "other", "dask") else 4.0)
@@ -251,6 +256,7 @@ def _filled(kind: Algorithm, library: str, rows: float, cols: float, words: Sett
         sparse=sparse,
         categorical=categorical,
         joint_outputs=float(library == "catboost"),
+        presorted=float(library == "xgboost_old"),
         binary_share=min(max(coded / wide, 0.0), 1.0),
         assumptions=tuple(noted),
     )
@@ -264,7 +270,7 @@ def job_columns(tasks: Sequence[ClassicalTask]) -> JobColumns:
     return JobColumns(**{name: np.array([float(getattr(task, name)) for task in tasks]) for name in _FIELDS})
 
 
-def visited(job: JobColumns, kinds: Kinds, values: Coefficients) -> JobColumns:
+def visited(job: JobColumns, kinds: ClassicalKinds, values: Coefficients) -> JobColumns:
     """The job with categories counted as the work that they make: CatBoost tries several statistics of each, others one cell."""
     extra = rate_column("category_cells", kinds, values) - 1.0
     return dataclasses.replace(job, nonzeros=job.nonzeros + job.categorical * extra)
@@ -310,7 +316,7 @@ def gpu_support(task: ClassicalTask) -> ClassicalTask | None:
 
 def time_terms(
     job: JobColumns,
-    kinds: Kinds,
+    kinds: ClassicalKinds,
     cpu: CpuColumns,
     values: Coefficients,
     *,
@@ -333,11 +339,11 @@ def time_terms(
 
 
 def _current_terms(
-    job: JobColumns, kinds: Kinds, cpu: CpuColumns, values: Coefficients, *, gpu: GpuColumns | None, on_gpu: Array | None
+    job: JobColumns, kinds: ClassicalKinds, cpu: CpuColumns, values: Coefficients, *, gpu: GpuColumns | None, on_gpu: Array | None
 ) -> dict[str, Array]:
     """Seconds of every part with the libraries of today."""
     cpu = dataclasses.replace(cpu, speed=cpu.speed ** values["core_exponent"])
-    work = classical_work(visited(job, kinds, values))
+    work = classical_work(visited(job, kinds, values), counts())
     rates = classical_rates(kinds, values)
     # Statistics of categories are made anew for every tree, by one thread for each column mostly.
     categories = rate_column("category_round_ms", kinds, values) * 1e-3 * job.categorical
@@ -353,18 +359,26 @@ def _current_terms(
     return {name: np.where(on_gpu > 0, found.get(name, zero), terms.get(name, zero)) for name in names}
 
 
-def _jobs(rounds: Array, job: JobColumns, kinds: Kinds, values: Coefficients) -> Array:
-    """Steps that come one after the other, shape (N,). Spark starts a job for every level: boosting has trees x levels of them, a forest levels alone,
+def _jobs(rounds: Array, job: JobColumns, kinds: ClassicalKinds, values: Coefficients) -> Array:
+    """Steps that come one after the other, shape (N,). Spark starts a job for every level: boosting has trees x levels of them, a forest
+    levels alone,
     since all of its trees grow side by side (Meng et al. 2016, MLlib; Abuzaid et al. 2016, Yggdrasil)."""
-    levels = grown_levels(job)
+    levels = grown_levels(job, counts())
     by_level = np.select([job.algorithm == Algorithm.BOOST_HIST, job.algorithm == Algorithm.FOREST_HIST], [rounds * levels, levels], rounds)
     return np.where(rate_column("job_levels", kinds, values) > 0.5, by_level, rounds)
 
 
 def _gpu_terms(
-    work: ClassicalWork, terms: Mapping[str, Array], job: JobColumns, kinds: Kinds, cpu: CpuColumns, gpu: GpuColumns, values: Coefficients
+    work: ClassicalWork,
+    terms: Mapping[str, Array],
+    job: JobColumns,
+    kinds: ClassicalKinds,
+    cpu: CpuColumns,
+    gpu: GpuColumns,
+    values: Coefficients,
 ) -> dict[str, Array]:
-    """Seconds of every part on GPUs; what a library leaves to processors takes their time (`gpu_host_tree` 1: only histograms are made on the GPU,
+    """Seconds of every part on GPUs; what a library leaves to processors takes their time (`gpu_host_tree` 1: only histograms are made on
+    the GPU,
     so processors move the rows and look through the histograms, which come back over the host link)."""
     on_host = rate_column("gpu_host_tree", kinds, values)
     rates, links = classical_rates(kinds, values), gpu_rates(kinds, values)
@@ -375,7 +389,7 @@ def _gpu_terms(
     alone = np.where(rate_column("gpu_setup_serial", kinds, values) > 0.5, speedup(cpu, rates), 1.0)
     host = terms["setup"] * share * alone + on_host * (moves + terms["splits"] + back)
     # Statistics of categories are sorted anew at every level.
-    moved = rate_column("gpu_category_bytes", kinds, values) * job.trees * job.rows * job.categorical * grown_levels(job)
+    moved = rate_column("gpu_category_bytes", kinds, values) * job.trees * job.rows * job.categorical * grown_levels(job, counts())
     left = dataclasses.replace(
         work,
         row_operations=work.row_operations * (1.0 - on_host),
@@ -384,59 +398,23 @@ def _gpu_terms(
     return gpu_terms(left, gpu, links, input_bytes=input_bytes(job), host_s=host, sorted_bytes=moved)
 
 
-def ram_terms(job: JobColumns, kinds: Kinds, threads: Array, values: Coefficients) -> dict[str, Array]:
+def ram_terms(job: JobColumns, kinds: ClassicalKinds, threads: Array, values: Coefficients) -> dict[str, Array]:
     """Bytes of every part of the host's peak, shape (N,) each."""
     rates = memory_rates(kinds, values)
-    return memory_terms(job, rates, threads=threads)
+    return memory_terms(job, rates, threads=threads, counts=counts())
 
 
-def gpu_memory(job: JobColumns, kinds: Kinds, values: Coefficients) -> Array:
+def gpu_memory(job: JobColumns, kinds: ClassicalKinds, values: Coefficients) -> Array:
     """Peak memory of the GPU [bytes], shape (N,)."""
     return gpu_peak_bytes(
         job,
         cell_bytes=rate_column("gpu_cell_bytes", kinds, values),
         row_bytes=rate_column("gpu_row_bytes", kinds, values),
         base_bytes=rate_column("gpu_base_mib", kinds, values) * 2.0**20,
+        counts=counts(),
     )
 
 
 def total(terms: Mapping[str, Array]) -> Array:
     """Sum of the parts."""
     return np.asarray(sum(terms.values()), dtype=np.float64)
-
-
-def classical_columns(task: ClassicalTask, cpu: CpuColumns, *, gpu: GpuColumns | None = None) -> ClassicalFigures:
-    """Time, memory, what fits and advice of one task on N servers; with `gpu` on their GPUs (see `gpu_support` for which tasks can)."""
-    from rightfit.estimate.classical_advice import advice_codes
-    from rightfit.estimate.classical_intervals import classical_interval
-
-    if gpu is not None and (supported := gpu_support(task)) is None:
-        raise InputError(f"no GPU library runs {task.algorithm.name.lower().replace('_', ' ')} of {task.library}; plan it on processors")
-    if gpu is not None:
-        assert supported is not None
-        task = supported
-    values, count = coefficients(), cpu.num_rows
-    job, kinds = job_columns([task]), Kinds([task.kind])
-    on_gpu = None if gpu is None else np.ones(count)
-    seconds = {
-        name: np.broadcast_to(value, (count,)) for name, value in time_terms(job, kinds, cpu, values, gpu=gpu, on_gpu=on_gpu).items()
-    }
-    ram = {name: np.broadcast_to(value, (count,)) for name, value in ram_terms(job, kinds, cpu.threads, values).items()}
-    doubts = np.full(count, float(len(task.assumptions)))
-    time_figure = classical_interval("train_time_s", total(seconds), doubts=doubts, gpu=gpu is not None, library=task.library)
-    ram_figure = classical_interval("peak_ram_gib", total(ram), doubts=doubts, gpu=False, library=task.library)
-    on_card = np.zeros(count) if gpu is None else np.broadcast_to(gpu_memory(job, kinds, values), (count,))
-    fits_host = ram_figure.high80 <= cpu.memory_bytes
-    fits_card = np.ones(count, dtype=bool) if gpu is None else on_card <= gpu.memory_bytes * gpu.count
-    fits = np.asarray(fits_host & fits_card, dtype=np.bool_)
-    advice = tuple(
-        advice_codes(
-            task,
-            ram_bytes=float(ram_figure.high80[i]),
-            memory_bytes=float(np.broadcast_to(cpu.memory_bytes, count)[i]),
-            gpu_fits=bool(fits_card[i]),
-            time_s=float(time_figure.mid[i]),
-        )
-        for i in range(count)
-    )
-    return ClassicalFigures(time_figure, ram_figure, on_card, fits, seconds, ram, advice, task.assumptions)

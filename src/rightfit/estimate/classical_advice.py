@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from rightfit.estimate.classical import ClassicalTask, gpu_support
+from rightfit.facts.constants import constants
 from rightfit.physics.classical_work import Algorithm
+from rightfit.units import SECONDS_PER_HOUR, TB
 
 #: code -> why it is said; data for whoever composes the words for users.
 ADVICE = {
@@ -23,10 +25,9 @@ ADVICE = {
     "gpu-out-of-core": "the GPU is too small: XGBoost's external memory on GPU streams pages over PCIe or NVLink-C2C; else more GPUs or processors",
     "one-thread": "this solver uses one thread: a fast core beats many cores; more servers only help a search over settings",
 }
-_MANY_ROWS_SQUARED = 3e4
-_HOUR_S = 3600.0
-_TERABYTE = 1e12
-_LARGEST_SERVER_BYTES = 4e12
+_FIGURES = constants("classical_usual")
+_MANY_ROWS_SQUARED = _FIGURES["many_rows_squared"]
+_LARGEST_SERVER_BYTES = _FIGURES["largest_server_bytes"]
 _SQUARED = (Algorithm.KNN_BRUTE, Algorithm.DBSCAN, Algorithm.HDBSCAN, Algorithm.KNN_TREE)
 _PARTIAL = (
     Algorithm.LINEAR_ITERATIVE,
@@ -45,12 +46,12 @@ def _too_large(task: ClassicalTask, ram_bytes: float) -> list[str]:
         found.append("float32")
     if task.algorithm == Algorithm.BOOST_HIST:
         found += ["quantised-once"] + (["external-memory"] if task.library in ("xgboost", "lightgbm") else [])
-    if not task.sparse and task.cols > 500 and task.library in ("sklearn", "other"):
+    if not task.sparse and task.cols > _FIGURES["many_columns"] and task.library in ("sklearn", "other"):
         found.append("sparse")
     if task.algorithm in _PARTIAL:
         found.append("chunked-learning")
     found.append("memory-optimised" if ram_bytes <= _LARGEST_SERVER_BYTES else "dask")
-    if ram_bytes > _TERABYTE:
+    if ram_bytes > TB:
         found.append("spark" if ram_bytes > _LARGEST_SERVER_BYTES else "dask")
     return [*dict.fromkeys([*found, "sample"])]
 
@@ -70,7 +71,7 @@ def advice_codes(
         found.append("approximate-kernel")
     if task.algorithm in _SQUARED and task.rows > 10 * _MANY_ROWS_SQUARED:
         found.append("approximate-neighbours")
-    if time_s > _HOUR_S:
+    if time_s > SECONDS_PER_HOUR:
         if most_threads(task.kind) == 1:
             found.append("one-thread")
         if gpu_support(task) is not None and task.library != "cuml" and gpu_fits:

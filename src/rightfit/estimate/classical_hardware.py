@@ -10,12 +10,14 @@ import numpy as np
 
 from rightfit import facts
 from rightfit.errors import RightfitError
+from rightfit.facts.constants import constant_group, constants
+from rightfit.facts.word_tables import shape
 from rightfit.physics.classical import CpuColumns, GpuColumns
 from rightfit.physics.columns import Array
 
 #: A Skylake core at this clock is the unit of `CpuColumns.speed`.
 UNIT_CLOCK_GHZ = 3.0
-_VCPUS_PER_XLARGE = 4.0
+_VCPUS_PER_XLARGE = constants("classical_usual")["vcpus_per_xlarge"]
 _SIZES = {"large": 2.0, "medium": 1.0, "xlarge": _VCPUS_PER_XLARGE}
 
 
@@ -40,7 +42,9 @@ def _columns(rows: Sequence[dict[str, str]], *, cores: Array, threads: Array, so
         return np.array([float(row[name]) for row in rows])
 
     clock = number("clock_ghz")
-    share = np.clip(cores / (number("cores_per_socket") * sockets), 0.25, 1.0)  # a quarter of the cores can already draw much of the bus
+    share = np.clip(
+        cores / (number("cores_per_socket") * sockets), constants("classical_usual")["least_bus_share"], 1.0
+    )  # a quarter of the cores can already draw much of the bus
     return CpuColumns(
         cores=cores,
         threads=threads,
@@ -53,7 +57,8 @@ def _columns(rows: Sequence[dict[str, str]], *, cores: Array, threads: Array, so
 
 
 def cpu_columns(cpu_models: Sequence[str], *, vcpus: Array, memory_bytes: Array) -> CpuColumns:
-    """Rentable servers as processors. cpu_models: N names as the catalog has them (with family or type where the name is empty), vcpus, memory_bytes: (N,).
+    """Rentable servers as processors. cpu_models: N names as the catalog has them (with family or type where the name is empty), vcpus,
+    memory_bytes: (N,).
 
     A vCPU is a hardware thread; where the processor has two a core, half as many cores do the work.
     """
@@ -70,17 +75,21 @@ def cpu_columns(cpu_models: Sequence[str], *, vcpus: Array, memory_bytes: Array)
     )
 
 
-_INSTANCE = re.compile(r"\b([a-z][a-z0-9-]{1,14})\.(?:(?:metal-)?(\d*)(xlarge|xl)|(large|medium|metal))\b", re.IGNORECASE)
-_SOCKETS = re.compile(r"\b(\d+) ?[x×] ?(?:intel|amd|xeon|epyc|e5|e7|gold|platinum|power|socket|cpu)|\b(\d+)[ -]sockets?", re.IGNORECASE)
-_MEMORY = re.compile(r"(\d+(?:\.\d+)?) ?(?:GB|GiB)\b(?! ?GPU)", re.IGNORECASE)
+_INSTANCE = r"\b([a-z][a-z0-9-]{1,14})\.(?:(?:metal-)?(\d*)({extra_large})|({plain_size}))\b"
+_SOCKETS = r"\b(\d+) ?[x×] ?{maker_after_count}|\b(\d+)[ -]sockets?"
+_MEMORY = r"(\d+(?:\.\d+)?) ?{gigabyte}\b(?! ?GPU)"
 _TWO_SOCKETS = 2.0
+
+
+def _search(name: str, text: str) -> re.Match[str] | None:
+    return shape("classical", name, ignore_case=True).search(text)
 
 
 def _vcpus(text: str) -> float:
     """vCPUs that an instance name or the words "(32 vCPU)" tell; 0 when nothing does."""
-    if found := re.search(r"(\d+) ?v?(?:cpus?|threads)\b", text, re.IGNORECASE):
+    if found := _search(r"(\d+) ?v?{cpu_word}\b", text):
         return float(found[1])
-    found = _INSTANCE.search(text)
+    found = _search(_INSTANCE, text)
     if not found:
         return 0.0
     if found[3]:
@@ -88,19 +97,19 @@ def _vcpus(text: str) -> float:
     return _SIZES.get((found[4] or "").lower(), 0.0)
 
 
-def row_processor(hardware: str, cores: float, notes: str) -> tuple[dict[str, str], float, float, float]:
+def row_processor(hardware: str, cores: float, pinning: str) -> tuple[dict[str, str], float, float, float]:
     """Processor, physical cores, threads and sockets of a measured row. `cores` are threads where the machine's words do not say physical.
 
-    Words of a pinned run tell more: HT or ALL use both threads of a core, NUMA both sockets, "physical cores" one thread a core.
+    `pinning` of a run tells more: both threads of a core, both sockets, everything of a machine, or a thread on each of its cores.
     """
     row = processor(hardware)
     per_core, per_socket = float(row["threads_per_core"]), float(row["cores_per_socket"])
-    stated = float(found[1] or found[2]) if (found := _SOCKETS.search(hardware)) else 0.0
+    stated = float(found[1] or found[2]) if (found := _search(_SOCKETS, hardware)) else 0.0
     vcpus = _vcpus(hardware)
     threads = cores or vcpus or per_socket * max(stated, 1.0) * per_core
-    pinned = notes.lower()
-    if re.search(r"cpuset\b", pinned):
-        cores_used = threads / per_core if re.search(r"\b(?:ht|all)\b", pinned) else threads
+    pinned = pinning.strip().lower()
+    if pinned:
+        cores_used = threads / per_core if pinned in ("both threads", "everything") else threads
     elif "physical" in hardware.lower() or re.search(r",\s*\d+ cores\b", hardware):
         cores_used = threads
     elif vcpus and threads <= vcpus / 2.0:
@@ -109,14 +118,14 @@ def row_processor(hardware: str, cores: float, notes: str) -> tuple[dict[str, st
         cores_used = threads
     else:
         cores_used = threads / per_core if threads > 1 else threads
-    across = bool(re.search(r"\bnuma\b|\ball\b", pinned)) and stated != 1
+    across = pinned in ("both sockets", "everything") and stated != 1
     sockets = max(_TWO_SOCKETS if across and (stated or _TWO_SOCKETS) > 1 else 1.0, np.ceil(cores_used / per_socket))
     return row, max(cores_used, 1.0), threads, float(sockets)
 
 
 def stated_memory_bytes(hardware: str) -> float:
     """Memory of the machine as its words tell [bytes]; 0 when they do not."""
-    found = _MEMORY.search(hardware)
+    found = _search(_MEMORY, hardware)
     return float(found[1]) * 2.0**30 if found else 0.0
 
 
@@ -128,33 +137,17 @@ def row_cpu_columns(rows: Sequence[tuple[dict[str, str], float, float, float]], 
     )
 
 
-#: fp32 operations of one multiprocessor and cycle, by architecture: 2 x its fp32 units.
-_FP32_PER_SM = {
-    "Kepler": 384.0,
-    "Maxwell": 256.0,
-    "Pascal": 256.0,
-    "Volta": 128.0,
-    "Turing": 128.0,
-    "Hopper": 256.0,
-    "Ada": 256.0,
-    "Blackwell": 256.0,
-}
-_PASCAL_P100 = 128.0
-_AMPERE_A100 = 128.0
-_AMPERE_OTHER = 256.0
-
-
 def _fp32_per_sm(architecture: str, capability: float) -> float:
-    if architecture == "Ampere":
-        return _AMPERE_A100 if capability == 8.0 else _AMPERE_OTHER
-    if architecture == "Pascal" and capability == 6.0:
-        return _PASCAL_P100
-    return _FP32_PER_SM.get(architecture, 256.0)
+    """fp32 operations of one multiprocessor and cycle: 2 x its fp32 units. The chips for computing of two generations have half of those of
+    the others."""
+    computing = {("Ampere", 8.0): "Ampere A100", ("Pascal", 6.0): "Pascal P100"}.get((architecture, capability), architecture)
+    return constant_group("classical_usual", "fp32_per_sm").get(computing, constants("classical_usual")["fp32_per_sm_other"])
 
 
 @functools.cache
 def gpu_figures(text: str) -> tuple[float, float, float, float, float] | None:
-    """(multiprocessors x clock, fp32 FLOP/s, bandwidth, memory, count) of a GPU by its name, "2x GTX 1080" included; None when nobody knows it.
+    """(multiprocessors x clock, fp32 FLOP/s, bandwidth, memory, count) of a GPU by its name, "2x GTX 1080" included; None when nobody knows
+    it.
 
     The clock is what the published fp32 peak implies.
     """

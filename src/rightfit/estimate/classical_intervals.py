@@ -1,6 +1,7 @@
 """Intervals of figures of classical machine learning and data preparation: quantiles of log(measured / predicted) on left-out sources.
 
-For r = log(measured / predicted) the interval at coverage 1 - a is [mid exp(s Q(a/2)), mid exp(s Q(1 - a/2))]; s = 1 + w x (inputs that were assumed).
+For r = log(measured / predicted) the interval at coverage 1 - a is [mid exp(s Q(a/2)), mid exp(s Q(1 - a/2))]; s = 1 + w x (inputs that
+were assumed).
 facts/data/classical_intervals.csv holds Q and w by group; `validation/fit_classical.py --intervals` writes it.
 """
 

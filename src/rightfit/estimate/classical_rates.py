@@ -1,6 +1,7 @@
 """Rates of libraries: coefficients/classical.toml as columns for the physics of classical machine learning.
 
-A coefficient is looked up from the special to the general: `operation_ns.boost_hist.xgboost`, `operation_ns.boost_hist`, `operation_ns.xgboost`,
+A coefficient is looked up from the special to the general: `operation_ns.boost_hist.xgboost`, `operation_ns.boost_hist`,
+`operation_ns.xgboost`,
 `operation_ns`. What the file does not know falls to the general value.
 """
 
@@ -15,14 +16,14 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.physics.classical import ClassicalRates, GpuRates
-from rightfit.physics.classical_memory import MemoryRates
+from rightfit.physics.classical_memory import ClassicalMemoryRates
 from rightfit.physics.classical_work import Algorithm
 from rightfit.physics.columns import Array
 
 Coefficients = Mapping[str, float]
 
 
-class Kind(NamedTuple):
+class ClassicalKind(NamedTuple):
     """What a rate may depend on: library, algorithm, and whether a GPU does the work."""
 
     library: str
@@ -32,6 +33,11 @@ class Kind(NamedTuple):
 def coefficients() -> Coefficients:
     """The bundled coefficients."""
     return facts.coefficients("classical")
+
+
+def counts() -> Coefficients:
+    """What algorithms count and keep where nobody says so; never fitted."""
+    return facts.coefficients("classical_counts")
 
 
 @functools.cache
@@ -49,7 +55,7 @@ def key_of(name: str, library: str, algorithm: Algorithm) -> str:
     return name
 
 
-class Kinds(tuple[Kind, ...]):
+class ClassicalKinds(tuple[ClassicalKind, ...]):
     """Kinds of N rows, compared by identity, so that what belongs to them can be remembered while a fit changes the coefficients."""
 
     __slots__ = ()
@@ -62,25 +68,25 @@ class Kinds(tuple[Kind, ...]):
 
 
 @functools.lru_cache(maxsize=128)
-def _keys(name: str, kinds: Kinds) -> tuple[tuple[str, ...], NDArray[np.intp]]:
+def _keys(name: str, kinds: ClassicalKinds) -> tuple[tuple[str, ...], NDArray[np.intp]]:
     keys = [key_of(name, kind.library, kind.algorithm) for kind in kinds]
     unique = tuple(dict.fromkeys(keys))
     place = {key: position for position, key in enumerate(unique)}
     return unique, np.array([place[key] for key in keys], dtype=np.intp)
 
 
-def rate_column(name: str, kinds: Kinds, values: Coefficients) -> Array:
+def rate_column(name: str, kinds: ClassicalKinds, values: Coefficients) -> Array:
     """One coefficient for every row, shape (N,)."""
     unique, place = _keys(name, kinds)
     return np.array([values[key] for key in unique], dtype=np.float64)[place]
 
 
 #: Threads that some solvers use however many there are: scikit-learn's coordinate descent, LIBSVM, naive Bayes, exact boosting, R.
-_ONE_THREAD = {Algorithm.LINEAR_COORDINATE, Algorithm.KERNEL_SVM, Algorithm.ONE_PASS, Algorithm.RANDOM_SVD}
+_ONE_THREAD = {Algorithm.LINEAR_COORDINATE, Algorithm.KERNEL_SVM, Algorithm.ONE_PASS}
 _ONE_THREAD_LIBRARIES = {"r", "vw", "libsvm"}
 
 
-def most_threads(kind: Kind) -> float:
+def most_threads(kind: ClassicalKind) -> float:
     """Threads that the library can use for this; 0 = all."""
     if kind.library in _ONE_THREAD_LIBRARIES or kind.algorithm == Algorithm.HDBSCAN:
         return 1.0
@@ -89,7 +95,7 @@ def most_threads(kind: Kind) -> float:
     return 1.0 if single else 0.0
 
 
-def classical_rates(kinds: Kinds, values: Coefficients) -> ClassicalRates:
+def classical_rates(kinds: ClassicalKinds, values: Coefficients) -> ClassicalRates:
     """Rates on processors of N rows."""
 
     def one(name: str) -> Array:
@@ -112,7 +118,7 @@ def classical_rates(kinds: Kinds, values: Coefficients) -> ClassicalRates:
     )
 
 
-def gpu_rates(kinds: Kinds, values: Coefficients) -> GpuRates:
+def gpu_rates(kinds: ClassicalKinds, values: Coefficients) -> GpuRates:
     """Rates on GPUs of N rows."""
 
     def one(name: str) -> Array:
@@ -128,13 +134,13 @@ def gpu_rates(kinds: Kinds, values: Coefficients) -> GpuRates:
     )
 
 
-def memory_rates(kinds: Kinds, values: Coefficients) -> MemoryRates:
+def memory_rates(kinds: ClassicalKinds, values: Coefficients) -> ClassicalMemoryRates:
     """What libraries keep in memory, of N rows."""
 
     def one(name: str) -> Array:
         return rate_column(name, kinds, values)
 
-    return MemoryRates(
+    return ClassicalMemoryRates(
         base_bytes=one("mem_base_mib") * 2.0**20,
         input_copies=1.0 + one("mem_extra_copies"),
         index_bytes=one("mem_index_bytes"),

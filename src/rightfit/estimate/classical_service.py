@@ -1,7 +1,9 @@
 """Requests to classical models (one row each) on processors: time and memory from the algorithm, its size and its library.
 
-Rates are of validation/measured_classical_service.csv, taken with CPU time on one core and carried to other processors by the speed of a core
-(facts/data/classical_cpus.csv), as in estimate/classical.py. No published rows measure such services: nothing could be left out to test them, so
+Rates are of validation/measured_classical_service.csv, taken with CPU time on one core and carried to other processors by the speed of a
+core
+(facts/data/classical_cpus.csv), as in estimate/classical.py. No published rows measure such services: nothing could be left out to test
+them, so
 their intervals are those of predictions of classical models on other people's machines.
 """
 
@@ -15,6 +17,7 @@ import numpy as np
 from rightfit import facts
 from rightfit.errors import UnavailableError
 from rightfit.estimate.classical import ClassicalTask, job_columns
+from rightfit.estimate.classical_rates import counts
 from rightfit.physics.classical import CpuColumns
 from rightfit.physics.classical_service import pass_s, request_core_s, worker_bytes
 from rightfit.physics.classical_work import Algorithm, grown_leaves, grown_levels
@@ -45,7 +48,8 @@ _READ_WHOLE = ("kernel", "neighbours")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ClassicalService:
-    """A fitted model behind a web server. `cols` of a request, `operations` of a row, `model_bytes` of one copy; `family` names its rates."""
+    """A fitted model behind a web server. `cols` of a request, `operations` of a row, `model_bytes` of one copy; `family` names its
+    rates."""
 
     name: str
     library: str
@@ -79,7 +83,7 @@ def _size(task: ClassicalTask, family: str) -> tuple[float, float]:
     known = coefficients()
     if family in _TREES:
         job = job_columns([task])
-        trees, levels, leaves = task.trees * task.outputs, float(grown_levels(job)[0]), float(grown_leaves(job)[0])
+        trees, levels, leaves = task.trees * task.outputs, float(grown_levels(job, counts())[0]), float(grown_leaves(job, counts())[0])
         return trees * levels, trees * 2.0 * leaves * rate("node_bytes", task.library, family)
     if family == "kernel":
         vectors = task.rows * known["support_share"]

@@ -7,11 +7,14 @@ import re
 from typing import NamedTuple
 
 from rightfit import facts
+from rightfit.facts.constants import constant_group
+from rightfit.facts.word_tables import meaning, says, shape
 from rightfit.physics.classical_work import Algorithm
 
 
-class Settings(NamedTuple):
-    """Numbers in the words of a row; 0 = not stated. `one_hot`: '' native categories, 'sparse' or 'dense'; `columns` after one-hot coding."""
+class AlgorithmSettings(NamedTuple):
+    """Numbers in the words of a row; 0 = not stated. `one_hot`: '' native categories, 'sparse' or 'dense'; `columns` after one-hot
+    coding."""
 
     trees: float = 0.0
     depth: float = 0.0
@@ -29,6 +32,13 @@ class Settings(NamedTuple):
     is_lasso: bool = False
 
 
+TABLE = "classical"  # of words
+
+
+def _says(chosen: str, text: str) -> bool:
+    return says(TABLE, chosen, text, ignore_case=True)
+
+
 @functools.cache
 def _patterns(table: str) -> tuple[tuple[re.Pattern[str], dict[str, str]], ...]:
     return tuple((re.compile(row["pattern"], re.IGNORECASE), row) for row in facts.table(table))
@@ -39,7 +49,7 @@ def library_of(text: str, notes: str = "") -> str:
     """The library that the words name; `other` when none is known."""
     for pattern, row in _patterns("classical_libraries"):
         if pattern.search(text):
-            if row["library"] == "xgboost" and re.search(r"tree_method ?= ?'?(?:exact|approx)|exact greedy", notes, re.IGNORECASE):
+            if row["library"] == "xgboost" and _says("exact_trees", notes):
                 return "xgboost_old"
             return row["library"]
     return "other"
@@ -56,7 +66,7 @@ def algorithm_of(text: str, library: str, settings: str = "") -> Algorithm | Non
     One name can mean two: gradient boosting of scikit-learn is exact unless "hist" is said, forests of Spark, H2O and cuML are binned.
     """
     words = f"{text} {settings}".lower()
-    if re.search(r"shap\b|shapley", text.lower()):
+    if says(TABLE, "shap", text.lower()):
         return Algorithm.SHAP
     spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text)  # LinearRegression, KMeans
     found = next(
@@ -82,28 +92,23 @@ def algorithm_of(text: str, library: str, settings: str = "") -> Algorithm | Non
     return kind
 
 
-_TREES = re.compile(
-    r"([\d,]+)\s*(?:trees?|iterations?|rounds?|estimators?|boosting)|(?:n_estimators|num_(?:boost_)?rounds?|num_iterations|ntrees?|nrounds|iterations|trees|rounds)\s*[=:]?\s*([\d,]+)",
-    re.IGNORECASE,
-)
-_DEPTH = re.compile(r"(?:max_?)?depth\s*[=:]?\s*(\d+)", re.IGNORECASE)
-_LEAVES = re.compile(r"(\d+)\s*leaves|(?:num_|max_)?leaf(?:s|_nodes)?\s*[=:]\s*(\d+)|leaves\s*[=:]\s*(\d+)", re.IGNORECASE)
-_BINS = re.compile(r"(\d+)\s*bins|(?:max_?|n)bins?\s*[=:]?\s*(\d+)", re.IGNORECASE)
-_EPOCHS = re.compile(r"(\d+)\s*epochs?|max_iter\s*[=:]?\s*(\d+)|epochs?\s*[=:]\s*(\d+)|(\d+)\s*(?:passes|iter\b|its\b)", re.IGNORECASE)
-_GROUPS = re.compile(
-    r"\bk\s*[=:]\s*(\d+)|(\d+)\s*(?:clusters|centroids|neighbou?rs|components|\bk\b)|n_(?:clusters|neighbors|components)\s*[=:]\s*(\d+)|(?:clusters|neighbou?rs|components|perplexity)\s*[=:]\s*(\d+)",
-    re.IGNORECASE,
-)
-_CLASSES = re.compile(r"(\d+)[ -]?class(?:es)?\b|classes\s*[=:]\s*(\d+)|num_class\s*[=:]\s*(\d+)", re.IGNORECASE)
-_CATEGORICAL = re.compile(r"(\d+)\s*categor", re.IGNORECASE)
-_ONE_HOT_COLUMNS = re.compile(r"[~≈]?\s*([\d,]+)\s*(?:one-hot )?columns", re.IGNORECASE)
-_LAYERS = re.compile(r"(\d)\s*[x×]\s*(\d+)|hidden\s*[=:(]*\s*(\d+)", re.IGNORECASE)
+_TREES = r"([\d,]+)\s*{tree}|{tree_setting}\s*[=:]?\s*([\d,]+)"
+_DEPTH = r"(?:max_?)?depth\s*[=:]?\s*(\d+)"
+_LEAVES = r"(\d+)\s*leaves|(?:num_|max_)?leaf(?:s|_nodes)?\s*[=:]\s*(\d+)|leaves\s*[=:]\s*(\d+)"
+_BINS = r"(\d+)\s*bins|(?:max_?|n)bins?\s*[=:]?\s*(\d+)"
+_EPOCHS = r"(\d+)\s*epochs?|max_iter\s*[=:]?\s*(\d+)|epochs?\s*[=:]\s*(\d+)|(\d+)\s*{epoch_after}"
+_GROUPS = r"\bk\s*[=:]\s*(\d+)|(\d+)\s*{group}|n_{group_setting}\s*[=:]\s*(\d+)|{group_said}\s*[=:]\s*(\d+)"
+_CLASSES = r"(\d+)[ -]?class(?:es)?\b|classes\s*[=:]\s*(\d+)|num_class\s*[=:]\s*(\d+)"
+_CATEGORICAL = r"(\d+)\s*categor"
+_ONE_HOT_COLUMNS = r"[~≈]?\s*([\d,]+)\s*(?:one-hot )?columns"
+_LAYERS = r"(\d)\s*[x×]\s*(\d+)|hidden\s*[=:(]*\s*(\d+)"
 #: Classes of data sets that everyone uses, where the words name only the set.
-_KNOWN_CLASSES = {"letter": 26.0, "covtype": 7.0, "covertype": 7.0, "mnist": 10.0, "cifar": 10.0, "news20": 20.0}
+_KNOWN_CLASSES = constant_group("classical_usual", "classes")
 
 
-def _number(pattern: re.Pattern[str], text: str) -> float:
-    found = pattern.search(text)
+def _number(name: str, text: str) -> float:
+    """The number that a shape finds in a text; 0 where it finds none."""
+    found = shape(TABLE, name, ignore_case=True).search(text)
     if not found:
         return 0.0
     digits = next((group for group in found.groups() if group), "").replace(",", "")
@@ -116,29 +121,26 @@ def _classes(text: str) -> float:
 
 
 def _layers(text: str) -> tuple[float, ...]:
-    found = _LAYERS.search(text)
+    found = shape(TABLE, _LAYERS, ignore_case=True).search(text)
     if not found:
         return ()
     return (float(found[2]),) * int(found[1]) if found[1] else (float(found[3]),)
 
 
 def _element_bytes(text: str) -> float:
-    for pattern, size in ((r"float64|double|fp64", 8.0), (r"float32|single precision|fp32", 4.0), (r"float16|fp16", 2.0), (r"u?int8", 1.0)):
-        if re.search(pattern, text, re.IGNORECASE):
-            return size
-    return 0.0
+    return float(meaning(TABLE, "element", text, ignore_case=True) or 0.0)
 
 
 @functools.lru_cache(maxsize=8192)
-def settings_of(settings: str, notes: str, algorithm_text: str) -> Settings:
-    """Every number and word of a row's settings; notes only where they tell about the data."""
+def settings_of(settings: str, data: str, algorithm_text: str) -> AlgorithmSettings:
+    """Every number and word of a row's settings, and what `data` says of its table."""
     words = f"{settings}; {algorithm_text}"
-    sees = f"{settings}; {notes}".lower()
+    sees = f"{settings}; {data}".lower()
     one_hot = ""
     if "one-hot" in sees or "onehot" in sees:
-        one_hot = "sparse" if re.search(r"one-?hot(?: \w+)? sparse|sparse|inside", sees) else "dense"
+        one_hot = "sparse" if says(TABLE, "sparse", sees) else "dense"
     wide = _number(_ONE_HOT_COLUMNS, settings) if one_hot else 0.0
-    return Settings(
+    return AlgorithmSettings(
         trees=_number(_TREES, settings),
         depth=_number(_DEPTH, settings),
         leaves=_number(_LEAVES, settings),
@@ -149,8 +151,8 @@ def settings_of(settings: str, notes: str, algorithm_text: str) -> Settings:
         categorical=_number(_CATEGORICAL, sees),
         columns=wide,
         one_hot=one_hot,
-        max_features="all" if re.search(r"mtry ?= ?p\b|max_features ?= ?(?:none|1\.0)", settings, re.IGNORECASE) else "",
+        max_features="all" if _says("all_features", settings) else "",
         element_bytes=_element_bytes(sees),
         layers=_layers(words),
-        is_lasso=bool(re.search(r"lasso|elastic", algorithm_text, re.IGNORECASE)),
+        is_lasso=_says("lasso", algorithm_text),
     )

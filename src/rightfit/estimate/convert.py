@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
-from rightfit.estimate.hardware import architecture_code
+from rightfit.estimate.hardware import architecture_code, pcie_bandwidth
 from rightfit.facts.records import Accelerator, TransformerArchitecture
+from rightfit.facts.word_tables import shape
 from rightfit.physics.columns import AttentionKind, DeviceColumns, Kind, Mlp, ModelColumns, Norm
 
 # Codes of DeviceColumns.vendor and .form: positions in these tuples; append only.
 VENDORS = ("undisclosed", "NVIDIA", "AMD", "Intel", "Google", "AWS", "Huawei", "Qualcomm")
 FORMS = ("", "pcie", "sxm", "oam")
 
-_CONSUMER = re.compile(r"(GTX|RTX)-[1-5]0[5-9]0|TITAN", re.IGNORECASE)
 _KINDS = {
     "decoder": Kind.DECODER,
     "encoder": Kind.ENCODER,
@@ -101,6 +100,7 @@ def device_columns(accelerators: Iterable[Accelerator]) -> DeviceColumns:
     )
     values: dict[str, list[float]] = {name: [float(getattr(row, name)) for row in rows] for name in same}
     values |= {name: [float(getattr(row, name)) for row in rows] for name in ("num_sms", "l2_bytes", "tdp_w", "compute_capability")}
+    values["host_bandwidth"] = [pcie_bandwidth(row) for row in rows]
     values["architecture"] = [float(architecture_code(row.vendor, row.architecture, row.compute_capability)) for row in rows]
     values["vendor"] = [_code(VENDORS, row.vendor) for row in rows]
     values["form"] = [_code(FORMS, row.form) for row in rows]
@@ -126,4 +126,4 @@ def _code(names: tuple[str, ...], name: str) -> float:
 
 def is_consumer(name: str) -> bool:
     """GeForce and Titan cards: tensor cores at half rate when they accumulate in fp32, no ECC, no NVLink in recent generations."""
-    return _CONSUMER.match(name) is not None
+    return shape("setup", "{consumer}", ignore_case=True).match(name) is not None

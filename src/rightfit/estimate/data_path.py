@@ -1,7 +1,9 @@
 """The data path of a training run on every server at once: where the data lie, how fast they come, and how long accelerators wait for them.
 
-Data are copied to the server first (to its memory, its local disks or a network volume) or streamed from the object store while the run goes on.
-After that an epoch takes the longer of computing and loading, and loading is the slower of reading and preparing. Every result grows with the
+Data are copied to the server first (to its memory, its local disks or a network volume) or streamed from the object store while the run
+goes on.
+After that an epoch takes the longer of computing and loading, and loading is the slower of reading and preparing. Every result grows with
+the
 compute time of the run, so the fastest setup of a server stays the one to take.
 """
 
@@ -14,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.estimate.hosts import HostColumns, Step, common_volume, volume_steps
+from rightfit.estimate.hosts import HostColumns, VolumeStep, common_volume, volume_steps
 from rightfit.physics import loading
 from rightfit.physics.columns import Array
 
@@ -38,7 +40,8 @@ class Staging(enum.IntEnum):
 class DataLoad:
     """What has to be loaded. Bytes and samples are of one epoch; `core_s` [s x GHz] prepares one sample on one core of speed 1.
 
-    `reads_per_sample`: requests to storage for one sample. `storage`: volume asked for ("stream", "local", "memory" or a volume's name; empty: chosen).
+    `reads_per_sample`: requests to storage for one sample. `storage`: volume asked for ("stream", "local", "memory" or a volume's name;
+    empty: chosen).
     `workers`: loader processes for each accelerator (0: as many as there are cores).
     """
 
@@ -62,8 +65,10 @@ class DataLoad:
 class DataPath:
     """The data path by (server, node count), shape (S, J).
 
-    `run_s`: compute and waiting together; `staging_s`: before the first step. `staging`: a Staging code. `step`: position in volume_steps of the
-    provider, -1 where no network volume is read. `stored_bytes`: on volumes of all nodes; `price_factor`: of the volume over the default one.
+    `run_s`: compute and waiting together; `staging_s`: before the first step. `staging`: a Staging code. `step`: position in volume_steps
+    of the
+    provider, -1 where no network volume is read. `stored_bytes`: on volumes of all nodes; `price_factor`: of the volume over the default
+    one.
     `first_s`, `later_s`: seconds to load one epoch. `read_s`, `prepare_s`: what a later epoch spends reading and preparing.
     """
 
@@ -91,7 +96,8 @@ def object_rate(hosts: HostColumns) -> Array:
 
 
 def loader_cores(load: DataLoad, hosts: HostColumns) -> Array:
-    """Cores that prepare data on each server, shape (S, 1): what its training processes leave, or what the wanted workers keep busy; infinite where
+    """Cores that prepare data on each server, shape (S, 1): what its training processes leave, or what the wanted workers keep busy;
+    infinite where
     the number of vCPUs is unknown."""
     usual = facts.coefficients("loading")
     taken = usual["host_cores_per_accelerator"] * hosts.accelerators
@@ -108,7 +114,8 @@ def free_memory(hosts: HostColumns, needed_bytes: Array) -> Array:
 
 
 def choose_volumes(load: DataLoad, hosts: HostColumns, needed_bytes_per_s: Array) -> tuple[Index, Array, Array, Array]:
-    """For every (server, node count) the cheapest volume that reads as fast as needed, else the fastest: its step, bytes/s, requests/s, price factor."""
+    """For every (server, node count) the cheapest volume that reads as fast as needed, else the fastest: its step, bytes/s, requests/s,
+    price factor."""
     shape = needed_bytes_per_s.shape
     chosen = np.zeros(shape, dtype=np.intp)
     rate, requests, factor = np.empty(shape), np.empty(shape), np.empty(shape)
@@ -123,12 +130,13 @@ def choose_volumes(load: DataLoad, hosts: HostColumns, needed_bytes_per_s: Array
     return chosen, np.minimum(rate, hosts.network_bytes_per_s[:, None]), requests, factor
 
 
-def _of(steps: tuple[Step, ...], name: str) -> Array:
+def _of(steps: tuple[VolumeStep, ...], name: str) -> Array:
     return np.array([getattr(step, name) for step in steps])
 
 
 def data_path(load: DataLoad, hosts: HostColumns, *, run_s: Array, nodes: Array, needed_memory_bytes: Array) -> DataPath:
-    """The data path of a run of `run_s` seconds of pure computing, shape (S, J), on `nodes` servers (J,), that needs `needed_memory_bytes` (S, J or 1)."""
+    """The data path of a run of `run_s` seconds of pure computing, shape (S, J), on `nodes` servers (J,), that needs `needed_memory_bytes`
+    (S, J or 1)."""
     usual = facts.coefficients("loading")
     runs = np.isfinite(run_s)
     compute = np.where(runs, run_s, 0.0)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from rightfit import facts
-from rightfit.estimate.forward_cases import STAGE_KINDS, ForwardCases
+from rightfit.estimate.forward_cases import CONVOLUTIONAL, STAGE_KINDS, ForwardCases
 from rightfit.estimate.forward_devices import SILICON
 from rightfit.estimate.forward_words import DTYPES, ENGINES, SCENARIOS
 from rightfit.physics.columns import Array
@@ -56,6 +56,10 @@ def stage_rates(cases: ForwardCases, values: Coefficients) -> ForwardRates:
         * lookup(values, "fraction_dtype", DTYPES, case["dtype"])
     )
     most = lookup(values, "fraction_most", DTYPES, case["dtype"])
+    winograd = np.isin(kind, [STAGE_KINDS.index(name) for name in CONVOLUTIONAL])
+    most = np.where(
+        winograd, most, np.minimum(most, values["fraction_most_products"])
+    )  # only convolutions have fewer multiplications than counted
     flops = peak * fraction / (1.0 + (fraction / most) ** 4) ** 0.25  # no product of shares may pass what kernels reach
     unfused = lookup(values, "unfused_engine", ENGINES, case["engine"])
     pointwise = lookup(values, "pointwise_kind", STAGE_KINDS, kind) * cases.stage["pointwise"]
@@ -87,6 +91,7 @@ def stage_rates(cases: ForwardCases, values: Coefficients) -> ForwardRates:
         launch_s=scale * host * autocast,
         call_s=lookup(values, "call_s", ENGINES, case["engine"]) * np.where(cases.stage["repeats"] > 1.0, 0.0, 1.0),
         mixing=values["mixing"],
+        host_sharpness=facts.coefficients("operators")["host_sharpness"],
     )
 
 
@@ -116,6 +121,7 @@ def batch_s(cases: ForwardCases, values: Coefficients | None = None) -> Array:
     main = np.unique(cases.stage_row, return_index=True)[1]
     kinds = cases.stage["kind"][main]
     per_item = lookup(values, "item_s", STAGE_KINDS, kinds) * lookup(values, "item_engine", ENGINES, cases.case["engine"])
+    per_item = per_item * cases.stage["host"][main]
     scenario = lookup(values, "scenario", SCENARIOS, cases.case["scenario"])
     copied = cases.case["output_bytes"] * cases.case["parallel"] / values["host_bytes_per_s"]
     fed = (
@@ -123,4 +129,5 @@ def batch_s(cases: ForwardCases, values: Coefficients | None = None) -> Array:
         * lookup(values, "pixel_s", ENGINES, cases.case["engine"])
         * np.where(cases.case["silicon"] == SILICON.index("cpu"), 0.0, 1.0)
     )
-    return (total + (per_item + copied + fed) * cases.case["batch"]) / scenario
+    heard = np.where(cases.case["audio"] > 0, cases.stage["repeats"][main] * values["window_s"], 0.0)
+    return (total + heard + (per_item + copied + fed) * cases.case["batch"]) / scenario

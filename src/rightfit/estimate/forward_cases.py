@@ -11,9 +11,12 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.estimate.forward_devices import SILICON, ForwardDevice, forward_device
-from rightfit.estimate.forward_models import ForwardWork, Wish, first_match, forward_work, record_of
+from rightfit.estimate.forward_models import first_match, forward_work, record_of
+from rightfit.estimate.forward_records import ForwardWish, ForwardWork
 from rightfit.estimate.forward_words import DTYPES, ENGINES, SCENARIOS, Batch, batch_of, dtype_of, engine_of, number, wish_of
+from rightfit.facts.constants import constants
 from rightfit.facts.records import DiffusionModel, OtherModel, TracedModel, TransformerArchitecture, VisionModel
+from rightfit.facts.word_tables import says
 from rightfit.physics.columns import Array
 
 STAGE_KINDS = (
@@ -36,6 +39,35 @@ RATE_METRICS = ("images_per_s", "sequences_per_s", "denoise_steps_per_s", "req_p
 OWN_METRICS = ("images_per_s", "sequences_per_s", "denoise_steps_per_s")
 FORWARD_METRICS = (*RATE_METRICS, "latency_ms", "peak_mem_gib")
 
+#: Numbers of one row, in the order of `_case`; there also where no row can be told.
+CASE_COLUMNS = (
+    "batch",
+    "parallel",
+    "shared",
+    "in_flight",
+    "engine",
+    "dtype",
+    "silicon",
+    "scenario",
+    "peak",
+    "peak_fp32",
+    "bandwidth",
+    "l2_bytes",
+    "tdp_w",
+    "units",
+    "cores",
+    "compute_dtype_stored",
+    "tokens_out",
+    "tokens_in",
+    "channels_last",
+    "audio",
+    "params",
+    "output_bytes",
+    "pixels",
+    "state_elements",
+    "tensor",
+)
+
 _TRANSFORMER_KINDS = ("encoder", "embedding", "encoder-decoder")
 
 
@@ -43,8 +75,10 @@ _TRANSFORMER_KINDS = ("encoder", "embedding", "encoder-decoder")
 class ForwardCases:
     """Stages one under the other (`row` = position in the table each belongs to) and one line a row.
 
-    Per stage: macs, score_macs, activations, weights, layers, repeats, items (inputs of one pass on one device), loose, pointwise, kind. Per row, in the order
-    of `index`: batch, devices that share the load, devices that share one input, in_flight passes, codes of engine, dtype, silicon, scenario,
+    Per stage: macs, score_macs, activations, weights, layers, repeats, items (inputs of one pass on one device), loose, pointwise, host, kind.
+    Per row, in the order
+    of `index`: batch, devices that share the load, devices that share one input, in_flight passes, codes of engine, dtype, silicon,
+    scenario,
     device rates, and the work itself.
     """
 
@@ -58,7 +92,8 @@ class ForwardCases:
 
 
 def is_forward(row: Mapping[str, str]) -> bool:
-    """Whether a row of the inference table is one of a model without token-by-token generation (or whose generation is its smaller part)."""
+    """Whether a row of the inference table is one of a model without token-by-token generation (or whose generation is its smaller
+    part)."""
     if row.get("metric", "") in OWN_METRICS:
         return True
     name = row.get("model", "").strip()
@@ -77,31 +112,30 @@ def usual_batch(work: ForwardWork) -> float:
     main = work.stages[0]
     if main.kind == "recurrent":
         return 2048.0  # steps that wait for each other cost the same for one input and for thousands
-    return float(np.clip(256.0 * (4e9 / max(main.macs + main.score_macs, 1e6)) ** 0.5, 1.0, 2048.0))
+    figures = constants("forward_work")
+    share = figures["chosen_batch_macs"] / max(main.macs + main.score_macs, 1e6)
+    return float(np.clip(figures["chosen_batch"] * share**0.5, 1.0, figures["chosen_batch_most"]))
 
 
 def _workers(row: Mapping[str, str], device: ForwardDevice, *, text: bool) -> tuple[float, float]:
     """Cores of a chip that run passes of their own, and passes in flight per such core: two when it runs for throughput.
 
-    The published tables of AWS show it: throughput x latency / batch is twice the cores in their batch rows of images, the cores themselves in
+    The published tables of AWS show it: throughput x latency / batch is twice the cores in their batch rows of images, the cores themselves
+    in
     those of text, and one in real-time rows but for text.
     """
     if device.silicon != "neuron":
         return 1.0, 1.0
-    notes = row.get("notes", "").lower()
-    if "pipeline" in notes:
+    flags = row.get("flags", "").lower()
+    if "pipeline" in flags:
         return device.cores, 1.0
-    if "real time" in notes or "tensor parallel" in notes:
+    if "real time" in flags or "tensor parallel" in flags:
         return (device.cores if text and device.name != "Inferentia1" else 1.0), 1.0
     return device.cores, (1.0 if text and device.name != "Inferentia1" else 2.0)
 
 
-def _device_name(row: Mapping[str, str]) -> str:
-    """The device of a row. MLPerf tables shorten L40 to L4; the system's name tells them apart."""
-    name = row.get("device", "")
-    if name == "L4" and re.search(r"\bsystem L40x|_L40x|L40_", row.get("notes", "")):
-        return "L40"
-    return name
+def _names(row: Mapping[str, str]) -> str:
+    return f"{row.get('model', '')} {row.get('engine', '')}"
 
 
 def _problem(row: Mapping[str, str], work: ForwardWork | None, device: ForwardDevice | None) -> str:
@@ -109,6 +143,12 @@ def _problem(row: Mapping[str, str], work: ForwardWork | None, device: ForwardDe
         return "the row names no model"
     if work is None:
         return f"model {row['model'][:60]!r} is not known and the row states neither its arithmetic nor its parameters"
+    if (
+        work.assumptions
+        and work.assumptions[0].startswith("model not known")
+        and says("forward", "denoiser", _names(row), ignore_case=True)
+    ):
+        return f"model {row['model'][:60]!r} is a denoiser that is not known: how much one step of it works on cannot be told from its parameters"
     if device is None:
         return f"device {row.get('device', '')[:60]!r} is not known" if row.get("device") else "the row names no device"
     if row.get("metric") not in FORWARD_METRICS:
@@ -124,15 +164,7 @@ def forward_cases(rows: Sequence[Mapping[str, str]]) -> ForwardCases:
     works: list[ForwardWork] = []
     cases: list[dict[str, float]] = []
     for position, row in enumerate(rows):
-        notes = row.get("notes", "")
-        wish = wish_of(
-            row.get("model", ""),
-            row.get("params_b", ""),
-            row.get("input_tokens", ""),
-            row.get("output_tokens", ""),
-            notes,
-            row.get("metric", ""),
-        )
+        wish = wish_of(row)
         work = _cached_work(wish) if wish.model else None
         device = _device_of(row)
         if problem := _problem(row, work, device):
@@ -148,16 +180,14 @@ def forward_cases(rows: Sequence[Mapping[str, str]]) -> ForwardCases:
 
 
 def _device_of(row: Mapping[str, str]) -> ForwardDevice | None:
-    name = _device_name(row)
-    if not name:
-        return None
-    return forward_device(name, row.get("device_mem_gib", "") if name == row.get("device") else "")
+    name = row.get("device", "")
+    return forward_device(name, row.get("device_mem_gib", "")) if name else None
 
 
 _WORKS: dict[object, ForwardWork | None] = {}
 
 
-def _cached_work(wish: Wish) -> ForwardWork | None:
+def _cached_work(wish: ForwardWish) -> ForwardWork | None:
     if facts.own_reference(wish.model):  # a file may change, and is kept by its content
         return forward_work(wish)
     if wish not in _WORKS:
@@ -167,20 +197,20 @@ def _cached_work(wish: Wish) -> ForwardWork | None:
     return _WORKS[wish]
 
 
-_CONVOLUTIONAL = frozenset({"conv", "grouped", "depthwise", "convnext", "detection", "unet", "conv3d", "denoiser"})
+#: Kinds made of convolutions: Winograd saves multiplications in fp32, cuDNN takes TF32 by itself.
+CONVOLUTIONAL = frozenset({"conv", "grouped", "depthwise", "convnext", "detection", "unet", "conv3d", "denoiser"})
 
 
-_SOCKETS = re.compile(r"(?<![\w.])(\d)[ -]?(?:S\b|x?\s?sockets?\b)|\b(dual|two)[ -]socket", re.IGNORECASE)
 _MAX_SOCKETS = 8.0
 
 
 def _num_devices(row: Mapping[str, str], device: ForwardDevice) -> float:
-    """Devices of a row. Of processors, the sockets where the notes state them: some tables count cores or memory domains in their place."""
+    """Devices of a row. Of processors, the sockets where they are stated: some tables count cores or memory domains in their place."""
     count = number(row.get("n_devices", "")) or 1.0
     if device.silicon != "cpu":
         return count
-    if stated := _SOCKETS.search(row.get("notes", "")):
-        return 2.0 if stated[2] else max(float(stated[1]), 1.0)
+    if stated := number(row.get("sockets", "")):
+        return stated
     return 1.0 if device.client or count > _MAX_SOCKETS else count
 
 
@@ -196,8 +226,8 @@ def _usual_dtype(work: ForwardWork, device: ForwardDevice, engine: str) -> str:
 
 def _dtype(row: Mapping[str, str], work: ForwardWork, device: ForwardDevice, engine: str) -> str:
     """Arithmetic that runs: fp32 convolutions use TF32 where the card has it (cuDNN's default), and so do TensorRT and TensorFlow."""
-    dtype = dtype_of(row.get("weights_dtype", ""), row.get("notes", "")) or _usual_dtype(work, device, engine)
-    default_tf32 = engine in ("tensorrt", "tensorflow", "tensorflow_xla", "paddle", "mxnet") or work.stages[0].kind in _CONVOLUTIONAL
+    dtype = dtype_of(row.get("weights_dtype", ""), row.get("compute_dtype", "")) or _usual_dtype(work, device, engine)
+    default_tf32 = engine in ("tensorrt", "tensorflow", "tensorflow_xla", "paddle", "mxnet") or work.stages[0].kind in CONVOLUTIONAL
     if dtype == "fp32" and device.tf32 > device.fp32 and device.silicon != "cpu" and default_tf32:
         return "tf32"
     if dtype == "bf16" and not device.bf16:
@@ -209,7 +239,7 @@ def _dtype(row: Mapping[str, str], work: ForwardWork, device: ForwardDevice, eng
 
 def _case(row: Mapping[str, str], work: ForwardWork, device: ForwardDevice, batch: Batch) -> dict[str, float]:
     """Numbers of one row."""
-    engine = engine_of(row.get("engine", ""), row.get("notes", ""), row.get("device", ""))
+    engine = engine_of(row.get("engine", ""), row.get("flags", ""), row.get("device", ""))
     dtype = _dtype(row, work, device, engine)
     if device.silicon == "cpu" and dtype == "int8" and engine in ("eager", "compiled"):
         engine = "openvino"  # PyTorch's int8 on processors runs through the same graph library (oneDNN)
@@ -241,10 +271,10 @@ def _case(row: Mapping[str, str], work: ForwardWork, device: ForwardDevice, batc
         "tdp_w": device.tdp_w,
         "units": device.units,
         "cores": device.cores,
-        "compute_dtype_stored": float("autocast" in row.get("notes", "").lower() or dtype == "amp"),
+        "compute_dtype_stored": float("autocast" in row.get("flags", "").lower() or dtype == "amp"),
         "tokens_out": number(row.get("output_tokens", "")),
         "tokens_in": number(row.get("input_tokens", "")),
-        "channels_last": float("channels_last" in row.get("notes", "")),
+        "channels_last": float("channels_last" in row.get("flags", "")),
         "audio": float(work.modality == "audio" and len(work.stages) > 1),
         "params": work.params,
         "output_bytes": work.output_bytes,
@@ -261,10 +291,10 @@ def _columns(
     refused: dict[int, str],
     assumptions: dict[int, tuple[str, ...]],
 ) -> ForwardCases:
-    case = {name: np.array([values[name] for values in cases]) for name in cases[0]} if cases else {}
+    case = {name: np.array([values[name] for values in cases], dtype=np.float64) for name in CASE_COLUMNS}
     stage_row = np.array([position for position, work in enumerate(works) for _ in work.stages], dtype=np.intp)
     stages = [stage for work in works for stage in work.stages]
-    names = ("macs", "score_macs", "activations", "weights", "layers", "repeats", "items", "loose", "pointwise")
+    names = ("macs", "score_macs", "activations", "weights", "layers", "repeats", "items", "loose", "pointwise", "host")
     stage = {name: np.array([getattr(item, name) for item in stages], dtype=np.float64) for name in names}
     stage["kind"] = np.array([float(STAGE_KINDS.index(item.kind)) for item in stages])
     return ForwardCases(np.array(index, dtype=np.intp), stage_row, stage, case, tuple(works), refused, assumptions)

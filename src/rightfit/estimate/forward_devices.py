@@ -9,14 +9,17 @@ import re
 from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.estimate.forward_models import first_match
+from rightfit.facts.constants import constant_group, constants
 from rightfit.facts.records import Accelerator
+from rightfit.facts.word_tables import says, shape
 
 SILICON = ("volta", "turing", "ampere", "ampere_small", "ada", "hopper", "blackwell", "blackwell_small", "cpu", "neuron", "old", "other")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ForwardDevice:
-    """Peaks in FLOP/s by dtype (0 = it lacks it), memory rate [bytes/s], power [W] (0 = no limit), parallel units and cores that share a chip."""
+    """Peaks in FLOP/s by dtype (0 = it lacks it), memory rate [bytes/s], power [W] (0 = no limit), parallel units and cores that share a
+    chip."""
 
     name: str
     silicon: str
@@ -57,8 +60,8 @@ _SILICON = {
     "Blackwell Ultra": "blackwell",
 }
 #: On-chip memory that compilers keep activations in, where the facts know no cache.
-_SCRATCH_BYTES = {"NeuronCore-v1": 32e6, "NeuronCore-v2": 48e6, "NeuronCore-v3": 192e6, "TPU v5e": 128e6, "TPU v6e (Trillium)": 128e6}
-_NEURON_CORES = {"Inferentia1": 4.0, "Inferentia2": 2.0, "Trainium1": 2.0, "Trainium2": 8.0}
+_SCRATCH_BYTES = constant_group("forward_work", "scratch_bytes")
+_NEURON_CORES = constant_group("forward_work", "neuron_cores")
 
 
 def silicon_of(record: Accelerator) -> str:
@@ -77,30 +80,25 @@ def silicon_of(record: Accelerator) -> str:
 @functools.cache
 def forward_device(text: str, memory_gib: str = "") -> ForwardDevice | None:
     """The device that a cell names; None when nobody knows it."""
-    if _PROCESSOR.search(text):
+    if _says("processor", text):
         return _processor(text)
     if found := _MIG.search(text):
         return _slice(forward_device(_MIG.sub("", text).strip(" ()[]-_,"), memory_gib), float(found[1]) / _MIG_SLICES)
-    plain = _DECORATION.sub(" ", text).strip()
+    plain = shape("forward", "{decoration}", ignore_case=True).sub(" ", text).strip()
     for name in dict.fromkeys((f"{text} {memory_gib}GB" if memory_gib else text, text, plain)):
         try:
             return _accelerator(facts.accelerator(name, typical=True), text)
         except RightfitError:
             continue
-    return _listed(text) or _rented(text) or (_processor(text) if _SMALL_PROCESSOR.search(text) else None)
+    return _listed(text) or _rented(text) or (_processor(text) if _says("small_processor", text) else None)
 
 
-_PROCESSOR = re.compile(
-    r"^cpu\b|\b(xeon|epyc|i[3579]-\d|core[ -]i\d|core ultra|ryzen|threadripper|graviton\d?|ampere altra|raspberry)\b"
-    r"|\b[cmrt]\d[a-z]{0,2}\.(?:\d*x?large|medium|metal)|\b[cnet]2?d?-(?:standard|highcpu|highmem)-\d",
-    re.IGNORECASE,
-)
-_SMALL_PROCESSOR = re.compile(r"snapdragon|cortex|\barm\b|\bapple m\d|\bcpu\b|atom|celeron", re.IGNORECASE)
-_DECORATION = re.compile(r"\b(hpu|gpu|accelerator|device|card|\d+ ?x)\b|\((?!.*mig)[^)]*\)|^\d+ ?x ", re.IGNORECASE)
+def _says(chosen: str, text: str) -> bool:
+    return says("forward", chosen, text, ignore_case=True)
 
 
 _MIG = re.compile(r"\(?(?:mig[ -]*)?(\d)g\.\d+gb\)?(?: mig)?", re.IGNORECASE)
-_MIG_SLICES = 7.0  # a whole card is cut into seven (NVIDIA, Multi-Instance GPU User Guide)
+_MIG_SLICES = constants("forward_work")["mig_slices"]
 
 
 def _slice(whole: ForwardDevice | None, share: float) -> ForwardDevice | None:
@@ -174,22 +172,19 @@ def first_match_words(text: str) -> dict[str, str] | None:
     return None
 
 
-_CORES = re.compile(r"\((\d+)\s?(?:c\b|cores|threads)|\b(\d+)[ -]?cores?\b|-(?:standard|highcpu|highmem)-(\d+)", re.IGNORECASE)
+_CORES = r"\((\d+)\s?{core_name}|\b(\d+)[ -]?cores?\b|-{google_kind}-(\d+)"
 _XLARGE = re.compile(r"\.(\d*)xlarge", re.IGNORECASE)
-_VIRTUAL_PER_XLARGE = 4.0
+_VIRTUAL_PER_XLARGE = constants("forward_work")["vcpus_per_xlarge"]
 
 
-_CLIENT = re.compile(
-    r"\bapple\b|\bcore\b|\bi[3579]-|\bryzen\b|\bultra [579]\b|\bm[1-5]\b", re.IGNORECASE
-)  # desktops and laptops: one socket
-_CACHE_PER_CORE_BYTES = 2.5e6  # private and shared cache of a usual core
+_CACHE_PER_CORE_BYTES = constants("forward_work")["cache_per_core_bytes"]
 
 
 def _processor(text: str) -> ForwardDevice:
     row = first_match("forward_cpus", text)
     assert row is not None  # the last pattern matches everything
     cores, clock = float(row["cores"]), float(row["clock_ghz"]) * 1e9
-    if stated := _CORES.search(text):
+    if stated := shape("forward", _CORES, ignore_case=True).search(text):
         cores = float(stated[1] or stated[2] or float(stated[3]) / 2)
     elif size := _XLARGE.search(text):
         cores = float(size[1] or 1) * _VIRTUAL_PER_XLARGE / (1.0 if "graviton" in text.lower() or re.search(r"\b\w\dg", text) else 2.0)
@@ -209,5 +204,5 @@ def _processor(text: str) -> ForwardDevice:
         0.0,
         cores,
         l2_bytes=cores * _CACHE_PER_CORE_BYTES,
-        client=bool(_CLIENT.search(text)),
+        client=_says("client", text),
     )

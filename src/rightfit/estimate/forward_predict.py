@@ -10,16 +10,16 @@ import numpy as np
 from rightfit.estimate.forward import Coefficients, batch_s, coefficients
 from rightfit.estimate.forward_cases import ForwardCases, forward_cases
 from rightfit.estimate.forward_devices import SILICON
-from rightfit.estimate.forward_words import DTYPES, ENGINES
+from rightfit.estimate.forward_words import DTYPES, ENGINES, SCENARIOS
 from rightfit.physics.columns import Array
-
-_GIB = 2.0**30
+from rightfit.units import GIB
 
 
 class ForwardPrediction(NamedTuple):
     """`value` in the metric's unit, or None with the reason in `error`.
 
-    `regime` says what the width of an interval may depend on: `doubts` (number of assumptions), `kind` of the main stage, `modality`, `engine` class, and
+    `regime` says what the width of an interval may depend on: `doubts` (number of assumptions), `kind` of the main stage, `modality`,
+    `engine` class, and
     the `assumptions` as one text.
     """
 
@@ -46,7 +46,7 @@ def metric_values(cases: ForwardCases, values: Coefficients | None = None) -> di
         "latency_ms": latency * 1e3,
         "total_tok_per_s": rate * np.maximum(tokens, 1.0),
         "output_tok_per_s_total": rate * np.maximum(case["tokens_out"], 1.0),
-        "peak_mem_gib": peak_bytes(cases, values) / _GIB,
+        "peak_mem_gib": peak_bytes(cases, values) / GIB,
     }
 
 
@@ -72,6 +72,26 @@ def regimes(cases: ForwardCases) -> list[str]:
     return [f"{work.stages[0].kind}/{ENGINES[int(engine)]}" for work, engine in zip(cases.works, cases.case.get("engine", []), strict=True)]
 
 
+_USUAL_INPUT = {"vision": "image_size", "image": "image_size", "video": "image_size", "text": "input_tokens", "audio": "audio_s"}
+
+
+def _taken(cases: ForwardCases, at: int) -> dict[str, str]:
+    """What was taken for each column that a case may have left empty, by the name of the column."""
+    case = {name: float(values[at]) for name, values in cases.case.items()}
+    work = cases.works[at]
+    found = {
+        "batch_or_concurrency": f"{case['batch']:g}",
+        "arrival": SCENARIOS[int(case["scenario"])],
+        "engine": ENGINES[int(case["engine"])],
+        "weights_dtype": DTYPES[int(case["dtype"])],
+        "n_devices": f"{max(case['parallel'], case['shared']):g}",
+    }
+    if column := _USUAL_INPUT.get(work.modality):
+        side = work.pixels**0.5
+        found[column] = f"{side:.0f} pixels" if column == "image_size" and side else "the model's usual one"
+    return found
+
+
 def predict_forward(rows: Sequence[Mapping[str, str]]) -> list[ForwardPrediction]:
     """One answer a row, in order: a value or an honest reason.
 
@@ -92,5 +112,6 @@ def predict_forward(rows: Sequence[Mapping[str, str]]) -> list[ForwardPrediction
         work = cases.works[at]
         regime = {"doubts": len(taken), "kind": work.stages[0].kind, "modality": work.modality, "engine": engines[at]}
         regime["assumptions"] = "; ".join(taken)
+        regime["taken"] = _taken(cases, at)
         answers[int(position)] = ForwardPrediction(value if usable else None, error, regime)
     return answers

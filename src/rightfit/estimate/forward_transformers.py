@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from rightfit.estimate.forward_models import ForwardWork, Stage, Wish
+from rightfit.estimate.forward_records import ForwardWish, ForwardWork, Stage
+from rightfit.facts.constants import constants
 from rightfit.facts.records import TransformerArchitecture
 
-_LAYERS_PER_BLOCK = 8.0  # weighted products and normalisations of one block
+_FIGURES = constants("forward_work")
+_LAYERS_PER_BLOCK = _FIGURES["layers_per_block"]  # weighted products and normalisations of one block
 _AUDIO_WINDOW_S = 30.0  # Whisper encodes windows of 30 s into 1,500 positions
-_AUDIO_POSITIONS = 1500.0
-_SPEECH_TOKENS_PER_S = 3.2  # tokens of transcript per second of speech
-_DEFAULT_TOKENS = 128.0
+_AUDIO_POSITIONS, _SPEECH_TOKENS_PER_S, _DEFAULT_TOKENS = (
+    _FIGURES[name] for name in ("audio_positions", "speech_tokens_per_s", "default_tokens")
+)
 
 
 def linear_macs(arch: TransformerArchitecture, *, cross: bool = False) -> float:
@@ -27,7 +29,7 @@ def block_activations(arch: TransformerArchitecture) -> float:
 
 def encoder_stage(arch: TransformerArchitecture, tokens: float, blocks: float, *, language_head: bool = False) -> Stage:
     """One pass over `tokens` positions through `blocks` encoder blocks."""
-    relative = 3.0 if "deberta" in arch.name.lower() else 1.0
+    relative = _FIGURES["deberta_scores"] if "deberta" in arch.name.lower() else 1.0
     per_token = linear_macs(arch) + (arch.hidden_size**2 * 2 if relative > 1 else 0)
     macs = tokens * blocks * per_token
     if language_head:
@@ -35,12 +37,12 @@ def encoder_stage(arch: TransformerArchitecture, tokens: float, blocks: float, *
     scores = relative * 2.0 * tokens**2 * arch.num_heads * (arch.head_dim or arch.hidden_size // max(arch.num_heads, 1)) * blocks
     activations = blocks * tokens * (block_activations(arch) + (relative - 1.0) * arch.num_heads * tokens)
     weights = max(float(arch.params_total - arch.params_embedding), 1e6)
-    layers = blocks * _LAYERS_PER_BLOCK * (1.5 if relative > 1 else 1.0)
+    layers = blocks * _LAYERS_PER_BLOCK * (_FIGURES["deberta_layers"] if relative > 1 else 1.0)
     # Disentangled attention gathers, shifts and re-buckets positions in many small kernels, which only a compiler joins.
-    return Stage("transformer", macs, activations, weights, layers, scores, loose=4.0 if relative > 1 else 1.0)
+    return Stage("transformer", macs, activations, weights, layers, scores, loose=_FIGURES["deberta_loose"] if relative > 1 else 1.0)
 
 
-def transformer_work(wish: Wish, arch: TransformerArchitecture) -> ForwardWork:
+def transformer_work(wish: ForwardWish, arch: TransformerArchitecture) -> ForwardWork:
     """Stages of a transformer record that is not a decoder."""
     if arch.kind == "encoder-decoder":
         return _sequence_to_sequence(wish, arch)
@@ -49,24 +51,24 @@ def transformer_work(wish: Wish, arch: TransformerArchitecture) -> ForwardWork:
     tokens = wish.tokens or _DEFAULT_TOKENS
     stage = encoder_stage(arch, tokens, float(arch.num_layers), language_head=wish.language_head)
     assumptions = () if wish.tokens else (f"{_DEFAULT_TOKENS:.0f} tokens an input taken",)
-    logits = 4.0 * tokens * arch.vocab_size if wish.language_head else 0.0
+    logits = _FIGURES["head_logits"] * tokens * arch.vocab_size if wish.language_head else 0.0
     return ForwardWork((stage,), float(arch.params_total), "text", assumptions, logits)
 
 
-def _two_towers(wish: Wish, arch: TransformerArchitecture) -> ForwardWork:
+def _two_towers(wish: ForwardWish, arch: TransformerArchitecture) -> ForwardWork:
     """An image tower beside the text tower (CLIP): images only pass through the first."""
-    side = wish.height or arch.vision_image_size or 224.0
+    side = wish.height or arch.vision_image_size or _FIGURES["usual_side"]
     tokens = (side / (arch.vision_patch or 16)) ** 2 + 1
     hidden, blocks = float(arch.vision_hidden), float(arch.vision_layers)
     macs = blocks * tokens * 12 * hidden**2
     scores = blocks * 2 * tokens**2 * hidden
     weights = float(arch.params_vision or blocks * 12 * hidden**2)
     image = Stage("transformer", macs, blocks * tokens * 9 * hidden, weights, blocks * _LAYERS_PER_BLOCK, scores)
-    text = encoder_stage(arch, wish.tokens or 77.0, float(arch.num_layers))
+    text = encoder_stage(arch, wish.tokens or _FIGURES["clip_tokens"], float(arch.num_layers))
     return ForwardWork((image, text), float(arch.params_total), "vision")
 
 
-def _sequence_to_sequence(wish: Wish, arch: TransformerArchitecture) -> ForwardWork:
+def _sequence_to_sequence(wish: ForwardWish, arch: TransformerArchitecture) -> ForwardWork:
     """Encoder over the input, then one decoder pass per output token."""
     encoder = float(arch.num_encoder_layers or arch.num_layers / 2)
     decoder = float(arch.num_decoder_layers or arch.num_layers / 2)
@@ -86,6 +88,14 @@ def _sequence_to_sequence(wish: Wish, arch: TransformerArchitecture) -> ForwardW
     # Each step also reads the keys and values of the encoder's positions: counted as weights of the step.
     state = 2.0 * decoder * tokens * arch.hidden_size
     weights += state
-    step = Stage("decode", macs, decoder * block_activations(arch), weights, decoder * 12.0, repeats=produced or 0.0, items=wish.beams)
+    step = Stage(
+        "decode",
+        macs,
+        decoder * block_activations(arch),
+        weights,
+        decoder * _FIGURES["decoder_block_layers"],
+        repeats=produced or 0.0,
+        items=wish.beams,
+    )
     stages = (first, step) if produced else (first,)
     return ForwardWork(stages, float(arch.params_total), "audio" if speech else "text", state_elements=state)

@@ -7,8 +7,11 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from rightfit.estimate.forward_models import Wish, first_match
+from rightfit.estimate.forward_models import first_match
+from rightfit.estimate.forward_records import ForwardWish
+from rightfit.facts.word_tables import meaning, says, shape
 
+TABLE = "forward"  # of words
 ENGINES = (
     "eager",
     "eager_script",
@@ -40,41 +43,26 @@ class Batch(NamedTuple):
 
 
 @functools.lru_cache(maxsize=4096)
-def engine_of(text: str, notes: str, device: str) -> str:
-    """Engine class of a row from its engine, notes and device; the notes name the engine only where its own cell is empty."""
-    if re.search(r"inferentia|trainium", device, re.IGNORECASE):
+def engine_of(text: str, flags: str, device: str) -> str:
+    """Engine class of a row from its engine, flags and device; the flags name the engine only where its own cell is empty."""
+    if says(TABLE, "neuron", device, ignore_case=True):
         return "neuron"
-    row = first_match("forward_engines", text or notes)
+    row = first_match("forward_engines", text or flags)
     engine = row["engine"] if row else "eager"
-    lowered = f"{text} {notes}".lower()
+    lowered = f"{text} {flags}".lower()
     if engine == "tensorflow" and re.search(r"\bxla\b", lowered):
         return "tensorflow_xla"
-    if engine in ("eager", "eager_script") and re.search(r"torch\.?compile|cuda ?graph|inductor", lowered):
+    if engine in ("eager", "eager_script") and says(TABLE, "compiled", lowered):
         return "compiled"
     return engine
 
 
-_DTYPE_WORDS = (
-    (re.compile(r"int8|\bi8\b|w8a8|qdq|ptq|\bq8\b|u8s8"), "int8"),
-    (re.compile(r"fp8|float8|e4m3|e5m2|fp4|mxfp"), "fp8"),
-    (re.compile(r"tf32|tensorfloat"), "tf32"),
-    (re.compile(r"bf16|bfloat16|brain"), "bf16"),
-    (re.compile(r"fp16|float16|\bf16\b|half|fp 16"), "fp16"),
-    (re.compile(r"fp32|float32|\bf32\b|single|full precision|^float$|fp 32"), "fp32"),
-)
-
-
-def dtype_of(text: str, notes: str) -> str:
-    """Arithmetic of the matrix products; empty where nothing is said."""
-    lowered = text.lower()
-    if lowered == "fp32" and "mlperf" in notes.lower() and "closed" in notes.lower():
-        return "int8"  # closed submissions through TensorRT are quantised; the field of the result file says otherwise
-    if "autocast matmult-bf16" in notes.lower():
-        return "bf16"
+def dtype_of(text: str, computed: str = "") -> str:
+    """Arithmetic of the matrix products: that which a row says it computes in, else that of its weights; empty where nothing is said."""
+    lowered = (computed or text).lower()
     if "amp" in lowered or "mixed" in lowered:
         return "amp"
-    found = next((dtype for word, dtype in _DTYPE_WORDS if word.search(lowered)), "")
-    return found or ("fp16" if lowered.strip() else "")  # 4-bit weights and the like are multiplied in fp16
+    return meaning(TABLE, "dtype", lowered) or ("fp16" if lowered.strip() else "")  # 4-bit weights and the like are multiplied in fp16
 
 
 def number(text: str) -> float:
@@ -85,61 +73,41 @@ def number(text: str) -> float:
 
 def batch_of(row: Mapping[str, str]) -> Batch:
     """Batch and scenario of a row; a rate without a batch is an open load."""
-    text, rate, notes = (row.get(name, "").lower() for name in ("batch_or_concurrency", "request_rate", "notes"))
-    scenario = f"{text} {'' if number(text) else notes}"
-    if "slo" in rate or re.search(r"\bserver\b", scenario):
+    text, rate, arrival = (row.get(name, "").strip().lower() for name in ("batch_or_concurrency", "request_rate", "arrival"))
+    if "slo" in rate or re.search(r"\bserver\b", text) or (arrival == "open" and not number(text)):
         return Batch(0.0, "server")
-    if re.search(r"single.?stream|\bsync\b", scenario):
+    if says(TABLE, "one_stream", text):
         return Batch(1.0, "single")
-    if re.search(r"multi.?stream", scenario):
+    if re.search(r"multi.?stream", text):
         return Batch(_MULTISTREAM, "single")
-    if re.search(r"offline|\bmax", text) or rate == "inf":
+    if says(TABLE, "offline", text) or rate == "inf":
         return Batch(0.0, "offline")
-    size = number(text) or _found(_BATCH, notes)
-    if size:
-        return Batch(size, "single" if "stream" in notes else "batch")
+    size = number(text)
+    if size or arrival == "single":
+        return Batch(size or 1.0, "single" if arrival == "single" else "batch")
     return Batch(0.0 if row.get("metric", "").endswith("per_s") else 1.0, "offline")
 
 
 _MULTISTREAM = 8.0  # samples of one query of MLPerf's multi-stream scenario
-_BATCH = re.compile(r"\b(?:batch(?:[ _-]?size)?|bs)[ =:]*(\d+)", re.IGNORECASE)
-_PIXELS = re.compile(
-    r"(?<![\d.])(\d{2,4})\s?(?:px|pix)|(?:input|image|img|resolution|\bres|crop)[ _]?(?:size|sz)?[ =:]+(\d{2,4})\b(?!\s?x)|imgsz[ =:]*(\d{2,4})\b",
-    re.IGNORECASE,
-)
+_PIXELS = r"(?<![\d.])(\d{2,4})\s?{pixel}|{side_name}[ _]?{size_name}?[ =:]+(\d{2,4})\b(?!\s?x)|imgsz[ =:]*(\d{2,4})\b"
 _SIZES = re.compile(r"(?<![\w.])(\d{2,4})\s?[x\u00d7]\s?(\d{2,4})(?:\s?[x\u00d7]\s?(\d{1,4}))?(?![\d_])")
-_LINES = re.compile(r"(?<![\w.])(\d{3,4})p\b", re.IGNORECASE)
-_PER_STEP = re.compile(r"per (?:denoising )?(?:step|iteration)|ms/(?:step|it)", re.IGNORECASE)
-_STEPS = re.compile(r"(\d{1,3})[ -](?:denoising |inference |sampling )?steps?\b|steps?[ =:]+(\d{1,3})\b", re.IGNORECASE)
-_FRAMES = re.compile(r"(\d{1,3})[ -]?frames?\b|frames?[ =:]+(\d{1,3})\b", re.IGNORECASE)
-_AUDIO = re.compile(
-    r"(\d+(?:\.\d+)?)[ -]?(hours?|h|minutes?|mins?|m|seconds?|secs?|s)\b[^;,]*(?:audio|speech|file)|audio[^;,]*?(\d+(?:\.\d+)?)[ -]?(hours?|minutes?|mins?|seconds?|s)\b",
-    re.IGNORECASE,
-)
-_MACS = re.compile(r"(\d+(?:\.\d+)?)\s?gmacs", re.IGNORECASE)
-_ACTIVATIONS = re.compile(r"(\d+(?:\.\d+)?)\s?m activations", re.IGNORECASE)
-_MEMORY = re.compile(r"memory length[ =:]*([\d,]+)", re.IGNORECASE)
-_BEAMS = re.compile(r"beam(?:s| size)?[ =:]*(\d+)", re.IGNORECASE)
-_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0}
+_LINES = r"(?<![\w.])(\d{3,4})p\b"
+_FRAMES = r"(\d{1,3})[ -]?frames?\b|frames?[ =:]+(\d{1,3})\b"
+_SIDE = re.compile(r"\d{2,4}(?:\.0)?")
 
 
-def _found(pattern: re.Pattern[str], text: str) -> float:
-    match = pattern.search(text)
+def _found(name: str, text: str) -> float:
+    """The number that a shape finds in a text; 0 where it finds none."""
+    match = shape(TABLE, name, ignore_case=True).search(text)
     if not match:
         return 0.0
     return float(next(group for group in match.groups() if group).replace(",", ""))
 
 
-def _audio_seconds(text: str) -> float:
-    match = _AUDIO.search(text)
-    if not match:
-        return 0.0
-    value, unit = (match[1], match[2]) if match[1] else (match[3], match[4])
-    return float(value) * _UNITS[unit[0].lower()]
-
-
 def _image(text: str) -> tuple[float, float, float]:
     """Height, width, frames; zeros where the text names none. A third small number after two sizes is channels, not frames."""
+    if _SIDE.fullmatch(text.strip()):
+        return float(text), float(text), 0.0
     frames = _found(_FRAMES, text)
     if pixels := _found(_PIXELS, text):
         return pixels, pixels, frames
@@ -153,32 +121,37 @@ def _image(text: str) -> tuple[float, float, float]:
     return 0.0, 0.0, frames
 
 
+#: Cells of a row that say what its input is, besides the model.
+INPUT_COLUMNS = (
+    "params_b", "input_tokens", "output_tokens", "image_size", "frames", "denoise_steps", "audio_s", "beams", "gmacs", "mactivations",
+    "memory_tokens", "latency_scope", "flags", "metric",
+)  # fmt: skip
+
+
+def wish_of(row: Mapping[str, str]) -> ForwardWish:
+    """The input of a row as its cells tell."""
+    return _wish(row.get("model", ""), *(row.get(name, "") for name in INPUT_COLUMNS))
+
+
 @functools.lru_cache(maxsize=16384)
-def wish_of(model: str, params_b: str, input_tokens: str, output_tokens: str, notes: str, metric: str) -> Wish:
-    """The input of a row as far as its cells and notes tell."""
-    height, width, frames = _image(notes)
-    if "dimension=3" in notes.lower():
-        height, width, frames = 0.0, 0.0, 0.0
-    tokens = number(input_tokens)
-    if "mlperf" in notes.lower() and "bert" in model.lower():
-        tokens = _MLPERF_TOKENS
-    return Wish(
+def _wish(model: str, *cells: str) -> ForwardWish:
+    cell = dict(zip(INPUT_COLUMNS, cells, strict=True))
+    height, width, frames = _image(cell["image_size"])
+    flags = cell["flags"].lower()
+    return ForwardWish(
         model=model,
-        params=number(params_b) * 1e9,
+        params=number(cell["params_b"]) * 1e9,
         height=height,
         width=width,
-        frames=frames,
-        tokens=tokens,
-        output_tokens=number(output_tokens),
-        memory_tokens=_found(_MEMORY, notes),
-        steps=_found(_STEPS, notes),
-        audio_s=_audio_seconds(notes),
-        beams=_found(_BEAMS, notes) or 1.0,
-        macs=_found(_MACS, notes) * 1e9,
-        activations=_found(_ACTIVATIONS, notes) * 1e6,
-        language_head="maskedlm" in notes.lower().replace("for", ""),
-        denoise_only=metric == "denoise_steps_per_s" or bool(_PER_STEP.search(notes)),
+        frames=number(cell["frames"]) or frames,
+        tokens=number(cell["input_tokens"]),
+        output_tokens=number(cell["output_tokens"]),
+        memory_tokens=number(cell["memory_tokens"]),
+        steps=number(cell["denoise_steps"]),
+        audio_s=number(cell["audio_s"]),
+        beams=number(cell["beams"]) or 1.0,
+        macs=number(cell["gmacs"]) * 1e9,
+        activations=number(cell["mactivations"]) * 1e6,
+        language_head="maskedlm" in flags,
+        denoise_only=cell["metric"] == "denoise_steps_per_s" or cell["latency_scope"].strip().lower() == "step",
     )
-
-
-_MLPERF_TOKENS = 180.0  # mean tokens of a SQuAD question with its paragraph; engines of MLPerf submissions skip the padding

@@ -6,7 +6,6 @@ Bandwidths written here are those of the data sheets; what collectives achieve o
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Sequence
 from enum import IntEnum
 
@@ -15,16 +14,8 @@ from numpy.typing import ArrayLike
 
 from rightfit import facts
 from rightfit.facts.records import Accelerator
-from rightfit.physics.columns import Array, LinkColumns
-
-
-class IntraKind(IntEnum):
-    """How the GPUs of one server see each other."""
-
-    NONE = 0
-    PCIE = 1
-    NVLINK = 2
-    SWITCH = 3
+from rightfit.facts.word_tables import meaning, says, shape
+from rightfit.physics.columns import Array, IntraKind, LinkColumns
 
 
 class InterKind(IntEnum):
@@ -37,6 +28,9 @@ class InterKind(IntEnum):
     TCPX = 4
     ERDMA = 5
 
+
+#: Devices of a usual server.
+USUAL_SERVER = 8.0
 
 INTRA_WORDS = {
     "none": IntraKind.NONE,
@@ -58,7 +52,6 @@ RDMA_WORDS = {
     "erdma": InterKind.ERDMA,
 }
 _INTER_LATENCY_KEYS = ("ethernet", "efa", "infiniband", "roce", "tcpx", "erdma")
-_GEFORCE = re.compile(r"^(RTX-(20|30|40|50)\d\d|GTX)")
 
 
 @functools.cache
@@ -87,7 +80,7 @@ def pcie_bandwidth(accelerator: Accelerator) -> float:
 
 def has_peer_copies(accelerator: Accelerator) -> bool:
     """GeForce cards cannot copy from card to card over PCIe; their traffic is staged in host memory."""
-    return _GEFORCE.match(accelerator.name) is None
+    return not says("setup", "geforce", accelerator.name)
 
 
 def _intra(accelerator: Accelerator, num: int, word: str) -> tuple[float, int]:
@@ -102,6 +95,12 @@ def _intra(accelerator: Accelerator, num: int, word: str) -> tuple[float, int]:
         pcie *= link_facts()["geforce_staged_fraction"]
     # A TPU slice has its own mesh whose rate the table may lack: never fall to PCIe there.
     return (pcie, IntraKind.PCIE) if kind != IntraKind.NONE else (pcie, IntraKind.NONE)
+
+
+@functools.cache
+def linked_devices(name: str) -> float:
+    """Devices that fast links join, whatever server they stand in: 72 of a GB200 or GB300 rack, a slice of TPUs, else those of a usual server."""
+    return float(meaning("serving", "node_size", name) or USUAL_SERVER)
 
 
 def _latency(kind: int) -> float:
@@ -124,6 +123,8 @@ def link_columns(
     number = np.asarray(num_accelerators, dtype=np.float64)
     network = np.nan_to_num(np.asarray(network_bytes_per_s, dtype=np.float64))
     network = np.where(network > 0, network, link_facts()["unknown_network"])
+    # Servers whose devices are linked to those of their neighbours reach them at the rate of those links.
+    network = np.maximum(network, [_outside_links(name, int(count)) for name, count in zip(accelerator_names, number, strict=True)])
     rows = [_server_link(name, int(count), word) for name, count, word in zip(accelerator_names, number, gpu_interconnect, strict=True)]
     inter = [RDMA_WORDS.get(word, InterKind.ETHERNET) for word in rdma]
     table = np.asarray(rows, dtype=np.float64).reshape(-1, 4)
@@ -136,6 +137,15 @@ def link_columns(
         inter_kind=inter,
         inter_latency_s=[link_facts()[f"latency_{_INTER_LATENCY_KEYS[kind]}"] for kind in inter],
     )
+
+
+@functools.cache
+def _outside_links(name: str, count: int) -> float:
+    """Bandwidth of a server's own links to other servers of its rack or slice [bytes/s, one direction]; 0 where they end at the server."""
+    accelerator = facts.accelerators().get(name)
+    if accelerator is None or not 0 < count < linked_devices(name) or not meaning("serving", "node_size", name):
+        return 0.0
+    return accelerator.nvlink_bandwidth / 2 * count
 
 
 @functools.cache
@@ -156,8 +166,7 @@ def default_interconnect(accelerator: Accelerator) -> str:
 
 
 _INTER_DEFAULTS = {"Volta": "volta", "Ampere": "ampere", "Hopper": "hopper", "Blackwell": "blackwell", "Blackwell Ultra": "blackwell"}
-_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:x\s*(\d+(?:\.\d+)?)\s*)?(gbps|gb/s|gbit|gbe)", re.IGNORECASE)
-_DGX = re.compile(r"dgx|dle|ngc|tensorflow1|nvidia")
+_RATE = r"(\d+(?:\.\d+)?)\s*(?:x\s*(\d+(?:\.\d+)?)\s*)?({rate_unit})"
 _NOTE_KINDS = (
     ("efa", InterKind.EFA),
     ("infiniband", InterKind.INFINIBAND),
@@ -172,11 +181,11 @@ def default_inter(accelerator: Accelerator, notes: str) -> tuple[float, int]:
     """Network of one server [bytes/s] and its kind, where only the GPU and free notes are known."""
     lowered = notes.lower()
     kind = next((kind for word, kind in _NOTE_KINDS if word in lowered), InterKind.INFINIBAND)
-    found = _RATE.search(lowered)
+    found = shape("setup", _RATE, ignore_case=True).search(lowered)
     if found:
         return float(found[1]) * float(found[2] or 1) * 1e9 / 8, kind
     family = _INTER_DEFAULTS.get(accelerator.architecture, "other") if accelerator.form != "pcie" else "other"
-    if family == "volta" and _DGX.search(lowered):
+    if family == "volta" and says("setup", "dgx", lowered):
         family = "dgx_volta"
     return link_facts()[f"default_inter_{family}"], kind
 

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.physics.columns import Array
+from rightfit.units import GB, MB
 
-MB = 1e6
-GB = 1e9
 NETWORK_KINDS = ("block", "file")
 LEVELS_MB_PER_S = (250.0, 500.0, 750.0, 1000.0, 1200.0, 2000.0, 2400.0, 4000.0)
 
@@ -53,7 +52,7 @@ def names_a_core(text: str) -> bool:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Volume:
+class DiskVolume:
     """A kind of disk as facts/data/volumes.csv describes it; rates in byte/s and 1/s, prices in USD a month."""
 
     name: str
@@ -73,16 +72,17 @@ class Volume:
 
 
 @functools.cache
-def volumes() -> dict[str, tuple[Volume, ...]]:
-    """Volumes by provider, the one that is mounted by default first; "*" holds what every server has and the volume of clouds not described."""
-    found: dict[str, list[Volume]] = {}
+def volumes() -> dict[str, tuple[DiskVolume, ...]]:
+    """Volumes by provider, the one that is mounted by default first; "*" holds what every server has and the volume of clouds not
+    described."""
+    found: dict[str, list[DiskVolume]] = {}
     for row in facts.table("volumes"):
         found.setdefault(row["provider"], []).append(_volume(row))
     return {provider: tuple(kinds) for provider, kinds in found.items()}
 
 
-def _volume(row: dict[str, str]) -> Volume:
-    return Volume(
+def _volume(row: dict[str, str]) -> DiskVolume:
+    return DiskVolume(
         name=row["volume"],
         kind=row["kind"],
         base_bytes_per_s=float(row["base_mb_per_s"]) * MB,
@@ -100,13 +100,13 @@ def _volume(row: dict[str, str]) -> Volume:
     )
 
 
-def network_volumes(provider: str) -> tuple[Volume, ...]:
+def network_volumes(provider: str) -> tuple[DiskVolume, ...]:
     """The volumes that a provider's servers mount, the default first."""
     own = tuple(volume for volume in volumes().get(provider, ()) if volume.kind in NETWORK_KINDS)
     return own or tuple(volume for volume in volumes()["*"] if volume.kind in NETWORK_KINDS)
 
 
-def common_volume(kind: str) -> Volume:
+def common_volume(kind: str) -> DiskVolume:
     """What every provider has: local, object, ram."""
     return next(volume for volume in volumes()["*"] if volume.kind == kind)
 
@@ -117,10 +117,10 @@ def volume_names() -> tuple[str, ...]:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Step:
+class VolumeStep:
     """One way to buy a volume of a given size: what it reads, and its price over that of the provider's default volume of the same size."""
 
-    volume: Volume
+    volume: DiskVolume
     bytes_per_s: float
     requests_per_s: float
     usd_per_month: float
@@ -128,21 +128,21 @@ class Step:
 
 
 @functools.lru_cache(maxsize=256)
-def volume_steps(provider: str, size_bytes: float, wanted: str = "") -> tuple[Step, ...]:
-    """Ways to buy a volume of `size_bytes`, cheapest first, each faster than the one before; only `wanted` where the provider has it."""
+def volume_steps(provider: str, size_bytes: float, name: str = "") -> tuple[VolumeStep, ...]:
+    """Ways to buy a volume of `size_bytes`, cheapest first, each faster than the one before; only `name` where the provider has it."""
     kinds = network_volumes(provider)
-    named = tuple(volume for volume in kinds if volume.name == wanted)
+    named = tuple(volume for volume in kinds if volume.name == name)
     usual = size_bytes / GB * kinds[0].usd_per_gb_month
     steps = [step for volume in named or kinds for step in _steps_of(volume, size_bytes, usual)]
     steps.sort(key=lambda step: (step.usd_per_month, -step.bytes_per_s))
-    kept: list[Step] = []
+    kept: list[VolumeStep] = []
     for step in steps:
         if not kept or step.bytes_per_s > kept[-1].bytes_per_s:
             kept.append(step)
     return tuple(kept)
 
 
-def _steps_of(volume: Volume, size_bytes: float, usual_usd: float) -> list[Step]:
+def _steps_of(volume: DiskVolume, size_bytes: float, usual_usd: float) -> list[VolumeStep]:
     size = max(size_bytes, volume.least_bytes)
     included = min(volume.base_bytes_per_s + volume.bytes_per_s_per_byte * size, volume.most_bytes_per_s)
     requests = min(volume.requests_per_s + volume.requests_per_s_per_byte * size, volume.most_requests_per_s)
@@ -150,7 +150,7 @@ def _steps_of(volume: Volume, size_bytes: float, usual_usd: float) -> list[Step]
     steps = []
     for rate in ([included] if included > 0 else []) + bought:
         usd = size / GB * volume.usd_per_gb_month + max(rate - included, 0.0) / MB * volume.usd_per_mb_per_s_month
-        steps.append(Step(volume, rate, requests, usd, usd / usual_usd if usual_usd else 1.0))
+        steps.append(VolumeStep(volume, rate, requests, usd, usd / usual_usd if usual_usd else 1.0))
     return steps
 
 

@@ -1,4 +1,5 @@
-"""Rates of loaders: what a core prepares, what a pipeline of cores, hand-over and storage delivers. Composes physics.loading with the facts."""
+"""Rates of loaders: what a core prepares, what a pipeline of cores, hand-over and storage delivers. Composes physics.loading with the
+facts."""
 
 from __future__ import annotations
 
@@ -11,12 +12,13 @@ from rightfit import facts
 from rightfit.estimate.data_path import DataLoad
 from rightfit.estimate.hosts import common_volume, volumes
 from rightfit.estimate.loading_words import BLOCK, HARD_DISK, LOCAL, OBJECT, LoadingCase, bytes_per_pixel
+from rightfit.facts.constants import constants
 from rightfit.physics import loading
 from rightfit.physics.columns import Array
 
 Coefficients = Mapping[str, float]
-MB = 1e6
-HARD_DISK_BYTES_PER_S = 1.6e8
+_FIGURES = constants("loading_words")
+HARD_DISK_BYTES_PER_S = _FIGURES["hard_disk_bytes_per_s"]
 FRAMES_PER_S = 30.0
 #: Data sets that are mostly kept one file a sample, so that each sample costs a request of its own.
 FILES = frozenset({"vision", "vision-language", "speech", "video"})
@@ -28,16 +30,17 @@ def coefficients() -> Coefficients:
 
 
 def image_core_s(decode: str, *, pixels: float, file_bytes: float, values: Coefficients | None = None) -> float:
-    """Seconds x GHz that one core takes to prepare a training picture, by the decoder's word (workload/vocabulary.py DECODES); 0 where accelerators decode."""
+    """Seconds x GHz that one core takes to prepare a training picture, by the decoder's word (workload/vocabulary.py DECODES); 0 where
+    accelerators decode."""
     used = values or coefficients()
     jpeg = pixels * used["jpeg_s_per_pixel"] + file_bytes * used["jpeg_s_per_byte"]
     if decode == "dali":
         return 0.0
     if decode == "raw":
-        return 3.0 * pixels * used["copy_s_per_byte"]
+        return _FIGURES["channels"] * pixels * used["copy_s_per_byte"]
     if decode == "ffcv":
         return jpeg + used["crop_s"]
-    return jpeg * (1.1 if decode == "opencv" else 1.25) + used["recipe_s"]
+    return jpeg * _FIGURES["opencv_decode" if decode == "opencv" else "pillow_decode"] + used["recipe_s"]
 
 
 def case_columns(cases: Sequence[LoadingCase]) -> dict[str, Array]:
@@ -71,7 +74,7 @@ def core_s(case: Mapping[str, Array], values: Coefficients) -> Array:
         s_per_byte=values["jpeg_s_per_byte"],
         core_speed=case["core_speed"],
     )
-    copy = 3.0 * case["pixels"] * values["copy_s_per_byte"] / case["core_speed"]
+    copy = _FIGURES["channels"] * case["pixels"] * values["copy_s_per_byte"] / case["core_speed"]
     video = values["video_frame_s"] / case["core_speed"]
     decode = np.select([case["is_video"] > 0, case["is_raw"] > 0], [video, copy], jpeg * case["factor"])
     extra = (
@@ -83,7 +86,8 @@ def core_s(case: Mapping[str, Array], values: Coefficients) -> Array:
 
 
 def storage_rate(case: Mapping[str, Array], values: Coefficients) -> Array:
-    """Samples a second that storage delivers; infinite from memory. A volume whose kind is not named gives what can be bought for the usual one."""
+    """Samples a second that storage delivers; infinite from memory. A volume whose kind is not named gives what can be bought for the usual
+    one."""
     usual = volumes()["aws"][0]
     object_rate = values["object_bytes_per_s_per_connection"] * values["object_connections"]
     rate = np.select(
@@ -104,9 +108,9 @@ def rates(case: Mapping[str, Array], values: Coefficients) -> Array:
     )
     beside = np.where((case["workers"] > 1) & (case["in_process"] == 0), values["worker_efficiency"], 1.0)
     decoding = np.where(case["in_process"] > 0, 1.0, cores) * beside / seconds
-    out_bytes = 3.0 * case["out_pixels"]
+    out_bytes = _FIGURES["channels"] * case["out_pixels"]
     hand_over = np.where(case["processes"] > 0, values["transport_bytes_per_s"] * case["core_speed"] / out_bytes, np.inf)
-    memory = np.where(case["is_raw"] > 0, values["memory_bytes_per_s"] / (3.0 * case["pixels"]), np.inf)
+    memory = np.where(case["is_raw"] > 0, values["memory_bytes_per_s"] / (_FIGURES["channels"] * case["pixels"]), np.inf)
     piped = loading.slowest(decoding, hand_over, memory, storage_rate(case, values), sharpness=values["sharpness"])
     alone = np.where((case["in_process"] > 0) & (case["processes"] == 0), decoding, piped)
     gpu = np.where(case["is_video"] > 0, values["gpu_video_frames_per_s"], values["gpu_decode_images_per_s"]) * case["num_gpus"]
@@ -140,7 +144,8 @@ def sample_load(
 ) -> DataLoad:
     """What has to be loaded for a training run that is not one of a language model (those: search/loads.py).
 
-    `domain`: vision (a sample is a picture of `pixels`, 0: what its bytes say), speech (a recording of `seconds`), video (a clip of `seconds` at 30
+    `domain`: vision (a sample is a picture of `pixels`, 0: what its bytes say), speech (a recording of `seconds`), video (a clip of
+    `seconds` at 30
     frames/s), tabular, graph or recommender (rows that are read as they are). `samples`, `dataset_bytes`: of one epoch.
     """
     each = dataset_bytes / samples if samples else 0.0
@@ -162,7 +167,7 @@ def _core_s_of(domain: str, decode: str, file_bytes: float, *, pixels: float, se
     """Seconds x GHz to prepare one sample."""
     used = coefficients()
     if domain in ("vision", "vision-language"):
-        return image_core_s(decode, pixels=pixels or file_bytes / bytes_per_pixel(90), file_bytes=file_bytes)
+        return image_core_s(decode, pixels=pixels or file_bytes / bytes_per_pixel(_FIGURES["quality"]), file_bytes=file_bytes)
     if domain == "speech":
         return seconds * used["audio_s_per_s"]
     if domain == "video":

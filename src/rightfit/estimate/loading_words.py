@@ -1,6 +1,6 @@
 """Rows of the table of measured loaders read as cases: what is decoded, by what, on how many cores of which processor, from where.
 
-Rows are written by people; everything is read from words (what, loader, hardware, sample_kind, notes) and what they do not say is assumed and named.
+Rows are written by people; everything is read from words (what, loader, hardware, sample_kind) and what they do not say is assumed and named.
 """
 
 from __future__ import annotations
@@ -12,33 +12,31 @@ from collections.abc import Mapping
 
 from rightfit import facts
 from rightfit.estimate.hosts import core_named, names_a_core
+from rightfit.facts.constants import constant_group, constants
+from rightfit.facts.word_tables import meaning, says, shape
 
+TABLE = "loading"  # of words
 _SIZE = re.compile(r"(\d{2,5})\s*[x×]\s*(\d{2,5})(?!\s*gpu)")
-_SIDE = re.compile(r"(\d{2,5})\s*-?px|side (\d{2,5})|@\s*(\d{2,5})\b")
-_MEGAPIXELS = re.compile(r"(\d+(?:\.\d+)?)\s*(?:mp\b|megapixel|mpix)")
-_BYTES = re.compile(r"(\d+(?:\.\d+)?)\s*([kmg])i?b\b(?!\s*(?:/s|ram|mem|per|ps))")
-_QUALITY = re.compile(r"(?:q|quality |jpeg )(\d{2,3})\b")
-_VCPUS = re.compile(r"(\d+)\s*(?:vcpus?|hardware threads|virtual cpu)")
-_CORES = re.compile(r"(\d+)[ -]*(?:physical )?cores?\b")
-_THREADS = re.compile(r"(\d+)\s*(?:threads?|workers?)\b|num_workers\s*=\s*(\d+)|workers\s*[=:]\s*(\d+)")
-_GPUS = re.compile(r"(\d+)\s*x\s*(?:nvidia |tesla )?[a-z]*\s?[avhlbt]\d{1,3}|(\d+) gpus?\b")
-_COUNT = re.compile(r"(\d+(?:[.,]\d+)*)\s*([kmb]?)\s*(?:images|image-text|pairs|pictures|samples)")
+_SIDE = r"(\d{2,5})\s*-?px|side (\d{2,5})|@\s*(\d{2,5})\b"
+_MEGAPIXELS = r"(\d+(?:\.\d+)?)\s*{megapixel}"
+_BYTES = r"(\d+(?:\.\d+)?)\s*([kmg])i?b\b(?!\s*{memory_or_rate})"
+_QUALITY = r"{quality}(\d{2,3})\b"
+_VCPUS = r"(\d+)\s*{vcpu}"
+_CORES = r"(\d+)[ -]*(?:physical )?cores?\b"
+_THREADS = r"(\d+)\s*{thread}\b|num_workers\s*=\s*(\d+)|workers\s*[=:]\s*(\d+)"
+_GPUS = r"(\d+)\s*x\s*{gpu_maker}?[a-z]*\s?[avhlbt]\d{1,3}|(\d+) gpus?\b"
+_COUNT = r"(\d+(?:[.,]\d+)*)\s*([kmb]?)\s*{sample}"
 _SCALES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "b": 1e9}
 NO_DISK, BLOCK, LOCAL, HARD_DISK, OBJECT = "ram", "block", "local", "hdd", "object"
-_PLACES = (
-    (NO_DISK, re.compile(r"\bram\b|in memory|from bytes|tmpfs|page cache|cached")),
-    (BLOCK, re.compile(r"\bebs\b|gp[23]\b|io[12]\b|pd-ssd|persistent disk|essd|network (?:disk|volume)|premium ssd|nfs|\befs\b")),
-    (LOCAL, re.compile(r"nvme|local ssd|\bssd\b|instance store")),
-    (HARD_DISK, re.compile(r"\bhdd\b|hard disk|spinning")),
-    (OBJECT, re.compile(r"\bs3\b|\bgcs\b|object stor|blob stor|cloud storage")),
-)
-#: JPEG bytes for each pixel by quality: photographs of validation/measure/decode_rates.csv; 50 and 100 from memory.
-_BYTES_PER_PIXEL = ((50, 0.14), (75, 0.23), (90, 0.35), (95, 0.5), (97, 0.62), (100, 0.95))
+#: JPEG bytes for each pixel by quality.
+_BYTES_PER_PIXEL = constant_group("loading_words", "bytes_per_pixel")
+_FIGURES = constants("loading_words")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Loader:
-    """How a named loader works: `decode_factor` over libjpeg-turbo; `work`: decode, crop, recipe, fetch, encoder or gpu; `processes`: batches are handed over
+    """How a named loader works: `decode_factor` over libjpeg-turbo; `work`: decode, crop, recipe, fetch, encoder or gpu; `processes`:
+    batches are handed over
     from worker processes."""
 
     name: str
@@ -49,7 +47,8 @@ class Loader:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LoadingCase:
-    """One row. `pixels`, `file_bytes` of a stored sample, `out_pixels` handed on; `workers` busy at a time of `vcpus` (0: unknown); `core_speed`,
+    """One row. `pixels`, `file_bytes` of a stored sample, `out_pixels` handed on; `workers` busy at a time of `vcpus` (0: unknown);
+    `core_speed`,
     `threads_per_core` of the processor; `place` that data come from; `kind`: jpeg, raw, video, audio."""
 
     loader: Loader
@@ -82,8 +81,9 @@ def loader_named(text: str) -> Loader:
     return next(loader for pattern, loader in _loaders() if pattern.search(text or "?"))
 
 
-def _number(pattern: re.Pattern[str], text: str) -> float:
-    found = pattern.search(text)
+def _number(name: str, text: str) -> float:
+    """The number that a shape finds in a text; 0 where it finds none."""
+    found = shape(TABLE, name).search(text)
     return float(next(group for group in found.groups() if group)) if found else 0.0
 
 
@@ -91,13 +91,13 @@ def bytes_per_pixel(quality: float) -> float:
     """Bytes of a JPEG photograph for each pixel at a quality, linear between the known ones."""
     import numpy as np
 
-    known = np.array(_BYTES_PER_PIXEL)
-    return float(np.interp(quality, known[:, 0], known[:, 1]))
+    return float(np.interp(quality, [float(known) for known in _BYTES_PER_PIXEL], list(_BYTES_PER_PIXEL.values())))
 
 
 def photograph_pixels(longest_side: float) -> float:
-    """Mean pixels of web photographs (mean 0.2 megapixels, mostly 4:3) shrunk so that no side is longer: large ones shrink, small ones stay."""
-    return float(((0.675 * longest_side**2) ** -4 + 2.05e5**-4) ** -0.25)
+    """Mean pixels of web photographs (mean 0.2 megapixels, mostly 4:3) shrunk so that no side is longer: large ones shrink, small ones
+    stay."""
+    return float(((_FIGURES["web_share"] * longest_side**2) ** -4 + _FIGURES["web_pixels"] ** -4) ** -0.25)
 
 
 def picture_of(sample: str, text: str) -> tuple[float, float, tuple[str, ...]]:
@@ -112,47 +112,44 @@ def picture_of(sample: str, text: str) -> tuple[float, float, tuple[str, ...]]:
     elif side:
         pixels = photograph_pixels(side)
     elif small:
-        pixels = 1024.0
+        pixels = _FIGURES["small_pixels"]
     else:
-        pixels = 2.0e5
+        pixels = _FIGURES["imagenet_pixels"]
         taken.append("size of the pictures not stated: 0.2 megapixels taken, the mean of ImageNet")
     quality = _number(_QUALITY, sample) or _number(_QUALITY, text)
-    stated = _BYTES.search(sample)
+    stated = shape(TABLE, _BYTES).search(sample)
     if stated and float(stated.group(1)) > 0:
         return pixels, float(stated.group(1)) * _SCALES[stated.group(2)], tuple(taken)
     if quality and 30 <= quality <= 100:
         return pixels, pixels * bytes_per_pixel(quality), tuple(taken)
-    original = not side and ("imagenet" in sample or "jpeg" in sample) and pixels <= 3e5
-    # ImageNet's files hold more bytes than their pixels need: 138 GB in 1.28 million files, validation 6.3 GB in 50,000 (facts/data/datasets.csv).
-    dense = 0.63 if re.search(r"\bval", sample) else 0.54
-    return pixels, pixels * (dense if original else bytes_per_pixel(90)), tuple(taken)
+    original = not side and ("imagenet" in sample or "jpeg" in sample) and pixels <= _FIGURES["original_most_pixels"]
+    # ImageNet's files hold more bytes than their pixels need: 138 GB in 1.28 million files, validation 6.3 GB in 50,000
+    # (facts/data/datasets.csv).
+    dense = _FIGURES["imagenet_validation_bytes" if re.search(r"\bval", sample) else "imagenet_bytes"]
+    return pixels, pixels * (dense if original else bytes_per_pixel(_FIGURES["quality"])), tuple(taken)
 
 
 def place_of(text: str) -> str:
     """Where data come from; memory where nothing is said."""
-    return next((place for place, pattern in _PLACES if pattern.search(text)), "")
+    return meaning(TABLE, "place", text)
 
 
 def read_case(row: Mapping[str, str]) -> LoadingCase:
     """One row of the table as a case."""
-    words = {name: row.get(name, "").casefold() for name in ("what", "loader", "hardware", "sample_kind", "notes")}
+    words = {name: row.get(name, "").casefold() for name in ("what", "loader", "hardware", "sample_kind")}
     text = " ; ".join(words.values())
     taken: list[str] = []
     # The words of the loader count first; "DataLoader around a decoder" is decided by the decoder with the hand-over of processes.
     loader = loader_named(f"{words['loader']} ; {words['what']}")
-    if re.search(r"nvdec|nvjpeg", words["notes"]):
-        loader = loader_named("nvjpeg")
     around = "dataloader" in words["what"] or "dataloader" in words["loader"]
     workers, in_process = worker_count(row, words, taken)
     only_decode = "decode only" in text or "decode from" in text or "no resize" in text or "imread" in text
     work = "decode" if only_decode and loader.work in ("recipe", "crop") else loader.work
     loader = dataclasses.replace(loader, work=work, processes=(loader.processes or around) and not in_process)
     pixels, file_bytes, assumed = picture_of(words["sample_kind"] or words["what"], words["loader"])
-    kind = (
-        "raw" if re.search(r"\braw\b|uint8 array|npy", words["sample_kind"].split("->")[0]) else "video" if _is_video(row, text) else "jpeg"
-    )
+    kind = "raw" if says(TABLE, "raw", words["sample_kind"].split("->")[0]) else "video" if _is_video(row, text) else "jpeg"
     if kind == "raw":
-        file_bytes = 3.0 * pixels
+        file_bytes = _FIGURES["channels"] * pixels
     core = core_named(words["hardware"])
     if not names_a_core(words["hardware"]):
         taken.append("processor not named: a usual server core taken")
@@ -162,7 +159,7 @@ def read_case(row: Mapping[str, str]) -> LoadingCase:
         kind=kind,
         pixels=pixels,
         file_bytes=file_bytes,
-        out_pixels=min(pixels, 224.0 * 224.0) if resized else pixels,
+        out_pixels=min(pixels, _FIGURES["crop_side"] ** 2) if resized else pixels,
         workers=workers,
         in_process=in_process,
         vcpus=_number(_VCPUS, words["hardware"]) or core.threads * _number(_CORES, words["hardware"]),
@@ -171,7 +168,7 @@ def read_case(row: Mapping[str, str]) -> LoadingCase:
         place=place_of(f"{words['hardware']} ; {words['what']}"),
         # One loader is one process and feeds one card; the other cards of the machine count where the row says that it trains on them.
         num_gpus=max(1.0, _number(_GPUS, words["what"])),
-        count=count_of(text),
+        count=count_of(f"{row.get('samples', '')} samples") or count_of(text),
         in_shards=loader.work in ("crop",) or "shard" in loader.name,
         assumptions=(*taken, *assumed),
     )
@@ -186,7 +183,7 @@ def worker_count(row: Mapping[str, str], words: Mapping[str, str], taken: list[s
     stated = re.search(r"(?:num_)?workers\s*[=:]\s*(\d+)", words["loader"])
     if stated and int(stated.group(1)) == 0:
         return 1.0, True
-    if re.search(r"\b(?:1|one|single)[ -]thread", words["what"] + words["loader"]) or "library default threads" in words["what"]:
+    if shape(TABLE, r"\b{one}[ -]thread").search(words["what"] + words["loader"]) or "library default threads" in words["what"]:
         return 1.0, True
     cells = row.get("cpu_cores", "").strip()
     number = float(cells) if re.fullmatch(r"\d+(?:\.\d+)?", cells) else 0.0
@@ -198,5 +195,5 @@ def worker_count(row: Mapping[str, str], words: Mapping[str, str], taken: list[s
 
 def count_of(text: str) -> float:
     """How many samples there are, 0 where nothing is said."""
-    found = _COUNT.search(text)
+    found = shape(TABLE, _COUNT).search(text)
     return float(found.group(1).replace(",", "")) * _SCALES[found.group(2)] if found else 0.0

@@ -24,7 +24,8 @@ def load_columns(rate_per_s: object, *, inputs: Lengths, outputs: Lengths) -> Lo
 
 
 def load_of_requests(requests: Requests, *, num_replicas: object = 1) -> LoadColumns:
-    """A trace as a Poisson load of its mean rate and lengths, shared by N numbers of replicas. Bursts of the trace are not in it: simulate them."""
+    """A trace as a Poisson load of its mean rate and lengths, shared by N numbers of replicas. Bursts of the trace are not in it: simulate
+    them."""
     rate = requests.rate_per_s / np.atleast_1d(np.asarray(num_replicas, dtype=np.float64))
     atoms = [atoms_of(np.sort(tokens.astype(np.float64))) for tokens in (requests.input_tokens, requests.output_tokens)]
     return LoadColumns.of(rate, input_tokens=atoms[0], output_tokens=atoms[1])

@@ -5,13 +5,17 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
+from rightfit.facts.constants import constant_group
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ModelWork:
     """Work and memory of one training sample; counts as in physics.train_step.StepWork and physics.train_memory.MemoryWork.
 
-    `modality` is the kind of task, `kind` the kind of layers (forward_models.KINDS or graph). `epoch_samples` and `epochs` describe the usual run of this
-    model, 0 where none is usual; `units` what published rates count per sample (mel frames of an utterance). `side_macs` is what frozen encoders cost per sample unless their outputs are cached, `side_elements` what those hold at a time; `adapter_params_per_rank` what an
+    `modality` is the kind of task, `kind` the kind of layers (forward_models.KINDS or graph). `epoch_samples` and `epochs` describe the
+    usual run of this
+    model, 0 where none is usual; `units` what published rates count per sample (mel frames of an utterance). `side_macs` is what frozen
+    encoders cost per sample unless their outputs are cached, `side_elements` what those hold at a time; `adapter_params_per_rank` what an
     adapter of rank 1 learns. `pointwise` multiplies the element-wise crossings usual for the kind.
     """
 
@@ -49,7 +53,8 @@ class ModelWork:
 class TrainWish:
     """What is known of the model and its input. Sizes in pixels, 0 = not said; `peak_pixels` of the largest image where sizes vary.
 
-    `library` is the detection library (detectron2, mmdetection, mmsegmentation) whose layouts differ; `classes` of a segmenter (0 = by data set).
+    `library` is the detection library (detectron2, mmdetection, mmsegmentation) whose layouts differ; `classes` of a segmenter (0 = by data
+    set).
     """
 
     model: str
@@ -65,24 +70,10 @@ class TrainWish:
     views: tuple[tuple[float, float], ...] = ()
 
 
-#: Tensors kept for the backward pass per element that a weighted layer writes: its output for the normalisation, that for the activation and the next
+#: Tensors kept for the backward pass per element that a weighted layer writes: its output for the normalisation, that for the activation
+#: and the next
 #: layer; SiLU keeps its input too; transformers keep normalised copies, the two halves of the feed-forward part, and attention's inputs.
-KEPT = {
-    "conv": 2.0,
-    "grouped": 2.0,
-    "depthwise": 2.7,
-    "convnext": 2.2,
-    "window": 2.4,
-    "transformer": 2.2,
-    "detection": 2.0,
-    "unet": 2.0,
-    "conv3d": 2.0,
-    "denoiser": 2.0,
-    "dit": 1.0,
-    "recurrent": 4.0,
-    "recommender": 2.0,
-    "graph": 2.0,
-}
+KEPT = constant_group("training_work", "kept")
 
 
 def number(row: Mapping[str, str], column: str, scale: float = 1.0) -> float:

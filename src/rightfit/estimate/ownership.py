@@ -14,6 +14,7 @@ from rightfit import facts
 from rightfit.errors import InputError, QuantityError, UnknownNameError
 from rightfit.physics import ownership
 from rightfit.physics.ownership import Ownership, YearlyCost
+from rightfit.units import HOURS_PER_YEAR
 
 MODULES_PER_SERVER = 8
 # What a user may set, besides the habits in facts/data/ownership.csv: the price of the whole server.
@@ -36,7 +37,8 @@ class Default:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class OwnServer:
-    """A server that can be bought. `values`: every assumption by name; `given`: those that the user set; `is_part`: cards that are only sold on
+    """A server that can be bought. `values`: every assumption by name; `given`: those that the user set; `is_part`: cards that are only
+    sold on
     boards of eight, of which fewer are wanted, so that the figures are the share of a whole server."""
 
     accelerator: str
@@ -84,7 +86,7 @@ class OwnServer:
     def yearly_terms(self) -> dict[str, float]:
         """The year's bill at the assumed utilisation by what it is for [USD]."""
         cost = self.cost()
-        busy = cost.power_usd_per_busy_h * ownership.HOURS_PER_YEAR * self.utilisation
+        busy = cost.power_usd_per_busy_h * HOURS_PER_YEAR * self.utilisation
         names = ("purchase_usd", "interest_usd", "space_usd", "maintenance_usd", "staff_usd")
         return {**{name: float(getattr(cost, name)[0]) for name in names}, "power_usd": float((cost.idle_power_usd + busy)[0])}
 
@@ -106,15 +108,25 @@ def defaults() -> Mapping[str, Default]:
     return {name: row for (kind, name), row in _rows().items() if kind == "default"}
 
 
-def own_server(accelerator: str, num_cards: int, given: Mapping[str, Any] | None = None) -> OwnServer:
-    """A server with so many cards; `given` overrides defaults by name, or `capex_usd` the price of the whole server.
+#: Where a server of one's own may stand, beside a server room.
+PLACES = ("home", "office", "colocation")
+
+
+def habits_of(place: str) -> Mapping[str, Default]:
+    """The habits of owning that differ at a place from those of a server room, by name."""
+    return {name: row for (kind, name), row in _rows().items() if place and kind == place}
+
+
+def own_server(accelerator: str, num_cards: int, given: Mapping[str, Any] | None = None, *, place: str = "") -> OwnServer:
+    """A server with so many cards; `given` overrides defaults by name, or `capex_usd` the price of the whole server. `place`: of PLACES, or
+    a server room.
 
     Raises InputError where nobody sells the card, or no price of it is known and none is given.
     """
     if num_cards < 1:
         raise QuantityError(f"count: {num_cards} is not possible; give 1 or more", field="count")
     chosen = read_overrides(given or {})
-    values = {name: row.value for name, row in defaults().items()} | chosen
+    values = {name: row.value for name, row in {**defaults(), **habits_of(place)}.items()} | chosen
     record = facts.accelerator(accelerator)
     price = _price(record.name, record.equivalent_to, num_cards, values, own_price=chosen.get(PRICE))
     if not record.tdp_w:

@@ -7,9 +7,12 @@ For a search over servers:
     found = preparation_columns(task, cpu, read_rate=..., write_rate=..., disk_bytes=...)
     found.time_s.mid, found.peak_ram_bytes.mid, found.disk_bytes, found.fits, found.bottleneck[i], found.advice[i]
 
-`preparation_task` reads the operation as people write it ("tokenize", "csv to parquet", "resize images", "dedup") and the library (polars, pandas, duckdb,
-pyarrow, spark, pillow, opencv; the usual one where none is named), and raises a one-line error for what it does not know. `data_bytes` are as stored.
-`fits` asks that RAM hold what the operation must hold (upper 80 % end), unless the library spills to disk and the disk has room; `bottleneck` is
+`preparation_task` reads the operation as people write it ("tokenize", "csv to parquet", "resize images", "dedup") and the library (polars,
+pandas, duckdb,
+pyarrow, spark, pillow, opencv; the usual one where none is named), and raises a one-line error for what it does not know. `data_bytes` are
+as stored.
+`fits` asks that RAM hold what the operation must hold (upper 80 % end), unless the library spills to disk and the disk has room;
+`bottleneck` is
 "cpu", "disk" or "memory": compute-optimised, storage-optimised or memory-optimised families follow from it (FAMILY).
 """
 
@@ -28,10 +31,11 @@ from rightfit import facts
 from rightfit.errors import InputError, UnknownNameError
 from rightfit.estimate.classical_intervals import group_interval
 from rightfit.estimate.figures import FigureColumns
+from rightfit.facts.constants import constant_group, constants
 from rightfit.physics.classical import CpuColumns
 from rightfit.physics.columns import Array
 from rightfit.physics.preparation import (
-    HostColumns,
+    PreparationHosts,
     PreparationRates,
     PreparationWork,
     peak_ram_bytes,
@@ -56,12 +60,14 @@ ADVICE = {
     "gpu-dataframes": "the table fits a GPU's memory: cuDF does joins and groups there",
     "more-disk": "input, output and spilled data together are more than the disk",
 }
-_EXPANSION = {"csv": 1.2, "parquet": 3.0, "jsonl": 1.0, "raw": 1.0, "memory": 1.0}
+_EXPANSION = constant_group("preparation", "expansion")
 _FILE_OPERATIONS = {"read-csv", "convert", "read-parquet"}
-_HELD_BY_FILES = 1.2  # bytes in memory per byte of CSV: the factor of the measured rates counts bytes of the file already
-_THREAD_BYTES = {"text": 6e7, "image": 3e7, "table": 3e7}
-_MANY_BYTES = 2e12
+_HELD_BY_FILES = constants("preparation")["held_by_files"]
+_THREAD_BYTES = constant_group("preparation", "thread_bytes")
+_MANY_BYTES = constants("preparation")["many_bytes"]
 _LIBRARIES = ("polars", "pandas", "duckdb", "pyarrow", "spark", "tokenizers", "python", "datasketch", "pillow", "opencv")
+#: The library that is taken, where none is named, for what no memory holds.
+SPILLING = "duckdb"
 _ALIASES = {
     "pil": "pillow",
     "cv2": "opencv",
@@ -133,7 +139,8 @@ def _rate(operation: str, library: str) -> dict[str, str] | None:
 
 
 def preparation_task(operation: str, *, data_bytes: float, library: str = "", stored: str = "") -> PreparationTask:
-    """The operation over `data_bytes` of stored data. `stored`: csv, parquet, jsonl or memory for tables (parquet where nothing is said)."""
+    """The operation over `data_bytes` of stored data. `stored`: csv, parquet, jsonl or memory for tables (parquet where nothing is
+    said)."""
     if not (math.isfinite(data_bytes) and data_bytes > 0):
         raise InputError(f"the size of the data must be a positive number of bytes, not {data_bytes:g}")
     row = _operation(operation)
@@ -144,7 +151,12 @@ def preparation_task(operation: str, *, data_bytes: float, library: str = "", st
     if rate is None:
         able = sorted({found["library"] for found in facts.table("preparation_rates") if found["operation"] == row["operation"]})
         raise InputError(f"{name} has no measured rate for {row['operation']}; measured are {', '.join(able)}")
-    return _task(row, rate, name, float(data_bytes), stored.strip().lower())
+    found = _task(row, rate, name, float(data_bytes), stored.strip().lower())
+    if library or found.spills or found.held_bytes * found.ram_factor <= _MANY_BYTES:
+        return found
+    # More than memory holds anywhere: the library that works on one server from its disk.
+    spilling = _rate(row["operation"], SPILLING)
+    return found if spilling is None else _task(row, spilling, SPILLING, float(data_bytes), stored.strip().lower())
 
 
 def _task(row: Mapping[str, str], rate: Mapping[str, str], library: str, data_bytes: float, stored: str) -> PreparationTask:
@@ -184,7 +196,11 @@ def work_of(task: PreparationTask) -> PreparationWork:
 
 def rates_of(task: PreparationTask) -> PreparationRates:
     """What the operation's library makes of a core."""
+    known = facts.coefficients("preparation")
     return PreparationRates.of(
+        serial=known["serial"],
+        smt_gain=known["smt_gain"],
+        base_bytes=known["base_bytes"],
         core_rate=task.core_rate,
         max_threads=task.max_threads,
         ram_factor=task.ram_factor,
@@ -193,10 +209,10 @@ def rates_of(task: PreparationTask) -> PreparationRates:
     )
 
 
-def _host(cpu: CpuColumns, read_rate: Array | None, write_rate: Array | None) -> HostColumns:
+def _host(cpu: CpuColumns, read_rate: Array | None, write_rate: Array | None) -> PreparationHosts:
     zero = np.zeros(cpu.num_rows)
     read = zero if read_rate is None else np.asarray(read_rate, dtype=np.float64)
-    return HostColumns(
+    return PreparationHosts(
         cores=cpu.cores,
         threads=cpu.threads,
         speed=cpu.speed,
@@ -225,7 +241,7 @@ def advice_of(task: PreparationTask, *, bottleneck: str, in_ram: bool, on_disk: 
     return tuple(dict.fromkeys(found))
 
 
-_NIGHT_H = 12.0
+_NIGHT_H = constants("preparation")["night_h"]
 
 
 def preparation_columns(
@@ -236,7 +252,8 @@ def preparation_columns(
     write_rate: Array | None = None,
     disk_bytes: Array | None = None,
 ) -> PreparationFigures:
-    """Time, memory, disk, what fits and advice of one operation on N servers. read_rate, write_rate [bytes/s] and disk_bytes: (N,), None = no limit."""
+    """Time, memory, disk, what fits and advice of one operation on N servers. read_rate, write_rate [bytes/s] and disk_bytes: (N,), None =
+    no limit."""
     count = cpu.num_rows
     work, rates, host = work_of(task), rates_of(task), _host(cpu, read_rate, write_rate)
     doubts = np.full(count, float(len(task.assumptions)))

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
-from typing import Any, cast
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.estimate.serving_cases import engine_classes, engine_parents, family_names, format_names
-from rightfit.physics import decode, prefill, serving_memory
+from rightfit.estimate.serving_physics import ServingPhysics
+from rightfit.estimate.serving_waits import token_s, waiting_s
+from rightfit.facts.constants import constants
+from rightfit.physics import decode, makespan, serving_memory
 from rightfit.physics.columns import Array, DeviceColumns, LinkColumns, ModelColumns
+from rightfit.physics.latency_quantiles import of_queue
 from rightfit.physics.serving_columns import Load, ServeColumns, ServeRates, ServingCounter
+
+_ONE = np.ones(1)
+#: Steps of a bisection over the logarithm of a number of sequences.
+_HALVINGS = 18
 
 LINKS = ("none", "pcie", "nvlink", "switch")
 
@@ -48,14 +55,25 @@ BY_ENGINE = (
     "moe_prefill_launch_s",
     "ungraphed_s",
     "half_accumulation",
+    "grouped_gemm",
     "pipeline_loss",
     "tensor_launch",
     "pass_bytes",
     "interference",
     "burst",
+    "front_s",
 )
 BY_LINK = ("all_reduce_s", "link_fraction")
-GLOBAL = ("expert_skew", "grouped_gemm", "expert_ramp", "desktop_host", "socket_crossing", "host_staging", "index_layer_s")
+GLOBAL = (
+    "expert_skew",
+    "expert_ramp",
+    "desktop_host",
+    "socket_crossing",
+    "host_staging",
+    "index_layer_s",
+    "longest_answer",
+)
+OPERATOR_FIELDS = ("sharpness", "fp32_ratio", "vector_ratio", "score_bytes")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -82,6 +100,7 @@ def serving_rates(serve: ServeColumns, links: LinkColumns, values: Mapping[str, 
     columns |= {name: _table(source, name, engine_classes())[engine] for name in BY_ENGINE}
     columns |= {name: _table(source, name, LINKS)[kind] for name in BY_LINK}
     columns |= {name: np.array([source[name]]) for name in GLOBAL}
+    columns |= {name: np.array([facts.coefficients("operators")[name]]) for name in OPERATOR_FIELDS}
     columns["attention_stream"] = columns["attention_stream"] * _table(source, "attention_quality", engine_classes())[engine]
     columns["flash_fraction"] = columns["flash_fraction"] * _table(source, "flash_quality", engine_classes())[engine]
     columns["all_reduce_s"] = columns["all_reduce_s"] * _table(source, "all_reduce_quality", engine_classes())[engine]
@@ -121,91 +140,6 @@ def _pair(source: Mapping[str, float], name: str, engine: str, absent: float) ->
     return next(own, source.get(name, absent))
 
 
-_MOST_KNOWN = 16
-_ONE = np.ones(1)
-
-
-class _Physics:
-    """The physics of one set of rows, callable for any batch."""
-
-    def __init__(self, model: ModelColumns, serve: ServeColumns, device: DeviceColumns, links: LinkColumns, rates: ServeRates) -> None:
-        self.model, self.serve, self.device, self.links, self.rates = model, serve, device, links, rates
-        self._known: dict[tuple[str, int], tuple[Array, Any]] = {}
-
-    def _once(self, name: str, argument: Array, work: Callable[[Array], Any]) -> Any:
-        """A result of an array that was asked for before: batches stay the same through the parts of one answer."""
-        key = (name, id(argument))
-        known = self._known.get(key)
-        if known is None:
-            if len(self._known) > _MOST_KNOWN:
-                self._known.clear()
-            known = self._known[key] = (argument, work(argument))
-        return known[1]
-
-    def take(self, index: NDArray[np.intp]) -> _Physics:
-        """Rows `index`."""
-        return _Physics(*(part.take(index) for part in (self.model, self.serve, self.device, self.links, self.rates)))  # type: ignore[arg-type]
-
-    def decode_terms(self, batch: Array) -> decode.DecodeTimes:
-        """Terms of a step of `batch` sequences."""
-        return cast("decode.DecodeTimes", self._once("decode_terms", batch, self._decode_terms))
-
-    def _decode_terms(self, batch: Array) -> decode.DecodeTimes:
-        context = self.serve.input_tokens + self.serve.output_tokens / 2.0
-        # A cache of fixed size that a static graph reads whole.
-        return decode.decode_times(
-            self.model, self.serve, self.device, self.links, self.rates, batch=batch, context=np.maximum(context, 1.0)
-        )
-
-    def step_s(self, batch: Array) -> Array:
-        """Time of a step of `batch` sequences."""
-        return cast(
-            "Array", self._once("step_s", batch, lambda own: decode.step_s(self.decode_terms(own), self.model, self.serve, self.rates))
-        )
-
-    def prompt_s(self, sequences: Array) -> Array:
-        """Time of a pass of so many prompts."""
-        return cast("Array", self._once("prompt_s", sequences, self._prompt_s))
-
-    def _prompt_s(self, sequences: Array) -> Array:
-        times = prefill.prefill_times(
-            self.model,
-            self.serve,
-            self.device,
-            self.links,
-            self.rates,
-            prompt=np.maximum(self.serve.input_tokens, 1.0),
-            sequences=sequences,
-        )
-        fixed = self.rates.prompt_token_s * self.serve.input_tokens * sequences
-        return prefill.prefill_s(times, self.model, self.serve, self.rates) + fixed
-
-    def shared_prompt_s(self, batch: Array) -> Array:
-        """Device time of one prompt where as many are treated together as arrive in a step, up to the piece that the engine takes."""
-        return cast("Array", self._once("shared_prompt_s", batch, self._shared_prompt_s))
-
-    def _shared_prompt_s(self, batch: Array) -> Array:
-        prompt = np.maximum(self.serve.input_tokens, 1.0)
-        room = np.where(self.serve.chunk_tokens > 0, np.maximum(self.serve.chunk_tokens / prompt, 1.0), 1.0) * self.serve.attention_data
-        # Prompts that come while another is treated go together in the next step.
-        passes = np.maximum(self.prompt_s(_ONE) / self.step_s(batch), 1.0)
-        arriving = np.where(self.serve.load == Load.OFFLINE, batch, batch / np.maximum(self.serve.output_tokens, 1.0) * passes)
-        together = np.clip(arriving, 1.0, room)
-        return np.asarray(self.prompt_s(together) / together)
-
-    def request_s(self, batch: Array) -> tuple[Array, Array, Array]:
-        """Time to first token without queue, time per token and time of a whole request when `batch` sequences are in flight."""
-        step, prompt = self.step_s(batch), self.prompt_s(_ONE)
-        serve = self.serve
-        # Requests that all come at once have half of the others' prompts behind them when they begin to decode.
-        burst = (serve.load == Load.OFFLINE) & (serve.requests > 0) & (serve.requests / serve.data <= batch)
-        share = self.rates.interference * np.where(burst, 0.5, 1.0)
-        others = share * np.maximum(batch - 1.0, 0.0) * self.shared_prompt_s(batch) / np.maximum(serve.output_tokens, 1.0)
-        tpot = step + others
-        ttft = self.rates.request_s + prompt
-        return ttft, tpot, ttft + np.maximum(serve.output_tokens - 1.0, 0.0) * tpot
-
-
 def serving_columns(
     model: ModelColumns,
     serve: ServeColumns,
@@ -214,20 +148,33 @@ def serving_columns(
     *,
     values: Mapping[str, float] | None = None,
 ) -> ServingTimes:
-    """Latency and throughput of each row under its load."""
+    """Latency and throughput of each row under its load. Rates follow from mean latencies, whatever quantile of latencies is asked for."""
+    if not np.any(serve.quantile):
+        return _serving_times(model, serve, device, links, values)
+    means = _serving_times(model, serve.replace(quantile=np.zeros(1)), device, links, values)
+    asked = _serving_times(model, serve, device, links, values)
+    return dataclasses.replace(means, ttft_s=asked.ttft_s, tpot_s=asked.tpot_s, latency_s=asked.latency_s)
+
+
+def _serving_times(
+    model: ModelColumns, serve: ServeColumns, device: DeviceColumns, links: LinkColumns, values: Mapping[str, float] | None
+) -> ServingTimes:
     shape = np.broadcast_shapes((model.num_rows,), (serve.num_rows,), (device.num_rows,), (links.num_rows,))
     rates = decode.on_host(serving_rates(serve, links, values), device)
-    physics = _Physics(model, serve, device, links, rates)
-    limit = serving_memory.max_sequences(model, serve, device, overhead_bytes=overhead_bytes(serve, values))
-    batch, saturated = _batch(physics, limit)
+    limit = serving_memory.max_sequences(
+        model, serve, device, overhead_bytes=overhead_bytes(serve, values), coefficients=facts.coefficients("operators")
+    )
+    physics, saturated = kept_up(ServingPhysics(model, serve, device, links, rates), limit)
+    batch, over = _batch(physics, limit)
+    saturated, serve = saturated | over, physics.serve
     terms = physics.decode_terms(batch)
     step = physics.step_s(batch)
     static = serve.load == Load.STATIC
     prompt = physics.prompt_s(np.where(static, batch, 1.0) if np.any(static) else _ONE)
     ttft, tpot, latency = physics.request_s(batch)
-    waiting = _waiting(physics, batch, latency)
+    waiting = waiting_s(physics, batch, latency)
     ttft = np.where(static, rates.request_s + prompt, ttft + waiting)
-    tpot = np.where(static, step, tpot)
+    tpot = np.where(static, step, token_s(physics, batch, tpot) if np.any(serve.quantile) else tpot)
     decoding = np.maximum(serve.output_tokens - 1.0, 0.0) * tpot
     # A fixed batch that does not fit is treated in rounds.
     rounds = np.where(static, np.maximum(serve.batch / serve.data, 1.0) / batch, 1.0)
@@ -235,6 +182,7 @@ def serving_columns(
     ttft = ttft + (rounds - 1.0) / 2.0 * one_round
     latency = one_round * rounds
     rate = _requests_per_s(physics, batch, saturated, latency=latency, decoding=decoding) * serve.data
+    ttft, tpot, latency, rate = _finite(physics, batch, limit, (ttft, tpot, latency, rate))
     names = [field.name for field in dataclasses.fields(terms)]
     shares = {name: np.broadcast_to(getattr(terms, name), shape) for name in names}
     return ServingTimes(
@@ -250,10 +198,54 @@ def serving_columns(
     )
 
 
-def _requests_per_s(physics: _Physics, batch: Array, saturated: NDArray[np.bool_], *, latency: Array, decoding: Array) -> Array:
+def _finite(physics: ServingPhysics, batch: Array, limit: Array, endless: tuple[Array, ...]) -> tuple[Array, ...]:
+    """Time to first token, per token and of a request, and requests per second: those of a finite run where all requests come at once.
+
+    A request that finds a slot waits for half of the prompts before it; one that does not waits for its turn in the full batch as well.
+    """
+    serve = physics.serve
+    finite = (serve.load == Load.OFFLINE) & (serve.requests > 0)
+    if not np.any(finite):
+        return endless
+    shape = np.broadcast_shapes(batch.shape, finite.shape, *(value.shape for value in endless))
+    index = np.flatnonzero(np.broadcast_to(finite, shape))
+    part = physics.take(index)
+    slots = np.broadcast_to(limit, shape)[index]
+    requests = part.serve.requests / part.serve.data
+    held = np.minimum(requests, slots)
+    prompt_s, room = part.rates.interference * part.shared_prompt_s(held), part.room()
+    run = makespan.finite_run(
+        part.step_s,
+        requests=requests,
+        slots=slots,
+        prompt_s=prompt_s,
+        front_s=part.rates.front_s * part.serve.front_end * part.serve.data,
+        room=room,
+        output=part.serve.output_tokens,
+        varied=part.serve.varied_lengths,
+        most=float(part.rates.longest_answer[0]),
+    )
+    queued = held / requests * run.prompts_s / 2.0 + (1.0 - held / requests) * (run.prompts_s + run.full_s) / 2.0
+    ttft = part.rates.request_s + of_queue(queued, part.serve.quantile)
+    # In the first wave steps are full of prompts; afterwards each answer that ends lets one prompt in.
+    first, later = run.stalled * np.minimum(room, held) * prompt_s, held / np.maximum(part.serve.output_tokens, 1.0) * prompt_s
+    share = held / requests
+    tpot = run.mean_step_s + share * first + (1.0 - share) * later
+    latency = ttft + np.maximum(part.serve.output_tokens - 1.0, 0.0) * tpot
+    rate = requests / (part.rates.request_s + run.total_s) * part.serve.data
+    answers = []
+    for whole, found in zip(endless, (ttft, tpot, latency, rate), strict=True):
+        mixed = np.array(np.broadcast_to(whole, shape))
+        mixed[index] = found
+        answers.append(mixed)
+    return tuple(answers)
+
+
+def _requests_per_s(physics: ServingPhysics, batch: Array, saturated: NDArray[np.bool_], *, latency: Array, decoding: Array) -> Array:
     """Completed requests per second of one replica: Little's law, over the whole run where the number of requests is known."""
     serve, rates = physics.serve, physics.rates
     steady = batch / (rates.request_s + physics.shared_prompt_s(batch) + decoding)
+    steady = np.minimum(steady, _first_token_rate(physics, batch))
     requests = np.where(serve.requests > 0, serve.requests / serve.data, np.inf)
     arrivals = np.where(serve.rate > 0, requests * serve.data / np.maximum(serve.rate, 1e-9), 0.0)
     with np.errstate(invalid="ignore"):
@@ -267,13 +259,37 @@ def _requests_per_s(physics: _Physics, batch: Array, saturated: NDArray[np.bool_
     )
 
 
-def _batch(physics: _Physics, limit: Array) -> tuple[Array, NDArray[np.bool_]]:
+def _first_token_rate(physics: ServingPhysics, batch: Array) -> Array:
+    """Requests a second at which the mean first token keeps its limit: prompts queue as in M/D/1, u P / (2 (1 - u)) <= limit - what no load adds."""
+    serve = physics.serve
+    if not np.any(serve.first_limit_s):
+        return np.full(1, np.inf)
+    prompt = physics.shared_prompt_s(batch)
+    wait = np.maximum(serve.first_limit_s - physics.request_s(_ONE)[0] - physics.step_s(batch) / 2.0, 0.0)
+    return np.where(serve.first_limit_s > 0, 2.0 * wait / (prompt + 2.0 * wait) / prompt, np.inf)
+
+
+def kept_up(physics: ServingPhysics, limit: Array) -> tuple[ServingPhysics, NDArray[np.bool_]]:
+    """The same with the rate of an endless open load held to what the service can keep up with, and where it is not: whoever measured latencies
+    without end had no queue without end, so that a rate above our capacity says that our capacity is too low."""
+    serve = physics.serve
+    endless = (serve.load == Load.OPEN) & (serve.requests <= 0)
+    if not np.any(endless):
+        return physics, np.zeros(np.broadcast_shapes(endless.shape, limit.shape), dtype=bool)
+    latency = physics.request_s(limit)[2]
+    decoding = latency - physics.rates.request_s - physics.prompt_s(_ONE)
+    most = limit / (physics.rates.request_s + physics.shared_prompt_s(limit) + decoding) * serve.data
+    over = endless & (serve.rate > most)
+    rate = np.where(endless, np.minimum(serve.rate, constants("serving_rows")["kept_up"] * most), serve.rate)
+    return physics.serving(serve.replace(rate=rate)), over
+
+
+def _batch(physics: ServingPhysics, limit: Array) -> tuple[Array, NDArray[np.bool_]]:
     """Sequences in flight: what the row states, what fits, or (open load) what Little's law asks for; and whether the load exceeds that."""
     serve = physics.serve
     stated = np.where(serve.batch > 0, serve.batch, limit) / serve.data
-    # A measured run did run: where our memory says that it hardly fits, memory is not what limits it.
-    capped = np.where(serve.continuous > 0, np.minimum(stated, np.maximum(limit, stated / 8.0)), stated)
-    offline = np.minimum(limit, np.where(serve.requests > 0, serve.requests / serve.data, np.inf))
+    capped = np.where(serve.continuous > 0, np.minimum(stated, limit), stated)
+    offline = np.minimum(_within_limits(physics, limit), np.where(serve.requests > 0, serve.requests / serve.data, np.inf))
     batch = np.where(serve.load == Load.OFFLINE, np.where(serve.batch > 0, np.minimum(offline, stated), offline), capped)
     if not np.any(serve.load == Load.OPEN):
         return np.maximum(batch, 1.0), np.zeros(batch.shape, dtype=bool)
@@ -285,7 +301,20 @@ def _batch(physics: _Physics, limit: Array) -> tuple[Array, NDArray[np.bool_]]:
     return np.maximum(batch, 1.0), saturated
 
 
-def _little(physics: _Physics, limit: Array) -> tuple[Array, NDArray[np.bool_]]:
+def _within_limits(physics: ServingPhysics, limit: Array) -> Array:
+    """The most sequences whose time per token keeps its limit, by bisection; `limit` where none is asked for."""
+    asked = physics.serve.token_limit_s
+    if not np.any(asked):
+        return limit
+    low, high = np.ones_like(limit), limit.copy()
+    for _ in range(_HALVINGS):
+        middle = np.sqrt(low * high)
+        slow = physics.request_s(middle)[1] > asked
+        low, high = np.where(slow, low, middle), np.where(slow, middle, high)
+    return np.where((asked > 0) & (physics.request_s(limit)[1] > asked), low, limit)
+
+
+def _little(physics: ServingPhysics, limit: Array) -> tuple[Array, NDArray[np.bool_]]:
     """Solve batch = N x T / (N / rate + T) by bisection in the logarithm: Little's law for N requests, rate x T for endless ones.
 
     T is the time of a request with that batch. Beyond `limit` the system saturates.
@@ -301,44 +330,11 @@ def _little(physics: _Physics, limit: Array) -> tuple[Array, NDArray[np.bool_]]:
     high = np.maximum(limit, 1.0) * np.ones_like(rate)
     saturated = wanted(high) > high
     low, top = np.full_like(high, 1e-3), high.copy()
-    for _ in range(18):
+    for _ in range(_HALVINGS):
         middle = np.sqrt(low * top)
         over = wanted(middle) > middle
         low, top = np.where(over, middle, low), np.where(over, top, middle)
     return np.where(saturated, high, np.sqrt(low * top)), saturated
-
-
-def _waiting(physics: _Physics, batch: Array, latency: Array) -> Array:
-    """Mean wait before a prompt starts.
-
-    Closed load: the step under way and the part of the other users' prompts that arrive together (`burst`). All at once: half of all prompts, and the rounds of
-    requests that found no room. Open load: the step under way and the prompts that join the request's own (`_mixed_wait_s`).
-    """
-    serve, rates = physics.serve, physics.rates
-    prompt, step = physics.shared_prompt_s(batch), physics.step_s(batch)
-    users = np.where(serve.batch > 0, serve.batch / serve.data, batch)
-    closed = np.where(users > 1, step / 2.0, 0.0) + rates.burst * np.maximum(np.minimum(users, batch) - 1.0, 0.0) * prompt
-    closed = closed + np.where(users > batch, (users / np.maximum(batch, 1.0) - 1.0) * latency, 0.0)
-    requests = np.where(serve.requests > 0, serve.requests / serve.data, batch)
-    rounds = np.maximum(requests / np.maximum(batch, 1.0) - 1.0, 0.0) / 2.0
-    at_once = np.minimum(requests, batch) * prompt / 2.0 + rounds * latency
-    opened = _mixed_wait_s(physics, batch, prompt=prompt, step=step)
-    return np.select([serve.load == Load.CLOSED, serve.load == Load.OFFLINE, serve.load == Load.OPEN], [closed, at_once, opened], 0.0)
-
-
-def _mixed_wait_s(physics: _Physics, batch: Array, *, prompt: Array, step: Array) -> Array:
-    """Mean wait of a request that comes at a random moment where steps decode and treat prompts together.
-
-    A step lasts T = step / (1 - load) on average, load = rate x prompt. A request waits for the rest of the step under way, E[T^2] / 2 E[T] (renewal theory),
-    and its own step carries the prompts that came meanwhile, load x T, and reads the cache of those that decode.
-    """
-    rate = physics.serve.rate / physics.serve.data
-    load = np.clip(rate * prompt, 0.0, 0.98)
-    mean = step / (1.0 - load)
-    with_prompt = np.clip(rate * mean, 0.0, 1.0)
-    square = (1.0 - with_prompt) * step**2 + with_prompt * (step + prompt) ** 2
-    busy = 1.0 - np.exp(-batch)
-    return np.asarray(busy * (square / (2.0 * np.maximum(mean, 1e-12)) + physics.decode_terms(batch).attention) + load * mean)
 
 
 def overhead_bytes(serve: ServeColumns, values: Mapping[str, float] | None = None) -> Array:

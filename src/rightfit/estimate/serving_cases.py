@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from rightfit import facts
 from rightfit.errors import RightfitError, UnknownNameError
 from rightfit.estimate.convert import device_columns, is_consumer, model_columns
-from rightfit.estimate.hardware import IntraKind, default_links
+from rightfit.estimate.hardware import default_links, linked_devices
 from rightfit.estimate.serving_loads import dies_of, layout_values, load_values
 from rightfit.estimate.serving_words import (
     architecture,
+    counter_of,
     engine_classes,
     engine_parents,
     engine_rules,
@@ -31,8 +32,10 @@ from rightfit.estimate.serving_words import (
     weight_format,
     word_in,
 )
+from rightfit.facts.constants import constant_group, constants
 from rightfit.facts.records import Accelerator, TransformerArchitecture
-from rightfit.physics.columns import DeviceColumns, LinkColumns, ModelColumns
+from rightfit.facts.word_tables import says, shape
+from rightfit.physics.columns import DeviceColumns, IntraKind, LinkColumns, ModelColumns
 from rightfit.physics.serving_columns import Math, ServeColumns, ServingCounter
 
 __all__ = [
@@ -56,10 +59,6 @@ _WINDOWED, _UNWINDOWED = "mistralai/Mistral-7B-v0.1", "mistralai/Mistral-7B-v0.3
 _WIRED_VENDORS = ("AWS", "Google", "Intel", "Huawei", "AMD")
 
 
-#: Devices that share the fast links, where it is not eight.
-_NODE_SIZES = ((re.compile("Inferentia|Trainium"), 16.0), (re.compile("TPU"), 256.0), (re.compile("GB[23]00"), 72.0))
-
-
 _MATH = {
     "fp32": Math.FP32,
     "tf32": Math.TF32,
@@ -72,7 +71,8 @@ _MATH = {
 }
 
 
-_KV_BYTES = (("fp8", 1.0), ("int8", 1.0), ("int4", 0.53), ("fp4", 0.5625), ("turbo", 0.55), ("q8", 1.06), ("q4", 0.56), ("fp32", 4.0))
+_CACHE_BYTES = constant_group("serving_rows", "cache_bytes")
+_FIGURES = constants("serving_rows")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class ServingCases:
 
 
 @dataclasses.dataclass(slots=True)
-class _Case:
+class _ServingCase:
     arch: TransformerArchitecture
     accelerator: Accelerator
     serve: dict[str, float]
@@ -100,7 +100,7 @@ class _Case:
 
 def serving_cases(rows: Sequence[Mapping[str, str]]) -> ServingCases:
     """Parse rows of the measured inference table whose model is a decoder."""
-    cases: list[_Case] = []
+    cases: list[_ServingCase] = []
     index: list[int] = []
     refused: dict[int, str] = {}
     for position, row in enumerate(rows):
@@ -112,10 +112,10 @@ def serving_cases(rows: Sequence[Mapping[str, str]]) -> ServingCases:
     return _to_columns(cases, index, refused, rows)
 
 
-def _to_columns(cases: list[_Case], index: list[int], refused: dict[int, str], rows: Sequence[Mapping[str, str]]) -> ServingCases:
+def _to_columns(cases: list[_ServingCase], index: list[int], refused: dict[int, str], rows: Sequence[Mapping[str, str]]) -> ServingCases:
     serve = ServeColumns.of(**{name: [case.serve[name] for case in cases] for name in (cases[0].serve if cases else ())})
     names = [linked_name(case.accelerator.name) for case in cases]
-    notes = [word_in(rows[i], "notes") for i in index]
+    notes = [word_in(rows[i], "interconnect") for i in index]
     devices = serve.num_devices if cases else np.zeros(0)
     links = _own_links(default_links(names, num_gpus=devices, gpus_per_node=np.full(len(cases), 8.0), notes=notes), cases)
     return ServingCases(
@@ -131,7 +131,7 @@ def _to_columns(cases: list[_Case], index: list[int], refused: dict[int, str], r
     )
 
 
-def _own_links(links: LinkColumns, cases: list[_Case]) -> LinkColumns:
+def _own_links(links: LinkColumns, cases: list[_ServingCase]) -> LinkColumns:
     """Links of chips that are wired to one another whatever their form (NeuronLink, ICI, Gaudi's Ethernet): their own rate."""
     wired = np.array([case.accelerator.vendor in _WIRED_VENDORS and case.accelerator.nvlink_bandwidth > 0 for case in cases], dtype=bool)
     many = wired & np.array([case.serve["tensor"] * case.serve["pipeline"] > 1 for case in cases], dtype=bool)
@@ -141,56 +141,68 @@ def _own_links(links: LinkColumns, cases: list[_Case]) -> LinkColumns:
     )
 
 
-def _read_row(row: Mapping[str, str]) -> _Case:
+def _read_row(row: Mapping[str, str]) -> _ServingCase:
     taken: list[str] = []
     arch = _architecture(word_in(row, "model"), number_of(row, "params_b"), taken)
     accelerator, family = _device(word_in(row, "device"), number_of(row, "device_mem_gib"), taken)
     rules = on_device(engine_rules(word_in(row, "engine"), _stated_version(row), word_in(row, "date")), family, word_in(row, "engine"))
+    rules = on_card(rules, accelerator)
     if not word_in(row, "engine"):
         taken.append("engine not stated: a usual serving engine taken")
     serve = engine_values(row, rules, family)
     serve |= format_values(row, rules, arch, taken)
     serve |= load_values(row, rules, taken)
-    serve |= layout_values(row, rules, serve, arch, dies=dies_of(accelerator.name, number_of(row, "device_mem_gib")))
+    serve |= layout_values(
+        row, rules, serve, arch, dies=dies_of(accelerator.name, number_of(row, "device_mem_gib")), memory_bytes=accelerator.memory_bytes
+    )
     serve |= _memory(row, rules, serve, arch)
-    serve["gpus_per_node"] = next((size for words, size in _NODE_SIZES if words.search(accelerator.name)), 8.0)
+    serve["gpus_per_node"] = linked_devices(accelerator.name)
     serve["peer_access"] = float(_reads_peers(accelerator, row))
-    return _Case(arch, accelerator, serve, taken)
+    return _ServingCase(arch, accelerator, serve, taken)
 
 
-#: Words of instances of clouds, in whose virtual machines PCIe cards do not read one another's memory; and cards that exist there only.
-_VIRTUAL = re.compile(
-    r"\d+x?large|sagemaker|standard_n|\bec2\b|\bvm\b|-(?:high|mega|ultra)gpu-|runpod|vast\.ai|lambda cloud", re.IGNORECASE
-)
+#: Cards that exist in virtual machines of clouds only, where PCIe cards do not read one another's memory.
 _VIRTUAL_ONLY = ("A10G", "T4G")
 
 
 def _reads_peers(accelerator: Accelerator, row: Mapping[str, str]) -> bool:
-    """Whether the cards of a server read one another's memory over PCIe: data-center cards on servers of their own do, GeForce cards' driver forbids it."""
-    words = f"{word_in(row, 'device')} {word_in(row, 'notes')} {word_in(row, 'source_where')}"
-    return accelerator.name not in _VIRTUAL_ONLY and not is_consumer(accelerator.name) and not _VIRTUAL.search(words)
+    """Whether the cards of a server read one another's memory over PCIe: data-center cards on servers of their own do, GeForce cards'
+    driver forbids it."""
+    words = f"{word_in(row, 'device')} {word_in(row, 'host')}"
+    return (
+        accelerator.name not in _VIRTUAL_ONLY
+        and not is_consumer(accelerator.name)
+        and not says("serving", "virtual", words, ignore_case=True)
+    )
 
 
 #: Chips whose engines compile the whole step ahead of time, whatever engine schedules the requests.
 _COMPILED_FAMILIES = ("tpu", "neuron", "gaudi", "sambanova", "ascend")
 
 
-#: Stacks whose fused modules are CUDA kernels: on a processor they run Transformers' own layers.
-_CUDA_MODULES = re.compile(r"awq|tinychat|deepspeed", re.IGNORECASE)
-
-
 def on_device(rules: Mapping[str, str], family: str, engine: str) -> Mapping[str, str]:
-    """The engine's rules with the class that its kernels have on such a device: vLLM on a TPU runs compiled graphs, on a processor C++; TensorRT-LLM has
+    """The engine's rules with the class that its kernels have on such a device: vLLM on a TPU runs compiled graphs, on a processor C++;
+    TensorRT-LLM has
     kernels for Blackwell modules alone."""
     kind = "xla" if family in _COMPILED_FAMILIES else "cpu" if family == "cpu" and rules["class"] in _GPU_CLASSES else ""
     if rules["class"] == "vendor-torch" and family == "blackwell-hbm":
         kind = "vendor-pdl"
-    if rules["class"] == "fused" and family == "cpu" and _CUDA_MODULES.search(engine):
+    if rules["class"] == "fused" and family == "cpu" and says("serving", "cuda_modules", engine, ignore_case=True):
         kind = "eager"
     if not kind or rules["class"] == kind:
         return rules
     other = next(row for row in facts.table("engines") if row["class"] == kind)
     return {**rules, "code": other["code"], "class": kind, "parent": other["parent"]}
+
+
+def on_card(rules: Mapping[str, str], accelerator: Accelerator) -> Mapping[str, str]:
+    """The engine's rules with what it takes by default on such a card: tokens a step and sequences (facts/data/engine_cards.csv)."""
+    for row in facts.table("engine_cards"):
+        least, most = float(row["from_memory_bytes"] or 0), float(row["below_memory_bytes"] or np.inf)
+        named = not row["devices"] or any(name in accelerator.name for name in row["devices"].split("|"))
+        if row["class"] == rules["class"] and named and least <= accelerator.memory_bytes < most:
+            return {**rules, **{key: row[key] for key in ("chunk_tokens", "max_batch") if row[key]}}
+    return rules
 
 
 #: Classes of engines that schedule many requests on GPUs.
@@ -219,23 +231,31 @@ def _device(name: str, memory_gib: float, taken: list[str]) -> tuple[Accelerator
 
 
 #: vLLM before 0.6 captured graphs for contexts up to 8,192 tokens only (max_seq_len_to_capture).
-_GRAPH_LIMIT, _GRAPH_LIMIT_UNTIL = 8192.0, 0.06
+_GRAPH_LIMIT, _GRAPH_LIMIT_UNTIL = _FIGURES["graph_limit"], _FIGURES["graph_limit_until"]
+
+
+#: The version of a library that an engine is built on, which is not its own: "TensorRT 10.2.0" under TensorRT-LLM.
+_LIBRARY_VERSION = r"\b{built_on}[ -]v?\d[\w.+]*"
 
 
 def _stated_version(row: Mapping[str, str]) -> float:
-    """The engine's version from its own column or else from its name ("vLLM v0.6.0")."""
-    return version_number(word_in(row, "engine_version")) or version_number(word_in(row, "engine"))
+    """The engine's version from its own column or else from its name ("vLLM v0.6.0"); versions of what it is built on are left out."""
+    stated, engine = (
+        shape("serving", _LIBRARY_VERSION, ignore_case=True).sub("", word_in(row, column)) for column in ("engine_version", "engine")
+    )
+    return version_number(stated) or version_number(engine)
 
 
 def engine_values(row: Mapping[str, str], rules: Mapping[str, str], family: str) -> dict[str, float]:
-    """What an engine of one version sets, as fields of ServeColumns. row: words of the case; rules: of engines.csv; family: of the accelerator."""
+    """What an engine of one version sets, as fields of ServeColumns. row: words of the case; rules: of engines.csv; family: of the
+    accelerator."""
     version = _stated_version(row)
     return {
         "engine": float(rules["code"]),
         "family": float(family_names().index(family)),
         "version": version,
-        "max_batch": float(rules["max_batch"]),
-        "chunk_tokens": float(rules["chunk_tokens"]),
+        "max_batch": number_of(row, "max_num_seqs") or float(rules["max_batch"]),
+        "chunk_tokens": number_of(row, "max_num_batched_tokens") or float(rules["chunk_tokens"]),
         "memory_fraction": float(rules["memory_fraction"]),
         "fraction_of_free": float(rules["of_free"]),
         "kv_reserve": float(rules["kv_reserve"]),
@@ -255,7 +275,10 @@ def format_values(row: Mapping[str, str], rules: Mapping[str, str], arch: Transf
         # ExLlama knows bits a weight only.
         text = {"int8": "exl2 8.0 bpw", "int4": "exl2 4.0 bpw"}[row_of["name"]]
         row_of = weight_format("exl2")
-    if row_of.get("name") == "int4-awq" and "gemv" in f"{word_in(row, 'notes')} {word_in(row, 'engine')}".lower():
+    if rules["class"] == "native" and row_of.get("name") == "mxfp4":
+        # Files of llama.cpp keep what is not an expert in 8 bits.
+        row_of = weight_format("gguf-mxfp4")
+    if row_of.get("name") == "int4-awq" and "gemv" in f"{word_in(row, 'flags')} {word_in(row, 'engine')}".lower():
         row_of = weight_format("int4-awq-gemv")
     if row_of.get("name") == "int4-awq" and not _own_awq_kernels(row, rules):
         row_of = weight_format("int4-awq-marlin")
@@ -269,13 +292,13 @@ def format_values(row: Mapping[str, str], rules: Mapping[str, str], arch: Transf
         float(row_of[column]) for column in ("linear_bytes", "expert_bytes", "attention_bytes", "other_bytes")
     )
     if bits := re.search(r"(\d+(?:\.\d+)?)\s*bpw", text.lower()):
-        linear = expert = attention = float(bits[1]) / 8.0 * 1.02
+        linear = expert = attention = float(bits[1]) / 8.0 * _FIGURES["unquoted_scales"]
     if name == "mxfp4" and not arch.num_experts:
         linear = attention = expert
-    kv_text = word_in(row, "kv_dtype").lower() or _cache_words(f"{text} {word_in(row, 'notes')}")
-    kv = next((size for word, size in _KV_BYTES if word in kv_text), 2.0)
+    kv_text = word_in(row, "kv_dtype").lower() or _cache_words(f"{text} {word_in(row, 'flags')}")
+    kv = next((size for word, size in _CACHE_BYTES.items() if word in kv_text), 2.0)
     if not kv_text and name in ("fp32", "tf32"):
-        kv = 4.0
+        kv = _FIGURES["cache_bytes_full"]
     if not kv_text and (name.startswith("nvfp4") or (rules["class"].startswith("vendor") and name == "fp8")):
         kv = 1.0  # NVIDIA's fp4 checkpoints carry scales for an fp8 cache, and TensorRT-LLM's fp8 engines do
     return {
@@ -291,19 +314,17 @@ def format_values(row: Mapping[str, str], rules: Mapping[str, str], arch: Transf
     }
 
 
-_CACHE_WORDS = re.compile(
-    r"(?:kv[-_ ]?(?:cache)?[-_ ]?(?:dtype|quant\w*|type)?[-_ =:]*(fp8|int8|int4|q8|q4))|(?:(fp8|int8|int4|q8_0|q4_0)[-_ ]?kv)"
-)
+_CACHE_WORDS = r"(?:kv[-_ ]?(?:cache)?[-_ ]?{cache_setting}?[-_ =:]*({cache_format}))|(?:({cache_format_before})[-_ ]?kv)"
 
 
 def _cache_words(text: str) -> str:
-    """The cache's format where it is told beside the weights' or in the notes: "fp8 KV cache", "kv_cache_dtype=fp8"."""
-    found = _CACHE_WORDS.search(text.lower())
+    """The cache's format where it is told beside the weights' or in the flags: "fp8 KV cache", "kv_cache_dtype=fp8"."""
+    found = shape("serving", _CACHE_WORDS).search(text.lower())
     return next((word for word in found.groups() if word), "") if found else ""
 
 
 #: vLLM runs AWQ checkpoints on Marlin's kernels since 0.5.3, and on those of AWQ's own project before.
-_MARLIN_FROM, _MARLIN_SINCE = 0.0503, "2024-07"
+_MARLIN_FROM, _MARLIN_SINCE = _FIGURES["marlin_from"], "2024-07"
 
 
 def _own_awq_kernels(row: Mapping[str, str], rules: Mapping[str, str]) -> bool:
@@ -316,7 +337,8 @@ def _own_awq_kernels(row: Mapping[str, str], rules: Mapping[str, str]) -> bool:
 
 
 def _unties(weight_format: str, version: float) -> bool:
-    """Whether Transformers loads a head of its own from a quantised checkpoint of a model with tied embeddings: AWQ always, GPTQ before 4.45."""
+    """Whether Transformers loads a head of its own from a quantised checkpoint of a model with tied embeddings: AWQ always, GPTQ before
+    4.45."""
     return weight_format.startswith("int4-awq") or (weight_format in ("int4-gptq", "int8-gptq") and 0 < version < 4.45)
 
 
@@ -324,11 +346,11 @@ def _memory(
     row: Mapping[str, str], rules: Mapping[str, str], serve: Mapping[str, float], arch: TransformerArchitecture
 ) -> dict[str, float]:
     """Which counter, and what the stack keeps beside weights and cache."""
-    notes = word_in(row, "notes").lower()
     eager = rules["class"] == "eager"
+    scope = word_in(row, "counter_scope").lower()
     # Who splits a model by layers reports the cards' memory together.
-    together = any(words in notes for words in ("sum over", "total over")) or serve["layer_split"] > 0
-    tensors = any(words in notes for words in ("torch", "allocated"))
+    together = scope == "sum" or (not scope and serve["layer_split"] > 0)
+    tensors = counter_of(row) in ("allocator", "reserved")
     counters = {
         (True, True): ServingCounter.TENSORS_ALL,
         (True, False): ServingCounter.DRIVER_ALL,
@@ -338,17 +360,15 @@ def _memory(
     on_processor = serve["family"] == family_names().index("cpu")
     # Transformers before 4.45 computed the logits of the whole prompt and a float32 copy of them.
     engine = word_in(row, "engine").lower()
-    keeps = (eager and 0 < serve["version"] < 4.45 and "transformers" in engine) or "awq" in engine
-    cache = re.search(r"cache seq (\d+)", notes)
+    keeps = (eager and 0 < serve["version"] < _FIGURES["full_logits_until"] and "transformers" in engine) or "awq" in engine
     # ExLlama reserves the cache for the model's longest context unless told otherwise.
-    reserved = float(cache[1]) if cache else float(arch.max_position) if rules["class"] == "exllama" else 0.0
-    offload = {"gpu": 0.0, "cpu": 12e9, "disk": 1.5e9}
-    device = re.search(r"offload device: (\w+)", notes)
+    reserved = number_of(row, "cache_tokens") or (float(arch.max_position) if rules["class"] == "exllama" else 0.0)
+    offload = {"gpu": 0.0, "cpu": _FIGURES["offload_cpu_bytes"], "disk": _FIGURES["offload_disk_bytes"]}
     return {
         "counter": float(counter),
         "weight_copies": 2.0 if on_processor and serve["linear_bytes"] < 1.0 and rules["class"] in ("eager", "fused") else 1.0,
-        "full_logits": 6.0 if keeps else 0.0,
+        "full_logits": _FIGURES["full_logits"] if keeps else 0.0,
         "cache_tokens": reserved,
         "head_copies": float(arch.tied_embeddings and eager and _unties(format_names()[int(serve["weight_format"])], serve["version"])),
-        "offload_bandwidth": offload.get(device[1], 0.0) if device else 0.0,
+        "offload_bandwidth": offload.get(word_in(row, "offload").lower(), 0.0),
     }

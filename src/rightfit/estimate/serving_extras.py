@@ -14,8 +14,8 @@ from rightfit.estimate.convert import model_columns
 from rightfit.estimate.serving import serving_rates
 from rightfit.estimate.serving_words import format_names
 from rightfit.facts.records import TransformerArchitecture
-from rightfit.physics import adapters, decode, prefill, serving_memory, speculative
-from rightfit.physics.columns import Array, DeviceColumns, LinkColumns, ModelColumns
+from rightfit.physics import adapters, decode, prefill, serving_memory, speculative, vision_tower
+from rightfit.physics.columns import Array, DeviceColumns, Dtype, LinkColumns, ModelColumns
 from rightfit.physics.serving_columns import ServeColumns, ServeRates
 
 DRAFT_FORMAT = "bf16"
@@ -23,8 +23,11 @@ DRAFT_FORMAT = "bf16"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ServingExtras:
-    """`shared_tokens` at the start of every prompt that are in the cache already; `adapters` of rank `adapter_rank`; `draft_tokens` drafted in a step (0: no
-    drafts), each accepted with probability `acceptance`, by `draft` or, where that is None, by n-grams at no cost."""
+    """`shared_tokens` at the start of every prompt that are in the cache already; `adapters` of rank `adapter_rank`; `draft_tokens` drafted
+    in a step (0: no
+    drafts), each accepted with probability `acceptance`, by `draft` or, where that is None, by n-grams at no cost; `images` of a request, each of
+    `image_patches` in the vision tower; `hit_share` of each prompt is found in a cache in host memory or on a disk (`kv_tier`), where it is
+    kept for `kept_s` [s]. `draft_as_model`: the draft is a part of the checkpoint, in its format. `acceptance_low`, `acceptance_high`: ends of an acceptance that nobody measured (0: it was given)."""
 
     shared_tokens: float = 0.0
     adapters: float = 0.0
@@ -32,9 +35,17 @@ class ServingExtras:
     draft: TransformerArchitecture | None = None
     draft_tokens: float = 0.0
     acceptance: float = 0.0
+    draft_as_model: bool = False
+    acceptance_low: float = 0.0
+    acceptance_high: float = 0.0
+    images: float = 0.0
+    image_patches: float = 0.0
+    hit_share: float = 0.0
+    kv_tier: str = ""
+    kept_s: float = 0.0
 
     def __bool__(self) -> bool:
-        return bool(self.shared_tokens or self.adapters or self.draft_tokens)
+        return bool(self.shared_tokens or self.adapters or self.draft_tokens or self.images or self.hit_share)
 
 
 def fixed_bytes(extras: ServingExtras, model: ModelColumns, serve: ServeColumns) -> Array:
@@ -45,12 +56,14 @@ def fixed_bytes(extras: ServingExtras, model: ModelColumns, serve: ServeColumns)
             serve.tensor * serve.pipeline
         )
     if extras.draft is not None:
-        draft, own = _draft_columns(extras.draft, serve)
+        draft, own = _draft_columns(extras.draft, serve, as_model=extras.draft_as_model)
         held = held + serving_memory.weights_bytes_per_device(draft, own)
     if extras.shared_tokens:
         # Ranks of attention data parallelism each keep the prefix for their own sequences.
         one = serving_memory.kv_bytes_per_device(model, serve, tokens=np.full(1, extras.shared_tokens))
         held = held + one * serve.attention_data
+    if extras.images:
+        held = held + vision_tower.tower_bytes(model, patches=np.full(1, extras.image_patches))
     return held
 
 
@@ -58,7 +71,7 @@ def cache_share(extras: ServingExtras, model: ModelColumns, serve: ServeColumns)
     """Share of the cache's room that is left to the model itself, the rest being the draft's."""
     if extras.draft is None:
         return np.ones(1)
-    draft, own = _draft_columns(extras.draft, serve)
+    draft, own = _draft_columns(extras.draft, serve, as_model=extras.draft_as_model)
     tokens = np.maximum(serve.input_tokens + serve.output_tokens, 1.0)
     mine, other = (serving_memory.kv_bytes_per_device(part, columns, tokens=tokens) for part, columns in ((model, serve), (draft, own)))
     return np.asarray(mine / (mine + other))
@@ -77,7 +90,8 @@ def token_step_s(
 ) -> Array:
     """Seconds per token of a sequence when `batch` of them run, (N,); context: (N,) tokens of each beside the shared ones.
 
-    Without drafts the step itself with the shared prefix read and the adapters applied; with drafts a step over draft_tokens + 1 tokens of each sequence and
+    Without drafts the step itself with the shared prefix read and the adapters applied; with drafts a step over draft_tokens + 1 tokens of
+    each sequence and
     the draft's own steps, over the tokens that are kept. Each sequence reads the prefix for itself (no cascade attention).
     """
     seen = context + extras.shared_tokens
@@ -91,7 +105,7 @@ def token_step_s(
         return np.asarray(step)
     drafting = np.zeros(1)
     if extras.draft is not None:
-        drafting = _draft_step_s(extras.draft, serve, device, links, batch=batch, context=seen)
+        drafting = _draft_step_s(extras, serve, device, links, batch=batch, context=seen)
     known = {"drafted": np.full(1, extras.draft_tokens), "acceptance": np.full(1, extras.acceptance)}
     return speculative.token_s(step, draft_s=drafting, **known)
 
@@ -106,7 +120,8 @@ def more_prompt_s(
     *,
     prompt: Array,
 ) -> Array:
-    """What they add to a pass over `prompt` (N,) tokens of one sequence [s]: attention to the shared ones, the adapters' products, the draft's own pass."""
+    """What they add to a pass over `prompt` (N,) tokens of one sequence [s]: attention to the shared ones, the adapters' products, the
+    draft's own pass."""
     more = np.zeros(prompt.shape)
     if extras.shared_tokens:
         times = prefill.prefill_times(model, serve, device, links, rates, prompt=prompt, sequences=np.ones(1))
@@ -114,17 +129,72 @@ def more_prompt_s(
     if extras.adapters:
         more = more + _adapters_s(extras, model, serve, device, rates, batch=np.ones(1))
     if extras.draft is not None:
-        draft, own = _draft_columns(extras.draft, serve)
+        draft, own = _draft_columns(extras.draft, serve, as_model=extras.draft_as_model)
         known = serving_rates(own, links)
         passed = prefill.prefill_times(draft, own, device, links, known, prompt=prompt, sequences=np.ones(1))
         more = more + prefill.prefill_s(passed, draft, own, known)
+    if extras.images:
+        more = more + tower_s(extras, model, serve, device, rates)
+    if extras.hit_share:
+        more = more + _found_s(extras, model, serve, device, links, rates, prompt=prompt)
     return more
+
+
+def _found_s(
+    extras: ServingExtras,
+    model: ModelColumns,
+    serve: ServeColumns,
+    device: DeviceColumns,
+    links: LinkColumns,
+    rates: ServeRates,
+    *,
+    prompt: Array,
+) -> Array:
+    """What fetching the found part of a prompt changes against computing it [s]: the pass over the rest, its attention to the found part,
+    and the found part's cache on its way to the card (below 0: it saves time)."""
+    one = np.ones(1)
+    whole = prefill.prefill_times(model, serve, device, links, rates, prompt=prompt, sequences=one)
+    rest = np.maximum(prompt * (1.0 - extras.hit_share), 1.0)
+    part = prefill.prefill_times(model, serve, device, links, rates, prompt=rest, sequences=one)
+    across = np.maximum(whole.attention * (1.0 - extras.hit_share**2) - part.attention, 0.0)
+    saved = prefill.prefill_s(whole, model, serve, rates) - prefill.prefill_s(part, model, serve, rates) - across
+    return np.asarray(fetch_s(extras, model, serve, device, prompt=prompt) - saved - rates.prompt_token_s * (prompt - rest))
+
+
+def fetch_s(extras: ServingExtras, model: ModelColumns, serve: ServeColumns, device: DeviceColumns, *, prompt: Array) -> Array:
+    """Seconds in which the found part of the cache of `prompt` (N,) tokens comes to the cards: each card fetches its part over its own
+    link; the cards of a replica share its disk."""
+    usual = facts.coefficients("serving_planning")
+    part = serving_memory.kv_bytes_per_device(model, serve, tokens=np.maximum(prompt * extras.hit_share, 1.0))
+    reached = device.host_bandwidth * usual["kv_host_share"]
+    if extras.kv_tier == "ssd":
+        reached = np.minimum(reached, usual["kv_disk_bytes_per_s"] / np.maximum(serve.tensor, 1.0))
+    return np.asarray(part / np.maximum(reached, 1.0))
+
+
+def kept_bytes(extras: ServingExtras, model: TransformerArchitecture, *, input_tokens: float, rate_per_s: float, users: float) -> float:
+    """What the tier holds in all [bytes], with a cache of 16 bit: the prompts of `kept_s` seconds at a rate, or the last one of each
+    user."""
+    if not extras.hit_share:
+        return 0.0
+    serve = ServeColumns().replace(kv_bytes=np.full(1, 2.0))
+    one = float(serving_memory.kv_cache_bytes(model_columns([model]), serve, tokens=np.full(1, max(input_tokens, 1.0)))[0])
+    return one * (rate_per_s * extras.kept_s if rate_per_s else users)
+
+
+def tower_s(extras: ServingExtras, model: ModelColumns, serve: ServeColumns, device: DeviceColumns, rates: ServeRates) -> Array:
+    """Seconds that the images of one request take in the vision tower, in 16 bit, split over the devices of a tensor group."""
+    sixteen = np.full(1, float(Dtype.BF16))
+    reached = decode.peak_ops(device, sixteen, rates) * rates.gemm_fraction * rates.gemm_quality * serve.tensor
+    patches, images = np.full(1, extras.image_patches), np.full(1, extras.images)
+    return vision_tower.tower_s(model, patches=patches, images=images, flops_per_s=reached)
 
 
 def effect_of(
     extras: ServingExtras, model: ModelColumns, serve: ServeColumns, device: DeviceColumns, links: LinkColumns, *, batch: Array
 ) -> dict[str, float]:
-    """Figures of one row for the answer: memory of each part on one device, tokens a step, and time per token at `batch` with them and without."""
+    """Figures of one row for the answer: memory of each part on one device, tokens a step, and time per token at `batch` with them and
+    without."""
     rates = serving_rates(serve, links)
     context = np.maximum(serve.input_tokens + serve.output_tokens / 2.0, 1.0)
     known = {"batch": batch, "context": context}
@@ -141,10 +211,21 @@ def effect_of(
         "plain_token_s": token_step_s(plain, model, serve, device, links, rates, **known),
         "adapters_s": _adapters_s(extras, model, serve, device, rates, batch=batch),
         "tokens_per_step": tokens,
+        "tower_s": tower_s(extras, model, serve, device, rates),
+        "fetch_s": fetch_s(extras, model, serve, device, prompt=serve.input_tokens) if extras.hit_share else np.zeros(1),
     }
+    for end in ("low", "high"):
+        if chance := getattr(extras, f"acceptance_{end}"):
+            assumed = dataclasses.replace(extras, acceptance=chance)
+            out[f"token_{end}_s"] = token_step_s(assumed, model, serve, device, links, rates, **known)
     figures = {name: float(np.broadcast_to(value, (1,))[0]) for name, value in out.items()}
-    counts = {name: float(getattr(extras, name)) for name in ("shared_tokens", "adapters", "adapter_rank", "draft_tokens", "acceptance")}
-    return {**counts, **figures}
+    return {**{name: float(getattr(extras, name)) for name in _COUNTS}, **figures}
+
+
+_COUNTS = (
+    *("shared_tokens", "adapters", "adapter_rank", "draft_tokens", "acceptance", "acceptance_low", "acceptance_high"),
+    *("images", "hit_share", "kept_s"),
+)
 
 
 def _adapters_s(
@@ -161,8 +242,10 @@ def _adapters_s(
     )
 
 
-def _draft_columns(draft: TransformerArchitecture, serve: ServeColumns) -> tuple[ModelColumns, ServeColumns]:
-    """The draft in 16 bit on the devices of the model."""
+def _draft_columns(draft: TransformerArchitecture, serve: ServeColumns, *, as_model: bool) -> tuple[ModelColumns, ServeColumns]:
+    """The draft on the devices of the model, in 16 bit or in the format of the model."""
+    if as_model:
+        return model_columns([draft]), serve
     code = float(format_names().index(DRAFT_FORMAT))
     widths = {name: np.full(1, 2.0) for name in ("linear_bytes", "expert_bytes", "attention_bytes", "other_bytes")}
     own = serve.replace(weight_format=np.full(1, code), dequantise_ops=np.zeros(1), **widths)
@@ -170,9 +253,10 @@ def _draft_columns(draft: TransformerArchitecture, serve: ServeColumns) -> tuple
 
 
 def _draft_step_s(
-    draft: TransformerArchitecture, serve: ServeColumns, device: DeviceColumns, links: LinkColumns, *, batch: Array, context: Array
+    extras: ServingExtras, serve: ServeColumns, device: DeviceColumns, links: LinkColumns, *, batch: Array, context: Array
 ) -> Array:
-    model, own = _draft_columns(draft, serve)
+    assert extras.draft is not None
+    model, own = _draft_columns(extras.draft, serve, as_model=extras.draft_as_model)
     rates = serving_rates(own, links)
     terms = decode.decode_times(model, own, device, links, rates, batch=batch, context=context)
     return decode.step_s(terms, model, own, rates)

@@ -1,6 +1,7 @@
 """Intervals of serving figures: conformal, by metric, from the errors on sources that the estimate was not fitted on.
 
-For r = log(measured / predicted) the interval at coverage 1 - a is [mid exp(s Q(a/2)), mid exp(s Q(1 - a/2))]; Q are quantiles of r / s over
+For r = log(measured / predicted) the interval at coverage 1 - a is [mid exp(s Q(a/2)), mid exp(s Q(1 - a/2))]; Q are quantiles of r / s
+over
 sources that were left out, s = 1 + w x (inputs that were assumed). facts/data/serving_intervals.csv holds Q and w by group of
 metrics; `validation/fit_serving.py --intervals` writes those of language models, `validation/fit_forward.py --intervals` those of one
 forward pass, by kind of model. Known error: coverage holds on average over sources like those measured.

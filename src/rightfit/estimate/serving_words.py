@@ -13,7 +13,9 @@ from rightfit import facts
 from rightfit.errors import AmbiguousNameError, RightfitError, UnknownNameError
 from rightfit.estimate.hardware import architecture_code
 from rightfit.estimate.software import architecture_names
+from rightfit.facts.constants import constants
 from rightfit.facts.records import Accelerator
+from rightfit.facts.word_tables import shape
 
 #: Coefficient families of devices: those of training, and two that only serve.
 EXTRA_FAMILIES = ("apple", "cpu", "intel-gpu", "sambanova")
@@ -48,16 +50,6 @@ def engine_parents() -> Mapping[str, str]:
 _STRONG = ("xla", "cpu", "offload", "exllama")
 
 
-#: Earlier generations: the class of today, words, the version and date of the change, and the class before it. TGI and vLLM began to capture decode
-#: steps as graphs, TensorRT-LLM to read the keys of a group once for all its query heads (XQA); FastGen never had graphs.
-_EARLIER = (
-    ("graph", re.compile(r"\bmii\b|fastgen"), math.inf, "9999", "ungraphed"),
-    ("graph", re.compile(r"tgi|text-generation-inference"), 1.04, "2024-02", "ungraphed"),
-    ("graph", re.compile(r"vllm"), 0.0206, "2024-01", "ungraphed"),
-    ("vendor", re.compile(r"t(ensor)?rt[-_ ]?llm"), 0.08, "2024-02", "vendor-mmha"),
-)
-
-
 @functools.lru_cache(maxsize=4096)
 def engine_rules(text: str, version: float = 0.0, date: str = "") -> dict[str, str]:
     """The row of facts/data/engines.csv for an engine's name, version and date (of the measurement, where the version is not stated)."""
@@ -75,11 +67,13 @@ def engine_rules(text: str, version: float = 0.0, date: str = "") -> dict[str, s
 
 def _variant(row: dict[str, str], lowered: str, version: float, date: str) -> dict[str, str]:
     """The later or earlier generation of an engine, by its version or else the date; a recent one where neither is known."""
-    for today, words, since, day, before in _EARLIER:
-        never = since == math.inf
-        early = never or (version < since if version else bool(date) and date < day)
-        if row["class"] == today and early and words.search(lowered):
-            return next(other for other, _ in _rules("engines") if other["class"] == before)
+    # A year alone is its middle, not its first day.
+    date = f"{date}-07" if re.fullmatch(r"\d{4}", date) else date
+    for earlier, words in _rules("engine_generations"):
+        since = float(earlier["since_version"])
+        early = since == math.inf or (version < since if version else bool(date) and date < earlier["since_date"])
+        if row["class"] == earlier["class"] and early and words and words.search(lowered):
+            return next(other for other, _ in _rules("engines") if other["class"] == earlier["before"])
     for other, pattern in _rules("engines"):
         if other["from_version"] and row["class"] in _lineage(other["class"]) and pattern and pattern.search(lowered):
             recent = version >= float(other["from_version"]) if version else date >= other["from_date"] or not date
@@ -122,7 +116,7 @@ def architecture(name: str, params_b: float) -> tuple[object, str]:
         name,
         *re.findall(r"\(([^()]+)\)", name),
         re.sub(r"\s*\([^()]*\)", "", name),
-        re.sub(r"[-_ ](chat|instruct|base|hf|it|99(\.9)?)$", "", name, flags=re.IGNORECASE),
+        *_without_endings(name),
     ]
     last: RightfitError = UnknownNameError("model", name)
     for text in dict.fromkeys(part for part in tries if part):
@@ -133,9 +127,33 @@ def architecture(name: str, params_b: float) -> tuple[object, str]:
         except RightfitError as error:
             last = error
     size = params_b or _size_in(name)
+    if size and (found := _of_size(name, size)):
+        return found
     if size:
         return facts.model(f"{size:g}B", network=False), f"model {name!r} not known: usual shape of {size:g}B taken"
     raise last
+
+
+def _without_endings(name: str) -> list[str]:
+    """The name less one after the other of the endings that tell of a format or a tuning ("gemma-3-4b-it-qat")."""
+    ending, found = shape("serving", r"[-_ ]{model_end}$", ignore_case=True), []
+    while (shorter := ending.sub("", name)) != name:
+        found.append(shorter)
+        name = shorter
+    return found
+
+
+def _of_size(name: str, size: float) -> tuple[object, str] | None:
+    """The bundled model that the name means without its size, where that model has about this many billions of parameters ("R1 671B")."""
+    plain = re.sub(r"[-_ ]*(?<![\d.])\d+(?:\.\d+)?\s*b\b", "", name, flags=re.IGNORECASE).strip(" -_")
+    try:
+        candidates = [facts.model(plain, network=False)] if re.search("[a-z]", plain, re.IGNORECASE) else []
+    except AmbiguousNameError as error:
+        candidates = [facts.model(text, network=False) for text in error.candidates]
+    except RightfitError:
+        return None
+    near = [one for one in candidates if abs(getattr(one, "params_total", 0) / 1e9 / size - 1.0) < constants("serving_rows")["same_size"]]
+    return (near[0], f"model {name!r} taken as {near[0].name}") if near else None
 
 
 def _size_in(name: str) -> float:
@@ -151,7 +169,7 @@ def find_device(name: str, memory_gib: float = 0.0) -> tuple[Accelerator, str, s
     first = _COUNT.sub("", name.split(" + ")[0].strip())
     if named := next((row["device"] for row, pattern in _rules("serving_instances") if pattern and pattern.search(first.lower())), ""):
         return find_device(named, memory_gib)
-    if _MOBILE.search(first) and (listed := _listed_name(first)):
+    if shape("serving", "{mobile}", ignore_case=True).search(first) and (listed := _listed_name(first)):
         return _listed(listed)
     exact = facts.accelerators().get(first)
     if exact is not None and not first.lower().startswith("mi250"):  # software sees each die of an MI250 as a device of its own
@@ -162,7 +180,7 @@ def find_device(name: str, memory_gib: float = 0.0) -> tuple[Accelerator, str, s
         return _with_family(_half(best, memory_gib), "" if len(found) == 1 else f"device {name!r} taken as {best.name}")
     if listed := _listed_name(first):
         return _listed(listed)
-    plain = " ".join(_ORNAMENTS.sub(" ", first).split())
+    plain = " ".join(shape("serving", "{ornament}", ignore_case=True).sub(" ", first).split())
     if plain and plain != first:
         return find_device(plain, memory_gib)
     facts.accelerator(first)  # raises, naming the nearest
@@ -174,10 +192,6 @@ def _listed_name(text: str) -> str:
     return next((row["name"] for row, pattern in _rules("serving_devices") if pattern and pattern.search(text.lower())), "")
 
 
-#: Cards of portable computers share names with faster ones.
-_MOBILE = re.compile(r"laptop|mobile|notebook", re.IGNORECASE)
-
-
 def device_count(name: str) -> float:
     """How many devices a name tells of ("8x H100", "A100 x 4"); 0 where it tells none."""
     found = _COUNT.search(name.split(" + ")[0].strip())
@@ -186,11 +200,6 @@ def device_count(name: str) -> float:
 
 # What sellers and drivers write around the name of a card: counts, makers, memory kinds, slices of TPU pods.
 _COUNT = re.compile(r"^\s*\d+\s*[x*\u00d7]\s*|\s*(?:\s[x*\u00d7]|[*\u00d7])\s*\d+\s*$", re.IGNORECASE)
-_ORNAMENTS = re.compile(
-    r"nvidia|tesla|geforce|amd|instinct|google|cloud|aws|intel|hbm\d?e?|generation|tensor core|gpus?\b|nvl\d+|\bnvlink\b|\b[dh]gx\b"
-    r"|(?<=v\d)-\d+|(?<=v\d[ep])-\d+|[()]|\bserver\b|\b\d+\s*g(i?b)?\b",
-    re.IGNORECASE,
-)
 
 
 def _with_family(card: Accelerator, assumption: str) -> tuple[Accelerator, str, str]:
@@ -240,11 +249,24 @@ def data_lengths(text: str, model: str) -> tuple[float, float]:
     return 0.0, 0.0
 
 
+_PERCENTILE = r"^{percentile_before}?[ _-]?(\d{1,2}(?:\.\d+)?){percentile_after}?$"
+
+
+def quantile_of(text: str) -> float:
+    """Quantile that words of a percentile mean ("p99", "median", "99th"); 0 where the mean is asked for or nothing is understood."""
+    words = text.strip().lower()
+    if words == "median":
+        return 0.5
+    found = shape("serving", _PERCENTILE).match(words)
+    return float(found[1]) / 100.0 if found else 0.0
+
+
 _AMOUNT = re.compile(r"(\d[\d,_]*(?:\.\d+)?|\.\d+)\s*(k|m)?(?![a-z]*\d)", re.IGNORECASE)
 
 
 def number_in(text: str) -> float:
-    """The number that a cell means: "1,024", "1k" (1,024; "1.5k" is 1,500), "~500 tokens", "bs=8", "128-256" (their mean); 0 where there is none."""
+    """The number that a cell means: "1,024", "1k" (1,024; "1.5k" is 1,500), "~500 tokens", "bs=8", "128-256" (their mean); 0 where there is
+    none."""
     try:
         value = float(text)
         return value if 0 < value < 1e15 else 0.0
@@ -274,6 +296,22 @@ def word_in(row: Mapping[str, str], name: str) -> str:
 def number_of(row: Mapping[str, str], name: str) -> float:
     """The number that a cell means; 0 where it has none."""
     return number_in(word_in(row, name))
+
+
+#: Words of the column `counter` (and `mem_kind`) -> what counted the memory.
+_COUNTERS = {
+    "allocated": "allocator",
+    "allocator": "allocator",
+    "reserved": "reserved",
+    "driver": "driver",
+    "nvidia-smi": "driver",
+    "process": "process",
+}
+
+
+def counter_of(row: Mapping[str, str]) -> str:
+    """What counted the memory of a case: allocator, reserved, driver or process; empty where it does not say."""
+    return _COUNTERS.get(word_in(row, "counter").lower(), "")
 
 
 def version_number(text: str) -> float:

@@ -9,13 +9,18 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
+from collections.abc import Mapping
 
 from rightfit import facts
+from rightfit.errors import InputError
 from rightfit.estimate.convert import model_columns
 from rightfit.estimate.software import speed_words
+from rightfit.facts.constants import constants
 from rightfit.facts.records import TransformerArchitecture
+from rightfit.facts.word_tables import says, senses, shape
 from rightfit.physics import parameters
 from rightfit.physics.columns import Array, AttentionKernel, Dtype, Loss, MemoryCounter, Method, ModelColumns, Recompute
+from rightfit.units import FP32_BYTES
 
 METHODS = {member.name.lower(): float(member) for member in Method} | {
     "p-tuning": float(Method.PTUNING),
@@ -36,23 +41,29 @@ RECOMPUTES = {
 KERNELS = {"eager": AttentionKernel.EAGER, "math": AttentionKernel.EAGER, "sdpa": AttentionKernel.SDPA, "xformers": AttentionKernel.SDPA}
 COUNTERS = {
     "allocated": MemoryCounter.ALLOCATED,
+    "allocator": MemoryCounter.ALLOCATED,
     "reserved": MemoryCounter.RESERVED,
     "nvidia-smi": MemoryCounter.DRIVER,
     "driver": MemoryCounter.DRIVER,
+    "process": MemoryCounter.DRIVER,
 }
+#: Settings of a stack that columns of a case state.
+_STATED_BY_COLUMNS = frozenset({"recompute", "attention", "rank", "targets", "micro_batch", "seq_len", "counter", "attention_forced"})
+#: Settings that are words, or a word beside a number.
+_WORDED_HABITS = {"loss": ("standard", "fused"), "gradient": ("weights",), "state": ("weights",), "residual": ("compute",)}
 ADAPTERS = frozenset({Method.LORA, Method.QLORA, Method.DORA})
 
-_TARGET_WORDS = {
-    "query": ("q", "q_proj", "wq", "query"),
-    "key": ("k", "k_proj", "wk", "key"),
-    "value": ("v", "v_proj", "wv", "value"),
-    "joint": ("c_attn", "query_key_value", "linear_qkv", "qkv", "w_pack", "wqkv", "qkv_proj", "attn"),
-    "output": ("o", "o_proj", "wo", "out_proj", "dense", "linear_proj", "attn.c_proj"),
-    "gate": ("gate", "gate_proj", "w1", "gate_up_proj", "linear_fc1"),
-    "up": ("up", "up_proj", "w2", "w3", "dense_h_to_4h", "fc1", "c_fc", "gate_up_proj", "linear_fc1"),
-    "down": ("down", "down_proj", "dense_4h_to_h", "fc2", "linear_fc2"),
+TABLE = "setup"  # of words
+_TARGETS = {
+    "query": "target_query",
+    "key": "target_key",
+    "value": "target_value",
+    "joint": "target_joint",
+    "output": "target_output",
+    "gate": "target_gate",
+    "up": "target_up",
+    "down": "target_down",
 }
-_ALL_WORDS = ("all", "all-linear", "all linear", "linear")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -66,6 +77,7 @@ class Targets:
     down: float = 0.0
     experts: float = 0.0
     embeddings: float = 0.0
+    head: float = 0.0
 
 
 def resolve_setup(
@@ -93,6 +105,7 @@ def resolve_setup(
     Empty words take the usual default of the framework. `strategy` is single, ddp, zero1, zero2, zero3, megatron or naive-mp.
     """
     method = method.lower() or "full"
+    weights_dtype, adapter_dtype = split_weights(weights_dtype)
     rules = conventions(
         framework=framework,
         flags=flags,
@@ -103,11 +116,13 @@ def resolve_setup(
         optimizer=optimizer,
         date=date,
     )
+    rules = rules | ({"adapter": "2" if "16" in adapter_dtype else "4"} if adapter_dtype else {})
     numbers = _number_formats(method, precision, weights_dtype or quantization, rules, supports_bf16=supports_bf16)
     states = _trained_states(method, optimizer, numbers, rules)
     adapters = _adapter_fields(model, method, lora_rank, lora_targets, flags, optimizer, rules)
     states |= _mean_widths(states, numbers, adapters)
     kernels = _kernel_fields(attention, recompute, loss, rules, supports_flash=supports_flash)
+    kernels["logit_bytes"] += float(rules["logit_tanh"]) * (FP32_BYTES if numbers["upcast_norms"] else numbers["activation_bytes"])
     words = speed_words(framework=framework, flags=flags, attention=attention, weights=weights_dtype or quantization)
     return {"method": METHODS.get(method, float(Method.FULL)), **words, **numbers, **states, **adapters, **kernels}
 
@@ -124,7 +139,9 @@ def conventions(
     optimizer: str = "",
     date: str = "",
 ) -> dict[str, str]:
-    """Settings that frameworks.csv gives to such a job. A rule with `before` is one of old versions: it needs a date, and one before that."""
+    """Settings that frameworks.csv gives to such a job. A rule with `before` is one of old versions: it needs a date, and one before
+    that."""
+    weights = split_weights(weights)[0]
     subject = {
         "framework": framework.lower(),
         "flags": flags.lower(),
@@ -140,32 +157,89 @@ def conventions(
             continue
         if all(_matches(row[key], subject[key], exact=key in ("method", "strategy")) for key in subject):
             settings |= dict(pair.split("=", 1) for pair in row["set"].split(";"))
-    return settings
+    return settings | stated_habits(flags)
+
+
+@functools.cache
+def _habit_names() -> tuple[str, ...]:
+    """Settings of frameworks.csv that no column of a case states by itself."""
+    usual = dict(pair.split("=", 1) for pair in facts.table("frameworks")[0]["set"].split(";"))
+    return tuple(name for name in (*usual, "loss") if name not in _STATED_BY_COLUMNS)
+
+
+def stated_habit_pattern() -> str:
+    """Expression of a setting of the stack that flags give: its name and its value."""
+    return rf"(?<![\w-])({'|'.join(_habit_names())})\s*=\s*([^\s;,]+)"
+
+
+def stated_habits(flags: str) -> dict[str, str]:
+    """Settings that a case gives itself, as `name=value` among its flags: they overrule what is known of the stack.
+
+    Raises InputError for a value that is none.
+    """
+    found = {}
+    for name, value in re.findall(stated_habit_pattern(), flags.lower()):
+        allowed = _WORDED_HABITS.get(name, ())
+        if value not in allowed and not re.fullmatch(r"\d+(\.\d+)?(e\d+)?", value):
+            raise InputError(
+                f"{name}={value[:20]}: give {' or '.join(allowed) if name == 'loss' else ' or '.join(('a number of at least 0', *allowed))}"
+            )
+        if name == "loss" and value not in allowed:
+            raise InputError(f"loss={value[:20]}: give {' or '.join(allowed)}")
+        found[name] = value
+    return found
+
+
+def assumed_habits(rules: Mapping[str, str], flags: str) -> str:
+    """What was taken of the stack and can be overruled in the flags, as `name=value`; what the case gave itself is not among it."""
+    told = stated_habits(flags)
+    return "; ".join(f"{name}={rules[name]}" for name in _habit_names() if name in rules and name not in told)
+
+
+def split_weights(text: str) -> tuple[str, str]:
+    """Words for the stored weights as (of the base, of adapters beside it): "bf16 (adapters fp32)" holds a base of 16 bits."""
+    found = re.search(r"\(?\s*adapters?\W+(?:in\s+)?(\w+)\s*\)?", text, re.IGNORECASE)
+    return (text, "") if found is None else (text.replace(found[0], "").strip(" ,;+"), found[1].lower())
 
 
 def parse_targets(text: str, *, default: str = "q,v") -> Targets:
-    """Adapted matrices from words such as "q,k,v,o", "all-linear", "c_attn,w1,w2", "DEFAULT(c_attn)" or a regular expression of module names."""
+    """Adapted matrices from words such as "q,k,v,o", "all-linear", "c_attn,w1,w2", "DEFAULT(c_attn)" or a regular expression of module
+    names."""
     lowered = text.lower().strip()
     if lowered.startswith("default"):
         inside = re.search(r"\((.*)\)", lowered)
         lowered = inside.group(1) if inside else default
-    embeddings = float(bool(re.search(r"wte|lm_head|embed", lowered)))
+    embeddings = float(says(TABLE, "embedding", lowered))
+    head = float(not embeddings and says(TABLE, "target_head", lowered))
     if not lowered:
         lowered = default
-    if lowered.split("(")[0].strip() in _ALL_WORDS:
-        return Targets(1, 2, 1, 2, 1, 1, embeddings)
+    if re.split(r"[(+,;]", lowered)[0].strip() in senses(TABLE, "target_all"):
+        return Targets(1, 2, 1, 2, 1, 1, embeddings, head)
     words = {word for word in re.split(r"[^a-z0-9_.]+", lowered) if word} | {
         f"{w}_proj" for w in re.findall(r"[a-z]+", lowered) if "_proj" in lowered and len(w) <= 4
     }
-    return _targets_from_words(words, lowered, embeddings)
+    return dataclasses.replace(_targets_from_words(words, lowered, embeddings), head=head)
+
+
+def names_target(text: str) -> bool:
+    """Whether a word names any matrix that takes an adapter."""
+    return any(dataclasses.astuple(parse_targets(text, default="")))
+
+
+def target_words() -> tuple[str, ...]:
+    """All words that name matrices."""
+    return tuple(dict.fromkeys(word for chosen in (*_TARGETS.values(), "target_all") for word in senses(TABLE, chosen)))
 
 
 def _targets_from_words(words: set[str], text: str, embeddings: float) -> Targets:
-    has = {part: float(bool(words & set(names))) for part, names in _TARGET_WORDS.items()}
+    has = {part: float(not words.isdisjoint(senses(TABLE, chosen))) for part, chosen in _TARGETS.items()}
     if has["joint"] or "qkv" in text:
         has |= {"query": 1.0, "key": 1.0, "value": 1.0}
     if "c_proj" in words:
         has |= {"output": 1.0, "down": 1.0}
+    parts = "gate", "up", "down"
+    if not any(has[part] for part in parts) and not words.isdisjoint(senses(TABLE, "target_mlp")):
+        has |= dict.fromkeys(parts, 1.0)  # the block by its name; where matrices of it are named too, it is the path to them
     experts = float("expert" in text and "shared_expert" not in text)
     return Targets(has["query"], has["key"] + has["value"], has["output"], has["gate"] + has["up"], has["down"], experts, embeddings)
 
@@ -222,7 +296,7 @@ def _is_sharded(rules: dict[str, str]) -> bool:
 
 def _quantised_base(weights: str) -> dict[str, str]:
     """Quantisation of a frozen base when the word for the stored weights is one of a k-bit format."""
-    return _find("quantizations", weights) if re.search(r"nf4|gptq|awq|int[348]|[348]-?bit|hqq|aqlm|nvfp4|mxfp4", weights.lower()) else {}
+    return _find("quantizations", weights) if says(TABLE, "quantised", weights.lower()) else {}
 
 
 def _stored_bytes(weights: str, compute: float) -> float:
@@ -243,11 +317,13 @@ def _trained_states(method: str, optimizer: str, numbers: dict[str, float], rule
     scratch = 1.0 if adapters else float(rules["temporary"])
     on_device = 0.0 if choice["paged"] == "1" else 1.0
     return {
-        "gradient_bytes": gradient * float(choice["gradient_kept"]),
+        "gradient_bytes": 0.0 if rules["in_backward"] == "1" else gradient * float(choice["gradient_kept"]),
         "accumulation_bytes": 0.0 if adapters else float(rules["accumulation"]),
         "master_bytes": 0.0 if adapters else float(rules["master"]),
         "optimizer_bytes": float(choice["states"]) * state * on_device,
-        "optimizer_temporary_bytes": scratch * float(choice["temporary"]) * wide + (0.0 if adapters else float(rules["temporary_bytes"])),
+        "optimizer_temporary_bytes": 0.0
+        if rules["in_backward"] == "1"
+        else scratch * float(choice["temporary"]) * wide + (0.0 if adapters else float(rules["temporary_bytes"])),
         "scratch_limit": float(rules["scratch_limit"]),
         "reduce_bytes": float(rules["reduce"]),
         "adapter_weight_bytes": float(rules["adapter"]),
@@ -269,6 +345,7 @@ def _adapter_fields(
     rank = rank or float(rules["rank"])
     embeddings = max(chosen.embeddings, float("embed" in flags.lower() and "train" in flags.lower()))
     count = _adapter_count(columns, rank, chosen)
+    count += chosen.head * rank * float(columns.hidden_size[0] + columns.vocab_size[0])
     whole = embeddings * float((parameters.embedding_parameters(columns) + parameters.head_parameters(columns))[0])
     magnitude = float(
         columns.hidden_size[0] * columns.num_layers[0] * (chosen.query + chosen.key_value + chosen.output + chosen.up + chosen.down)
@@ -292,7 +369,8 @@ def _adapter_fields(
 
 
 def _mean_widths(states: dict[str, float], numbers: dict[str, float], adapters: dict[str, float]) -> dict[str, float]:
-    """Embedding and head that are trained beside adapters keep the width of the base model, so the widths per trained parameter are means."""
+    """Embedding and head that are trained beside adapters keep the width of the base model, so the widths per trained parameter are
+    means."""
     share = adapters.get("trained_embeddings", 0.0)
     if not share or not states["adapter_weight_bytes"]:
         return {}
@@ -312,17 +390,20 @@ def _adapter_count(columns: ModelColumns, rank: float, chosen: Targets) -> float
 def _other_methods(columns: ModelColumns, method: str, total: float, flags: str) -> dict[str, float]:
     """Full training, frozen layers, prompts and prefixes.
 
-    P-tuning v2 and prefix tuning train keys and values of virtual tokens for every layer (Liu et al. 2021, Li & Liang 2021), through a two-layer
+    P-tuning v2 and prefix tuning train keys and values of virtual tokens for every layer (Liu et al. 2021, Li & Liang 2021), through a
+    two-layer
     projection where the flags say so.
     """
     layers = max(float(columns.num_layers[0]), 1.0)
     if METHODS.get(method) in (Method.PTUNING, Method.PREFIX):
         added = _prefix_parameters(
-            columns, _stated(flags, r"(?:pre_seq_len|virtual_tokens)", usual=128.0), projected="projection" in flags.lower()
+            columns,
+            _stated(flags, "{prompt_tokens}", usual=constants("training_words")["prompt_tokens"]),
+            projected="projection" in flags.lower(),
         )
         return {"adapter_params": added, "trainable_params": added}
     if METHODS.get(method) == Method.FREEZE:
-        trained = min(_stated(flags, r"last", usual=4.0) / layers, 1.0)
+        trained = min(_stated(flags, r"last", usual=constants("training_words")["freeze_layers"]) / layers, 1.0)
         return {"trainable_params": float(parameters.body_parameters(columns)[0]) * trained}
     return {"trainable_params": total}
 
@@ -335,7 +416,7 @@ def _prefix_parameters(columns: ModelColumns, tokens: float, *, projected: bool)
 
 def _stated(flags: str, name: str, *, usual: float) -> float:
     """The number that follows a word in free flags."""
-    found = re.search(name + r"[\s=]*(\d+)", flags.lower())
+    found = shape(TABLE, name + r"[\s=]*(\d+)").search(flags.lower())
     return float(found[1]) if found else usual
 
 
@@ -358,6 +439,7 @@ def _kernel_fields(attention: str, recompute: str, loss: str, rules: dict[str, s
         "loss": float(Loss.FUSED if fused else Loss.STANDARD),
         "logit_bytes": float(rules["logit"]),
         "kept_logit_bytes": float(rules["logit_kept"]),
+        "frozen_input_copies": float(rules["frozen_copies"]),
         "variable_length": float(rules["variable_length"]),
         "expandable_segments": float(rules["expandable"]),
         "norm_saved_bytes": float(rules["norm_saved"]),

@@ -1,6 +1,7 @@
 """Discrete-event simulation of continuous batching: what the analytic queue model is checked against, and `--simulate` in an answer.
 
-One replica follows the rules of vLLM's scheduler (V1): running sequences first, one token each; then prompts that were begun; then waiting requests
+One replica follows the rules of vLLM's scheduler (V1): running sequences first, one token each; then prompts that were begun; then waiting
+requests
 in order of arrival while the step has tokens left, a slot is free and the cache has room; a request that finds the cache full while it
 decodes evicts the youngest, which starts again later. Steps in which nothing but decoding happens are passed in one jump with their exact
 summed time, so the cost is per event, not per step.
@@ -322,7 +323,8 @@ def simulate(
 ) -> Simulated:
     """Latencies of `requests` on `num_replicas` copies of replica `row`.
 
-    `routing`: round-robin, random, or two-choices (the less loaded of two at random, as Envoy's LEAST_REQUEST). The first `warm_up` share of
+    `routing`: round-robin, random, or two-choices (the less loaded of two at random, as Envoy's LEAST_REQUEST). The first `warm_up` share
+    of
     the requests fills the replicas and is not counted. Deterministic for a seed.
     """
     _check_fleet(requests, replicas, row=row, num_replicas=num_replicas)
@@ -347,7 +349,8 @@ def simulate_closed(
     think_s: Array | None = None,
     warm_up: float = 0.1,
 ) -> Simulated:
-    """`users` who each send the next of `requests` when their last is answered, after thinking `think_s` (one per request). Arrival times are ignored."""
+    """`users` who each send the next of `requests` when their last is answered, after thinking `think_s` (one per request). Arrival times
+    are ignored."""
     _check_fleet(requests, replicas, row=row, num_replicas=num_replicas)
     if users < 1:
         raise QuantityError(f"{users} users; give at least 1", field="users")

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
+from rightfit.facts.constants import constants
+from rightfit.facts.word_tables import says
 from rightfit.physics.columns import Array, AttentionKernel, DeviceColumns, SetupColumns
 from rightfit.physics.rates import RateColumns
 
@@ -29,29 +31,23 @@ def software_class(framework: str, flags: str = "") -> int:
 _VERSION = re.compile(r"\bfa-?(\d)|flash[-_ ]?attn?[-_ ]?(\d)|flash[-_ ]?attention[-_ ]?(\d)")
 
 
-# Benchmarks force balanced routing or drop what overflows; early real routing fills the fullest expert about twice as much as the mean.
-_REAL_ROUTING_SKEW = 1.8
-# Packing that keeps samples apart in attention: NeMo and Megatron (THD layout), padding-free collators, "neat" packing.
-_SEGMENTED = re.compile(r"(nemo|megatron|primus).*packing|\bthd\b|padding.?free|neat.?packing|varlen")
-# A packed sequence of 2,048 to 4,096 tokens holds five to ten instruction samples.
-_PACKED_SHARE = 0.15
-
-
 @functools.lru_cache(maxsize=4096)
 def speed_words(*, framework: str = "", flags: str = "", attention: str = "", weights: str = "") -> dict[str, float]:
     """Fields of SetupColumns that only the time physics reads, from words.
 
     Class of software; version of FlashAttention where stated ("FA3"); whether an RL trainer sends its weights to an inference engine each
-    step; share of a packed sequence that one token attends to at most; bytes moved to expand one quantised parameter (facts/data/speed_quantizations.csv).
+    step; share of a packed sequence that one token attends to at most; bytes moved to expand one quantised parameter
+    (facts/data/speed_quantizations.csv).
     """
     text = f"{framework} {flags}".lower()
     version = _VERSION.search(f"{attention} {text}".lower())
     return {
         "framework": float(software_class(framework, flags)),
         "attention_version": float(next(group for group in version.groups() if group)) if version else _usual_version(text),
-        "routing_skew": _REAL_ROUTING_SKEW if "real routing" in text else 1.0,
-        "segment_share": _PACKED_SHARE if _SEGMENTED.search(text) else 1.0,
-        "weight_sync": float(bool(re.search(r"rl trainer|grpo|ppo\b", text))),
+        "routing_skew": constants("training_words")["real_routing_skew"] if "real routing" in text else 1.0,
+        "segment_share": constants("training_words")["packed_share"] if says("setup", "segmented", text) else 1.0,
+        "server_dispatch": float(says("setup", "server_dispatch", text)),
+        "weight_sync": float(says("setup", "weight_sync", text)),
         "dequantise_bytes": _dequantise_bytes(f"{weights} {text}".lower()),
     }
 
@@ -145,6 +141,25 @@ GLOBAL_FIELDS = (
     "weight_sync_s",
     "fp32_energy_ratio",
 )
+OPERATOR_FIELDS = (
+    "attention_tile_rows",
+    "reference_head",
+    "head_exponent",
+    "score_dropout_passes",
+    "dropout_passes",
+    "mixer_passes",
+    "routed_passes",
+    "adapter_passes",
+    "expert_tile",
+    "vision_quality",
+    "square_tile_reuse",
+    "small_tile_reuse",
+    "split_depth",
+    "default_multiprocessors",
+    "cards_per_socket",
+    "host_params_per_s",
+    "queue_sharpness",
+)
 NETWORK_FIELDS = ("switch_fraction", "mesh_fraction", "pcie_fraction", "socket_fraction", "inter_fraction", "straggler", "card_straggler")
 
 
@@ -157,6 +172,7 @@ def rate_columns(setup: SetupColumns, device: DeviceColumns) -> RateColumns:
     values |= {name: _by_name(name, classes, "software")[software] for name in SOFTWARE_FIELDS}
     values |= {name: np.array([facts.coefficients("compute")[name]]) for name in GLOBAL_FIELDS}
     values |= {name: np.array([facts.coefficients("network")[name]]) for name in NETWORK_FIELDS}
+    values |= {name: np.array([facts.coefficients("operators")[name]]) for name in OPERATOR_FIELDS}
     values |= _attention_rates(setup, family)
     values |= _fused(setup, values)
     return RateColumns(**values)

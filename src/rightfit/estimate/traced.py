@@ -1,8 +1,11 @@
 """The traced engine: run one training step of the real PyTorch module on fake tensors and read the bytes.
 
-No GPU and almost no memory are needed: PyTorch's FakeTensorMode propagates shapes only, and its MemTracker follows every storage through forward,
-backward and optimizer step. What comes out are live tensor bytes; the CUDA context, cuBLAS workspaces, the allocator's rounding and fragmentation come on
-top (see `physics/memory_overheads.py`). On a CPU build of PyTorch, autocast and dropout follow the CPU's rules, and the fake device must be the CPU.
+No GPU and almost no memory are needed: PyTorch's FakeTensorMode propagates shapes only, and its MemTracker follows every storage through
+forward,
+backward and optimizer step. What comes out are live tensor bytes; the CUDA context, cuBLAS workspaces, the allocator's rounding and
+fragmentation come on
+top (see `physics/memory_overheads.py`). On a CPU build of PyTorch, autocast and dropout follow the CPU's rules, and the fake device must be
+the CPU.
 
 Needs the extra `trace` (PyTorch, transformers). Source of the method: torch.distributed._tools.mem_tracker of PyTorch 2.13.
 """
@@ -30,7 +33,8 @@ INSTALL_HINT = "the traced engine needs PyTorch and transformers: pip install 'r
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TracedMemory:
-    """Bytes of live tensors per GPU. `saved_activations_bytes` is what the forward pass leaves for the backward pass, logits and loss included."""
+    """Bytes of live tensors per GPU. `saved_activations_bytes` is what the forward pass leaves for the backward pass, logits and loss
+    included."""
 
     parameters_bytes: float
     gradients_bytes: float
@@ -67,7 +71,8 @@ def trace_config(
 
 
 def trace_function(target: str, *, micro_batch: int, seq_len: int, dtype: str = "bf16", shard_degree: int = 1) -> TracedMemory:
-    """Trace a user's `module:function`, which returns a torch module whose call `module(input_ids=..., labels=...)` gives an object with `.loss`, or a loss."""
+    """Trace a user's `module:function`, which returns a torch module whose call `module(input_ids=..., labels=...)` gives an object with
+    `.loss`, or a loss."""
     require_trace_extra()
     return _trace(load_function(target), micro_batch=micro_batch, seq_len=seq_len, dtype=dtype, shard_degree=shard_degree)
 

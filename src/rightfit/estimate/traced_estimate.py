@@ -13,6 +13,7 @@ from rightfit import facts
 from rightfit.errors import ContradictionError, InputError
 from rightfit.estimate import traced
 from rightfit.estimate.convert import device_columns
+from rightfit.estimate.train_settings import TrainSettings
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.physics import memory_overheads as overheads
 from rightfit.physics.columns import SetupColumns
@@ -22,7 +23,8 @@ FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TracedEstimate:
-    """Bytes per GPU at the peak of a full training step with AdamW. `terms` add up to `peak_bytes`; `capacity_bytes` is None without a card."""
+    """Bytes per GPU at the peak of a full training step with AdamW. `terms` add up to `peak_bytes`; `capacity_bytes` is None without a
+    card."""
 
     model: str
     num_parameters: int
@@ -56,11 +58,16 @@ def traced_estimate(
     recompute: bool = False,
     shard_degree: int = 1,
     accelerator: str = "",
+    settings: TrainSettings | None = None,
 ) -> TracedEstimate:
     """Trace `model` (config.json, folder, bundled name, or module:function) for one GPU, or for one rank of `shard_degree` under FSDP2.
 
-    Adds to the live tensors the cuBLAS workspace, the allocator's slack and the CUDA context with the calibrated coefficients of the analytic engine.
+    `settings` is the record that the formulas take: it decides the type of the weights, recomputation, attention and the scratch of the step.
+    Adds to the live tensors the scratch of the optimizer's step (AdamW updates all parameters at once), the cuBLAS workspace, the allocator's slack and the CUDA context with the calibrated coefficients of the
+    analytic engine.
     """
+    if settings is not None:
+        dtype, recompute = settings.dtype, settings.recompute
     for name, value in (("micro-batch", micro_batch), ("seq-len", seq_len), ("cards", shard_degree)):
         if value < 1:
             raise InputError(f"{name}: {value} is not possible; give at least 1")
@@ -70,9 +77,11 @@ def traced_estimate(
             raise ContradictionError(f"recompute full with {model}: build the checkpointing into the module that the function returns")
         result = traced.trace_function(model, **shared)  # type: ignore[arg-type]
     else:
-        result = traced.trace_config(config_of(model), recompute=recompute, **shared)  # type: ignore[arg-type]
+        attention = settings.attention if settings is not None else "sdpa"
+        result = traced.trace_config(config_of(model), recompute=recompute, attention=attention, **shared)  # type: ignore[arg-type]
     setup = SetupColumns.of(micro_batch=micro_batch, seq_len=seq_len, data=shard_degree, shard_degree=shard_degree)
-    terms = with_overheads(result, setup)
+    each = result.optimizer_bytes / 2.0 / result.num_parameters if settings is None else settings.step_temporary_bytes / shard_degree
+    terms = with_overheads(result, setup, scratch=each * result.num_parameters)
     return TracedEstimate(
         model=model,
         num_parameters=result.num_parameters,
@@ -103,22 +112,31 @@ def capacity_of(accelerator: str) -> float:
     return float(overheads.usable_bytes(device, coefficients=facts.coefficients("memory"))[0])
 
 
-def with_overheads(result: traced.TracedMemory, setup: SetupColumns) -> dict[str, float]:
-    """The tracker's kinds in our words, and the workspace, slack and context that no tracker sees [bytes]."""
+def with_overheads(result: traced.TracedMemory, setup: SetupColumns, *, scratch: float) -> dict[str, float]:
+    """The tracker's kinds in our words, and the workspace, slack and context that no tracker sees [bytes].
+
+    `scratch` [bytes] of the optimizer's step, which the tracker does not follow: it lives when the activations are gone, so the larger of the two
+    makes the peak.
+    """
     coefficients = facts.coefficients("memory")
     states = result.parameters_bytes + result.optimizer_bytes
     gradients = result.gradients_bytes
     moving = max(result.peak_bytes - states - gradients, 0.0)
+    at_step = scratch > moving
+    moving, scratch = (0.0, scratch) if at_step else (moving, 0.0)
     stored = min(result.saved_activations_bytes, moving)
-    moment = {"steady": states + gradients, "stored": stored, "spikes": moving - stored, "buffers": 0.0}
+    moment = {"steady": states + gradients + scratch, "stored": stored, "spikes": moving - stored, "buffers": 0.0}
     nothing = np.zeros(1)
     slack = overheads.slack_bytes({name: np.array([value]) for name, value in moment.items()}, nothing, setup, coefficients=coefficients)
-    context = overheads.context_bytes(setup, context=coefficients["context_bytes"], per_peer=coefficients["nccl_peer_bytes"])
+    context = overheads.context_bytes(
+        setup, context=coefficients["context_bytes"], per_peer=coefficients["nccl_peer_bytes"], most_peers=coefficients["nccl_most_peers"]
+    )
     return {
         "weights": result.parameters_bytes,
         "optimizer": result.optimizer_bytes,
         "gradients": gradients,
         "activations": moving,
+        "scratch": scratch,
         "workspace": coefficients["workspace_bytes"],
         "slack": float(slack[0]),
         "context": float(context[0]),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from rightfit import facts
 from rightfit.errors import RightfitError
-from rightfit.estimate.forward_models import ForwardWork, Stage
+from rightfit.estimate.forward_records import ForwardWork, Stage
 from rightfit.estimate.model_work import KEPT, ModelWork
+from rightfit.facts.constants import constants
 from rightfit.facts.records import Model, TracedModel
 
 #: What bundled records of vision models count as one: products and outputs of attention among those of layers.
@@ -15,7 +16,8 @@ _FP32_BYTES = 4.0
 
 
 def own_record(name: str) -> Model | None:
-    """The record of a model of one's own; None for any other, and for one that cannot be read (whoever asked for it by itself was told why)."""
+    """The record of a model of one's own; None for any other, and for one that cannot be read (whoever asked for it by itself was told
+    why)."""
     if not facts.own_reference(name):
         return None
     try:
@@ -53,14 +55,14 @@ def traced_training(record: TracedModel) -> ModelWork | None:
     return ModelWork(
         record.name, _modality(record), record.kind, macs=macs * learning, score_macs=scores * learning, activations=written * learning,
         frozen_macs=(macs + scores) * (1.0 - learning), frozen_activations=written * (1.0 - learning), layers=record.layers, params=params,
-        trained=min(float(record.params_trainable), params), tables=tables, gathered=record.gathered if tables else 0.0, kept=kept, block_inputs=0.12 * written,
-        block=0.1 * kept, widest=record.widest, fixed_bytes=record.fixed_bytes, assumptions=assumptions,
+        trained=min(float(record.params_trainable), params), tables=tables, gathered=record.gathered if tables else 0.0, kept=kept, block_inputs=constants("training_work")["block_inputs_share"] * written,
+        block=constants("training_work")["block_share"] * kept, widest=record.widest, fixed_bytes=record.fixed_bytes, assumptions=assumptions,
     )  # fmt: skip
 
 
 def _learning_share(record: TracedModel) -> float:
     """Share of the arithmetic whose weights learn: two passes backward for one forward, less where a part is frozen."""
-    if not record.backward_macs or record.params_trainable > 0.98 * record.params_total:
+    if not record.backward_macs or record.params_trainable > constants("training_work")["traced_trainable"] * record.params_total:
         return 1.0
     return min(1.0, record.backward_macs / (2.0 * record.macs))
 

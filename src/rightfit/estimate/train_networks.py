@@ -6,42 +6,21 @@ import dataclasses
 import re
 from collections.abc import Mapping
 
-from rightfit.estimate.forward_models import Wish, first_match, forward_work, record_of
+from rightfit.estimate.forward_models import first_match, forward_work, record_of
+from rightfit.estimate.forward_records import ForwardWish
 from rightfit.estimate.model_work import KEPT, ModelWork, TrainWish, mean_and_peak_pixels, number
-from rightfit.estimate.vision_parts import Part, backbone
+from rightfit.estimate.train_runs import data_set_samples
+from rightfit.estimate.vision_parts import VisionPart, backbone
+from rightfit.facts.constants import constant_group, constants
 from rightfit.facts.records import DiffusionModel
+from rightfit.facts.word_tables import says
 
-#: Elements that one block of a diffusion transformer keeps per token, in units of its width: two normalised and modulated copies, queries, keys,
+_FIGURES = constants("training_work")
+#: Elements that one block of a diffusion transformer keeps per token, in units of its width: two normalised and modulated copies, queries,
+#: keys,
 #: values (normalised and rotated), attention output, gates, both halves of a fourfold feed-forward part with its activation.
-_DIT_KEPT = 30.0
-_DIT_WRITTEN = 11.0
-_COCO = 117266.0
-_CLASSES = {
-    "cityscapes": 19,
-    "ade": 150,
-    "voc": 21,
-    "context": 60,
-    "coco": 80,
-    "stuff": 171,
-    "lovedα": 7,
-    "potsdam": 6,
-    "drive": 2,
-    "chase": 2,
-    "stare": 2,
-    "hrf": 2,
-    "isaid": 16,
-}
-
-
-_ENCODER_LIVE = (
-    190.0  # an image encoder works on 128 channels at full size, in and out of a layer, without gradients; half of it per live layer
-)
-_ENCODED_FRAMES = (
-    49.0  # of a video that go through the encoder at once where nothing slices them (CogVideoX: 14 GiB more for each sample of a batch)
-)
-_TEXT_SHARE = 0.85  # of a transformer's parameters multiply every token; the rest modulate or embed
-_LEAST_SHARE = 0.2
-_BLOCK_LAYERS = 10.0  # weighted layers of one block: four of attention, as many of cross-attention, two or three of the feed-forward part
+_DIT_KEPT = _FIGURES["dit_kept"]
+_CLASSES = constant_group("training_work", "classes")
 
 
 def _is_diffusion(wish: TrainWish) -> bool:
@@ -56,7 +35,7 @@ def denoiser_work(wish: TrainWish) -> ModelWork | None:
     if not row["blocks"]:
         return recorded_denoiser(wish, record) if isinstance(record, DiffusionModel) else None
     params, width, blocks = number(row, "mparams", 1e6), number(row, "hidden"), number(row, "blocks")
-    side = 512.0 if not isinstance(record, DiffusionModel) else _record_side(record)
+    side = _FIGURES["denoiser_side"] if not isinstance(record, DiffusionModel) else _record_side(record)
     pixels = wish.height * (wish.width or wish.height) if wish.height else side**2
     frames = max(wish.frames or _record_frames(record), 1.0)
     latents = (frames - 1.0) / number(row, "frames_per_token") + 1.0 if frames > 1 else 1.0
@@ -71,10 +50,11 @@ def denoiser_work(wish: TrainWish) -> ModelWork | None:
     kept = number(row, "kept_widths") or _DIT_KEPT
     return ModelWork(
         wish.model, "diffusion", "dit", macs=per_token * tokens * passes,
-        score_macs=2.0 * tokens**2 * score_width * passes, activations=_DIT_WRITTEN * written * passes, layers=(number(row, "block_layers") or _BLOCK_LAYERS) * blocks * passes,
+        score_macs=2.0 * tokens**2 * score_width * passes, activations=_FIGURES["dit_written"] * written * passes, layers=(number(row, "block_layers") or _FIGURES["block_layers"]) * blocks * passes,
         params=params, trained=params, beside=encoders + decoder, kept=kept * blocks * held * width, block_inputs=blocks * held * width,
-        block=1.5 * kept * held * width, widest=4.0 * held * width, side_macs=encoders * 256.0 + 600e3 * pixels * frames,
-        side_elements=_ENCODER_LIVE * pixels * min(frames, _ENCODED_FRAMES),
+        block=_FIGURES["denoiser_block_kept"] * kept * held * width, widest=_FIGURES["widths_widest"] * held * width,
+        side_macs=encoders * _FIGURES["encoder_tokens"] + _FIGURES["vae_macs_pixel"] * pixels * frames,
+        side_elements=_FIGURES["encoder_live"] * pixels * min(frames, _FIGURES["encoded_frames"]),
         adapter_params_per_rank=8.0 * blocks * width, assumptions=() if wish.height else (f"{side:.0f} pixels a side taken",),
     )  # fmt: skip
 
@@ -85,14 +65,14 @@ def _token_params(row: Mapping[str, str], record: object, score_width: float) ->
     Models with two streams use half of their weights on the picture, and modulation multiplies one vector per sample.
     """
     params = number(row, "mparams", 1e6)
-    usual = (number(row, "token_share") or _TEXT_SHARE) * params
+    usual = (number(row, "token_share") or _FIGURES["text_share"]) * params
     if not isinstance(record, DiffusionModel) or not record.forward_flops:
         return usual
     frames = _record_frames(record)
     latents = (frames - 1.0) / number(row, "frames_per_token") + 1.0
     tokens = latents * _record_side(record) ** 2 / number(row, "pixels_per_token") ** 2 + number(row, "text_tokens")
     counted = (record.forward_flops / 2.0 - 2.0 * tokens**2 * score_width) / tokens
-    return counted if _LEAST_SHARE * params < counted < 1.2 * params else usual
+    return counted if _FIGURES["least_share"] * params < counted < _FIGURES["most_share"] * params else usual
 
 
 def _record_frames(record: object) -> float:
@@ -112,14 +92,16 @@ def _beside(record: object, params: float) -> tuple[float, float]:
     """Parameters of text encoders and image decoder; for unknown ones a share of the denoiser's."""
     if isinstance(record, DiffusionModel):
         return float(record.text_encoder_params or 0) + float(record.image_encoder_params or 0), float(record.vae_params or 0)
-    return min(4e9, params), 1e8
+    return min(_FIGURES["unknown_encoder_params"], params), _FIGURES["unknown_decoder_params"]
 
 
 def recorded_denoiser(wish: TrainWish, record: DiffusionModel) -> ModelWork | None:
     """A convolutional denoiser of the records."""
     side = _record_side(record)
     height = wish.height or side
-    found = forward_work(Wish(record.name, height=height, width=wish.width or height, frames=wish.frames, steps=1.0, denoise_only=True))
+    found = forward_work(
+        ForwardWish(record.name, height=height, width=wish.width or height, frames=wish.frames, steps=1.0, denoise_only=True)
+    )
     if found is None:
         return None
     stage = found.stages[0]
@@ -128,15 +110,16 @@ def recorded_denoiser(wish: TrainWish, record: DiffusionModel) -> ModelWork | No
     written = stage.activations * per_call
     return ModelWork(
         wish.model, "diffusion", stage.kind, macs=stage.macs, score_macs=stage.score_macs, activations=written, layers=stage.layers,
-        params=stage.weights, trained=stage.weights, beside=encoders + decoder, kept=written * KEPT["denoiser"], block_inputs=0.12 * written,
-        block=0.12 * written, widest=0.02 * written, side_macs=encoders * 77.0 + 1.05e6 * height * (wish.width or height),
-        side_elements=_ENCODER_LIVE * height * (wish.width or height),
+        params=stage.weights, trained=stage.weights, beside=encoders + decoder, kept=written * KEPT["denoiser"], block_inputs=_FIGURES["denoiser_block_share"] * written,
+        block=_FIGURES["denoiser_block_share"] * written, widest=_FIGURES["denoiser_widest_share"] * written,
+        side_macs=encoders * _FIGURES["clip_tokens"] + _FIGURES["unet_vae_macs_pixel"] * height * (wish.width or height),
+        side_elements=_FIGURES["encoder_live"] * height * (wish.width or height),
         adapter_params_per_rank=stage.weights / 1024.0 / 4.0, assumptions=found.assumptions,
     )  # fmt: skip
 
 
-_LIGHT_HEAD = 20.0
-#: Masks of 1203 classes in place of 80 for up to 128 regions of 28x28, with their gradient and one copy; and 64 more regions through the mask head,
+#: Masks of 1203 classes in place of 80 for up to 128 regions of 28x28, with their gradient and one copy; and 64 more regions through the
+#: mask head,
 #: as images of LVIS have objects enough to fill the sample (layouts of Mask R-CNN, by hand).
 _LVIS_MASKS = 3.0 * 128.0 * (1203.0 - 80.0) * 784.0 + 64.0 * 0.65e6
 _DETECTION_TASKS = ("detection", "instance_segmentation", "panoptic", "keypoint")
@@ -145,7 +128,12 @@ _DETECTION_TASKS = ("detection", "instance_segmentation", "panoptic", "keypoint"
 def _classes(wish: TrainWish, words: str) -> float:
     if wish.classes:
         return wish.classes
-    return float(next((count for word, count in _CLASSES.items() if word in words), 150 if "512x512" in words else 19))
+    return float(
+        next(
+            (count for word, count in _CLASSES.items() if word in words),
+            _FIGURES["unseen_classes_square" if "512x512" in words else "unseen_classes"],
+        )
+    )
 
 
 def composed_work(wish: TrainWish) -> ModelWork | None:
@@ -158,15 +146,15 @@ def composed_work(wish: TrainWish) -> ModelWork | None:
         return None
     part = backbone(words, detector=not segmenter, library=wish.library)
     taken: tuple[str, ...] = ()
-    if part is None and number(head, "kept_per_pixel") > _LIGHT_HEAD and not re.search(r"\d", words.replace("mask2former", "")):
+    if part is None and number(head, "kept_per_pixel") > _FIGURES["light_head"] and not re.search(r"\d", words.replace("mask2former", "")):
         part, taken = backbone("r50-d8" if segmenter else "r50", detector=not segmenter), ("a ResNet-50 backbone taken",)
     if part is None:
         return None
-    mean, peak = mean_and_peak_pixels(wish, 512.0 if segmenter else 924.0)
+    mean, peak = mean_and_peak_pixels(wish, _FIGURES["segment_side" if segmenter else "detect_side"])
     return dataclasses.replace(_assemble(wish, words, part, head, mean, peak), assumptions=taken)
 
 
-def _assemble(wish: TrainWish, words: str, part: Part, head: Mapping[str, str], mean: float, peak: float) -> ModelWork:
+def _assemble(wish: TrainWish, words: str, part: VisionPart, head: Mapping[str, str], mean: float, peak: float) -> ModelWork:
     """Backbone and head at the mean size for time and at the largest for memory."""
     classes = _classes(wish, words)
     segmenter = wish.task in ("segmentation", "semantic_segmentation")
@@ -176,13 +164,20 @@ def _assemble(wish: TrainWish, words: str, part: Part, head: Mapping[str, str], 
         scale = 2.0  # its activations are not written in place
     maps = number(head, "classes_maps") * (0.5 if part.head_scale == 0.5 else 1.0)  # those have no auxiliary head
     kept_head = scale * number(head, "kept_per_pixel") + 2.0 * maps * classes
-    if re.search(r"gn[-_+]?(neck|head)|gn-head", words):
-        kept_head *= 1.3
+    if says("training", "group_norm_head", words):
+        kept_head *= _FIGURES["group_norm_head"]
     positions = number(head, "attention_maps") * (peak / 64.0) ** 2 * (1.0 if part.kind != "transformer" else 0.0)
     per_image = number(head, "kept_per_image_m", 1e6) + (_LVIS_MASKS if "lvis" in words and "mask" in words else 0.0)
     rois = 512.0 * 3072 * 49 * 3 if re.search(r"[-_ ]c4", words) and "rpn" not in words[:4] else 0.0
-    rois += 1e8 if "dc5" in words else 0.0  # regions are pooled from 2048 channels
-    kept = part.kept * peak + part.attention * (peak / 2.0**20) ** 2 + kept_head * peak + positions + per_image + 1.1 * rois
+    rois += _FIGURES["dc5_kept"] if "dc5" in words else 0.0  # regions are pooled from 2048 channels
+    kept = (
+        part.kept * peak
+        + part.attention * (peak / 2.0**20) ** 2
+        + kept_head * peak
+        + positions
+        + per_image
+        + _FIGURES["rpn_rois_kept"] * rois
+    )
     # A head on fewer channels is as much narrower inside: its weights and arithmetic shrink with the square.
     params = part.params + scale_of_weights * number(head, "mparams", 1e6)
     detector = not segmenter
@@ -190,15 +185,20 @@ def _assemble(wish: TrainWish, words: str, part: Part, head: Mapping[str, str], 
         part.macs * mean
         + scale_of_weights * number(head, "kmacs_per_pixel", 1e3) * mean
         + number(head, "gmacs_per_image", 1e9)
-        + rois * 900.0
+        + rois * _FIGURES["rois_macs"]
     )
     scores = part.attention * (mean / 2.0**20) ** 2 * 20.0
-    written = part.activations * mean + 0.7 * kept_head * mean + 0.6 * per_image + 0.6 * rois
+    written = (
+        part.activations * mean
+        + _FIGURES["head_written"] * kept_head * mean
+        + _FIGURES["image_written"] * per_image
+        + _FIGURES["image_written"] * rois
+    )
     kind = "detection" if detector and part.kind not in ("window", "transformer", "convnext") else part.kind
     block = part.block * peak + kept_head * peak + per_image
     return ModelWork(
         wish.model, "detection" if detector else "segmentation", kind, macs=macs, score_macs=scores, activations=written,
         frozen_macs=part.frozen_macs * mean, frozen_activations=part.frozen_activations * mean, layers=part.layers + (60.0 if detector else 20.0),
         params=params, trained=params - part.frozen_params, kept=kept, block_inputs=part.block_inputs * peak, block=block, widest=16.0 * peak + (0.5 * classes * peak if maps else 0.0),
-        host_s=number(head, "host_s"), epoch_samples=_COCO if detector else 0.0, epochs=12.0 if detector else 0.0,
+        host_s=number(head, "host_s"), epoch_samples=data_set_samples("coco") if detector else 0.0, epochs=_FIGURES["detector_epochs"] if detector else 0.0,
     )  # fmt: skip

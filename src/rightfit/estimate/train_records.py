@@ -7,13 +7,17 @@ import functools
 import re
 
 from rightfit import facts
-from rightfit.estimate.forward_models import Wish, alias, forward_work, record_of
+from rightfit.estimate.forward_models import alias, forward_work, record_of
+from rightfit.estimate.forward_records import ForwardWish
 from rightfit.estimate.model_work import KEPT, ModelWork, TrainWish
 from rightfit.estimate.train_networks import recorded_denoiser
+from rightfit.estimate.train_runs import data_set_samples
+from rightfit.estimate.train_words import TABLE
+from rightfit.facts.constants import constants
 from rightfit.facts.records import DiffusionModel, OtherModel, TransformerArchitecture, VisionModel
+from rightfit.facts.word_tables import senses, shape
 
-_IMAGENET = 1281167.0
-_COCO = 117266.0
+_FIGURES = constants("training_work")
 
 
 def recorded_work(wish: TrainWish) -> ModelWork | None:
@@ -30,15 +34,9 @@ def recorded_work(wish: TrainWish) -> ModelWork | None:
     return None
 
 
-_NOISE = re.compile(
-    r"(?:^|[-_ ])(?:mae|deepclusterv2|resnet50 imagenet|dino|swav|moco|simclr|byol|clip|finetune[d]?|pretrain|linear-probe|laion\w+|imagenet\w*|torchvision|90|epochs)(?=[-_ (]|$)",
-    re.IGNORECASE,
-)
-
-
 def _looser_record(name: str) -> VisionModel | TransformerArchitecture | OtherModel | None:
     """A record by what remains of a name without the words of a recipe."""
-    bare = _NOISE.sub(" ", re.sub(r"\(.*\)", "", name)).strip(" -_")
+    bare = shape(TABLE, r"(?:^|[-_ ]){recipe}(?=[-_ (]|$)", ignore_case=True).sub(" ", re.sub(r"\(.*\)", "", name)).strip(" -_")
     bare = re.sub(r"\s+", " ", bare)
     vit_sizes = re.sub(r"vit-([bl])(\d\d)(plus-\d+)?.*", r"vit-\1-\2", bare)
     for text in (
@@ -61,10 +59,10 @@ def _looser_record(name: str) -> VisionModel | TransformerArchitecture | OtherMo
 
 
 def _vit_name(text: str) -> str:
-    found = re.search(r"vit-?(tiny|small|base|large|huge|ti|s|b|l|h)(?:[-/]?(\d\d))?", text.lower())
+    found = shape(TABLE, r"vit-?({vit_size})(?:[-/]?(\d\d))?").search(text.lower())
     if not found:
         return ""
-    size = {"ti": "tiny", "s": "small", "b": "base", "l": "large", "h": "huge"}.get(found[1], found[1])
+    size = senses(TABLE, "vit_size")[found[1]]
     patch = found[2] or ("14" if size == "huge" else "16")
     return f"timm/vit_{size}_patch{patch}_224"
 
@@ -75,18 +73,21 @@ def _from_forward(wish: TrainWish, record: object) -> ModelWork | None:
     total: ModelWork | None = None
     for side, count in views:
         width = wish.width if not wish.views else side
-        found = forward_work(Wish(name, height=side, width=width or side, frames=wish.frames, audio_s=wish.audio_s))
+        found = forward_work(ForwardWish(name, height=side, width=width or side, frames=wish.frames, audio_s=wish.audio_s))
         if found is None:
             return None
         stages = found.stages
         kind = stages[0].kind
-        macs = sum(stage.macs * max(stage.repeats, 1.0) if stage.kind != "decode" else stage.macs * 60.0 for stage in stages)
+        macs = sum(
+            stage.macs * max(stage.repeats, 1.0) if stage.kind != "decode" else stage.macs * _FIGURES["decoded_tokens"] for stage in stages
+        )
         written = sum(stage.activations for stage in stages)
         factor = KEPT.get(kind, 2.0)
         part = ModelWork(
             wish.model, _modality(record, found.modality), kind, macs=macs * count, score_macs=sum(stage.score_macs for stage in stages) * count,
             activations=written * count, layers=sum(stage.layers for stage in stages), params=found.params, trained=found.params,
-            kept=written * factor * count, block_inputs=0.12 * written * count, block=0.1 * written * factor, widest=0.06 * written, pointwise=stages[0].pointwise, assumptions=found.assumptions,
+            kept=written * factor * count, block_inputs=_FIGURES["block_inputs_share"] * written * count, block=_FIGURES["block_share"] * written * factor,
+            widest=_FIGURES["widest_share"] * written, pointwise=stages[0].pointwise, assumptions=found.assumptions,
         )  # fmt: skip
         if total is not None:
             part = dataclasses.replace(
@@ -99,14 +100,23 @@ def _from_forward(wish: TrainWish, record: object) -> ModelWork | None:
         total = part
     if total is None:
         return None
-    epoch, epochs = {"classification": (_IMAGENET, 90.0), "detection": (_COCO, 300.0)}.get(total.modality, (0.0, 0.0))
+    epoch, epochs = _usual_run(total.modality)
     return _with_tables(dataclasses.replace(total, epoch_samples=epoch, epochs=epochs), record)
+
+
+def _usual_run(modality: str) -> tuple[float, float]:
+    """Samples of an epoch and epochs of the usual run of a task; zeros where none is usual."""
+    if modality == "classification":
+        return data_set_samples("imagenet"), _FIGURES["classification_epochs"]
+    return (data_set_samples("coco"), _FIGURES["detection_epochs"]) if modality == "detection" else (0.0, 0.0)
 
 
 def _with_tables(work: ModelWork, record: object) -> ModelWork:
     if isinstance(record, OtherModel) and record.params_embedding and work.kind == "recommender":
         dense = float(record.params_dense or work.params)
-        return dataclasses.replace(work, params=dense, trained=dense, tables=float(record.params_embedding), gathered=3328.0)
+        return dataclasses.replace(
+            work, params=dense, trained=dense, tables=float(record.params_embedding), gathered=_FIGURES["dlrm_gathered"]
+        )
     return work
 
 
@@ -117,25 +127,20 @@ def _modality(record: object, forward: str) -> str:
     return {"audio": "speech", "other": "recommendation", "text": "contrastive"}.get(forward, "classification")
 
 
-_RECIPE = re.compile(
-    r"^(gluon|swsl|ssl|ig|tf|ens_adv|adv)_|_(ns|ap|in21ft1k|in22ft1k|in21k|in22k|dist|distilled|sam|pruned|bitm|miil|supcon|224|256|288|384|448)(?=_|$)"
-)
-_LEAST_LIKENESS = 0.5
-
-
 def neighbour_work(wish: TrainWish) -> ModelWork | None:
-    """A classifier that no record has, like the record whose name is nearest: its arithmetic per parameter, scaled to the stated parameters."""
+    """A classifier that no record has, like the record whose name is nearest: its arithmetic per parameter, scaled to the stated
+    parameters."""
     import difflib
 
     if wish.task not in ("classification", "") or not wish.model:
         return None
-    bare = _RECIPE.sub("", _RECIPE.sub("", wish.model.lower()))
+    bare = _without_recipe(wish.model)
     stem = re.match(r"[a-z]*", bare)
     names: dict[str, str] = {}
     for name in _classifiers():
         if stem and name.startswith(stem[0][:4]):
-            names.setdefault(_RECIPE.sub("", _RECIPE.sub("", name.lower())), name)
-    close = difflib.get_close_matches(bare, names, n=1, cutoff=_LEAST_LIKENESS)
+            names.setdefault(_without_recipe(name), name)
+    close = difflib.get_close_matches(bare, names, n=1, cutoff=_FIGURES["least_likeness"])
     record = record_of(f"timm/{names[close[0]]}") if close else None
     if not isinstance(record, VisionModel) or not record.macs:
         return None
@@ -145,10 +150,19 @@ def neighbour_work(wish: TrainWish) -> ModelWork | None:
     ratio = wish.params / record.params_total if wish.params else 1.0
     patch = (_patch(close[0]) / _patch(bare)) ** 2
     grown = {name: getattr(work, name) * patch * ratio for name in ("macs", "score_macs")}
-    grown |= {name: getattr(work, name) * patch * ratio**0.6 for name in ("activations", "kept", "block_inputs", "block", "widest")}
+    grown |= {
+        name: getattr(work, name) * patch * ratio ** _FIGURES["neighbour_exponent"]
+        for name in ("activations", "kept", "block_inputs", "block", "widest")
+    }
     params = wish.params or work.params
     taken = (*work.assumptions, f"{wish.model} taken like {names[close[0]]}")
     return dataclasses.replace(work, name=wish.model, params=params, trained=params, assumptions=taken, **grown)
+
+
+def _without_recipe(name: str) -> str:
+    """A name of timm without the words before and after it that tell how the model was trained."""
+    recipe = shape(TABLE, r"^{recipe_start}_|_{recipe_end}(?=_|$)")
+    return recipe.sub("", recipe.sub("", name.lower()))
 
 
 def _patch(name: str) -> float:
@@ -168,19 +182,22 @@ def _generative(wish: TrainWish, generation: str) -> ModelWork | None:
     A step of three passes each: generator 1 1/3 and discriminator 3 times its forward pass, a fifth more for regularisation.
     """
     side = wish.height or 1024.0
-    at = 1024.0 if side > 700 else 512.0 if side > 380 else 256.0
+    at = 1024.0 if side > _FIGURES["style_large_from"] else 512.0 if side > _FIGURES["style_middle_from"] else 256.0
     record = record_of(f"stylegan2-{at:.0f}")
     if not isinstance(record, OtherModel):
         return None
     half = 0.25 if side <= 256 else 1.0  # the automatic configuration halves the channels up to 256
     ratio = (side / at) ** (0.0 if at == side else 1.0)
     generator = record.forward_flops / 2 * half * ratio
-    macs = generator * (1.33 + 3.15) * 1.2
-    written = 36e6 * (side / 256.0) ** 1.6 * half**0.5 * (1.3 if generation == "3" else 1.0)
-    params = float(record.params_total) * 0.9 if half == 1.0 else 48e6
+    macs = generator * (_FIGURES["style_generator_passes"] + _FIGURES["style_discriminator_passes"]) * _FIGURES["style_regularisation"]
+    third = generation == "3"
+    written = _FIGURES["style_written"] * (side / 256.0) ** _FIGURES["style_written_exponent"] * half**0.5
+    written *= _FIGURES["style_third_written"] if third else 1.0
+    params = float(record.params_total) * _FIGURES["style_trained"] if half == 1.0 else _FIGURES["style_half_params"]
     return ModelWork(
-        wish.model, "gan", "grouped", macs=macs * (1.6 if generation == "3" else 1.0), activations=2.5 * written, layers=220.0, params=params, trained=params, kept=2.6 * written,
-        block_inputs=0.3 * written, block=0.5 * written, widest=0.25 * written,
+        wish.model, "gan", "grouped", macs=macs * (_FIGURES["style_third_macs"] if third else 1.0), activations=_FIGURES["style_activations"] * written,
+        layers=_FIGURES["style_layers"], params=params, trained=params, kept=_FIGURES["style_kept"] * written,
+        block_inputs=_FIGURES["style_block_inputs"] * written, block=_FIGURES["style_block"] * written, widest=_FIGURES["style_widest"] * written,
     )  # fmt: skip
 
 
@@ -188,13 +205,13 @@ def stated_work(wish: TrainWish) -> ModelWork | None:
     """A model that only its parameter count describes."""
     if not wish.params:
         return None
-    found = forward_work(Wish(wish.model, params=wish.params))
+    found = forward_work(ForwardWish(wish.model, params=wish.params))
     if found is None:
         return None
     stage = found.stages[0]
     return ModelWork(
         wish.model, "classification", stage.kind, macs=stage.macs, activations=stage.activations, layers=stage.layers, params=wish.params, trained=wish.params,
-        kept=stage.activations * KEPT.get(stage.kind, 2.0), widest=0.06 * stage.activations, assumptions=found.assumptions,
+        kept=stage.activations * KEPT.get(stage.kind, 2.0), widest=_FIGURES["widest_share"] * stage.activations, assumptions=found.assumptions,
     )  # fmt: skip
 
 

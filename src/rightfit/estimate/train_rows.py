@@ -22,6 +22,8 @@ from rightfit.estimate.model_work import ModelWork, TrainWish
 from rightfit.estimate.train_runs import audio_seconds, run_samples, usual_batch
 from rightfit.estimate.train_work import train_work
 from rightfit.estimate.vision_training import KINDS, TrainDevices, TrainSetup, WorkColumns, device_columns, work_columns
+from rightfit.facts.constants import constants
+from rightfit.facts.word_tables import shape
 from rightfit.physics.columns import Array, LinkColumns, MemoryCounter
 
 MEMORY_METRIC = "peak_mem_gib_per_gpu"
@@ -45,8 +47,10 @@ _VISION_TASKS = (
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TrainCases:
-    """Columns of the rows in `index`; `samples` of the whole run (NaN = not told), `benchmark` 1 for a tuned benchmark run, `stated_bytes` the
-    card's size where the row gives one, `memory_doubts` assumed inputs that memory depends on, `unsure_counter` 1 where what counted it is a
+    """Columns of the rows in `index`; `samples` of the whole run (NaN = not told), `benchmark` 1 for a tuned benchmark run, `stated_bytes`
+    the
+    card's size where the row gives one, `memory_doubts` assumed inputs that memory depends on, `unsure_counter` 1 where what counted it is
+    a
     guess; reasons of the others in `refused`."""
 
     index: NDArray[np.intp]
@@ -66,7 +70,7 @@ class TrainCases:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Case:
+class _TrainCase:
     work: ModelWork
     setup: dict[str, float]
     device: ForwardDevice
@@ -83,7 +87,7 @@ class _Case:
 def train_cases(rows: Sequence[Mapping[str, str]]) -> TrainCases:
     """Columns for the rows that can be told, reasons for the others."""
     refused: dict[int, str] = {}
-    cases: list[_Case] = []
+    cases: list[_TrainCase] = []
     index: list[int] = []
     for position, row in enumerate(rows):
         try:
@@ -100,7 +104,7 @@ _PARENTHESES = re.compile(r"\s*\(.*?\)")
 _HABITS = "gradient_checkpointing;cached latents"  # kohya-ss/sd-scripts: every recipe of its documentation passes them
 _MESH_CHIPS = 256.0
 _SOCKETS = 2.0  # processors of a server whose row counts none
-_FRAMES_OF_SAMPLE = 500.0  # 10 s of audio in frames of 20 ms
+_FRAMES_OF_SAMPLE = constants("training_work")["audio_frames"]
 _STAND_IN = "A100-SXM-80GB"
 
 
@@ -121,11 +125,8 @@ def _device(row: Mapping[str, str]) -> tuple[ForwardDevice, bool, tuple[str, ...
     return known, False, ()
 
 
-_LIBRARIES = re.compile(r"detectron2|mmdetection|mmsegmentation")
-
-
 def _wish(row: Mapping[str, str], size: train_words.ImageSize) -> TrainWish:
-    library = found[0] if (found := _LIBRARIES.search(word(row, "framework").lower())) else ""
+    library = found[0] if (found := shape(train_words.TABLE, "{detection_library}").search(word(row, "framework").lower())) else ""
     return TrainWish(
         model=word(row, "model"),
         task=word(row, "task"),
@@ -134,15 +135,10 @@ def _wish(row: Mapping[str, str], size: train_words.ImageSize) -> TrainWish:
         frames=size.frames,
         peak_pixels=size.peak_pixels,
         library=library,
-        params=_stated_params(word(row, "notes")),
+        params=number(row, "params"),
         audio_s=audio_seconds(f"{word(row, 'extra_flags')} {word(row, 'model')}"),
         views=size.views,
     )
-
-
-def _stated_params(notes: str) -> float:
-    found = re.search(r"params?\s*[:=]?\s*(\d+(?:\.\d+)?)\s*M\b", notes)
-    return float(found[1]) * 1e6 if found else 0.0
 
 
 _FLAG_NUMBER = re.compile(r"([a-z_]+)=(\d+(?:\.\d+)?)(?![\w.])", re.IGNORECASE)
@@ -152,7 +148,7 @@ def _flag_numbers(flags: str) -> dict[str, float]:
     return {name.lower(): float(value) for name, value in _FLAG_NUMBER.findall(flags)}
 
 
-def _read(row: Mapping[str, str]) -> _Case:
+def _read(row: Mapping[str, str]) -> _TrainCase:
     metric = word(row, "metric")
     if metric not in VISION_METRICS:
         raise RefusedRowError(f"metric {metric[:60]!r} is not predicted; the metrics are {', '.join(VISION_METRICS)}")
@@ -163,10 +159,10 @@ def _read(row: Mapping[str, str]) -> _Case:
     flags, framework = word(row, "extra_flags"), word(row, "framework")
     size = train_words.image_size(word(row, "image_size"), word(row, "task"))
     work = train_work(_wish(row, size))
-    if work.modality == "speech" and work.units == 1.0 and "20 ms" in word(row, "notes"):
+    if work.modality == "speech" and work.units == 1.0 and "20 ms" in word(row, "unit"):
         work = dataclasses.replace(work, units=_FRAMES_OF_SAMPLE)
     device, has_device, taken = _device(row)
-    stack = train_words.stack_of(framework, word(row, "precision"), flags, word(row, "source"))
+    stack = train_words.stack_of(framework, word(row, "precision"), flags, word(row, "dataset"))
     if device.silicon == "other" and "TPU" in device.name:
         stack = "jax" if stack != "tuned" else stack
     if stack == "eager" and work.modality == "diffusion" and work.kind != "graph" and "finetune" in word(row, "task"):
@@ -180,8 +176,8 @@ def _read(row: Mapping[str, str]) -> _Case:
     if metric == DURATION_METRIC and not np.isfinite(samples):
         raise RefusedRowError("how much data the run took is not in the row, so the time to train cannot be told")
     stated = number(row, "gpu_mem_gib") * 2.0**30
-    notes = f"{flags} {framework} {word(row, 'gpu')}"
-    return _Case(
+    notes = f"{word(row, 'interconnect')} {flags} {framework} {word(row, 'gpu')}"
+    return _TrainCase(
         work, setup, device, has_device, stated, notes, samples, stack == "tuned", assumptions, memory_doubts, unsure
     )  # fmt: skip
 
@@ -194,13 +190,13 @@ def _films(row: Mapping[str, str], work: ModelWork) -> bool:
 def _setup(row: Mapping[str, str], work: ModelWork, device: ForwardDevice, stack: str) -> tuple[dict[str, float], tuple[str, ...]]:
     """Fields of TrainSetup."""
     flags, framework, text = word(row, "extra_flags"), word(row, "framework"), word(row, "precision")
-    model, notes = word(row, "model"), word(row, "notes")
-    if re.search(r"sd-scripts|kohya", framework.lower()):
+    model = word(row, "model")
+    if train_words.says("kohya", framework.lower()):
         flags = f"{flags};{_HABITS}"
-    numbers = _flag_numbers(flags)
+    numbers = _flag_numbers(flags) | {name: value for name in ("nodes", "global_batch", "grad_accum") if (value := number(row, name))}
     method = train_words.method_fields(model, flags, word(row, "task"))
     taken: list[str] = []
-    if _films(row, work) and not train_words.tells_recompute(f"{flags} {notes}"):
+    if _films(row, work) and not train_words.tells_recompute(flags):
         method["recompute"] = 1.0
         taken.append("gradient checkpointing not told: taken, as every trainer of video models does by default")
     adapters = "adapter_rank" in method or "trainable" in method
@@ -209,7 +205,7 @@ def _setup(row: Mapping[str, str], work: ModelWork, device: ForwardDevice, stack
         text, has_tf32=device.tf32 > device.fp32, has_bf16=device.bf16 > 0, convolutions=convolutions or stack != "eager", adapters=adapters
     )
     stored = train_words.stored_of(text, flags) if adapters else "fp32"
-    counter, counted = train_words.counter_of(flags, notes, stack, word(row, "source"))
+    counter, counted = train_words.counter_of(flags, word(row, "counter"), stack)
     taken += [assumed] if assumed else []
     if counted and word(row, "metric") == MEMORY_METRIC:
         taken.append(counted)
@@ -229,10 +225,10 @@ def _setup(row: Mapping[str, str], work: ModelWork, device: ForwardDevice, stack
         "gpus_per_node": per_node or min(num_gpus, 16.0 if "SXM3" in word(row, "gpu") else 8.0),
         "channels_last": float(train_words.channels_last(f"{flags} {framework}", precision) or stack == "tuned"),
         "optimizer_bytes": train_words.optimizer_bytes(flags, work.modality, work.kind, model),
-        "pure": float(precision in ("fp16", "bf16") or bool(re.search(r"full_(fp16|bf16)|pure[ _-]?(fp16|bf16)", flags.lower()))),
+        "pure": float(precision in ("fp16", "bf16") or train_words.says("pure_half", flags.lower())),
         "counter": counter,
         "image": float(work.modality in _VISION_TASKS and "synthetic" not in flags.lower()),
-        "tables_split": num_gpus if work.tables * 4.0 > 2e9 else 1.0,
+        "tables_split": num_gpus if work.tables * 4.0 > constants("training_work")["split_tables_bytes"] else 1.0,
     }
     fields |= method | train_words.codes(stack, precision, stored)
     diffusion = work.modality == "diffusion"
@@ -240,7 +236,7 @@ def _setup(row: Mapping[str, str], work: ModelWork, device: ForwardDevice, stack
     return fields, tuple(taken)
 
 
-def _columns(cases: list[_Case], index: list[int], refused: dict[int, str]) -> TrainCases:
+def _columns(cases: list[_TrainCase], index: list[int], refused: dict[int, str]) -> TrainCases:
     names = [field.name for field in dataclasses.fields(TrainSetup)]
     usual = {field.name: float(getattr(TrainSetup(), field.name)[0]) for field in dataclasses.fields(TrainSetup)}
     setup = TrainSetup(**{name: np.array([case.setup.get(name, usual[name]) for case in cases], dtype=np.float64) for name in names})
@@ -263,7 +259,7 @@ def _columns(cases: list[_Case], index: list[int], refused: dict[int, str]) -> T
     )
 
 
-def _links(cases: list[_Case]) -> LinkColumns:
+def _links(cases: list[_TrainCase]) -> LinkColumns:
     """The usual server of each device; a device that no server is known of is linked like a PCIe card."""
     known = facts.accelerators()
     names = [case.device.name if case.device.name in known else "A40" for case in cases]

@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from rightfit.estimate.vision_training import PRECISIONS, STACKS, STORED
+from rightfit.facts import word_tables
+from rightfit.facts.constants import constants
+from rightfit.facts.word_tables import meaning, shape
 from rightfit.physics.columns import MemoryCounter
 
 
@@ -21,20 +24,30 @@ class ImageSize(NamedTuple):
     views: tuple[tuple[float, float], ...] = ()
 
 
+TABLE = "training"  # of words
+
+
+def says(chosen: str, text: str) -> bool:
+    """Whether a text holds a word of a list of training."""
+    return word_tables.says(TABLE, chosen, text)
+
+
 _TRIPLE = re.compile(r"(?<!\d)(\d{2,4})\s?x\s?(\d{2,4})\s?x\s?(\d{2,4})")
 _PAIR = re.compile(r"(?<!\d)(\d{2,4})\s?[x\u00d7]\s?(\d{2,4})")
-_FRAMES = re.compile(r"(\d{1,3})[ -]?(?:frames?|f)\b", re.IGNORECASE)
+#: Sampling of a clip: frames of a clip x frames between them x clips ("frames 8x8x1", "frames 1x1x16").
+_CLIP = re.compile(r"frames?\s*(\d{1,3})x\d{1,3}x(\d{1,3})(?!\d)")
 _VIEWS = re.compile(r"(?<![\dx])(\d{1,2})x(\d{2,3})(?=\+|$)")
-_RANGE = re.compile(r"(\d{2,4})\s?(?:-|->|to|\u2192)\s?(\d{2,4})")
-_MEAN_ASPECT = 1.33  # of photographs
-_PADDED = 1.01  # to a multiple of 32
+_FIGURES = constants("training_work")
+_MEAN_ASPECT, _PADDED = _FIGURES["mean_aspect"], _FIGURES["padded"]
 
 
 @functools.lru_cache(maxsize=4096)
 def image_size(text: str, task: str = "") -> ImageSize:
     """Sizes in a cell."""
     words = text.lower()
-    frames = float(found[1]) if (found := _FRAMES.search(words)) else 0.0
+    frames = float(found[1]) if (found := shape(TABLE, r"(\d{1,3})[ -]?{frame}\b", ignore_case=True).search(words)) else 0.0
+    if clip := _CLIP.search(words):
+        return _cropped_clip(words[: clip.start()], float(clip[1]) * float(clip[2]))
     if views := _VIEWS.findall(words):
         return ImageSize(float(views[0][1]), float(views[0][1]), views=tuple((float(side), float(count)) for count, side in views))
     if triple := _TRIPLE.search(words):
@@ -46,7 +59,7 @@ def image_size(text: str, task: str = "") -> ImageSize:
         return _short_side(words)
     if pair := _PAIR.search(words):
         return _pair(float(pair[1]), float(pair[2]), frames, task, words)
-    if spread := _RANGE.search(words):
+    if spread := shape(TABLE, r"(\d{2,4})\s?{range}\s?(\d{2,4})").search(words):
         low, high = float(spread[1]), float(spread[2])
         mean = ((low**2 + high**2) / 2.0) ** 0.5
         return ImageSize(mean, mean, frames, high**2)
@@ -55,10 +68,20 @@ def image_size(text: str, task: str = "") -> ImageSize:
     return ImageSize(frames=frames)
 
 
+def _cropped_clip(stored: str, frames: float) -> ImageSize:
+    """Videos whose clips are sampled: they are stored at one size and the network sees square crops of another, 112 of small ones and 224 of others (Tran
+    et al. 2015; Wang et al. 2016; Feichtenhofer et al. 2019)."""
+    sides = [float(value) for value in re.findall(r"\d{3}", stored)]
+    small = "height" not in stored and sides and min(sides) < _FIGURES["small_video_side"]
+    side = _FIGURES["small_video_crop" if small else "video_crop"]
+    return ImageSize(side, side, frames, side * side)
+
+
 def _pair(first: float, second: float, frames: float, task: str, words: str) -> ImageSize:
     """Two numbers: a limit that keeps the shape of photographs in detection (1333x800), else height and width."""
     long, short = max(first, second), min(first, second)
-    if task in ("detection", "instance_segmentation", "panoptic", "keypoint") and 1.4 < long / short < 2.3 and long >= 1000 and short > 450:
+    photographs = _FIGURES["photo_aspect_least"] < long / short < _FIGURES["photo_aspect_most"] and short > _FIGURES["photo_short_least"]
+    if task in ("detection", "instance_segmentation", "panoptic", "keypoint") and photographs and long >= 1000:
         mean = short * min(long, short * _MEAN_ASPECT)
         return ImageSize(short, mean / short, frames, long * short * _PADDED)
     return ImageSize(first, second, frames, first * second)
@@ -67,8 +90,8 @@ def _pair(first: float, second: float, frames: float, task: str, words: str) -> 
 def _short_side(words: str) -> ImageSize:
     """Images scaled by their shorter side: '640-800 short side, max 1333', '800 short'."""
     numbers = [float(value) for value in re.findall(r"\d{3,4}", words)]
-    longest = max(numbers) if len(numbers) > 1 and max(numbers) > 1000 else 1333.0
-    sides = [value for value in numbers if value <= 1000] or [800.0]
+    longest = max(numbers) if len(numbers) > 1 and max(numbers) > 1000 else _FIGURES["longest_side"]
+    sides = [value for value in numbers if value <= 1000] or [_FIGURES["short_side"]]
     mean = (sum(side**2 for side in sides) / len(sides)) ** 0.5
     return ImageSize(mean, mean * _MEAN_ASPECT, 0.0, max(sides) * longest * _PADDED)
 
@@ -80,29 +103,26 @@ class Words(NamedTuple):
     assumptions: tuple[str, ...]
 
 
-def stack_of(framework: str, precision: str, flags: str, source: str) -> str:
+def stack_of(framework: str, precision: str, flags: str, dataset: str = "") -> str:
     """Class of software."""
     words, flag = framework.lower(), flags.lower()
-    if "submitter" in precision or "mlperf" in words or "mlperf" in source.lower() or "training_results" in source.lower():
+    if "submitter" in precision or "mlperf" in words or "mlperf" in dataset.lower():
         return "tuned"
-    if "compile" in flag or "compile" in words or "inductor" in flag:
+    if says("compiled", f"{flag} ; {words}"):
         return "compiled"
-    if re.search(r"jax|flax|tpu|xla", words):
+    if says("jax", words):
         return "jax"
     if "mxnet" in words:
         return "mxnet"
     if "paddle" in words:
         return "paddle"
-    if "tensorflow" in words or re.search(r"\btf[12]?\b|keras", words):
-        return "xla" if re.search(r"\bxla(?!=?(?:-| )?(?:no|off|false|0)|=xla-off)", flag) else "tensorflow"
-    if re.search(r"ngc|nvidia|dgx|hugectr", words):
+    if "tensorflow" in words or says("tensorflow", words):
+        return "xla" if shape(TABLE, r"\bxla(?!=?(?:-| )?{off}|=xla-off)").search(flag) else "tensorflow"
+    if says("nvidia_stack", words):
         return "ngc"
-    if re.search(r"detectron|mmdet|mmseg|mmcv|openmmlab|mmaction|mmpose|mm[a-z]+3d|simpledet|benchmark", words):
+    if says("library", words):
         return "library"
     return "eager"
-
-
-_HALF = re.compile(r"amp|mixed|fp16|float16|half|bf16|bfloat16|autocast")
 
 
 def precision_of(text: str, *, has_tf32: bool, has_bf16: bool, convolutions: bool, adapters: bool) -> tuple[str, str]:
@@ -110,9 +130,9 @@ def precision_of(text: str, *, has_tf32: bool, has_bf16: bool, convolutions: boo
     words = text.lower()
     if "tf32" in words:
         return ("tf32" if has_tf32 else "fp32"), ""
-    if re.search(r"int8|int4|int2|nf4|fp8|4-?bit|8-?bit", words):
+    if says("low_bit", words):
         return "bf16", ""
-    if _HALF.search(words):
+    if says("half", words):
         if adapters and "bf16" in words:
             return "bf16", ""
         return "amp", ""
@@ -125,20 +145,9 @@ def precision_of(text: str, *, has_tf32: bool, has_bf16: bool, convolutions: boo
 def stored_of(text: str, flags: str) -> str:
     """How frozen weights are held."""
     words = f"{text} {flags}".lower()
-    for pattern, name in (
-        (r"nf4|4-?bit|int4", "nf4"),
-        (r"int2|2-?bit", "int2"),
-        (r"fp8wo|fp8 base", "fp8wo"),
-        (r"fp8", "fp8"),
-        (r"int8", "int8"),
-    ):
-        if re.search(pattern, words):
-            return name
-    return (
-        "fp32"
-        if re.search(r"base=(no|fp32)|^\s*(fp32|not stated|unknown)|^\s*$", words) or not re.search(r"fp16|bf16|half|amp|mixed|16", words)
-        else "half"
-    )
+    if packed := meaning(TABLE, "stored", words):
+        return packed
+    return "fp32" if says("stored_whole", words) or not says("stored_half", words) else "half"
 
 
 def channels_last(text: str, precision: str) -> bool:
@@ -146,84 +155,62 @@ def channels_last(text: str, precision: str) -> bool:
     words = text.lower()
     if "nhwc_in_amp" in words:
         return precision == "amp"
-    return bool(re.search(r"nhwc|channels.?last|ffcv", words))
-
-
-_OPTIMIZERS = (
-    (r"8.?bit|adam8|lion8|paged", 2.0),
-    (r"adamw_bf16|adamw-bf16|stableadamw|bf16", 4.0),
-    (r"optimi-lion|lion", 2.0),
-    (r"adafactor|came|sm3", 0.5),
-    (r"adam|lamb|novograd|rmsprop", 8.0),
-    (r"sgd|momentum|lars", 4.0),
-)
+    return says("channels_last", words)
 
 
 def optimizer_bytes(flags: str, modality: str, kind: str, model: str) -> float:
     """Bytes of optimizer states per parameter; the usual optimizer of the task where none is named."""
-    named = re.search(r"(?:opt|optimizer|optim)=([\w-]+)", flags.lower())
-    text = named[1] if named else flags.lower() if re.search(r"8.?bit adam|adam\w*8.?bit|adafactor|\bsgd\b|lion", flags.lower()) else ""
-    if text:
-        for pattern, size in _OPTIMIZERS:
-            if re.search(pattern, text):
-                return size
+    named = shape(TABLE, r"{optimizer_flag}[=:]\s*([\w-]+(?:[ (]+8-?bit)?)").search(flags.lower())
+    if says("optimizer_offloaded", flags.lower()):
+        return 0.0
+    text = named[1] if named else flags.lower() if says("optimizer_said", flags.lower()) else ""
+    if size := meaning(TABLE, "optimizer", text):
+        return float(size)
     if modality in ("diffusion", "speech", "contrastive", "gan", "graph", "time-series", "text", "self-supervised"):
-        return 8.0
-    if kind in ("window", "transformer", "convnext") or re.search(r"detr|mask2former|segformer|vit|swin", model.lower()):
-        return 8.0
-    return 0.0 if modality == "recommendation" else 4.0
-
-
-_ADAPTERS = re.compile(r"\b(?:lora|lokr|loha|locon|lycoris|dora|adapter|qlora)\b")
-_CHECKPOINTED = re.compile(
-    r"checkpointing(?!=none|=no|=false|=off)|recompute(?!=none)|grad_?ckpt|\bckpt\b|with_cp|checkpoint=(?:layer|full|block)"
-)
+        return _FIGURES["attention_optimizer_bytes"]
+    if kind in ("window", "transformer", "convnext") or says("attention_model", model.lower()):
+        return _FIGURES["attention_optimizer_bytes"]
+    return 0.0 if modality == "recommendation" else _FIGURES["momentum_bytes"]
 
 
 def tells_recompute(words: str) -> bool:
     """Whether words say anything about gradient checkpointing."""
-    return bool(re.search(r"checkpoint|recompute|grad_?ckpt|with_cp", words.lower()))
-
-
-_OFFLOADED = 0.85  # share of the weights that offloading leaves in host memory
-_STREAMED = 0.97
-_SWAPPABLE = 35.0  # blocks that sd-scripts can swap at most (docs/flux_train_network.md)
-_GRAPH_RECOMPUTE = 0.4  # CUDA graphs keep the pools that recomputation would free (two published pairs of one model)
-_USUAL_RANK = 16.0
-_INVERTED = 768.0 * 4
+    return says("recompute_told", words.lower())
 
 
 def method_fields(model: str, flags: str, task: str) -> dict[str, float]:
     """Which parameters learn, recomputation, and what is cached or moved off the card."""
     words = f"{flags.lower()} {task.lower()} {model.lower()}"
-    fields: dict[str, float] = {"recompute": float(bool(_CHECKPOINTED.search(words)))}
+    fields: dict[str, float] = {"recompute": float(says("checkpointed", words))}
     if found := re.search(r"checkpointing=(\w+)", words):
         fields["recompute"] = 0.0 if found[1] in ("none", "no", "off", "false") else 1.0
     if fields["recompute"] and "reduce-overhead" in words:
-        fields["recompute"] = _GRAPH_RECOMPUTE
-    if _ADAPTERS.search(words) and not re.search(r"without lora|no lora", words):
+        fields["recompute"] = _FIGURES["graph_recompute"]
+    if shape(TABLE, r"\b{adapter}\b").search(words) and not says("without_adapter", words):
         rank = re.search(r"rank[ =:]*(\d+)|\br(\d+)\b", words)
-        fields["adapter_rank"] = float(next(g for g in rank.groups() if g)) if rank else _USUAL_RANK
-        if re.search(r"lokr|loha", words):
-            fields["adapter_rank"] = min(fields["adapter_rank"], 16.0) * 0.5  # a Kronecker product of small factors
+        fields["adapter_rank"] = float(next(g for g in rank.groups() if g)) if rank else _FIGURES["usual_rank"]
+        if says("kronecker", words):
+            fields["adapter_rank"] = (
+                min(fields["adapter_rank"], _FIGURES["kronecker_rank"]) * _FIGURES["kronecker_share"]
+            )  # a Kronecker product of small factors
     elif re.search(r"textual.?inversion", words):
-        fields["trainable"] = _INVERTED
+        fields["trainable"] = _FIGURES["inverted_params"]
     elif "controlnet" in words:
-        fields["trainable"] = 3.61e8
+        fields["trainable"] = _FIGURES["controlnet_params"]
     elif re.search(r"linear.?prob", words):
-        fields["trainable"] = 7.7e5
+        fields["trainable"] = _FIGURES["probed_params"]
     return fields
 
 
 def cache_fields(framework: str, flags: str, stack: str) -> dict[str, float]:
     """Whether latents and text embeddings are made beforehand, and whether encoders stay on the card."""
     words = f"{framework} {flags}".lower()
-    offload = _OFFLOADED if re.search(r"ramtorch|blocks?.{0,4}swap|cpu.?offload|offload(?!=none)|low.?vram", words) else 0.0
+    offload = _FIGURES["offloaded"] if says("offloaded", words) else 0.0
     if "ramtorch" in words:
-        offload = _STREAMED  # every block's weights lie in host memory
+        offload = _FIGURES["streamed"]  # every block's weights lie in host memory
     if swapped := re.search(r"blocks?.{0,4}swap=(\d+)", words):
-        offload = min(float(swapped[1]) / _SWAPPABLE, 0.95)
-    cached = bool(re.search(r"simpletuner|precomput|cached|cache.?latent|finetrainers|kohya", words)) or stack == "tuned"
+        offload = min(float(swapped[1]) / _FIGURES["swappable_blocks"], _FIGURES["most_swapped"])
+    cached = says("cached", words) or stack == "tuned"
     return {
         "cached": float(cached),
         "beside_on_card": float(not cached),
@@ -236,16 +223,16 @@ def cache_fields(framework: str, flags: str, stack: str) -> dict[str, float]:
 COUNTER_GUESSED = "memory counter not stated"
 
 
-def counter_of(flags: str, notes: str, stack: str, source: str) -> tuple[float, str]:
+def counter_of(flags: str, counter: str, stack: str) -> tuple[float, str]:
     """What counted the memory, and what was assumed."""
-    words = f"{flags} {notes}".lower()
+    words = f"{flags} {counter}".lower()
     if "reserved" in words:
         return float(MemoryCounter.RESERVED), ""
-    if "nvidia-smi" in words or "cpu memory (whole job)" in words:
+    if says("driver_counted", words):
         return float(MemoryCounter.DRIVER), ""
-    if "allocated" in words or stack == "library":
+    if says("allocator_counted", words) or stack == "library":
         return float(MemoryCounter.ALLOCATED), ""
-    if re.search(r"peak (?:vram|memory)", words):
+    if says("peak_counted", words):
         return float(MemoryCounter.ALLOCATED), f"{COUNTER_GUESSED}: the peak that torch counts taken"
     if "requirement" in words or "approximate" in words:
         return float(MemoryCounter.DRIVER), f"{COUNTER_GUESSED}: the driver's view taken"

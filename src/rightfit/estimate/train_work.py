@@ -1,7 +1,8 @@
 """From the name of a model that is not a language model to the work and the memory of training it on one sample.
 
 Four ways to know a model, tried in this order: a table of models whose arithmetic no record states (train_models.csv, train_graphs.csv), a
-table of denoisers (train_denoisers.csv), the parts that a detector's or segmenter's name spells out (vision_parts, train_heads.csv), and the
+table of denoisers (train_denoisers.csv), the parts that a detector's or segmenter's name spells out (vision_parts, train_heads.csv), and
+the
 bundled records (through `forward_models`, as for inference).
 """
 
@@ -17,7 +18,10 @@ from rightfit.estimate.forward_models import first_match
 from rightfit.estimate.model_work import KEPT, ModelWork, TrainWish, number
 from rightfit.estimate.train_networks import composed_work, denoiser_work
 from rightfit.estimate.train_records import neighbour_work, recorded_work, stated_work
+from rightfit.estimate.train_words import TABLE
+from rightfit.facts.constants import constants
 from rightfit.facts.records import TracedModel
+from rightfit.facts.word_tables import shape
 
 
 def train_work(wish: TrainWish) -> ModelWork:
@@ -38,7 +42,7 @@ def _own(wish: TrainWish) -> ModelWork | None:
 
 @functools.lru_cache(maxsize=8192)
 def _cached(wish: TrainWish) -> ModelWork | None:
-    name = re.sub(r"\s+\((?:longer|coco|imagenet)\)$", "", wish.model.strip(), flags=re.IGNORECASE)
+    name = shape(TABLE, r"\s+\({recipe_note}\)$", ignore_case=True).sub("", wish.model.strip())
     wish = dataclasses.replace(wish, model=name)
     for resolve in (_graph, denoiser_work, _listed, composed_work, recorded_work, neighbour_work, stated_work):
         if (work := resolve(wish)) is not None:
@@ -55,7 +59,7 @@ def _graph(wish: TrainWish) -> ModelWork | None:
     params = number(row, "mparams", 1e6)
     fixed = number(row, "full_graph_gib", 2.0**30)
     if not full:
-        fixed = min(fixed, 12 * 2.0**30)
+        fixed = min(fixed, constants("training_work")["graph_sampled_most_gib"] * 2.0**30)
     return ModelWork(
         wish.model, "graph", "graph", macs=macs, activations=macs / 60.0, layers=number(row, "layers"), params=params, trained=params,
         gathered=gathered, kept=macs / 30.0, fixed_bytes=fixed, host_s=number(row, "us_per_seed_host", 1e-6),
@@ -64,7 +68,7 @@ def _graph(wish: TrainWish) -> ModelWork | None:
 
 
 def _listed(wish: TrainWish) -> ModelWork | None:
-    text = wish.model
+    text, figures = wish.model, constants("training_work")
     if wish.task in ("gnn",) and (row := first_match("train_models", text, whole=True)) is None:
         return None
     row = first_match("train_models", text, whole=True)
@@ -87,7 +91,8 @@ def _listed(wish: TrainWish) -> ModelWork | None:
     return ModelWork(
         wish.model, row["modality"], row["kind"], macs=macs, score_macs=scores, activations=written * seconds, layers=number(row, "layers"),
         params=params, trained=params, tables=tables, gathered=number(row, "gathered"),
-        kept=written * seconds * (number(row, "kept_factor") or KEPT[row["kind"]]), widest=written * 0.06, block_inputs=written * 0.15, block=written * 0.2,
+        kept=written * seconds * (number(row, "kept_factor") or KEPT[row["kind"]]), widest=written * figures["widest_share"],
+        block_inputs=written * figures["dense_block_inputs"], block=written * figures["dense_block"],
         epoch_samples=number(row, "epoch_samples"), epochs=number(row, "epochs"), units=number(row, "units") or 1.0,
     )  # fmt: skip
 
@@ -96,9 +101,10 @@ _CLIP = re.compile(r"(?<![\dx])(\d{1,2})x(\d{1,2})x(\d{1,2})(?![\dx])")
 
 
 def _clip_frames(wish: TrainWish) -> float:
-    """Frames of a sample: stated, or as video libraries write them into a name (frames x interval x clips), else those that the row is for."""
+    """Frames of a sample: stated, or as video libraries write them into a name (frames x interval x clips), else those that the row is
+    for."""
     if found := _CLIP.search(wish.model):
         frames = float(found[1]) * float(found[3])
-        return frames * 4.0 if "slowfast" in wish.model.lower() else frames  # the fast path sees four times the frames of the slow one
+        return frames * constants("training_work")["slow_fast_frames"] if "slowfast" in wish.model.lower() else frames
     row = first_match("train_models", wish.model, whole=True)
     return wish.frames or float(row["frames"] if row else 1.0)

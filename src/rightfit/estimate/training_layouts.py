@@ -1,8 +1,11 @@
 """State of a model that is not a language model, split over devices or held in host memory: what that saves on a card and costs in time.
 
-Splitting is FSDP's: weights, gradients and optimizer states of a network are cut over `degree` devices; each pass gathers the weights of two blocks at a
-time, once forward and once backward (Zhao et al. 2023, arXiv 2304.11277). Embedding tables are cut by rows or columns and exchange what they look up
-(physics.train_step). Held in host memory, frozen weights come over PCIe block by block, once forward and once backward. Known error: how much of
+Splitting is FSDP's: weights, gradients and optimizer states of a network are cut over `degree` devices; each pass gathers the weights of
+two blocks at a
+time, once forward and once backward (Zhao et al. 2023, arXiv 2304.11277). Embedding tables are cut by rows or columns and exchange what
+they look up
+(physics.train_step). Held in host memory, frozen weights come over PCIe block by block, once forward and once backward. Known error: how
+much of
 either the computation hides is taken, not measured.
 """
 

@@ -1,22 +1,31 @@
-"""Backbones of detectors and segmenters from the words of a name: work and kept elements per input pixel, stage by stage, by counting layers.
+"""Backbones of detectors and segmenters from the words of a name: work and kept elements per input pixel, stage by stage, by counting
+layers.
 
-Detection libraries name a model by its parts (mask_rcnn_r50_fpn_1x_coco, deeplabv3_r101-d8_512x1024_40k_cityscapes). Nothing measured enters here: residual
+Detection libraries name a model by its parts (mask_rcnn_r50_fpn_1x_coco, deeplabv3_r101-d8_512x1024_40k_cityscapes). Nothing measured
+enters here: residual
 networks, window and plain transformers are counted from their published layouts, others come from the bundled classification records.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
+from collections.abc import Mapping
 
 from rightfit import facts
 from rightfit.errors import RightfitError
+from rightfit.facts.constants import constant_group, constants
 from rightfit.facts.records import VisionModel
+from rightfit.facts.word_tables import meaning, says, shape
+
+TABLE = "training"  # of words
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Part:
-    """Counts per input pixel: `macs`, `activations` written, `kept` for the backward pass; the same of a frozen stem; `params` in all, `layers`.
+class VisionPart:
+    """Counts per input pixel: `macs`, `activations` written, `kept` for the backward pass; the same of a frozen stem; `params` in all,
+    `layers`.
 
     `attention` multiplies (pixels / 2^20)^2 for scores that grow with the square of the image; `per_image` elements kept whatever the size;
     `block_inputs` per pixel with recomputation; `head_scale` of a segmentation head on this backbone over one on 2048 channels.
@@ -37,17 +46,26 @@ class Part:
     head_scale: float = 1.0
 
 
-_BLOCKS = {
-    18: (2, 2, 2, 2),
-    34: (3, 4, 6, 3),
-    50: (3, 4, 6, 3),
-    101: (3, 4, 23, 3),
-    152: (3, 8, 36, 3),
-    200: (3, 24, 36, 3),
-    269: (3, 30, 48, 8),
-}
+_FIGURES = constants("training_work")
+Layout = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+@functools.cache
+def _layouts() -> Mapping[tuple[str, str], Layout]:
+    """Widths and blocks of the stages by family and size: facts/data/vision_layouts.csv."""
+    return {(row["family"], row["size"]): (_whole(row["widths"]), _whole(row["blocks"])) for row in facts.table("vision_layouts")}
+
+
+def _whole(cell: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in cell.split())
+
+
+def _layout(family: str, size: object) -> Layout:
+    return _layouts()[family, str(size)]
+
+
 #: Tensors kept per written convolution output: what the normalisation and the next layer need.
-_KEPT_NORM, _KEPT_FROZEN_NORM, _KEPT_GROUP_NORM = 2.0, 1.15, 2.2
+_KEPT_NORM, _KEPT_FROZEN_NORM, _KEPT_GROUP_NORM = (_FIGURES[name] for name in ("kept_norm", "kept_frozen_norm", "kept_group_norm"))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -65,14 +83,15 @@ class ResidualLayout:
     extra: float = 1.0
 
 
-def residual(layout: ResidualLayout) -> Part:
+def residual(layout: ResidualLayout) -> VisionPart:
     """Counts of a residual network with bottlenecks (plain blocks for depth 18 and 34)."""
     bottleneck = layout.depth >= 50
+    depths = _layout("residual", layout.depth)[1][: layout.stages]
     stem_out = 128.0 if layout.deep_stem else 64.0
     stem_macs = (27 * 32 + 9 * 32 * 32 + 9 * 32 * 64) / 4.0 if layout.deep_stem else 147.0 * 64.0 / 4.0
     stages = [(stem_macs, stem_out / 4.0, 9.4e3)]
     channels, at = 64.0, 4.0
-    for index, blocks in enumerate(_BLOCKS[layout.depth][: layout.stages]):
+    for index, blocks in enumerate(depths):
         macs = outputs = params = 0.0
         output = 64.0 * 2**index * (4 if bottleneck else 1)
         wide = layout.width * layout.groups * 2**index if layout.groups > 1 else layout.width * 2**index
@@ -94,8 +113,8 @@ def residual(layout: ResidualLayout) -> Part:
             channels = output
         stages.append((macs * layout.extra, outputs * layout.extra, params * layout.extra))
     cold, warm = stages[: layout.frozen], stages[layout.frozen :]
-    layers = 3.0 * sum(_BLOCKS[layout.depth][: layout.stages]) + 4.0
-    return Part(
+    layers = 3.0 * sum(depths) + 4.0
+    return VisionPart(
         "grouped" if layout.groups > 1 else "conv",
         macs=sum(stage[0] for stage in warm),
         activations=sum(stage[1] for stage in warm),
@@ -110,46 +129,36 @@ def residual(layout: ResidualLayout) -> Part:
     )
 
 
-_SWIN = {"t": (96, (2, 2, 6, 2)), "s": (96, (2, 2, 18, 2)), "b": (128, (2, 2, 18, 2)), "l": (192, (2, 2, 18, 2))}
-_VIT = {"ti": (192, 12), "s": (384, 12), "b": (768, 12), "l": (1024, 24), "h": (1280, 32), "g": (1408, 40)}
-_MIT = {
-    0: ((32, 64, 160, 256), (2, 2, 2, 2)),
-    1: ((64, 128, 320, 512), (2, 2, 2, 2)),
-    2: ((64, 128, 320, 512), (3, 4, 6, 3)),
-    3: ((64, 128, 320, 512), (3, 4, 18, 3)),
-    4: ((64, 128, 320, 512), (3, 8, 27, 3)),
-    5: ((64, 128, 320, 512), (3, 6, 40, 3)),
-}
-_MVIT = {"t": (96, (1, 2, 5, 2)), "s": (96, (1, 2, 11, 2)), "b": (96, (2, 3, 16, 3)), "l": (144, (2, 6, 36, 4)), "h": (192, (4, 8, 60, 8))}
-_CONVNEXT = {
-    "tiny": (96, (3, 3, 9, 3)),
-    "small": (96, (3, 3, 27, 3)),
-    "base": (128, (3, 3, 27, 3)),
-    "large": (192, (3, 3, 27, 3)),
-    "xlarge": (256, (3, 3, 27, 3)),
-}
-_WINDOW = 49.0
+_WINDOW = _FIGURES["window_tokens"]
 
 
-def swin(size: str) -> Part:
-    """A window transformer: four stages at strides 4-32, windows of 7x7; per token and block 9 C written, about 21 C kept, heads of 32 channels."""
-    width, depths = _SWIN[size]
-    return _staged("window", [width * 2**i for i in range(4)], depths, kept=21.0, scores=3.0 * _WINDOW / 32.0, linear=12.0, written=9.0)
+def _counts(family: str) -> dict[str, float]:
+    """What one block of a family computes, writes and keeps for each token, in units of its width."""
+    return dict(constant_group("training_work", family))
 
 
-def mvit(size: str) -> Part:
+def swin(size: str) -> VisionPart:
+    """A window transformer: four stages at strides 4-32, windows of 7x7; per token and block 9 C written, about 21 C kept, heads of 32
+    channels."""
+    (width,), depths = _layout("swin", size)
+    return _staged("window", [width * 2**i for i in range(4)], depths, scores=3.0 * _WINDOW / 32.0, **_counts("swin"))
+
+
+def mvit(size: str) -> VisionPart:
     """A multi-scale transformer whose attention pools keys and values."""
-    width, depths = _MVIT[size]
-    return _staged("window", [width * 2**i for i in range(4)], depths, kept=24.0, scores=6.0, linear=12.0, written=10.0)
+    (width,), depths = _layout("mvit", size)
+    return _staged("window", [width * 2**i for i in range(4)], depths, **_counts("mvit"))
 
 
-def convnext(size: str) -> Part:
+def convnext(size: str) -> VisionPart:
     """Depthwise 7x7, two linear layers of four times the width; per token and block 6 C written, about 13 C kept."""
-    width, depths = _CONVNEXT[size]
-    return _staged("convnext", [width * 2**i for i in range(4)], depths, kept=13.0, scores=0.0, linear=8.0, written=6.0)
+    (width,), depths = _layout("convnext", size)
+    return _staged("convnext", [width * 2**i for i in range(4)], depths, **_counts("convnext"))
 
 
-def _staged(kind: str, widths: list[int], depths: tuple[int, ...], *, kept: float, scores: float, linear: float, written: float) -> Part:
+def _staged(
+    kind: str, widths: list[int], depths: tuple[int, ...], *, kept: float, scores: float, linear: float, written: float
+) -> VisionPart:
     macs = activations = held = params = inputs = 0.0
     for index, (width, blocks) in enumerate(zip(widths, depths, strict=True)):
         tokens = 1.0 / (4.0 * 2**index) ** 2
@@ -158,53 +167,57 @@ def _staged(kind: str, widths: list[int], depths: tuple[int, ...], *, kept: floa
         held += blocks * tokens * (kept + scores) * width
         inputs += blocks * tokens * width
         params += blocks * linear * width**2
-    return Part(kind, macs, activations, held, params, 8.0 * sum(depths), block_inputs=inputs, block=held / max(sum(depths), 1) * 2.0)
+    return VisionPart(kind, macs, activations, held, params, 8.0 * sum(depths), block_inputs=inputs, block=held / max(sum(depths), 1) * 2.0)
 
 
-def vit(size: str, patch: float = 16.0, *, windowed: bool = False) -> Part:
+def vit(size: str, patch: float = 16.0, *, windowed: bool = False) -> VisionPart:
     """A plain transformer over patches; `windowed`: attention in windows of 14x14 but for four blocks (ViTDet)."""
-    width, blocks = _VIT[size]
+    (width,), (blocks,) = _layout("vit", size)
     tokens = 1.0 / patch**2
     heads = max(width / 64.0, 1.0)
-    whole = 4.0 if windowed else float(blocks)
-    scores = heads * 196.0 * 3.0 / width if windowed else 0.0
-    return Part(
+    block, window = constant_group("training_work", "vit"), _FIGURES["vitdet_tokens"]
+    whole = _FIGURES["vitdet_whole_blocks"] if windowed else float(blocks)
+    scores = heads * window * 3.0 / width if windowed else 0.0
+    return VisionPart(
         "transformer",
-        macs=blocks * tokens * (12.0 * width**2 + (2 * 196.0 * width if windowed else 0.0)),
-        activations=blocks * tokens * (9.0 + scores / 3.0) * width,
-        kept=blocks * tokens * (19.0 + scores) * width,
-        params=blocks * 12.0 * width**2,
+        macs=blocks * tokens * (block["linear"] * width**2 + (2 * window * width if windowed else 0.0)),
+        activations=blocks * tokens * (block["written"] + scores / 3.0) * width,
+        kept=blocks * tokens * (block["kept"] + scores) * width,
+        params=blocks * block["linear"] * width**2,
         layers=8.0 * blocks,
         attention=3.0 * whole * heads * (2.0**20 * tokens) ** 2,
         block_inputs=blocks * tokens * width,
-        block=tokens * (19.0 + scores) * width,
+        block=tokens * (block["kept"] + scores) * width,
     )
 
 
-def mix_transformer(size: int) -> Part:
+def mix_transformer(size: int) -> VisionPart:
     """SegFormer's encoder: keys reduced 64, 16, 4 and 1 times; a depthwise layer inside the feed-forward part."""
-    widths, depths = _MIT[size]
+    widths, depths = _layout("mit", size)
+    block = constant_group("training_work", "mit")
     macs = activations = kept = params = attention = 0.0
     for index, (width, blocks) in enumerate(zip(widths, depths, strict=True)):
         tokens = 1.0 / (4.0 * 2**index) ** 2
         heads, reduced = (1, 2, 5, 8)[index], (64.0, 16.0, 4.0, 1.0)[index]
-        macs += blocks * tokens * 11.0 * width**2
-        activations += blocks * tokens * 14.0 * width
-        kept += blocks * tokens * 28.0 * width
-        attention += 1.5 * blocks * heads * (2.0**20 * tokens) ** 2 / reduced
-        params += blocks * 12.0 * width**2
-    return Part("window", macs, activations, kept, params, 10.0 * sum(depths), attention=attention)
+        macs += blocks * tokens * block["linear"] * width**2
+        activations += blocks * tokens * block["written"] * width
+        kept += blocks * tokens * block["kept"] * width
+        attention += block["scores"] * blocks * heads * (2.0**20 * tokens) ** 2 / reduced
+        params += blocks * block["params"] * width**2
+    return VisionPart("window", macs, activations, kept, params, 10.0 * sum(depths), attention=attention)
 
 
-_HOURGLASS = Part("conv", macs=880e3, activations=720.0, kept=1500.0, params=187e6, layers=104.0)
-_VGG16 = Part("conv", macs=306e3, activations=270.0, kept=600.0, params=21e6, layers=16.0)
-_DARKNET53 = Part("conv", macs=142e3, activations=250.0, kept=560.0, params=41e6, layers=53.0)
-_CSP_TINY = Part("conv", macs=15e3, activations=115.0, kept=330.0, params=5e6, layers=80.0)
-#: U-Net of five scales with 64 base channels: two 3x3 convolutions a scale each way, skips joined.
-_UNET = Part("unet", macs=770e3, activations=560.0, kept=1300.0, params=29e6, layers=23.0, head_scale=0.5)
+def _counted(name: str) -> VisionPart | None:
+    """A backbone of facts/data/vision_backbones.csv, counted by hand."""
+    row = next((row for row in facts.table("vision_backbones") if row["name"] == name), None)
+    if row is None:
+        return None
+    return VisionPart(
+        row["kind"], **{field: float(row[field]) for field in ("macs", "activations", "kept", "params", "layers", "head_scale")}
+    )
 
 
-def from_record(name: str, *, dilated: float = 1.0, kept_per_output: float = 2.0) -> Part | None:
+def from_record(name: str, *, dilated: float = 1.0, kept_per_output: float = 2.0) -> VisionPart | None:
     """A bundled classification record as a backbone; `dilated` multiplies its counts where strides are taken out."""
     try:
         record = facts.model(name, network=False)
@@ -219,17 +232,14 @@ def from_record(name: str, *, dilated: float = 1.0, kept_per_output: float = 2.0
     pixels = float(record.image_size) ** 2
     activations = (record.activations or record.macs / float(family["macs_per_activation"])) / pixels * dilated
     layers = vision_layers(record.name, float(family["layers"]))
-    return Part(
+    return VisionPart(
         family["kind"], record.macs / pixels * dilated, activations, activations * kept_per_output, float(record.params_total), layers
     )
 
 
-_RESIDUAL = re.compile(r"(?<![a-z])(?:r|resnet|res)[-_ ]?(18|34|50|101|152)(?![0-9])")
 _GROUPED = re.compile(r"(?<![a-z0-9])(?:x|resnext)[-_ ]?(50|101|152)(?:[-_ ](\d+)x(\d+)d)?")
 _SPLIT = re.compile(r"(?<![a-z0-9])(?:s|resnest)[-_]?(50|101|200)(?![0-9x])")
 _RES2 = re.compile(r"(?:r2|res2net)[-_ ]?(50|101)")
-_REGNET = re.compile(r"regnet([xy])[-_]?(\d+(?:\.\d+)?)(mf|gf)")
-_HRNET = re.compile(r"(?:hrnet(?:v2p?)?[-_]?w?|(?<![a-z])hr)(18|32|40|48)(s?)")
 
 
 def _frozen(words: str, *, detector: bool) -> int:
@@ -239,18 +249,18 @@ def _frozen(words: str, *, detector: bool) -> int:
 def _kept(words: str, library: str, *, detector: bool) -> float:
     if ("syncbn" in words and "head" not in words) or "scratch" in words:
         return _KEPT_NORM
-    if re.search(r"gn[-_](all|ws)|_gn\b|gn_dconv|ws-all", words):
+    if says(TABLE, "group_norm", words):
         return _KEPT_GROUP_NORM
     return _KEPT_FROZEN_NORM if detector and library == "detectron2" else _KEPT_NORM
 
 
 def _output_stride(words: str) -> int:
-    if re.search(r"-d8|os8|output stride 8", words):
+    if says(TABLE, "stride_8", words):
         return 8
-    return 16 if re.search(r"-d16|os16|dc5", words) else 32
+    return 16 if says(TABLE, "stride_16", words) else 32
 
 
-def backbone(words: str, *, detector: bool, library: str = "") -> Part | None:
+def backbone(words: str, *, detector: bool, library: str = "") -> VisionPart | None:
     """The backbone that a lower-case name spells out; None when it names none."""
     stride, kept, frozen = _output_stride(words), _kept(words, library, detector=detector), _frozen(words, detector=detector)
     stages = 3 if re.search(r"[-_ ]c4", words) else 4
@@ -259,10 +269,11 @@ def backbone(words: str, *, detector: bool, library: str = "") -> Part | None:
         groups, width = (int(found[2]), int(found[3])) if found[2] else (32, 4)
         return residual(ResidualLayout(int(found[1]), groups=groups, width=width, **base))  # type: ignore[arg-type]
     if found := _RES2.search(words):
-        return residual(ResidualLayout(int(found[1]), extra=1.35, **base))  # type: ignore[arg-type]
+        return residual(ResidualLayout(int(found[1]), extra=_FIGURES["res2_extra"], **base))  # type: ignore[arg-type]
     if found := _SPLIT.search(words):
-        return residual(ResidualLayout(int(found[1]), deep_stem=True, extra=1.3, **{**base, "kept_per_output": 2.2}))  # type: ignore[arg-type]
-    if found := _RESIDUAL.search(words):
+        base |= {"extra": _FIGURES["split_extra"], "kept_per_output": _FIGURES["split_kept"]}
+        return residual(ResidualLayout(int(found[1]), deep_stem=True, **base))  # type: ignore[arg-type]
+    if found := shape(TABLE, r"(?<![a-z]){residual_name}[-_ ]?(18|34|50|101|152)(?![0-9])").search(words):
         plain_stem = detector or bool(
             re.search(rf"(?<![a-z])r{found[1]}b(?![a-z])", words)
         )  # mmsegmentation's "r18b": torchvision's layout
@@ -270,40 +281,33 @@ def backbone(words: str, *, detector: bool, library: str = "") -> Part | None:
     return _other_backbone(words, stride)
 
 
-def _other_backbone(words: str, stride: int) -> Part | None:
+def _other_backbone(words: str, stride: int) -> VisionPart | None:
     if found := re.search(r"mvit(?:v2)?[-_]?([tsblh])", words):
         return mvit(found[1])
     if found := re.search(r"swin(?:v2|transformer)?[-_ ]?(t|s|b|l)", words):
         return swin(found[1])
-    if found := re.search(r"convnext(?:v2)?[-_](tiny|small|base|large|xlarge)", words):
+    if found := shape(TABLE, r"convnext(?:v2)?[-_]({convnext_size})").search(words):
         return convnext(found[1])
     if found := re.search(r"mit[-_]?b([0-5])", words):
         return mix_transformer(int(found[1]))
-    if found := re.search(r"(?:vitdet|vit|deit|beit|mae|eva|dinov2)[-_]?(ti|s|b|l|h|g)", words):
+    if found := shape(TABLE, r"{vit_like}[-_]?({vit_letter})").search(words):
         return vit(found[1], windowed="vitdet" in words)
-    if found := _REGNET.search(words):
+    if found := shape(TABLE, r"regnet([xy])[-_]?(\d+(?:\.\d+)?)({billion_flops})").search(words):
         return _regnet(found[1], float(found[2]) * (1.0 if found[3] == "gf" else 1e-3))
-    if found := _HRNET.search(words):
+    if found := shape(TABLE, r"{high_resolution_name}(18|32|40|48)(s?)").search(words):
         return _hrnet(float(found[1]), small=bool(found[2]))
     if re.search(r"m(?:obilenet)?[-_]?v2", words):
-        return from_record("timm/mobilenetv2_100", dilated=1.35 if stride == 8 else 1.0, kept_per_output=2.2)
+        return from_record(
+            "timm/mobilenetv2_100", dilated=_FIGURES["mobile2_dilated"] if stride == 8 else 1.0, kept_per_output=_FIGURES["mobile2_kept"]
+        )
     if re.search(r"m(?:obilenet)?[-_]?v3s", words):
-        return from_record("timm/mobilenetv3_small_100", dilated=1.3, kept_per_output=4.5)
+        return from_record("timm/mobilenetv3_small_100", dilated=_FIGURES["mobile3_dilated"], kept_per_output=_FIGURES["mobile3_kept"])
     if re.search(r"m(?:obilenet)?[-_]?v3", words):
-        return from_record("timm/mobilenetv3_large_100", dilated=1.3, kept_per_output=4.5)
-    for pattern, part in (
-        ("hourglass", _HOURGLASS),
-        ("vgg|ssd", _VGG16),
-        ("d53|darknet|yolov3", _DARKNET53),
-        ("yolox", _CSP_TINY),
-        ("unet", _UNET),
-    ):
-        if re.search(pattern, words):
-            return part
-    return None
+        return from_record("timm/mobilenetv3_large_100", dilated=_FIGURES["mobile3_dilated"], kept_per_output=_FIGURES["mobile3_kept"])
+    return _counted(meaning(TABLE, "plain_backbone", words))
 
 
-def _hrnet(width: float, *, small: bool) -> Part | None:
+def _hrnet(width: float, *, small: bool) -> VisionPart | None:
     """A high-resolution network; the small variant has half its modules, widths between records scale the nearest."""
     part = from_record("timm/hrnet_w18") if width < 25 else from_record("timm/hrnet_w32") if width < 38 else from_record("timm/hrnet_w48")
     if part is None:
@@ -315,9 +319,9 @@ def _hrnet(width: float, *, small: bool) -> Part | None:
     )  # fmt: skip
 
 
-def _regnet(letter: str, gigaflops: float) -> Part | None:
+def _regnet(letter: str, gigaflops: float) -> VisionPart | None:
     """The RegNet of the nearest size; the first stage counts as frozen like a residual network's would."""
     names = {0.4: "004", 0.8: "008", 1.6: "016", 3.2: "032", 4.0: "040", 6.4: "064", 8.0: "080", 12.0: "120", 16.0: "160", 32.0: "320"}
     nearest = min(names, key=lambda size: abs(size - gigaflops))
     part = from_record(f"timm/regnet{letter}_{names[nearest]}")
-    return dataclasses.replace(part, kept=part.kept * 0.8) if part else None
+    return dataclasses.replace(part, kept=part.kept * _FIGURES["regnet_frozen"]) if part else None

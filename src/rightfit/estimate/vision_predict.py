@@ -20,14 +20,16 @@ from rightfit.estimate.train_rows import (
     TrainCases,
     train_cases,
 )
-from rightfit.estimate.vision_training import Coefficients, TrainingColumns, coefficients, training_columns
+from rightfit.estimate.vision_training import PRECISIONS, STACKS, Coefficients, TrainingColumns, coefficients, training_columns
 from rightfit.physics.columns import Array
+from rightfit.units import GIB
 
-_GIB = 2.0**30
 PROBABILITIES = (0.025, 0.1, 0.9, 0.975)
-#: Groups of figures whose errors are alike, by metric and modality; those without a line in facts/data/vision_intervals.csv take the parent.
+#: Groups of figures whose errors are alike, by metric and modality; those without a line in facts/data/vision_intervals.csv take the
+#: parent.
 TIME_PARENT, MEMORY_PARENT = "time", "memory"
-#: Memory of image networks is one kind of error: what autograd keeps of convolutions and attention, counted layer by layer, whatever the task.
+#: Memory of image networks is one kind of error: what autograd keeps of convolutions and attention, counted layer by layer, whatever the
+#: task.
 MEMORY_IMAGES = "memory-images"
 _IMAGE_TASKS = ("vision", "detection", "segmentation")
 _FAMILIES = {
@@ -54,14 +56,14 @@ def metric_values(cases: TrainCases, values: Coefficients | None = None) -> tupl
     ) / 60.0
     units = np.array([work.units for work in cases.works])
     figures = dict.fromkeys(RATE_METRICS, found.samples_per_s * units) | {STEP_METRIC: found.step_s, DURATION_METRIC: minutes}
-    figures |= {MEMORY_METRIC: found.peak_bytes / _GIB} | dict.fromkeys(FIT_METRICS, found.required_bytes / _GIB)
+    figures |= {MEMORY_METRIC: found.peak_bytes / GIB} | dict.fromkeys(FIT_METRICS, found.required_bytes / GIB)
     return figures, found
 
 
-def fits_columns(cases: TrainCases, found: TrainingColumns) -> NDArray[np.bool_]:
+def fits_columns(cases: TrainCases, columns: TrainingColumns) -> NDArray[np.bool_]:
     """Whether each job fits the card that its row names, or one of the size that it states."""
-    capacity = np.where(cases.has_device, found.capacity_bytes, cases.stated_bytes)
-    return np.less_equal(np.broadcast_to(found.required_bytes, capacity.shape), capacity)
+    capacity = np.where(cases.has_device, columns.capacity_bytes, cases.stated_bytes)
+    return np.less_equal(np.broadcast_to(columns.required_bytes, capacity.shape), capacity)
 
 
 def interval_group(metric: str, modality: str) -> str:
@@ -78,7 +80,8 @@ def parent_of(group: str) -> str:
 
 
 def row_doubts(cases: TrainCases, metric: str) -> tuple[Array, Array]:
-    """Assumed inputs that bear on `metric`, and 1 where the counter of memory is a guess, for every case. Which card runs a job does not bear on its memory."""
+    """Assumed inputs that bear on `metric`, and 1 where the counter of memory is a guess, for every case. Which card runs a job does not
+    bear on its memory."""
     if metric == MEMORY_METRIC or metric in FIT_METRICS:
         return cases.memory_doubts, cases.unsure_counter
     return np.array([float(len(cases.assumptions[int(position)])) for position in cases.index]), np.zeros(len(cases.index))
@@ -93,7 +96,8 @@ def _quantiles() -> Mapping[str, tuple[float, ...]]:
 
 
 def interval_scale(doubts: Array, unsure_counter: Array | float, *, doubt: Array | float, counter: Array | float) -> Array:
-    """How many times as wide as the group's an interval is (in logs): wider by `doubt` for each of up to three assumed inputs, and by `counter`
+    """How many times as wide as the group's an interval is (in logs): wider by `doubt` for each of up to three assumed inputs, and by
+    `counter`
     where nobody says what counted the memory (the allocator, the driver, or an author who rounds up to a card)."""
     return np.asarray(1.0 + doubt * np.minimum(doubts, 3.0) + counter * np.asarray(unsure_counter), dtype=np.float64)
 
@@ -103,7 +107,8 @@ def vision_interval(
 ) -> FigureColumns:
     """Figures with their 80 % and 95 % intervals. mid, doubts: (N,); `doubts` counts the inputs that were assumed; see `interval_scale`.
 
-    Conformal: quantiles of log(measured / predicted) on sources that the coefficients were not fitted on, by group (validation/fit_vision.py).
+    Conformal: quantiles of log(measured / predicted) on sources that the coefficients were not fitted on, by group
+    (validation/fit_vision.py).
     """
     names = [modality] * len(mid) if isinstance(modality, str) else list(modality)
     table = _quantiles()
@@ -127,7 +132,29 @@ def predict_vision(rows: Sequence[Mapping[str, str]], answers: list[dict[str, An
         _fill(answers, cases, found, np.flatnonzero(metrics == metric), str(metric), figures[str(metric)])
 
 
-def _fill(answers: list[dict[str, Any]], cases: TrainCases, found: TrainingColumns, here: Any, metric: str, values: Array) -> None:
+def _taken(cases: TrainCases, at: int, metric: str) -> dict[str, str]:
+    """What was taken for each column that a case may have left empty, by the name of the column."""
+    setup = {name: float(np.broadcast_to(getattr(cases.setup, name), cases.index.shape)[at]) for name in _TAKEN}
+    found = {
+        "task": cases.works[at].modality,
+        "framework": STACKS[int(setup["software"])],
+        "precision": PRECISIONS[int(setup["precision"])],
+        "batch_per_gpu": f"{setup['batch']:g}",
+        "n_gpus": f"{setup['num_gpus']:g}",
+        "image_size": "the model's usual one",
+        "extra_flags": f"{setup['optimizer_bytes']:g} bytes of optimizer states a parameter, recomputation {setup['recompute']:g}",
+    }
+    if metric == DURATION_METRIC:
+        found |= {"samples": f"{cases.works[at].epoch_samples:g} an epoch", "epochs": f"{cases.samples[at]:.4g} samples in all"}
+    if cases.works[at].modality in ("speech", "recommendation", "text", "graph", "time-series"):
+        del found["image_size"]
+    return found
+
+
+_TAKEN = ("software", "precision", "batch", "num_gpus", "optimizer_bytes", "recompute")
+
+
+def _fill(answers: list[dict[str, Any]], cases: TrainCases, columns: TrainingColumns, here: Any, metric: str, values: Array) -> None:
     """Figures of one metric."""
     mid = np.broadcast_to(values, len(cases.index))[here]
     doubts, unsure = row_doubts(cases, metric)
@@ -135,8 +162,8 @@ def _fill(answers: list[dict[str, Any]], cases: TrainCases, found: TrainingColum
     intervals = vision_interval(metric, mid, modality=modality, doubts=doubts[here], unsure_counter=unsure[here])
     bounds = np.stack([intervals.mid, intervals.low80, intervals.high80, intervals.low95, intervals.high95], axis=1)
     memory = metric == MEMORY_METRIC or metric in FIT_METRICS
-    terms, whole = (found.memory_terms, found.peak_bytes) if memory else (found.time_terms, found.step_s)
-    fits = fits_columns(cases, found)
+    terms, whole = (columns.memory_terms, columns.peak_bytes) if memory else (columns.time_terms, columns.step_s)
+    capacity = np.where(cases.has_device, columns.capacity_bytes, cases.stated_bytes)
     for at, i in enumerate(here):
         answer = answers[int(cases.index[i])]
         answer["assumptions"] += cases.assumptions[int(cases.index[i])]
@@ -146,5 +173,7 @@ def _fill(answers: list[dict[str, Any]], cases: TrainCases, found: TrainingColum
         names = ("predicted", "low80", "high80", "low95", "high95")
         answer.update(zip(names, (float(f"{value:.6g}") for value in bounds[at]), strict=True))
         answer["terms"] = {name: float((np.broadcast_to(term, len(cases.index)) / whole)[i]) for name, term in terms.items()}
+        answer["regime"] = {"group": f"samples-{interval_group(metric, modality[at])}", "counter": float(unsure[i])}
+        answer["taken"] = _taken(cases, int(i), metric)
         if memory and (cases.has_device[i] or cases.stated_bytes[i] > 0):
-            answer["fits"] = int(fits[i])
+            answer["regime"]["room"] = float(np.log(capacity[i] / np.broadcast_to(columns.required_bytes, capacity.shape)[i]))

@@ -1,8 +1,10 @@
-"""Training of models that are not language models (vision, detection, diffusion, speech, recommenders, graphs): time and memory of a step, as columns.
+"""Training of models that are not language models (vision, detection, diffusion, speech, recommenders, graphs): time and memory of a step,
+as columns.
 
 For a search over servers, everything broadcasts (fields of length 1 or N)::
 
-    work = train_work(TrainWish("resnet50", task="classification", height=224))      # estimate.{model_work,train_work}; UnknownNameError for a stranger
+    work = train_work(TrainWish("resnet50", task="classification", height=224))      # estimate.{model_work,train_work}; UnknownNameError
+    for a stranger
     setup = TrainSetup.of(batch=[256, 512, ...], num_gpus=[8, ...], gpus_per_node=[8, ...], precision=PRECISIONS.index("amp"))
     devices = train_devices(["A100-SXM4-80GB", ...])                                  # names of facts.accelerators(), one row each
     found = training_columns(work_columns([work]), setup, devices, links)             # links: hardware.link_columns or default_links
@@ -26,10 +28,11 @@ from rightfit import facts
 from rightfit.estimate.forward_devices import SILICON, ForwardDevice, forward_device
 from rightfit.estimate.forward_models import KINDS as FORWARD_KINDS
 from rightfit.estimate.model_work import ModelWork
+from rightfit.facts.constants import constant_group
 from rightfit.physics.columns import Array, Columns, LinkColumns, MemoryCounter, column
 from rightfit.physics.forward import ForwardRates, sustained_flops
 from rightfit.physics.rates import RateColumns
-from rightfit.physics.train_memory import MemoryRates, MemoryWork, memory_terms
+from rightfit.physics.train_memory import MemoryWork, TrainMemoryRates, memory_terms
 from rightfit.physics.train_step import PassTimes, StepLayout, StepRates, StepWork, joined_terms, pass_times
 
 Coefficients = Mapping[str, float]
@@ -39,9 +42,11 @@ STACKS = ("eager", "ngc", "tuned", "tensorflow", "xla", "mxnet", "paddle", "comp
 PRECISIONS = ("fp32", "tf32", "amp", "fp16", "bf16")
 #: Stacks that leave the layout of images to the user.
 _CHANNELS_FIRST = tuple(STACKS.index(name) for name in ("eager", "ngc", "library", "tuner", "compiled"))
+#: Stacks whose operators run one by one, as a framework brings them: nobody fused or narrowed what follows the convolutions.
+_PLAIN = tuple(STACKS.index(name) for name in ("eager", "ngc", "tensorflow", "library", "tuner", "paddle"))
 #: How the weights of a frozen network are stored.
 STORED = ("fp32", "half", "int8", "fp8", "fp8wo", "nf4", "int2")
-STORED_BYTES = (4.0, 2.0, 1.07, 1.05, 1.05, 0.56, 0.31)
+STORED_BYTES = tuple(constant_group("training_work", "stored")[name] for name in STORED)
 #: Arithmetic: activations as the kernels move them, gradients on the wire, and how weights are held while they learn.
 _MOVED_BYTES = (4.0, 4.0, 2.0, 2.0, 2.0)
 _GRADIENT_BYTES = (4.0, 4.0, 4.0, 2.0, 2.0)
@@ -79,12 +84,16 @@ class WorkColumns(Columns):
 class TrainSetup(Columns):
     """How a model is trained.
 
-    `batch` samples per device and pass, `grad_accum`, `num_gpus`, `gpus_per_node`; `precision` a position in PRECISIONS, `software` in STACKS, `stored` in
+    `batch` samples per device and pass, `grad_accum`, `num_gpus`, `gpus_per_node`; `precision` a position in PRECISIONS, `software` in
+    STACKS, `stored` in
     STORED; `channels_last` 1 or 0; `recompute` 0-1; `adapter_rank` > 0 where only adapters learn (LoRA), `trainable` parameters that learn
-    where a number is known (textual inversion, a frozen backbone; 0 = all); `cached` 1 where latents and text embeddings are computed beforehand;
-    `beside_on_card` 1 where frozen encoders stay on the device; `offload` 0-1 share of weights kept in host memory; `optimizer_bytes` of states per trained
+    where a number is known (textual inversion, a frozen backbone; 0 = all); `cached` 1 where latents and text embeddings are computed
+    beforehand;
+    `beside_on_card` 1 where frozen encoders stay on the device; `offload` 0-1 share of weights kept in host memory; `optimizer_bytes` of
+    states per trained
     parameter (4 SGD with momentum, 8 Adam, 2 with 8 bits), `pure` 1 where weights that learn are held in half precision; `ema` 1;
-    `tables_split` devices over which embedding tables are spread; `counter` a MemoryCounter code; `loader` 1 where the input pipeline is inside the
+    `tables_split` devices over which embedding tables are spread; `counter` a MemoryCounter code; `loader` 1 where the input pipeline is
+    inside the
     measured step, `image` 1 where samples are decoded images.
     """
 
@@ -112,7 +121,8 @@ class TrainSetup(Columns):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TrainDevices(Columns):
-    """Devices: class of chip (position in SILICON), peaks [FLOP/s], memory rate [bytes/s] and size [bytes], power [W], units, cache [bytes]."""
+    """Devices: class of chip (position in SILICON), peaks [FLOP/s], memory rate [bytes/s] and size [bytes], power [W], units, cache
+    [bytes]."""
 
     silicon: Array = column(0)
     fp32: Array = column(0)
@@ -128,7 +138,8 @@ class TrainDevices(Columns):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TrainingColumns:
-    """Time [s] and memory [bytes] of every row. `time_terms` add up to `step_s`, `memory_terms` to `peak_bytes` as the asked counter sees it."""
+    """Time [s] and memory [bytes] of every row. `time_terms` add up to `step_s`, `memory_terms` to `peak_bytes` as the asked counter sees
+    it."""
 
     step_s: Array
     samples_per_s: Array
@@ -220,11 +231,15 @@ def pass_rates(work: WorkColumns, setup: TrainSetup, device: TrainDevices, value
     stored = _look(values, "stored_rate", STORED, setup.stored)
     unfused = _look(values, "unfused_stack", STACKS, setup.software)
     passes = _look(values, "passes_kind", KINDS, work.kind) + unfused * work.pointwise * _look(values, "pointwise_kind", KINDS, work.kind)
-    # Tensor cores want the channels last; cuDNN transposes the other layout in and out of every convolution (TF32 as well as half precision).
+    # Tensor cores want the channels last; cuDNN transposes the other layout in and out of every convolution (TF32 as well as half
+    # precision).
     tensor_cores = half | (setup.precision == PRECISIONS.index("tf32")) & (device.tf32 > device.fp32)
     transposes = tensor_cores & convolution & (setup.channels_last == 0) & np.isin(setup.software, _CHANNELS_FIRST)
     passes = passes + np.where(transposes, values["passes_transpose"], 0.0)
     moved = _pick(_MOVED_BYTES, setup.precision) * np.where(setup.precision == PRECISIONS.index("amp"), values["amp_traffic"], 1.0)
+    # Boxes, masks and losses of detectors stay wide under autocast: regions are pooled, normalised by frozen constants and matched in fp32.
+    detects = half & (work.kind == KINDS.index("detection")) & np.isin(setup.software, _PLAIN)
+    moved = moved * np.where(detects, values["wide_detection"], 1.0)
     scale = _look(values, "layers_kind", KINDS, work.kind)
     autocast = np.where(setup.precision == PRECISIONS.index("amp"), values["amp_launch"], 1.0)
     return ForwardRates(
@@ -245,6 +260,7 @@ def pass_rates(work: WorkColumns, setup: TrainSetup, device: TrainDevices, value
         * _look(values, "launch_silicon", SILICON, silicon),
         call_s=np.zeros(1),
         mixing=np.array([values["mixing"]]),
+        host_sharpness=np.array([facts.coefficients("operators")["host_sharpness"]]),
     )
 
 
@@ -258,6 +274,7 @@ def _step_rates(work: WorkColumns, setup: TrainSetup, values: Coefficients) -> S
         update_bytes=8.0 + 2.0 * setup.optimizer_bytes + 4.0,
         gather_bytes=np.where(pooled, values["gather_bytes"], 4.0),
         overlap=np.array([values["overlap"]]),
+        least_exposed=np.array([facts.coefficients("operators")["least_exposed"]]),
         local_straggler=_look(values, "local_straggler", STACKS, stack),
         straggler=_look(values, "straggler", STACKS, stack),
         loader_s=np.where(setup.image > 0, _look(values, "loader_s", STACKS, stack), 0.0),
@@ -276,7 +293,7 @@ def communication_rates() -> RateColumns:
     """Rates of collectives, those of language models."""
     from rightfit.facts import coefficients as read
 
-    network = read("network")
+    network = {**read("operators"), **read("network")}
     known = {field.name for field in dataclasses.fields(RateColumns)}
     return RateColumns.of(**{name: value for name, value in network.items() if name in known})
 
@@ -323,7 +340,8 @@ def training_time(
     values: Coefficients | None = None,
     passes: PassTimes | None = None,
 ) -> dict[str, Array]:
-    """Seconds of one optimizer step by what takes them, shape (N,); they add up to the step. `passes`: those of `training_passes`, if known."""
+    """Seconds of one optimizer step by what takes them, shape (N,); they add up to the step. `passes`: those of `training_passes`, if
+    known."""
     values = values or coefficients()
     passes = passes or training_passes(work, setup, device, values=values)
     return joined_terms(
@@ -349,7 +367,7 @@ def training_memory(
     )  # streamed weights keep to plain kernels
     kept_bytes = np.where(half, values["kept_amp_bytes"], 4.0)
     kept_bytes = np.where(setup.pure + adapters > 0, values["kept_pure_bytes"], kept_bytes)
-    rates = MemoryRates(
+    rates = TrainMemoryRates(
         weight_bytes=stored,
         state_bytes=state,
         beside_bytes=np.array([2.0]),

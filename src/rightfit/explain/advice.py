@@ -14,7 +14,7 @@ from rightfit.explain.trials import REFERENCE_SERVER
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
-    from rightfit.search import Option, Plan
+    from rightfit.search.answer import Option, Plan
 
 SHARDED_SERVER = "gcp/a2-ultragpu-8g"
 _WORTHWHILE = 0.95
@@ -24,7 +24,8 @@ _USABLE = 0.95
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Effect:
-    """One lever and what it does to a card: the peak with and without it, how much slower a token gets, and the smallest card that holds the rest.
+    """One lever and what it does to a card: the peak with and without it, how much slower a token gets, and the smallest card that holds
+    the rest.
 
     `card_bytes` is 0 where no card of the catalog does. `cards` is over how many the job is split.
     """
@@ -54,7 +55,8 @@ class Effect:
 
 
 def advise(plan: Plan, *, option: Option | None = None, catalog: Catalog | None = None) -> list[Effect]:
-    """The levers that lower the memory of one card for this plan's best option (or `option`), largest saving first; empty without an option."""
+    """The levers that lower the memory of one card for this plan's best option (or `option`), largest saving first; empty without an
+    option."""
     chosen = option or plan.best or plan.unfit
     if chosen is None:
         return []
@@ -113,7 +115,7 @@ def _as_planned(option: Option) -> dict[str, Any]:
 
 
 def _tried(workload: Any, changes: Mapping[str, Any], server: str, catalog: Catalog | None) -> Option | None:
-    from rightfit.search import estimate_one
+    from rightfit.planner.given import estimate_one
 
     try:
         plan = estimate_one(workload.with_changes(**changes), on=server, catalog=catalog)

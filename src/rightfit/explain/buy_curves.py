@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BuyCurve:
-    """One way to pay: the money of a month [USD] at the first and the last hour [h] of its straight line; the same at both ends where a month is owed anyway."""
+    """One way to pay: the money of a month [USD] at the first and the last hour [h] of its straight line; the same at both ends where a
+    month is owed anyway."""
 
     purchase: str
     hours: tuple[float, float]

@@ -6,17 +6,19 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from rightfit.explain import quantities as q
-from rightfit.explain.host_text import server_text
 from rightfit.explain.labels import label
 from rightfit.explain.messages import Lang
 from rightfit.explain.plan_words import usable_bytes
+from rightfit.explain.server_words import server_text
+from rightfit.explain.voices import voice_for
 
 if TYPE_CHECKING:
     from rightfit.estimate.figures import Figure
     from rightfit.search.answer import Option
     from rightfit.workload.model import Workload
 
-#: Upper end of the 80 % interval over its lower end, up to which a figure is called so. The medians of docs/accuracy.md: memory 1.3, time of language
+#: Upper end of the 80 % interval over its lower end, up to which a figure is called so. The medians of docs/accuracy.md: memory 1.3, time
+#: of language
 #: models 1.5, most other families 2 to 3.
 CONFIDENCES = ((1.6, "high"), (3.0, "medium"))
 
@@ -131,16 +133,16 @@ def _time(option: Option, workload: Workload, lang: Lang) -> Fact:
 
 
 def _facts(option: Option, workload: Workload, lang: Lang) -> tuple[Fact, ...]:
-    currency = workload.currency
+    currency, voice = workload.currency, voice_for(workload)
     found = [Fact("hourly", label("card", "hourly", lang), q.money_text(option.cost.hourly_usd, currency))]
     timed = [name for name in ("ttft_s", "tpot_s") if name in option.estimate]
     found.extend(Fact(name, label("card", name, lang), q.duration_text(option.estimate[name].mid, lang)) for name in timed)
     for name in ("per_thousand_requests_usd", "per_million_tokens_usd"):
         value = getattr(option.cost, name, None)
-        if value is not None and value == value and workload.task in ("serve", "batch"):
+        if value is not None and value == value and voice.is_service:
             found.append(Fact(name, label("card", name, lang), q.money_text(value, currency)))
     for name in ("tokens_per_s", "samples_per_s"):
-        if name in option.estimate and workload.task in ("train", "finetune"):
+        if name in option.estimate and voice.is_training:
             found.append(Fact(name, label("card", name, lang), q.plain(option.estimate[name].mid)))
             break
     return (*found, *_memory_facts(option, lang))

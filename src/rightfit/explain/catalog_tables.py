@@ -107,8 +107,8 @@ def _prices(question: Question, lang: Lang, catalog: Catalog) -> CatalogPage:
     return CatalogPage(Table(columns, [_price_record(shown, at, lang) for at in range(len(shown))]), found.total)
 
 
-def _price_record(offers: Any, at: int, lang: Lang) -> dict[str, Any]:
-    record, server = offers.row(at), int(offers.server_index[at])
+def _price_record(offers: Any, index: int, lang: Lang) -> dict[str, Any]:
+    record, server = offers.row(index), int(offers.server_index[index])
     flags = [name for name in ("is_estimate", "is_stale", "is_pseudo_region") if record[name]]
     return {
         **record,

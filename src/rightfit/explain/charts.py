@@ -1,4 +1,5 @@
-"""Charts of an answer as SVG text that takes the colours of the page around it. Drawn by matplotlib (extra `plot`); without it there is no chart."""
+"""Charts of an answer as SVG text that takes the colours of the page around it. Drawn by matplotlib (extra `plot`); without it there is no
+chart."""
 
 from __future__ import annotations
 
@@ -12,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 from rightfit.explain.labels import label
 from rightfit.explain.messages import Lang
 from rightfit.explain.quantities import plain
-from rightfit.units import currency_sign
+from rightfit.units import SECONDS_PER_HOUR, currency_sign
 from rightfit.workload.money import from_usd
 
 if TYPE_CHECKING:
     from rightfit.search.answer import Option, Plan
 
 _INK, _ACCENT = "#010203", "#040506"  # stand-ins that the finished text replaces, so that a chart follows the light or dark of its page
-_SECONDS_PER_H = 3600.0
 _WIDE_RANGE = 8.0
 _PROLOGUE = re.compile(r"^.*?(?=<svg)|<metadata>.*?</metadata>", re.DOTALL)
 
@@ -63,7 +63,8 @@ def _time_name(option: Option) -> str:
 
 
 def options_svg(plan: Plan, lang: Lang) -> str:
-    """Cost against time, one dot an option with its 80 % intervals and its rank; "" where there is nothing to compare or nothing to draw with."""
+    """Cost against time, one dot an option with its 80 % intervals and its rank; "" where there is nothing to compare or nothing to draw
+    with."""
     shown = points(plan)
     if len(shown) < 2 or not has_charts():
         return ""
@@ -73,7 +74,7 @@ def options_svg(plan: Plan, lang: Lang) -> str:
         "x": label("report", "latency_s" if monthly else "time_h", lang),
         "y": label("report", "month" if monthly else "total", lang, sign=currency_sign(currency)),
     }
-    return _drawn(shown, words, time_unit=1.0 if monthly else _SECONDS_PER_H, rate=from_usd(1.0, currency))
+    return _drawn(shown, words, time_unit=1.0 if monthly else SECONDS_PER_HOUR, rate=from_usd(1.0, currency))
 
 
 def _drawn(shown: tuple[Point, ...], words: dict[str, str], *, time_unit: float, rate: float) -> str:

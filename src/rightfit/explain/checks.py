@@ -1,4 +1,5 @@
-"""The rules of thumb held against a plan: gathers our figures from search and the catalog, and judges every rule that speaks about the workload."""
+"""The rules of thumb held against a plan: gathers our figures from search and the catalog, and judges every rule that speaks about the
+workload."""
 
 from __future__ import annotations
 
@@ -6,9 +7,9 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from rightfit.explain.measures import Measures, measures
-from rightfit.explain.rules import Rule, RuleCheck, check_measures
+from rightfit.explain.rules import RuleCheck, RuleOfThumb, check_measures
 from rightfit.explain.savings import saving_fractions
-from rightfit.explain.setups import Outcome
+from rightfit.explain.setups import SetupOutcome
 from rightfit.explain.trials import need_on_one_card, outcome_of
 from rightfit.search.answer import Option, Plan
 
@@ -30,7 +31,7 @@ def check_rules(plan: Plan, *, option: Option | None = None, catalog: Catalog | 
     return check_measures(measures_of(chosen, plan.workload, catalog=catalog), outcomes=outcomes)
 
 
-def setup_outcomes(rule: Rule, *, catalog: Catalog | None = None) -> tuple[Outcome, ...]:
+def setup_outcomes(rule: RuleOfThumb, *, catalog: Catalog | None = None) -> tuple[SetupOutcome, ...]:
     """The servers that a rule names, each evaluated with the rule's own workload."""
     servers = (*rule.servers, rule.smaller) if rule.smaller else rule.servers
     return tuple(outcome_of(rule.setup, server, catalog=catalog) for server in servers)

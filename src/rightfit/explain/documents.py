@@ -12,7 +12,7 @@ from rightfit.search.answer import Cost
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
     from rightfit.search.answer import Option, Plan
-    from rightfit.search.single import Verdict
+    from rightfit.search.verdict import Verdict
 
 _PLAIN = ("rank", "provider", "region", "instance_type", "nodes", "purchase")
 
@@ -21,7 +21,7 @@ def plan_document(plan: Plan, lang: Lang, *, catalog: Catalog | None = None) -> 
     """The plan as in the contract, its sentences in `lang`, and what the rules of thumb say of it."""
     voice = voice_of(plan)
     currency = plan.workload.currency
-    rules = check_rules(plan, catalog=catalog) if voice.has_rules else ()
+    rules = check_rules(plan, catalog=catalog) if voice.is_training else ()
     return {
         **plan.to_dict(voice.renderer(lang, currency=currency)),
         "rules": [check.to_dict(lang, currency=currency) for check in rules],

@@ -7,10 +7,11 @@ from typing import Any
 
 from rightfit.explain import quantities as q
 from rightfit.explain import reasons as base
-from rightfit.explain.messages import Lang, fields_of, has, say, say_or, sentences, topic
-from rightfit.explain.plan_words import OptionText, PlanText, Term, blame_text, considered_text, cost_terms, faster_lines
-from rightfit.search.answer import Assumption, NearMiss, Option, Plan, Reason, Rejection
-from rightfit.search.host_answer import GPU, HostLayout
+from rightfit.explain.messages import Lang, fields_of, has, say, say_or, topic
+from rightfit.explain.plan_words import OptionText, Term, cost_terms, given_text, missed_text, telling
+from rightfit.explain.server_words import is_priced, priced_text, server_headline, server_text
+from rightfit.families.tables.options import GPU, HostLayout
+from rightfit.search.answer import Assumption, Option, Plan, Reason, Rejection
 
 _NO_NEAR_MISS = frozenset({"status", "capability"})
 _PREPARE = "prepare"
@@ -20,12 +21,9 @@ def host_renderer(lang: Lang, *, currency: str = "usd") -> Callable[[Reason], st
     """The function that turns reasons of host plans into sentences; others are left to the general renderer."""
 
     def render(reason: Reason) -> str:
-        params = dict(reason.params)
-        if params.get("value") == "":  # a filter that would let servers without accelerator pass
-            params["value"] = say("host.no_card", lang)
-        key = f"host.{reason.key}"
+        params, key = dict(reason.params), f"host.{reason.key}"
         if not has(key):
-            return base.render(Reason(reason.key, params), lang, currency=currency)
+            return base.render(reason, lang, currency=currency)
         if "instance_type" in params:
             params["where"] = base.where_text(params, lang)
         texts = {name: _field(name, value, lang, currency=currency) for name, value in params.items()}
@@ -48,24 +46,6 @@ def _field(name: str, value: Any, lang: Lang, *, currency: str) -> str:
     return base.field_text(name, value, lang, currency=currency)
 
 
-def host_plan_text(plan: Plan, lang: Lang) -> PlanText:
-    """Everything that a host plan says, in one language and in the currency of its workload."""
-    currency = plan.workload.currency
-    render = host_renderer(lang, currency=currency)
-    best = host_option_text(plan.best, plan.workload, lang) if plan.best else None
-    return PlanText(
-        headline=best.headline if best else nothing_text(plan, lang),
-        considered=considered_text(plan, lang),
-        best=best,
-        assumptions=tuple(host_assumption_text(assumption, lang) for assumption in plan.assumptions),
-        rejected=tuple(line for rejection in plan.rejected for line in host_rejection_lines(rejection, lang, currency=currency)),
-        blame=blame_text(plan, lang),
-        advice=tuple(render(reason) for reason in plan.advice),
-        faster=faster_lines(plan, lang),
-        unfit=host_option_text(plan.unfit, plan.workload, lang) if plan.unfit else None,
-    )
-
-
 def nothing_text(plan: Plan, lang: Lang) -> str:
     """The headline where nothing is feasible, or where the given server does not hold the job."""
     if plan.unfit is None:
@@ -77,30 +57,32 @@ def nothing_text(plan: Plan, lang: Lang) -> str:
 
 def _given_text(plan: Plan, lang: Lang) -> str:
     """The headline for a given server that cannot run the job at all."""
-    first = plan.rejected[0]
+    first = telling(plan.rejected)
     words = say_or(f"host.refused_{first.criterion}", lang, base.criterion_text(first.criterion, lang))
-    gap = base.needed_had_text(first.criterion, first.needed, first.had or say("host.no_card", lang), lang)
-    return say("choice.unfit_given", lang, where=plan.given, criterion=words, gap=gap)
+    gap = base.needed_had_text(first.criterion, first.needed, first.had, lang, currency=plan.workload.currency)
+    return given_text(plan, first, words, gap, lang)
 
 
 def _why_unfit(plan: Plan, option: Option, lang: Lang) -> str:
-    failed = {rejection.criterion for rejection in plan.rejected}
+    failed = {rejection.criterion: rejection for rejection in plan.rejected}
     fields = _margins(option)
     if "host_memory" in failed:
         return say("host.unfit_ram", lang, **fields)
-    return say("host.unfit_card" if "gpu_memory" in failed else "host.unfit_other", lang, **fields)
+    if "gpu_memory" in failed:
+        return say("host.unfit_card", lang, **{**fields, "card": base.field_text("limit_bytes", failed["gpu_memory"].needed, lang)})
+    return say("host.unfit_other", lang)
 
 
 def host_option_text(option: Option, workload: Any, lang: Lang) -> OptionText:
     """One option in words."""
     render = host_renderer(lang, currency=workload.currency)
     return OptionText(
-        headline=host_headline(option, lang, currency=workload.currency),
+        headline=server_headline(option, lang, currency=workload.currency),
         outcome=outcome_text(option, lang, currency=workload.currency),
         setup=setup_text(option, lang),
         speed=speed_text(option, lang),
         margin=say("host.margin_gpu" if _on_gpu(option) else "host.margin", lang, **_margins(option)),
-        priced=say("choice.priced", lang, as_of=option.price_as_of, source=option.price_source),
+        priced=priced_text(option, lang),
         why=tuple(render(reason) for reason in option.why),
         warnings=tuple(render(reason) for reason in option.warnings),
         memory=_terms(option.memory_terms, "memory", lang, q.memory_text),
@@ -113,35 +95,11 @@ def _on_gpu(option: Option) -> bool:
     return isinstance(option.layout, HostLayout) and option.layout.device == GPU
 
 
-def server_text(option: Option, lang: Lang) -> str:
-    """What a server is: its vCPUs and RAM, and its cards."""
-    fields = {"vcpus": q.plain(option.vcpus), "memory": q.memory_text(option.memory_bytes)}
-    if not option.accelerator.name:
-        return say("host.cores", lang, **fields)
-    cards = say("choice.cards_short", lang, count=option.accelerator.count_per_node, name=option.accelerator.name)
-    return say("host.cores_and_cards", lang, **fields, cards=cards)
-
-
-def host_headline(option: Option, lang: Lang, *, currency: str) -> str:
-    """What to rent, where, how to pay, and its price per hour."""
-    return say(
-        "choice.rent",
-        lang,
-        nodes="" if option.nodes == 1 else say("choice.nodes_prefix", lang, count=option.nodes),
-        instance=option.instance_type,
-        provider=q.provider_text(option.provider, lang),
-        region=option.region,
-        purchase=q.purchase_text(option.purchase, lang),
-        cards=server_text(option, lang),
-        price=q.money_text(option.cost.hourly_usd, currency),
-    )
-
-
 def outcome_text(option: Option, lang: Lang, *, currency: str) -> str:
     """How long the job takes and what it costs, with 80 % intervals."""
     time, cost, known = option.estimate["total_time_s"], option.cost.total, option.facts
     return say(
-        f"host.outcome_{known['job']}",
+        f"host.outcome_{known['job']}{'' if is_priced(option) else '_unpriced'}",
         lang,
         name=known["name"],
         rows=q.count_text(known["rows"], lang),
@@ -221,12 +179,7 @@ def host_rejection_lines(rejection: Rejection, lang: Lang, *, currency: str = "u
     words = say_or(f"host.refused_{rejection.criterion}", lang, base.criterion_text(rejection.criterion, lang))
     lines = [say(key, lang, criterion=words, count=count, alone=f"{rejection.alone:,}")]
     if rejection.nearest is not None and rejection.criterion not in _NO_NEAR_MISS:
-        lines.append(_nearest_text(rejection.criterion, rejection.nearest, lang, currency=currency))
+        miss = rejection.nearest
+        gap = base.needed_had_text(rejection.criterion, miss.needed, miss.had, lang, currency=currency)
+        lines.append(missed_text(miss, gap, host_renderer(lang, currency=currency), lang))
     return lines
-
-
-def _nearest_text(criterion: str, miss: NearMiss, lang: Lang, *, currency: str) -> str:
-    where = base.where_text({"provider": miss.provider, "instance_type": miss.instance_type}, lang)
-    gap = base.needed_had_text(criterion, miss.needed, miss.had or say("host.no_card", lang), lang, currency=currency)
-    missed = say("rejections.nearest", lang, where=where, nodes=q.counted("node", miss.nodes, lang), needed_had=gap)
-    return sentences([missed, "" if miss.also else host_renderer(lang, currency=currency)(miss.change)], lang)

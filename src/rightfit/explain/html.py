@@ -1,6 +1,7 @@
 """A sheet as HTML that needs nothing else: no script, no style sheet, no font and no picture from outside.
 
-`sheet_html(parts, lang)` is a fragment for a notebook or a page; it takes the colours around it, so that it is light in a light page and dark in a
+`sheet_html(parts, lang)` is a fragment for a notebook or a page; it takes the colours around it, so that it is light in a light page and
+dark in a
 dark one. `document(fragment, title=..., lang=...)` makes a whole file of it that prints well.
 """
 
@@ -21,7 +22,7 @@ from rightfit.explain.voices import voice_of
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
     from rightfit.search.answer import Option, Plan
-    from rightfit.search.single import Verdict
+    from rightfit.search.verdict import Verdict
 
 _SMALLEST_SHARE = 1e-3
 _FOLDED = frozenset({"assumed", "refused", "rules", "smaller", "bill"})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rightfit import facts
 from rightfit.errors import InputError
-from rightfit.explain.voices import is_host_job
+from rightfit.explain.voices import voice_of
 from rightfit.workload.money import from_usd
 from rightfit.workload.options import read_wish
 
@@ -24,7 +24,8 @@ _ROOM = 2.0
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Knob:
-    """One option and the values it can be turned to, as they are written; "" takes the limit away. `at`: the position of the value that holds now."""
+    """One option and the values it can be turned to, as they are written; "" takes the limit away. `at`: the position of the value that
+    holds now."""
 
     option: str
     values: tuple[str, ...]
@@ -56,7 +57,8 @@ def _is_taken(option: str, value: str) -> bool:
 def _knobs(plan: Plan) -> Iterable[Knob | None]:
     workload, best = plan.workload, plan.best
     assert best is not None
-    if workload.task in ("train", "finetune") and not is_host_job(workload):
+    voice = voice_of(plan)
+    if voice.is_training:
         yield _counts("global_batch", workload.global_batch or getattr(best.layout, "global_batch", None))
         yield _counts("seq_len", workload.seq_len or best.facts.get("seq_len"), most=2**20)
     if workload.task == "serve":
@@ -64,7 +66,7 @@ def _knobs(plan: Plan) -> Iterable[Knob | None]:
             yield _ladder(name, value, _DOUBLINGS, suffix="/s" if name == "rate" else "", whole=name == "users")
         for name, value in (("ttft", workload.ttft_s), ("tpot", workload.tpot_s), ("latency", workload.latency_s)):
             yield _ladder(name, value and value * 1e3, _FACTORS, suffix="ms")
-    if workload.task in ("serve", "batch"):
+    if voice.is_service:
         taken = {assumption.field: assumption.value for assumption in plan.assumptions}
         for name in ("input_tokens", "output_tokens"):
             yield _counts(name, getattr(workload, name) or _number(taken.get(name)), most=2**20)

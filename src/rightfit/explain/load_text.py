@@ -47,9 +47,9 @@ def simulated_text(option: Option, lang: Lang) -> str:
     return text + (" " if lang == "en" else "") + say("serving.simulated_grows", lang) if known["saturated"] else text
 
 
-def simulated_triple(known: Mapping[str, Any], name: str, lang: Lang) -> str:
+def simulated_triple(figures: Mapping[str, Any], name: str, lang: Lang) -> str:
     """p50 / p95 / p99 of one latency."""
-    return " / ".join(q.duration_text(float(known[f"{name}_p{share}_s"]), lang) for share in _SHARES)
+    return " / ".join(q.duration_text(float(figures[f"{name}_p{share}_s"]), lang) for share in _SHARES)
 
 
 def analytic_triple(option: Option, name: str, lang: Lang) -> str:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import re
+import tomllib
+from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from rightfit.explain.rules import Rule, RuleCheck, all_rules, example_of
+from rightfit.explain.rules import RuleCheck, RuleOfThumb, all_rules, example_of
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
@@ -29,7 +32,7 @@ def rule_lookup(query: str, *, catalog: Catalog | None = None) -> CheckResult | 
     return None if rule is None else _answer(query, rule, catalog)
 
 
-def find_rule(text: str) -> Rule | None:
+def find_rule(text: str) -> RuleOfThumb | None:
     """The rule with this id, alias or statement (small differences of spelling allowed)."""
     wanted = _folded(text)
     if len(wanted) < _SHORTEST:
@@ -38,7 +41,31 @@ def find_rule(text: str) -> Rule | None:
     if wanted in known:
         return known[wanted]
     close = difflib.get_close_matches(wanted, known, n=1, cutoff=_LIKENESS)
-    return known[close[0]] if close and _numbers(close[0]) == _numbers(wanted) else None
+    if close and _numbers(close[0]) == _numbers(wanted):
+        return known[close[0]]
+    by_gist = {gist(words): rule for words, rule in known.items()}
+    if (said := gist(wanted)) in by_gist:
+        return by_gist[said]
+    close = difflib.get_close_matches(said, by_gist, n=1, cutoff=_LIKENESS)
+    return by_gist[close[0]] if close and _numbers(close[0]) == _numbers(said) else None
+
+
+def gist(folded: str) -> str:
+    """A folded statement in the words that rules share: "GPU memory" and 显存 are vram, 至少 and "at least" are >=."""
+    for written, meant in _gist_words():
+        folded = folded.replace(written, meant)
+    return folded.replace(">=", ">")
+
+
+@functools.cache
+def _gist_words() -> tuple[tuple[str, str], ...]:
+    text = resources.files("rightfit.explain").joinpath("data/rule_gist.toml").read_text(encoding="utf-8")
+    return tuple((written, meant) for written, meant in tomllib.loads(text)["words"])
+
+
+def is_statement(text: str) -> bool:
+    """Whether a query says something (a comparison, a whole clause) and is no name: what is not known of it is a rule, not a thing."""
+    return bool(re.search(r">=|<=|≥|≤|[<>＞＜]|\d\s?%|至少|必须|需要|at least|needs?\b", text)) or len(text.split()) > 5
 
 
 def find_statement(text: str) -> str | None:
@@ -71,11 +98,11 @@ def _statement_answer(query: str, name: str, catalog: Catalog | None) -> CheckRe
     return CheckResult(query, "rule", True, _CLAIMS[found.verdict], facts, () if query == name else (name,), words["en"], words["zh"])
 
 
-def judge_example(rule: Rule, *, catalog: Catalog | None = None) -> RuleCheck | None:
+def judge_example(rule: RuleOfThumb, *, catalog: Catalog | None = None) -> RuleCheck | None:
     """The rule judged on its example; None where the example has no plan or the rule does not speak about it."""
     from rightfit.explain.checks import measures_of, setup_outcomes
     from rightfit.explain.rules import applies, judge
-    from rightfit.search import plan
+    from rightfit.planner.plan import plan
     from rightfit.workload import Workload
 
     workload = Workload(**example_of(rule))
@@ -87,7 +114,7 @@ def judge_example(rule: Rule, *, catalog: Catalog | None = None) -> RuleCheck | 
     return judge(rule, measure, outcomes=outcomes) if applies(rule, measure) else None
 
 
-def _answer(query: str, rule: Rule, catalog: Catalog | None) -> CheckResult:
+def _answer(query: str, rule: RuleOfThumb, catalog: Catalog | None) -> CheckResult:
     from rightfit.catalog.check_answers import CheckResult
 
     found = judge_example(rule, catalog=catalog)
@@ -99,14 +126,14 @@ def _answer(query: str, rule: Rule, catalog: Catalog | None) -> CheckResult:
     return CheckResult(query, "rule", True, _CLAIMS[verdict], facts, () if query == rule.id else (rule.id,), texts["en"], texts["zh"])
 
 
-def _explanation(rule: Rule, found: RuleCheck | None, lang: Lang) -> str:
+def _explanation(rule: RuleOfThumb, check: RuleCheck | None, lang: Lang) -> str:
     from rightfit.explain import quantities as q
     from rightfit.explain.messages import say
 
     example = example_of(rule)
     method = q.method_text("pretrain" if example["task"] == "train" else str(example.get("method", "full")), lang)
     fields = {"model": example["model"], "method": method, "data": example["data"]}
-    told = found.text(lang) if found else say("rule_words.not_tried", lang, statement=rule.statement[lang])
+    told = check.text(lang) if check else say("rule_words.not_tried", lang, statement=rule.statement[lang])
     return say("rule_words.tried_on", lang, told=told, **fields)
 
 

@@ -1,6 +1,8 @@
 """The bilingual message catalogue: every sentence rightfit says, English and Chinese side by side, as data.
 
-A message is a section of `data/<topic>.toml` with an `en` and a `zh` text; both name the same `str.format` fields (tested).
+A message is a section of `data/<topic>.toml` with an `en` and a `zh` text; both name the same `str.format` fields (tested). A family of
+work may
+bring a topic of its own, `families/<name>`.
 Numbers are formatted before they get here (see quantities.py), so a message only places words around them.
 """
 
@@ -21,8 +23,11 @@ TOPICS = (
     "advice",
     "choice",
     "data_path",
+    "fleet",
     "host",
+    "measure",
     "problems",
+    "purposes",
     "quantities",
     "reasons",
     "rejections",
@@ -30,6 +35,7 @@ TOPICS = (
     "serving",
     "terms",
     "training",
+    "watch",
 )
 
 
@@ -54,10 +60,23 @@ def topic(name: str) -> Mapping[str, Mapping[str, str]]:
     return tomllib.loads(text)
 
 
+def family_topic(family: str) -> str:
+    """The topic of the words that a family of work brings."""
+    return f"families/{family}"
+
+
+@cache
+def family_topics() -> tuple[str, ...]:
+    """The topics of families of work that bring words of their own."""
+    folder = resources.files("rightfit.explain").joinpath("data", "families")
+    files = sorted(file.name for file in folder.iterdir()) if folder.is_dir() else []
+    return tuple(family_topic(name.removesuffix(".toml")) for name in files if name.endswith(".toml"))
+
+
 def has(key: str) -> bool:
     """Whether the catalogue holds `key` ("topic.name")."""
     name, _, rest = key.partition(".")
-    return name in TOPICS and rest in topic(name)
+    return (name in TOPICS or name in family_topics()) and rest in topic(name)
 
 
 def say(key: str, lang: Lang, **fields: object) -> str:
@@ -68,7 +87,8 @@ def say(key: str, lang: Lang, **fields: object) -> str:
 
 
 def spaced(text: str) -> str:
-    """A blank between Chinese characters and Latin letters or digits, none between Chinese characters, as Chinese technical writing has it."""
+    """A blank between Chinese characters and Latin letters or digits, none between Chinese characters, as Chinese technical writing has
+    it."""
     return _LATIN_HAN.sub(r"\1 \2", _HAN_LATIN.sub(r"\1 \2", _HAN_HAN.sub(r"\1", text)))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from rightfit.explain import quantities as q
@@ -10,8 +10,8 @@ from rightfit.explain.labels import label
 from rightfit.explain.load_text import analytic_triple, simulated_triple
 from rightfit.explain.messages import Lang
 from rightfit.explain.plan_words import layout_text
+from rightfit.explain.server_words import server_text
 from rightfit.explain.tables import Column, Table
-from rightfit.explain.voices import is_host_job
 from rightfit.units import format_duration
 
 if TYPE_CHECKING:
@@ -20,19 +20,14 @@ if TYPE_CHECKING:
 _LATENCIES = ("ttft", "tpot", "latency")
 
 
-def options_table(plan: Plan, lang: Lang) -> Table:
-    """The ranked options, one a line."""
-    if is_host_job(plan.workload):
-        return _host_table(plan, lang)
-    return _service_table(plan, lang) if plan.workload.task in ("serve", "batch") else _training_table(plan, lang)
+def _money(currency: str) -> Callable[[float], str]:
+    return lambda value: str(q.money_text(value, currency))
 
 
-def _training_table(plan: Plan, lang: Lang) -> Table:
+def training_table(plan: Plan, lang: Lang) -> Table:
+    """The ranked options of training, one a line."""
     currency = plan.workload.currency
-
-    def money(value: float) -> str:
-        return str(q.money_text(value, currency))
-
+    money = _money(currency)
     columns = (
         Column("rank", right=True),
         Column("instance_type", flexible=True),
@@ -42,6 +37,7 @@ def _training_table(plan: Plan, lang: Lang) -> Table:
         Column("hourly", money, right=True, drop=1),
         Column("total_time", format_duration, right=True),
         Column("total", right=True),
+        *holds_column(plan),
         Column("peak", q.memory_text, right=True, drop=4),
         Column("layout", drop=6),
         Column("as_of", drop=2),
@@ -60,10 +56,23 @@ def _training_record(option: Option, lang: Lang, currency: str) -> dict[str, Any
         "hourly": option.cost.hourly_usd,
         "total_time": option.estimate["total_time_s"].mid,
         "total": total_text(option, currency),
+        "holds": holds(option),
         "peak": option.estimate["peak_memory_bytes"].mid,
         "layout": layout_text(option.layout, lang),
         "as_of": dated_text(option, lang),
     }
+
+
+def holds(option: Option) -> float | None:
+    """The probability that an option keeps deadline and budget: the lesser of the two; None where neither was given."""
+    known = [chance for name, chance in option.probability.items() if name != "fits" and chance is not None]
+    return min(known, default=None)
+
+
+def holds_column(plan: Plan) -> tuple[Column, ...]:
+    """The column of that probability, where something was to hold."""
+    asked = any(holds(option) is not None for option in plan.options)
+    return (Column("holds", lambda value: q.probability_text(value) if value is not None else "", right=True),) if asked else ()
 
 
 def total_text(option: Option, currency: str) -> str:
@@ -79,12 +88,9 @@ def dated_text(option: Option, lang: Lang) -> str:
     return option.price_as_of + (label("remark", "is_old", lang) if option.facts.get("is_stale") else "")
 
 
-def _host_table(plan: Plan, lang: Lang) -> Table:
-    currency = plan.workload.currency
-
-    def money(value: float) -> str:
-        return str(q.money_text(value, currency))
-
+def server_table(plan: Plan, lang: Lang) -> Table:
+    """The ranked options of a job that may do without accelerators, one a line."""
+    money = _money(plan.workload.currency)
     columns = (
         Column("rank", right=True),
         Column("instance_type", flexible=True),
@@ -94,15 +100,14 @@ def _host_table(plan: Plan, lang: Lang) -> Table:
         Column("hourly", money, right=True, drop=1),
         Column("total_time", format_duration, right=True),
         Column("total", money, right=True),
+        *holds_column(plan),
         Column("ram", q.memory_text, right=True, drop=4),
         Column("as_of", drop=2),
     )
-    return Table(columns, [_host_record(option, lang) for option in plan.options])
+    return Table(columns, [_server_record(option, lang) for option in plan.options])
 
 
-def _host_record(option: Option, lang: Lang) -> dict[str, Any]:
-    from rightfit.explain.host_text import server_text
-
+def _server_record(option: Option, lang: Lang) -> dict[str, Any]:
     nodes = f"{option.nodes}x " if option.nodes > 1 else ""
     return {
         "rank": option.rank,
@@ -113,12 +118,14 @@ def _host_record(option: Option, lang: Lang) -> dict[str, Any]:
         "hourly": option.cost.hourly_usd,
         "total_time": option.estimate["total_time_s"].mid,
         "total": option.cost.total_usd,
-        "ram": option.estimate["host_memory_bytes"].mid,
+        "holds": holds(option),
+        "ram": option.estimate["host_memory_bytes" if "host_memory_bytes" in option.estimate else "peak_memory_bytes"].mid,
         "as_of": option.price_as_of,
     }
 
 
-def _service_table(plan: Plan, lang: Lang) -> Table:
+def service_table(plan: Plan, lang: Lang) -> Table:
+    """The ranked options of a service or a batch of inference, one a line."""
     currency = plan.workload.currency
 
     def money(value: float) -> str:
@@ -141,6 +148,7 @@ def _service_table(plan: Plan, lang: Lang) -> Table:
             if monthly
             else (Column("total_time", seconds, right=True), Column("total", money, right=True))
         ),
+        *holds_column(plan),
         Column("per_thousand", money, right=True, drop=2),
         Column("per_million", money, right=True, drop=1),
         *(
@@ -160,7 +168,7 @@ def _service_table(plan: Plan, lang: Lang) -> Table:
 
 def _service_record(option: Option, lang: Lang) -> dict[str, Any]:
     cost, layout = option.cost, option.layout
-    from rightfit.search.serving_answer import ServingCost, ServingLayout
+    from rightfit.search.service.options import ServingCost, ServingLayout
 
     assert isinstance(cost, ServingCost)
     assert isinstance(layout, ServingLayout)
@@ -177,6 +185,7 @@ def _service_record(option: Option, lang: Lang) -> dict[str, Any]:
         "purchase": q.purchase_text(option.purchase, lang),
         "monthly": cost.monthly_usd,
         "total": cost.total_usd,
+        "holds": holds(option),
         "total_time": option.estimate["total_time_s"].mid if "total_time_s" in option.estimate else None,
         "per_thousand": cost.per_thousand_requests_usd,
         "per_million": cost.per_million_tokens_usd,

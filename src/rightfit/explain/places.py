@@ -19,7 +19,8 @@ _MOST_WAYS = 5
 
 
 def region_prices(provider: str, instance_type: str, lang: Lang, *, catalog: Catalog, currency: str = "usd") -> Table:
-    """Sound prices an hour of one server, a line for each region, the cheapest first; the commonest ways to pay as columns. Empty where none is known."""
+    """Sound prices an hour of one server, a line for each region, the cheapest first; the commonest ways to pay as columns. Empty where
+    none is known."""
     row = catalog.server_rows.get((provider, instance_type))
     if row is None:
         return Table((Column("region"),), [])

@@ -7,8 +7,8 @@ left to the faces (a `Term` brings its share for that).
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rightfit.explain import quantities as q
 from rightfit.explain.data_path_text import data_path_lines
@@ -16,6 +16,7 @@ from rightfit.explain.messages import Lang, join, say, say_or, sentences
 from rightfit.explain.reasons import (
     UNSHARDED,
     change_text,
+    criteria_text,
     criterion_text,
     field_text,
     needed_had_text,
@@ -25,10 +26,17 @@ from rightfit.explain.reasons import (
     term_text,
     where_text,
 )
+from rightfit.explain.server_words import is_priced, priced_text, rent_text
 from rightfit.explain.training_text import sample_setup_text, sample_speed_text, trains_samples
-from rightfit.search.answer import Assumption, Layout, NearMiss, Option, Plan, Rejection
+from rightfit.search.answer import Assumption, Layout, NearMiss, Option, Plan, Reason, Rejection
 
-_NOT_THE_USERS = frozenset({"status", "capability", "layout", "gpu_memory", "host_memory"})
+if TYPE_CHECKING:
+    from rightfit.search.verdict import Verdict
+
+_NOT_THE_USERS = frozenset({"status", "capability", "layout", "gpu_memory", "host_memory", "host_cpus", "fabric"})
+_NEEDS = ("gpu_memory", "host_memory")
+_FILTERS = ("cloud", "seller", "region", "country", "gpu", "software", "purchase", "status")
+_LIMITS = ("max_nodes", "quota", "stock", "deadline", "budget", "ttft", "tpot", "latency", "throughput")
 _WISHES = {"deadline": "deadline_s", "budget": "budget_usd"}
 _NO_NEAR_MISS = frozenset({"status", "capability"})
 
@@ -65,7 +73,8 @@ class OptionText:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PlanText:
-    """A whole plan in words; `best` is None where nothing is feasible. `unfit`: the given server that the job does not fit, nearest to fitting."""
+    """A whole plan in words; `best` is None where nothing is feasible. `unfit`: the given server that the job does not fit, nearest to
+    fitting."""
 
     headline: str
     considered: str
@@ -78,26 +87,9 @@ class PlanText:
     unfit: OptionText | None = None
 
 
-def plan_text(plan: Plan, lang: Lang) -> PlanText:
-    """Everything that a plan says, in one language and in the currency of its workload."""
-    currency = plan.workload.currency
-    render = renderer(lang, currency=currency)
-    best = option_text(plan.best, plan.workload, lang) if plan.best else None
-    return PlanText(
-        headline=best.headline if best else nothing_text(plan, lang),
-        considered=considered_text(plan, lang),
-        best=best,
-        assumptions=tuple(assumption_text(assumption, lang) for assumption in plan.assumptions),
-        rejected=tuple(line for rejection in plan.rejected for line in rejection_lines(rejection, lang, currency=currency)),
-        blame=blame_text(plan, lang),
-        advice=tuple(render(reason) for reason in plan.advice),
-        faster=faster_lines(plan, lang),
-        unfit=option_text(plan.unfit, plan.workload, lang) if plan.unfit else None,
-    )
-
-
 def nothing_text(plan: Plan, lang: Lang) -> str:
-    """The headline of a plan without answer: nothing in the catalog, or the given server that the job does not fit, and for want of what."""
+    """The headline of a plan without answer: nothing in the catalog, or the given server that the job does not fit, and for want of
+    what."""
     if plan.unfit is None:
         return _given_text(plan, lang) if plan.given and plan.rejected else say("choice.none", lang)
     where = where_text({"provider": plan.unfit.provider, "instance_type": plan.unfit.instance_type, "nodes": plan.unfit.nodes}, lang)
@@ -115,9 +107,38 @@ def nothing_text(plan: Plan, lang: Lang) -> str:
 
 def _given_text(plan: Plan, lang: Lang) -> str:
     """The headline for a given server on which no set-up exists at all, and why."""
-    first = plan.rejected[0]
-    gap = needed_had_text(first.criterion, first.needed, first.had, lang)
-    return say("choice.unfit_given", lang, where=plan.given, criterion=criterion_text(first.criterion, lang), gap=gap)
+    first = telling(plan.rejected)
+    gap = needed_had_text(first.criterion, first.needed, first.had, lang, currency=plan.workload.currency)
+    return given_text(plan, first, criterion_text(first.criterion, lang), gap, lang)
+
+
+def telling(rejected: Sequence[Rejection]) -> Rejection:
+    """Of what one server fails that which matters most: what the machine cannot do, then limits, then filters that it was given in spite
+    of."""
+    return min(rejected, key=lambda one: 2 if one.criterion in _FILTERS else 1 if one.criterion in _LIMITS else 0)
+
+
+def given_text(plan: Plan, first: Rejection, criterion: str, gap: str, lang: Lang) -> str:
+    """The same for every kind of plan: how it words a criterion and a gap is given."""
+    if first.criterion == "max_nodes":
+        return say("choice.unfit_count", lang, where=plan.given, had=q.plain(float(first.needed)), needed=q.plain(float(first.had)))
+    key = "choice.unfit_limit" if first.criterion in _LIMITS else "choice.unfit_given"
+    return say(key, lang, where=plan.given, criterion=criterion, gap=gap)
+
+
+def verdict_key(verdict: Verdict) -> tuple[str, tuple[str, ...]]:
+    """What a verdict on a server comes to, and the criteria that it hangs on: it does the job, could but was refused, is too small, misses
+    a limit, or
+    cannot run it at all."""
+    failed = tuple(rejection.criterion for rejection in verdict.failed)
+    if verdict.fits:
+        return ("fits_refused" if failed else "fits"), failed
+    if not failed:
+        return "does_not_fit", failed
+    first = telling(verdict.failed).criterion
+    if first in _NEEDS:
+        return "too_small", tuple(name for name in failed if name in _NEEDS)
+    return ("not_as_asked", tuple(name for name in failed if name in _LIMITS)) if first in _LIMITS else ("does_not_fit", (first,))
 
 
 def option_text(option: Option, workload: Any, lang: Lang) -> OptionText:
@@ -129,7 +150,7 @@ def option_text(option: Option, workload: Any, lang: Lang) -> OptionText:
         setup=setup_text(option, workload, lang),
         speed=speed_text(option, lang),
         margin=margin_text(option, lang),
-        priced=say("choice.priced", lang, as_of=option.price_as_of, source=option.price_source),
+        priced=priced_text(option, lang),
         why=tuple(render(reason) for reason in option.why),
         warnings=tuple(render(reason) for reason in option.warnings),
         memory=memory_terms(option, lang),
@@ -141,18 +162,7 @@ def option_text(option: Option, workload: Any, lang: Lang) -> OptionText:
 
 def headline(option: Option, lang: Lang, *, currency: str = "usd") -> str:
     """What to rent, where, how to pay, and its price per hour (all nodes)."""
-    nodes = "" if option.nodes == 1 else say("choice.nodes_prefix", lang, count=option.nodes)
-    return say(
-        "choice.rent",
-        lang,
-        nodes=nodes,
-        instance=option.instance_type,
-        provider=q.provider_text(option.provider, lang),
-        region=q.region_text(option.region, lang),
-        purchase=q.purchase_text(option.purchase, lang),
-        cards=cards_text(option, lang),
-        price=q.money_text(option.cost.hourly_usd, currency),
-    )
+    return rent_text(option, cards_text(option, lang), lang, currency=currency)
 
 
 def cards_text(option: Option, lang: Lang) -> str:
@@ -166,9 +176,9 @@ def outcome(option: Option, workload: Any, lang: Lang) -> str:
     """How long the job takes and what it costs, with 80 % intervals."""
     time, cost = option.estimate["total_time_s"], option.cost.total
     money = [q.money_text(value, workload.currency) for value in (cost.mid, cost.low80, cost.high80)]
-    job = job_text(option.layout.method, workload.task, lang)
+    job = tuned_job_text(option.layout, workload.task, lang)
     return say(
-        "choice.run",
+        "choice.run" if is_priced(option) else "choice.run_unpriced",
         lang,
         method=job[:1].upper() + job[1:],
         model=workload.model,
@@ -184,6 +194,12 @@ def outcome(option: Option, workload: Any, lang: Lang) -> str:
 def job_text(method: str, task: str, lang: Lang) -> str:
     """What is done with the model: a fine-tuning method, or training from scratch."""
     return q.method_text("pretrain" if task == "train" and method == "full" else method, lang)
+
+
+def tuned_job_text(layout: Layout, task: str, lang: Lang) -> str:
+    """The same of a layout: what learns from preferences or rewards says which weights are trained, where not all are."""
+    job, update = job_text(layout.method, task, lang), layout.update
+    return say("choice.job_update", lang, job=job, update=q.method_text(update, lang)) if update not in ("", "full") else job
 
 
 def setup_text(option: Option, workload: Any, lang: Lang) -> str:
@@ -214,6 +230,8 @@ def layout_text(layout: Layout, lang: Lang) -> str:
         parts.append(sharding_text(layout.sharding, lang))
     if layout.offload != "none":
         parts.append(offload_text(layout.offload, lang))
+    if layout.rollout:
+        parts.append(say(f"choice.rollout_{layout.rollout}", lang))
     return join(parts, lang)
 
 
@@ -242,27 +260,32 @@ def usable_bytes(option: Option) -> float:
 
 def memory_terms(option: Option, lang: Lang) -> tuple[Term, ...]:
     """Peak memory per card by term, largest first."""
-    return _terms(option.memory_terms, lang, q.memory_text)
+    return terms(option.memory_terms, lang, q.memory_text)
 
 
 def time_terms(option: Option, lang: Lang) -> tuple[Term, ...]:
     """Time of a step by term, largest first."""
-    return _terms(option.time_terms, lang, lambda value: q.duration_text(value, lang), kind="time")
+    return terms(option.time_terms, lang, lambda value: q.duration_text(value, lang), named=lambda name: term_text(name, lang, kind="time"))
 
 
 def cost_terms(option: Option, lang: Lang, *, currency: str = "usd") -> tuple[Term, ...]:
-    """Money by term, largest first."""
-    return _terms(option.cost.terms, lang, lambda value: q.money_text(value, currency))
+    """Money by term, largest first; nothing where the largest is not known."""
+    if not is_priced(option):
+        return ()
+    return terms(option.cost.terms, lang, lambda value: q.money_text(value, currency))
 
 
-def _terms(values: Mapping[str, float], lang: Lang, text: Callable[[float], str], *, kind: str = "") -> tuple[Term, ...]:
+def terms(
+    values: Mapping[str, float], lang: Lang, text: Callable[[float], str], *, named: Callable[[str], str] | None = None
+) -> tuple[Term, ...]:
+    """The parts of a sum, largest first; `named`: what a part is called, where it is not by its name alone."""
     total = sum(value for value in values.values() if value > 0)  # a credit is a share of what it is taken off
     ordered = sorted(((value, name) for name, value in values.items() if value), key=lambda term: (-abs(term[0]), term[1]))
-    return tuple(_term(name, value, value / total, text(value), lang, kind) for value, name in ordered)
+    label = named or (lambda name: term_text(name, lang))
+    return tuple(_term(name, label(name), value, value / total, text(value), lang) for value, name in ordered)
 
 
-def _term(name: str, value: float, share: float, text: str, lang: Lang, kind: str) -> Term:
-    label = term_text(name, lang, kind=kind)
+def _term(name: str, label: str, value: float, share: float, text: str, lang: Lang) -> Term:
     line = say("terms.line", lang, name=label, value=text, share=q.percent_text(share))
     return Term(name=name, label=label, value=value, share=share, text=line)
 
@@ -297,22 +320,23 @@ def rejection_lines(rejection: Rejection, lang: Lang, *, currency: str = "usd") 
 
 def nearest_text(criterion: str, miss: NearMiss, lang: Lang, *, currency: str = "usd") -> str:
     """The offer that came nearest to passing, and what would let it pass."""
-    where = where_text({"provider": miss.provider, "instance_type": miss.instance_type}, lang)
     gap = needed_had_text(criterion, miss.needed, miss.had, lang, currency=currency)
-    nodes = q.counted("node", miss.nodes, lang)
-    return sentences([say("rejections.nearest", lang, where=where, nodes=nodes, needed_had=gap), *_remedy(miss, lang, currency)], lang)
+    return missed_text(miss, gap, renderer(lang, currency=currency), lang)
 
 
-def _remedy(miss: NearMiss, lang: Lang, currency: str) -> list[str]:
+def missed_text(miss: NearMiss, gap: str, render: Callable[[Reason], str], lang: Lang) -> str:
+    """The same for every kind of plan: how it words a gap and a change is given."""
+    where = where_text({"provider": miss.provider, "instance_type": miss.instance_type}, lang)
+    nearest = say("rejections.nearest", lang, where=where, nodes=q.counted("node", miss.nodes, lang), needed_had=gap)
+    return sentences([nearest, *_remedy(miss, render, lang)], lang)
+
+
+def _remedy(miss: NearMiss, render: Callable[[Reason], str], lang: Lang) -> list[str]:
     """What would let it pass; a change that alone would not do is not promised."""
     if miss.also:
-        return [say("rejections.also", lang, criteria=_names(miss.also, lang))]
-    told = [renderer(lang, currency=currency)(miss.change)]
-    return [*told, say("rejections.unknown", lang, criteria=_names(miss.unknown, lang))] if miss.unknown else told
-
-
-def _names(criteria: tuple[str, ...], lang: Lang) -> str:
-    return join([say_or(f"rejections.name_{name}", lang, name) for name in criteria], lang)
+        return [say("rejections.also", lang, criteria=criteria_text(miss.also, lang))]
+    told = [render(miss.change)]
+    return [*told, say("rejections.unknown", lang, criteria=criteria_text(miss.unknown, lang))] if miss.unknown else told
 
 
 def blame_text(plan: Plan, lang: Lang) -> str:
@@ -320,7 +344,7 @@ def blame_text(plan: Plan, lang: Lang) -> str:
     if plan.unfit is not None or plan.given:
         return ""
     sets = [_told(group, plan.workload) for group in plan.blame]
-    names = [join([say_or(f"rejections.name_{name}", lang, name) for name in group], lang) for group in dict.fromkeys(sets)]
+    names = [criteria_text(group, lang) for group in dict.fromkeys(sets)]
     alone = all(len(group) == 1 for group in sets)
     key = "rejections.blame_together" if not alone else "rejections.blame" if len(names) == 1 else "rejections.blame_each"
     return say(key, lang, criteria=join(names, lang) if alone else say("rejections.or", lang).join(names)) if names else ""
@@ -329,7 +353,7 @@ def blame_text(plan: Plan, lang: Lang) -> str:
 def _told(group: tuple[str, ...], workload: Any) -> tuple[str, ...]:
     """The criteria of a set that the user can do something about, wishes before memory; all of them where there is none."""
     wishes = [name for name in group if name not in _NOT_THE_USERS and getattr(workload, _WISHES.get(name, name), None)]
-    needs = [name for name in group if name in ("gpu_memory", "host_memory")]
+    needs = [name for name in group if name in _NEEDS]
     return tuple(wishes + needs) or group
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Any
 
 from rightfit.errors import (
@@ -15,10 +16,15 @@ from rightfit.errors import (
     UnavailableError,
     UnknownNameError,
 )
-from rightfit.explain.messages import Lang, join, say, say_or
+from rightfit.explain.messages import Lang, join, say, say_or, topic
 
 _MOST_NAMES = 5
+_CONTRADICTS = re.compile(
+    r"(?P<field>\w+) contradicts (?P<kind>task|model|method|operation) (?P<value>[^:;,\n]+?)(?:[:;,] (?P<why>[^\n]+))?"
+)
 _LONGEST_NAME = 80
+_LEAVE_OUT = "; leave it out"
+_ALLOWED = re.compile(r"allowed[\w ]*: ")
 # The most particular kind first.
 _CODES: tuple[tuple[type[RightfitError], str], ...] = (
     (UnknownNameError, "unknown_name"),
@@ -33,7 +39,8 @@ _CODES: tuple[tuple[type[RightfitError], str], ...] = (
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong. `code` for programs, `title` for its kind, `message` for people; `field`, `allowed` and `nearest` where known."""
+    """One thing that is wrong. `code` for programs, `title` for its kind, `message` for people; `field`, `allowed` and `nearest` where
+    known."""
 
     code: str
     title: str
@@ -73,15 +80,29 @@ def _message(error: RightfitError, lang: Lang) -> str:
         return _name_message(error, lang)
     if isinstance(error, QuantityError) and error.allowed and error.field:
         return say("problems.outside", lang, field=error.field, allowed=error.allowed) + _hint(error, lang)
+    if contradicted := _CONTRADICTS.fullmatch(str(error)):
+        return _contradiction_message(contradicted)
     message = str(error).removeprefix(f"{error.field}: ") if error.field else str(error)
     return say("problems.unreadable", lang, field=error.field, message=message) if error.field else message
+
+
+def _contradiction_message(found: re.Match[str]) -> str:
+    """Two options that exclude each other, and what the first one is for where that is known in Chinese."""
+    kind = say_or(f"problems.kind_{found['kind']}", "zh", found["kind"])
+    text = say("problems.contradicts", "zh", field=found["field"], kind=kind, value=found["value"])
+    told = found["why"] or ""
+    reason = told.removesuffix(_LEAVE_OUT)
+    why = next((words["zh"] for words in topic("purposes").values() if words["en"] == reason), "")
+    return f"{text}：{why + say('problems.leave_out', 'zh') if why else told}" if told else f"{text}。"
 
 
 def _name_message(error: UnknownNameError | AmbiguousNameError, lang: Lang) -> str:
     kind, name = say_or(f"problems.kind_{error.kind}", lang, error.kind), error.name[:_LONGEST_NAME]
     if isinstance(error, AmbiguousNameError):
         return say("problems.ambiguous_name", lang, kind=kind, name=name, names=join(list(error.candidates[:_MOST_NAMES]), lang))
-    return say("problems.unknown_name", lang, kind=kind, name=name) + _hint(error, lang)
+    said = _ALLOWED.match(error.allowed)
+    allowed = say("problems.allowed", lang, names=error.allowed[said.end() :]) if said and not error.nearest else ""
+    return say("problems.unknown_name", lang, kind=kind, name=name) + _hint(error, lang) + allowed
 
 
 def _hint(error: InputError, lang: Lang) -> str:

@@ -8,10 +8,9 @@ from __future__ import annotations
 import math
 
 from rightfit.explain.messages import Lang, join, say, say_or
-from rightfit.units import currency_sign
+from rightfit.units import GIB, currency_sign
 from rightfit.workload.money import from_usd
 
-_GIB = 2.0**30
 _WIDTHS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 _COUNTS_EN = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
 _COUNTS_ZH = ((1e12, "万亿"), (1e8, "亿"), (1e4, "万"))
@@ -28,7 +27,7 @@ def plain(value: float, digits: int = 3) -> str:
 
 def memory_text(num_bytes: float) -> str:
     """Memory of a card or host in GiB (MiB below 0.1 GiB)."""
-    gib = num_bytes / _GIB
+    gib = num_bytes / GIB
     return f"{plain(gib)} GiB" if gib >= 0.1 or gib == 0 else f"{plain(gib * 1024)} MiB"
 
 
@@ -94,7 +93,7 @@ def duration_text(seconds: float, lang: Lang) -> str:
     """A time: 320 ms, 12.5 s, 42 min, 5 h 12 min, 3.2 days."""
     if not math.isfinite(seconds):
         return plain(seconds)
-    if seconds < 1:
+    if seconds < 0.9995:
         return say("quantities.ms", lang, value=plain(seconds * 1e3))
     if seconds < 90:
         return say("quantities.s", lang, value=plain(seconds))
@@ -135,7 +134,7 @@ def provider_text(provider: str, lang: Lang) -> str:
 
 def region_text(region: str, lang: Lang) -> str:
     """A region's code; "any" is how a source says that it names none."""
-    return say("quantities.any_region", lang) if region == "any" else region
+    return say("quantities.any_region", lang) if region in ("any", "global") else region
 
 
 def method_text(method: str, lang: Lang) -> str:

@@ -23,12 +23,23 @@ _NAMES: Mapping[str, Callable[[str, Lang], str]] = {
     "purchase": q.purchase_text,
     "provider": q.provider_text,
     "cloud": q.provider_text,
+    "gpu": lambda value, lang: card_text(value, lang),
+    "capability": lambda value, lang: card_text(value, lang),
+    "country": lambda value, lang: country_text(value, lang),
+    "region": q.region_text,
     "runner_up": lambda value, lang: _server_text(value, lang),
     "best": lambda value, lang: _server_text(value, lang),
     "sharding": lambda value, lang: sharding_text(value, lang),
     "offload": lambda value, lang: offload_text(value, lang),
 }
-_WORDS = {"level": "choice.recompute", "criterion": "rejections.name", "other_criterion": "rejections.name"}
+_WORDS = {
+    "level": "choice.recompute",
+    "criterion": "rejections.name",
+    "other_criterion": "rejections.name",
+    "fabric": "choice.fabric",
+    "own_figure": "measure.figure",
+    "below_cause": "reasons.below",
+}
 _CRITERION_UNITS = {"gpu_memory": "limit_bytes", "host_memory": "limit_bytes", "deadline": "limit_s", "budget": "limit_usd"}
 UNSHARDED = frozenset({"none", "ddp", ""})
 
@@ -52,6 +63,8 @@ def _effect(reason: Reason, lang: Lang, texts: Mapping[str, str]) -> str:
     """What a change of the wish makes possible, where search says so."""
     if not reason.key.startswith("change_") or "where" not in texts:
         return ""
+    if reason.params.get("monthly_usd") and reason.params.get("latency_s"):
+        return say("reasons.effect_month", lang, **texts)
     known = reason.params.get("total_usd") and reason.params.get("total_time_s")
     return say("reasons.effect" if known else "reasons.effect_where", lang, **texts)
 
@@ -62,6 +75,8 @@ def field_text(name: str, value: Any, lang: Lang, *, currency: str = "usd") -> s
         return "-"
     if isinstance(value, str):
         return _name_text(name, value, lang)
+    if name == "criteria" and isinstance(value, list | tuple):
+        return criteria_text(value, lang)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
     return _number_text(name, float(value), lang, currency)
@@ -71,6 +86,22 @@ def criterion_text(criterion: str, lang: Lang) -> str:
     """A rejection criterion in words."""
     key = f"rejections.{criterion}"
     return say(key, lang) if has(key) else criterion
+
+
+def criteria_text(criteria: Sequence[str], lang: Lang) -> str:
+    """The names of several criteria."""
+    return join([say_or(f"rejections.name_{name}", lang, name) for name in criteria], lang)
+
+
+def card_text(names: str, lang: Lang) -> str:
+    """The name of a card, or of several with commas between them; "none" is no card."""
+    return ", ".join(say("rejections.no_card", lang) if name == "none" else name for name in names.split(", "))
+
+
+def country_text(names: str, lang: Lang) -> str:
+    """A country, or several with commas between them; "unknown" where a provider does not say."""
+    known = {"unknown": "rejections.unknown_country", "-": "rejections.no_country"}
+    return ", ".join(say(known[name], lang) if name in known else name for name in names.split(", "))
 
 
 def sharding_text(sharding: str, lang: Lang) -> str:
@@ -98,7 +129,8 @@ def needed_had_text(criterion: str, needed: float | str, had: float | str, lang:
     if texts["needed"] == texts["had"] and isinstance(needed, float) and isinstance(had, float):
         texts = {"needed": _exact_text(name, needed, lang), "had": _exact_text(name, had, lang)}
     if criterion == "capability":
-        texts["needed"] = say_or(f"rejections.lacks_{str(needed).replace(' ', '_')}", lang, str(needed))
+        key = f"rejections.lacks_{str(needed).replace(' ', '_')}"
+        texts["needed"] = say(key, lang) if has(key) else say("rejections.lacks_format", lang, format=needed)
     key = f"rejections.gap_{criterion}"
     return say(key if has(key) else "rejections.needed_had", lang, **texts)
 
@@ -152,9 +184,10 @@ def _derived(params: Mapping[str, Any], lang: Lang, currency: str) -> dict[str, 
         derived["where"] = where_text(params, lang)
     if {"criterion", "needed", "had"} <= params.keys():
         gap = needed_had_text(params["criterion"], params["needed"], params["had"], lang, currency=currency)
+        special = f"rejections.{params['criterion']}_{params['needed']}"
         derived |= {
             "gap": gap,
-            "refusal": criterion_text(params["criterion"], lang),
+            "refusal": say(special, lang) if has(special) else criterion_text(params["criterion"], lang),
             "nodes": q.counted("node", params.get("nodes", 1), lang),
         }
     if {"monthly_low", "monthly_high"} <= params.keys():
@@ -212,11 +245,18 @@ def _variant(reason: Reason) -> str:
         return specific
     if reason.params.get("runner_up") and has(f"{key}_runner_up"):
         return f"{key}_runner_up"
+    if is_no_dearer(reason):
+        return f"{key}_cheaper"
     if reason.key.startswith("assumed_default_") and not has(key):
         return "reasons.assumed_default_plain"
     if reason.params.get("saving_usd", 0) is None and has(f"{key}_possible"):
         return f"{key}_possible"
     return key
+
+
+def is_no_dearer(reason: Reason) -> bool:
+    """Whether a server that is not the choice costs no more than it (the choice is the faster one): no lower price would help."""
+    return reason.key == "why_ranked" and reason.params.get("price_factor", 0.0) > 0.9995
 
 
 def _raw(key: str, texts: Mapping[str, str]) -> str:

@@ -14,11 +14,12 @@ from functools import cache
 from importlib import resources
 from typing import Any, Literal
 
-from rightfit.errors import UnknownNameError
+from rightfit.errors import InputError, UnknownNameError
 from rightfit.explain.measures import Measures
 from rightfit.explain.messages import Lang, say
+from rightfit.explain.rule_entries import REASONS, entry_problems
 from rightfit.explain.rule_fields import rule_fields
-from rightfit.explain.setups import Outcome, outcomes_text
+from rightfit.explain.setups import SetupOutcome, outcomes_text
 
 Verdict = Literal["holds", "fails", "misleading", "unknown"]
 
@@ -28,7 +29,7 @@ _WAITING_SHARE = 0.25
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Rule:
+class RuleOfThumb:
     """One rule of thumb: what it says, who says it, and how it is judged (see data/rules.toml)."""
 
     id: str
@@ -57,12 +58,12 @@ class Rule:
 class RuleCheck:
     """A rule judged for one workload. `claim` is what the rule asks for, `figure` our own figure, both in `unit`'s base unit."""
 
-    rule: Rule
+    rule: RuleOfThumb
     verdict: Verdict
     claim: float
     figure: float
     measures: Measures | None = None
-    outcomes: tuple[Outcome, ...] = ()
+    outcomes: tuple[SetupOutcome, ...] = ()
 
     def statement(self, lang: Lang) -> str:
         """What the rule says."""
@@ -100,17 +101,32 @@ def _table() -> dict[str, Any]:
     return tomllib.loads(resources.files("rightfit.explain").joinpath("data", "rules.toml").read_text("utf-8"))
 
 
+def rule_names() -> tuple[str, ...]:
+    """The id of every rule, in the order of the table."""
+    return tuple(name for name in _table() if name not in ("posts", "examples"))
+
+
 @cache
-def all_rules() -> Mapping[str, Rule]:
-    """Every rule by id, in the order of the table."""
-    return {name: _rule(name, entry) for name, entry in _table().items() if name not in ("posts", "examples")}
+def all_rules() -> Mapping[str, RuleOfThumb]:
+    """Every rule by id, in the order of the table; InputError where an entry is not whole."""
+    return {name: _rule(name) for name in rule_names()}
 
 
-def _rule(name: str, entry: Mapping[str, Any]) -> Rule:
-    reasons = {verdict: entry[verdict] for verdict in ("holds", "fails", "misleading")}
+def rule_problems(name: str) -> list[str]:
+    """What the entry of a rule lacks or has too much, one line each."""
+    known = {field.name for field in dataclasses.fields(RuleOfThumb)} - {"id", "reasons"} | set(REASONS)
+    return entry_problems(name, _table()[name], allowed=known, kinds=(*_JUDGES, "setup"), table=_table())
+
+
+@cache
+def _rule(name: str) -> RuleOfThumb:
+    if problems := rule_problems(name):
+        raise InputError(problems[0])
+    entry = _table()[name]
+    reasons = {verdict: entry[verdict] for verdict in REASONS}
     plain = {key: value for key, value in entry.items() if key not in reasons}
     lists = {key: tuple(plain.get(key, ())) for key in ("servers", "aliases")}
-    return Rule(id=name, reasons=reasons, **{**plain, **lists})
+    return RuleOfThumb(id=name, reasons=reasons, **{**plain, **lists})
 
 
 def post_title(post: int, lang: Lang) -> str:
@@ -119,39 +135,38 @@ def post_title(post: int, lang: Lang) -> str:
     return title
 
 
-def example_of(rule: Rule) -> Mapping[str, Any]:
+def example_of(rule: RuleOfThumb) -> Mapping[str, Any]:
     """The workload that a rule is tried on when nothing else is asked for: its own set-up, the example it names, or the first."""
     examples: Mapping[str, Mapping[str, Any]] = _table()["examples"]
     return rule.setup or examples[rule.example or next(iter(examples))]
 
 
-def rule_by_id(name: str) -> Rule:
+def rule_by_id(name: str) -> RuleOfThumb:
     """A rule by its id; UnknownNameError with the nearest ids otherwise."""
-    rules = all_rules()
-    if name not in rules:
+    if name not in rule_names():
         import difflib
 
-        raise UnknownNameError("rule", name, nearest=difflib.get_close_matches(name, rules, n=3, cutoff=0.4))
-    return rules[name]
+        raise UnknownNameError("rule", name, nearest=difflib.get_close_matches(name, rule_names(), n=3, cutoff=0.4))
+    return _rule(name)
 
 
-def applies(rule: Rule, measure: Measures) -> bool:
+def applies(rule: RuleOfThumb, measure: Measures) -> bool:
     """Whether the rule speaks about this workload."""
     return all(_condition(key, wanted, measure) for key, wanted in rule.applies.items())
 
 
-def _condition(key: str, wanted: Any, measure: Measures) -> bool:
+def _condition(key: str, condition: Any, measure: Measures) -> bool:
     if key == "models":
         name = measure.model.casefold()
-        return any(word in name for word in wanted)
+        return any(word in name for word in condition)
     if key in {"methods", "tasks"}:
-        return getattr(measure, key[:-1]) in wanted
+        return getattr(measure, key[:-1]) in condition
     bound, _, name = key.partition("_")
     value = float(getattr(measure, {"gpus": "num_gpus"}.get(name, name)))
-    return value >= wanted if bound == "min" else value < wanted or (name == "gpus" and value == wanted)
+    return value >= condition if bound == "min" else value < condition or (name == "gpus" and value == condition)
 
 
-def judge(rule: Rule, measure: Measures, *, outcomes: Sequence[Outcome] = ()) -> RuleCheck:
+def judge(rule: RuleOfThumb, measure: Measures, *, outcomes: Sequence[SetupOutcome] = ()) -> RuleCheck:
     """Hold a rule against our figures."""
     figure = float(getattr(measure, rule.figure))
     claim = _claim(rule, measure)
@@ -159,18 +174,19 @@ def judge(rule: Rule, measure: Measures, *, outcomes: Sequence[Outcome] = ()) ->
     return RuleCheck(rule=rule, verdict=verdict, claim=claim, figure=figure, measures=measure, outcomes=tuple(outcomes))
 
 
-def check_measures(measure: Measures, *, outcomes: Callable[[Rule], Sequence[Outcome]] | None = None) -> list[RuleCheck]:
-    """All rules that speak about this workload, judged. `outcomes` evaluates the servers of a `setup` rule; without it those are left out."""
+def check_measures(measure: Measures, *, outcomes: Callable[[RuleOfThumb], Sequence[SetupOutcome]] | None = None) -> list[RuleCheck]:
+    """All rules that speak about this workload, judged. `outcomes` evaluates the servers of a `setup` rule; without it those are left
+    out."""
     wanted = [rule for rule in all_rules().values() if applies(rule, measure) and (outcomes or rule.kind != "setup")]
     return [judge(rule, measure, outcomes=outcomes(rule) if outcomes and rule.kind == "setup" else ()) for rule in wanted]
 
 
-def _claim(rule: Rule, measure: Measures) -> float:
+def _claim(rule: RuleOfThumb, measure: Measures) -> float:
     claim = rule.value if not rule.base else rule.factor * float(getattr(measure, rule.base))
     return max(1.0, math.ceil(claim)) if rule.round_up and math.isfinite(claim) else claim
 
 
-def _need(rule: Rule, claim: float, figure: float, measure: Measures) -> Verdict:
+def _need(rule: RuleOfThumb, claim: float, figure: float, measure: Measures) -> Verdict:
     if not math.isfinite(claim) or not math.isfinite(figure):
         return "unknown"
     if figure > claim:
@@ -179,11 +195,11 @@ def _need(rule: Rule, claim: float, figure: float, measure: Measures) -> Verdict
     return "misleading" if figure < _MUCH_LESS * least else "holds"
 
 
-def _enough(rule: Rule, claim: float, figure: float, measure: Measures) -> Verdict:
+def _enough(rule: RuleOfThumb, claim: float, figure: float, measure: Measures) -> Verdict:
     return "unknown" if not math.isfinite(figure) else "holds" if figure <= claim else "fails"
 
 
-def _host(rule: Rule, claim: float, figure: float, measure: Measures) -> Verdict:
+def _host(rule: RuleOfThumb, claim: float, figure: float, measure: Measures) -> Verdict:
     if not math.isfinite(figure) or not math.isfinite(measure.stall_share):
         return "unknown"
     if measure.stall_share > _STALL_SHARE:
@@ -191,26 +207,26 @@ def _host(rule: Rule, claim: float, figure: float, measure: Measures) -> Verdict
     return "misleading" if figure < claim else "holds"
 
 
-def _utilisation(rule: Rule, claim: float, figure: float, measure: Measures) -> Verdict:
+def _utilisation(rule: RuleOfThumb, claim: float, figure: float, measure: Measures) -> Verdict:
     if not math.isfinite(figure) or not math.isfinite(measure.mfu):
         return "unknown"
     return "fails" if figure < claim else "holds" if measure.mfu >= claim else "misleading"
 
 
-def _gpus(rule: Rule, claim: float, figure: float, measure: Measures) -> Verdict:
+def _gpus(rule: RuleOfThumb, claim: float, figure: float, measure: Measures) -> Verdict:
     if not math.isfinite(claim):
         return "unknown"
     high = rule.high if not math.isnan(rule.high) else claim
     return "misleading" if figure < claim else "fails" if figure > high else "holds"
 
 
-def _saving(rule: Rule, claim: float, figure: float, measure: Measures) -> Verdict:
+def _saving(rule: RuleOfThumb, claim: float, figure: float, measure: Measures) -> Verdict:
     if not math.isfinite(figure):
         return "unknown"
     return "fails" if figure < claim else "misleading" if figure > rule.high else "holds"
 
 
-def _network(rule: Rule, claim: float, figure: float, measure: Measures) -> Verdict:
+def _network(rule: RuleOfThumb, claim: float, figure: float, measure: Measures) -> Verdict:
     if not math.isfinite(figure) or not math.isfinite(measure.communication_share):
         return "unknown"
     waits = measure.communication_share > _WAITING_SHARE
@@ -219,7 +235,7 @@ def _network(rule: Rule, claim: float, figure: float, measure: Measures) -> Verd
     return "holds" if waits else "misleading"
 
 
-def _interconnect(rule: Rule, claim: float, figure: float, measure: Measures) -> Verdict:
+def _interconnect(rule: RuleOfThumb, claim: float, figure: float, measure: Measures) -> Verdict:
     if not math.isfinite(figure):
         return "unknown"
     if measure.has_nvlink:
@@ -227,19 +243,20 @@ def _interconnect(rule: Rule, claim: float, figure: float, measure: Measures) ->
     return "holds" if figure > claim else "misleading"
 
 
-def _term(rule: Rule, claim: float, figure: float, measure: Measures) -> Verdict:
-    if not math.isfinite(figure):
+def _term(rule: RuleOfThumb, claim: float, figure: float, measure: Measures) -> Verdict:
+    if not math.isfinite(figure) or not measure.purchase:
         return "unknown"
     committed = measure.purchase.startswith(("subscription", "reserved", "savings"))
     return "holds" if committed == (figure > claim) else "fails"
 
 
-def _fixed(rule: Rule, claim: float, figure: float, measure: Measures) -> Verdict:
+def _fixed(rule: RuleOfThumb, claim: float, figure: float, measure: Measures) -> Verdict:
     return rule.verdict
 
 
-def judge_setup(outcomes: Sequence[Outcome], *, smaller: str = "") -> Verdict:
-    """A named model on named servers. Fits without special help on all -> holds (misleading where `smaller` holds it too); with help or on some only -> misleading."""
+def judge_setup(outcomes: Sequence[SetupOutcome], *, smaller: str = "") -> Verdict:
+    """A named model on named servers. Fits without special help on all -> holds (misleading where `smaller` holds it too); with help or on
+    some only -> misleading."""
     known = [outcome for outcome in outcomes if outcome.fits is not None]
     if not known:
         return "unknown"
@@ -250,7 +267,7 @@ def judge_setup(outcomes: Sequence[Outcome], *, smaller: str = "") -> Verdict:
     return "holds" if plain and not less_does else "misleading"
 
 
-_JUDGES: Mapping[str, Callable[[Rule, float, float, Measures], Verdict]] = {
+_JUDGES: Mapping[str, Callable[[RuleOfThumb, float, float, Measures], Verdict]] = {
     "need": _need,
     "enough": _enough,
     "host": _host,

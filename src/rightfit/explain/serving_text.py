@@ -1,4 +1,5 @@
-"""A serving plan in words: the choice, its latencies and money, why, advice, refusals. Frames are those of plan_text, so the faces draw them alike."""
+"""A serving plan in words: the choice, its latencies and money, why, advice, refusals. Frames are those of plan_text, so the faces draw
+them alike."""
 
 from __future__ import annotations
 
@@ -12,13 +13,14 @@ from rightfit.explain.economics_text import economics_fields
 from rightfit.explain.host_text import host_renderer
 from rightfit.explain.load_text import load_fields, simulated_text
 from rightfit.explain.messages import Lang, fields_of, has, join, say, say_or, sentences, topic
-from rightfit.explain.plan_words import OptionText, PlanText, Term, considered_text, cost_terms, headline, memory_terms
-from rightfit.search.answer import Assumption, NearMiss, Option, Plan, Reason, Rejection
-from rightfit.search.serving_answer import ServingCost, ServingLayout
+from rightfit.explain.plan_words import OptionText, Term, cost_terms, given_text, headline, memory_terms, missed_text, telling
+from rightfit.explain.server_words import is_priced, priced_text, rent_text
+from rightfit.search.answer import Assumption, Option, Plan, Reason, Rejection
+from rightfit.search.service.options import ServingCost, ServingLayout
 
 _SHOWN_PERCENTILES = (50, 95, 99)
 _NO_NEAR_MISS = frozenset({"status", "capability", "throughput"})
-_NOT_THE_USERS = frozenset({"status", "capability", "layout", "purchase", "host_memory"})
+_NOT_THE_USERS = frozenset({"status", "capability", "layout", "purchase", "host_memory", "host_cpus", "fabric"})
 _LATENCIES = ("ttft", "tpot", "latency")
 
 
@@ -44,6 +46,8 @@ def serving_renderer(lang: Lang, *, currency: str = "usd") -> Callable[[Reason],
 
 def _variant(reason: Reason) -> str:
     key = f"serving.{reason.key}"
+    if base.is_no_dearer(reason):
+        return f"{key}_cheaper"
     return f"{key}_runner_up" if reason.params.get("runner_up") and has(f"{key}_runner_up") else key
 
 
@@ -82,23 +86,6 @@ def _field(name: str, value: Any, lang: Lang, *, currency: str) -> str:
     return base.field_text(name, value, lang, currency=currency)
 
 
-def serving_plan_text(plan: Plan, lang: Lang) -> PlanText:
-    """Everything that a serving plan says, in one language and in the currency of its workload."""
-    currency = plan.workload.currency
-    render = serving_renderer(lang, currency=currency)
-    best = serving_option_text(plan.best, plan.workload, lang) if plan.best else None
-    return PlanText(
-        headline=best.headline if best else say("choice.none", lang),
-        considered=considered_text(plan, lang),
-        best=best,
-        assumptions=tuple(serving_assumption_text(assumption, lang) for assumption in plan.assumptions),
-        rejected=tuple(line for rejection in plan.rejected for line in serving_rejection_lines(rejection, lang, currency=currency)),
-        blame=serving_blame_text(plan, lang),
-        advice=tuple(render(reason) for reason in plan.advice),
-        faster=(),
-    )
-
-
 def serving_option_text(option: Option, workload: Any, lang: Lang) -> OptionText:
     """One option in words."""
     render = serving_renderer(lang, currency=workload.currency)
@@ -108,7 +95,7 @@ def serving_option_text(option: Option, workload: Any, lang: Lang) -> OptionText
         setup=serving_setup_text(option, lang),
         speed=latencies_text(option, lang),
         margin=capacity_text(option, lang, currency=workload.currency),
-        priced=say("choice.priced", lang, as_of=option.price_as_of, source=option.price_source),
+        priced=priced_text(option, lang),
         why=tuple(render(reason) for reason in option.why),
         warnings=tuple(render(reason) for reason in option.warnings),
         memory=memory_terms(option, lang),
@@ -123,17 +110,7 @@ def serving_headline(option: Option, lang: Lang, *, currency: str) -> str:
     if option.accelerator.name:
         return headline(option, lang, currency=currency)
     cores = q.counted("core", option.vcpus, lang)
-    return say(
-        "choice.rent",
-        lang,
-        nodes="" if option.nodes == 1 else say("choice.nodes_prefix", lang, count=option.nodes),
-        instance=option.instance_type,
-        provider=q.provider_text(option.provider, lang),
-        region=q.region_text(option.region, lang),
-        purchase=q.purchase_text(option.purchase, lang),
-        cards=f"{cores}, {q.memory_text(option.memory_bytes)}",
-        price=q.money_text(option.cost.hourly_usd, currency),
-    )
+    return rent_text(option, f"{cores}, {q.memory_text(option.memory_bytes)}", lang, currency=currency)
 
 
 def outcome_text(option: Option, workload: Any, lang: Lang) -> str:
@@ -147,7 +124,7 @@ def outcome_text(option: Option, workload: Any, lang: Lang) -> str:
     if cost.monthly_usd is None:
         time = option.estimate["total_time_s"]
         return say(
-            "serving.outcome_batch",
+            "serving.outcome_batch" if is_priced(option) else "serving.outcome_batch_unpriced",
             lang,
             requests=q.count_text(option.facts["requests"], lang),
             time=q.duration_text(time.mid, lang),
@@ -163,6 +140,8 @@ def outcome_text(option: Option, workload: Any, lang: Lang) -> str:
         "monthly": money(cost.monthly_usd),
         "per_thousand": money(cost.per_thousand_requests_usd),
     }
+    if not is_priced(option):
+        return say("serving.outcome_unpriced", lang, **fields)
     if has_tokens:
         return say("serving.outcome", lang, **fields, per_million=money(cost.per_million_tokens_usd))
     return say("serving.outcome_forward", lang, **fields)
@@ -186,7 +165,7 @@ def serving_setup_text(option: Option, lang: Lang) -> str:
             lang,
             **fields,
             library=known["library"],
-            workers=q.plain(known["workers"]),
+            workers=q.counted("worker_process", known["workers"], lang),
             columns=q.plain(known["columns"]),
         )
     if not layout.kv_format:
@@ -209,6 +188,8 @@ def devices_text(option: Option, lang: Lang) -> str:
         return say("serving.devices_spread", lang, count=layout.attention_data)
     if not option.accelerator.name:
         return say("serving.devices_cpu", lang)
+    if layout.slice:
+        return say("serving.devices_slice", lang, slice=layout.slice)
     if count == 1:
         return say("serving.devices_one", lang)
     if layout.pipeline == 1:
@@ -239,7 +220,7 @@ def capacity_text(option: Option, lang: Lang, *, currency: str) -> str:
     if cost.monthly_usd is None:
         return say("serving.capacity_batch", lang, most=most)
     text = say("serving.capacity", lang, most=most, share=q.percent_text(option.facts["utilisation"]))
-    if len(cost.by_purchase) < 2:
+    if len(cost.by_purchase) < 2 or not is_priced(option):
         return text
     items = [
         say("serving.by_purchase_item", lang, purchase=q.purchase_text(name, lang), price=q.money_text(price, currency))
@@ -274,37 +255,31 @@ def serving_rejection_lines(rejection: Rejection, lang: Lang, *, currency: str =
     key = "rejections.line_alone" if 0 < rejection.alone < rejection.count else "rejections.line"
     lines = [say(key, lang, criterion=base.criterion_text(rejection.criterion, lang), count=count, alone=f"{rejection.alone:,}")]
     if rejection.nearest is not None and rejection.criterion not in _NO_NEAR_MISS:
-        lines.append(_nearest_text(rejection.criterion, rejection.nearest, lang, currency=currency))
+        miss = rejection.nearest
+        gap = gap_text(rejection.criterion, miss.needed, miss.had, lang, currency=currency)
+        lines.append(missed_text(miss, gap, serving_renderer(lang, currency=currency), lang))
     return lines
-
-
-def _nearest_text(criterion: str, miss: NearMiss, lang: Lang, *, currency: str) -> str:
-    where = base.where_text({"provider": miss.provider, "instance_type": miss.instance_type}, lang)
-    gap = gap_text(criterion, miss.needed, miss.had, lang, currency=currency)
-    servers = q.counted("node", miss.nodes, lang)
-    missed = say("rejections.nearest", lang, where=where, nodes=servers, needed_had=gap)
-    return sentences([missed, serving_renderer(lang, currency=currency)(miss.change)], lang)
 
 
 def serving_given_text(plan: Plan, lang: Lang) -> str:
     """The headline for given servers that do not do it, and why."""
-    first = plan.rejected[0] if plan.rejected else None
-    if first is None:
+    if not plan.rejected:
         return say("choice.none", lang)
+    first = telling(plan.rejected)
     gap = gap_text(first.criterion, first.needed, first.had, lang, currency=plan.workload.currency)
-    return say("choice.unfit_given", lang, where=plan.given, criterion=base.criterion_text(first.criterion, lang), gap=gap)
+    return given_text(plan, first, base.criterion_text(first.criterion, lang), gap, lang)
 
 
 def gap_text(criterion: str, needed: float | str, had: float | str, lang: Lang, *, currency: str) -> str:
     """What a criterion asks for and what there is; latencies as times that can be told apart."""
     if criterion in _LATENCIES and isinstance(needed, float) and isinstance(had, float):
         texts = q.distinct_durations(needed, had, lang)
-        return say("rejections.needed_had", lang, needed=texts[0], had=texts[1])
+        return say(f"rejections.gap_{criterion}", lang, needed=texts[0], had=texts[1])
     return base.needed_had_text(criterion, needed, had, lang, currency=currency)
 
 
 def serving_blame_text(plan: Plan, lang: Lang) -> str:
     """Which criteria together exclude every offer; empty where something is feasible."""
     told = [tuple(name for name in group if name not in _NOT_THE_USERS) or group for group in plan.blame]
-    groups = [join([say_or(f"rejections.name_{name}", lang, name) for name in group], lang) for group in dict.fromkeys(told)]
+    groups = [base.criteria_text(group, lang) for group in dict.fromkeys(told)]
     return say("serving.blame", lang, criteria=say("rejections.or", lang).join(groups)) if groups else ""

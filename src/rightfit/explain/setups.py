@@ -12,7 +12,7 @@ from rightfit.explain.reasons import offload_text
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Outcome:
+class SetupOutcome:
     """One server evaluated for a job.
 
     `fits`: with the cards alone, or with `helps` (what is moved to host RAM); None where it could not be evaluated, `why` says so.
@@ -31,12 +31,12 @@ class Outcome:
     why: str = ""
 
 
-def outcomes_text(outcomes: Sequence[Outcome], lang: Lang) -> str:
+def outcomes_text(outcomes: Sequence[SetupOutcome], lang: Lang) -> str:
     """All outcomes in one line."""
     return ("；" if lang == "zh" else "; ").join(outcome_text(outcome, lang) for outcome in outcomes)
 
 
-def outcome_text(outcome: Outcome, lang: Lang) -> str:
+def outcome_text(outcome: SetupOutcome, lang: Lang) -> str:
     """One outcome: fits or not, at what peak, what makes it fit or what is missing."""
     if outcome.fits is None:
         return say("rule_words.fits_unknown", lang, where=outcome.server, why=outcome.why)

@@ -1,4 +1,5 @@
-"""A whole answer as a sheet: sentences, headed lists, tables and breakdowns in reading order. Every face draws the same sheet in its own way."""
+"""A whole answer as a sheet: sentences, headed lists, tables and breakdowns in reading order. Every face draws the same sheet in its own
+way."""
 
 from __future__ import annotations
 
@@ -14,17 +15,20 @@ from rightfit.explain.economics_text import section_lines
 from rightfit.explain.labels import label
 from rightfit.explain.load_text import load_lines
 from rightfit.explain.messages import Lang
-from rightfit.explain.option_tables import options_table, simulation_table
-from rightfit.explain.plan_words import OptionText, PlanText, Term
+from rightfit.explain.option_tables import simulation_table
+from rightfit.explain.plan_words import OptionText, PlanText, Term, verdict_key
+from rightfit.explain.reasons import criteria_text
 from rightfit.explain.tables import Table
-from rightfit.explain.voices import Voice, is_host_job, voice_of
+from rightfit.explain.voices import Voice, plan_text, voice_of
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
     from rightfit.search.answer import Plan, Rejection
-    from rightfit.search.single import Verdict
+    from rightfit.search.verdict import Verdict
 
 _MOST_REFUSALS = 4
+#: What is said of another way to be served that costs less however much is asked.
+CHEAPER = {"serve_api_never": "api_usd", "serve_api_later": "api_usd", "serve_serverless_pays": "monthly_usd"}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -69,11 +73,13 @@ def plan_sheet(plan: Plan, lang: Lang, *, everything: bool = False, catalog: Cat
 
 def _plan_parts(plan: Plan, lang: Lang, *, everything: bool, catalog: Catalog | None) -> Iterable[Part]:
     voice, currency = voice_of(plan), plan.workload.currency
-    text, render = voice.plan_text(plan, lang), voice.renderer(lang, currency=currency)
+    text, render = plan_text(plan, lang), voice.renderer(lang, currency=currency)
+    yield from cheaper_elsewhere(plan, lang)
     yield _answer(text)
     if len(plan.options) > 1:
-        yield options_table(plan, lang)
+        yield voice.options_table(plan, lang)
     yield from simulation_table(plan, lang)
+    yield from staged_lines(plan, render, lang)
     if shown := text.best or text.unfit:
         yield from option_parts(shown, voice, lang, currency=currency)
     yield from _buying(plan, lang, render, everything=everything)
@@ -82,11 +88,30 @@ def _plan_parts(plan: Plan, lang: Lang, *, everything: bool, catalog: Catalog | 
     yield from _lists(lang, faster=text.faster, advice=text.advice)
     if voice.is_service:
         yield from _lists(lang, ways=section_lines(plan, render, everything=everything))
+    yield from energy_lines(plan, render, lang)
     yield from _lists(lang, assumed=text.assumptions)
     yield from _refused(plan.rejected, voice, lang, currency=currency, everything=everything or plan.best is None)
-    if everything and voice.has_rules:
+    if everything and voice.is_training:
         yield from _rules_and_advice(plan, lang, currency=currency, catalog=catalog)
     yield text.considered
+
+
+def staged_lines(plan: Plan, render: Callable[[Any], str], lang: Lang) -> Iterable[Lines]:
+    """The smallest trial, what to expect and decide, and the step up; nothing where it was not asked for."""
+    yield from _lists(lang, staged=[render(reason) for section in plan.sections if section.name == "staged" for reason in section.reasons])
+
+
+def energy_lines(plan: Plan, render: Callable[[Any], str], lang: Lang) -> Iterable[Lines]:
+    """What the first option draws from the grid, and the CO2 of it."""
+    yield from _lists(lang, energy=[render(reason) for section in plan.sections if section.name == "energy" for reason in section.reasons])
+
+
+def cheaper_elsewhere(plan: Plan, lang: Lang) -> Iterable[str]:
+    """That an API or a serverless offer costs less than the servers of the list, the cheaper of the two: then they are not the answer."""
+    told = [(reason, month) for section in plan.sections for reason in section.reasons if (month := CHEAPER.get(reason.key))]
+    if plan.best and told:
+        reason, _ = min(told, key=lambda one: float(one[0].params[one[1]]))
+        yield voice_of(plan).renderer(lang, currency=plan.workload.currency)(reason)
 
 
 def _answer(text: PlanText) -> Choice:
@@ -148,17 +173,10 @@ def _lists(lang: Lang, **groups: Sequence[str]) -> Iterable[Lines]:
 
 def estimate_sheet(plan: Plan, lang: Lang, *, everything: bool = False, catalog: Catalog | None = None) -> tuple[Part, ...]:
     """One given server: as a plan, but nothing was chosen, so no reason of a choice is given."""
-    voice, plan = voice_of(plan), without_choice(plan)
+    voice = voice_of(plan)
     if voice.is_service and plan.best is None:
         return tuple(_unfit_service(plan, voice, lang))
     return plan_sheet(plan, lang, everything=everything, catalog=catalog)
-
-
-def without_choice(plan: Plan) -> Plan:
-    """A plan for a given server without the reasons that compare it with others."""
-    voice = voice_of(plan)
-    options = tuple(voice.without_choice(option, fits=True) for option in plan.options)
-    return dataclasses.replace(plan, options=options, unfit=plan.unfit and voice.without_choice(plan.unfit, fits=False))
 
 
 def _unfit_service(plan: Plan, voice: Voice, lang: Lang) -> Iterable[Part]:
@@ -186,7 +204,7 @@ def _verdict_parts(verdict: Verdict, lang: Lang, *, everything: bool) -> Iterabl
     if len(verdict.failed) > 1 or everything:
         yield from _refused(verdict.failed, voice, lang, currency=currency, everything=True)
     if verdict.option is not None:
-        text = voice.option_text(voice.without_choice(verdict.option, fits=verdict.fits), verdict.workload, lang)
+        text = voice.option_text(verdict.option, verdict.workload, lang)
         yield _setup(choice_of(text), verdict, voice, lang)
         yield from option_parts(text, voice, lang, currency=currency)
     yield from _lists(lang, assumed=[voice.assumption_text(assumption, lang) for assumption in verdict.assumptions])
@@ -201,11 +219,10 @@ def _setup(choice: Choice, verdict: Verdict, voice: Voice, lang: Lang) -> Choice
 
 def _standing(verdict: Verdict, voice: Voice, lang: Lang) -> Lines:
     """Whether the server does it, and why it was or was not chosen."""
-    named = (
-        verdict.option.facts.get("name", "") if verdict.option and is_host_job(verdict.workload) else ""
-    )  # an operation on data, not a model
-    job = named or verdict.workload.model
+    named = verdict.option.facts.get("name", "") if verdict.option else ""  # an operation on data, not a model
+    job = named or verdict.workload.model or verdict.workload.operation
     name = f"{verdict.provider}/{verdict.instance_type}"
-    head = label("why", "fits" if verdict.fits else "does_not_fit", lang, name=name, model=job)
+    key, criteria = verdict_key(verdict)
+    head = label("why", key, lang, name=name, model=job, criteria=criteria_text(criteria, lang))
     render = voice.renderer(lang, currency=verdict.workload.currency)
     return Lines("standing", head, tuple(render(reason) for reason in verdict.standing))

@@ -15,7 +15,7 @@ from rightfit.catalog.offers import PURCHASE_CODES, OfferFilter, OfferTable
 from rightfit.explain import quantities as q
 from rightfit.explain.messages import Lang
 from rightfit.explain.rules import Verdict
-from rightfit.physics.money import HOURS_PER_MONTH
+from rightfit.units import HOURS_PER_MONTH
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
@@ -132,7 +132,7 @@ def _serverless(catalog: Catalog) -> _Judged:
 
 
 def _tflops(catalog: Catalog) -> _Judged:
-    from rightfit.search.value import value_rows
+    from rightfit.planner.value import value_rows
 
     rows = value_rows(catalog, OfferFilter(purchases=("on-demand",)), sort="usd_per_pflop", model=_MODEL)
     known = [(row["usd_per_pflop"], row["usd_per_mtok"]) for row in rows if row["usd_per_mtok"]]

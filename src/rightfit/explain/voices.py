@@ -1,4 +1,6 @@
-"""How each kind of plan is put in words: training, services and batches of inference, classical machine learning and data preparation.
+"""How each kind of plan is put in words: training, services and batches of inference, classical machine learning and data preparation; and
+any other
+family of work by a table of words (family_words.py).
 
 Faces ask `voice_of(answer)` and never for the kind.
 """
@@ -10,53 +12,50 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from rightfit.explain import plan_words
-from rightfit.explain.messages import Lang
+from rightfit.explain import option_tables, plan_words
+from rightfit.explain.messages import Lang, say
 from rightfit.explain.plan_words import OptionText, PlanText
 from rightfit.explain.reasons import renderer
+from rightfit.explain.tables import Table
+from rightfit.families.registry import name_of
 
 if TYPE_CHECKING:
     from rightfit.search.answer import Assumption, Option, Plan, Reason
-    from rightfit.search.single import Verdict
+    from rightfit.search.verdict import Verdict
     from rightfit.workload.model import Workload
-
-_COMPARING = frozenset({"cheapest", "fastest", "balanced"})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Voice:
-    """The wording of one kind of plan. `headings`: the labels over its parts of memory, time and cost; `comparing`: reasons that compare an
-    option with others; `limits`: reasons that say it keeps a limit; `unfit_heading`: over the set-up of a server that does not do it."""
+    """The wording of one kind of plan. `headings`: the labels over its parts of memory, time and cost; `unfit_heading`: over the set-up of
+    a server
+    that does not do it; `is_training`: of neural networks, which rules of thumb are about; `is_service`: answers requests, one by one or as
+    a batch."""
 
     renderer: Callable[..., Callable[[Reason], str]]
-    plan_text: Callable[[Plan, Lang], PlanText]
     option_text: Callable[[Option, Any, Lang], OptionText]
+    nothing_text: Callable[[Plan, Lang], str]
+    blame_text: Callable[[Plan, Lang], str]
     assumption_text: Callable[[Assumption, Lang], str]
     rejection_lines: Callable[..., list[str]]
+    options_table: Callable[[Plan, Lang], Table]
     headings: Mapping[str, str]
-    comparing: frozenset[str]
-    limits: frozenset[str]
     unfit_heading: str
-    has_rules: bool = False
+    is_training: bool = False
     is_service: bool = False
-
-    def without_choice(self, option: Option, *, fits: bool) -> Option:
-        """The option without the reasons that compare it with others, and, where the job does not fit, without those that say it does."""
-        dropped = self.comparing if fits else self.comparing | self.limits
-        return dataclasses.replace(option, why=tuple(reason for reason in option.why if reason.key not in dropped))
 
 
 _TRAINING = Voice(
     renderer=renderer,
-    plan_text=plan_words.plan_text,
     option_text=plan_words.option_text,
+    nothing_text=plan_words.nothing_text,
+    blame_text=plan_words.blame_text,
     assumption_text=plan_words.assumption_text,
     rejection_lines=plan_words.rejection_lines,
+    options_table=option_tables.training_table,
     headings={"memory": "memory", "time": "time", "cost": "cost"},
-    comparing=_COMPARING,
-    limits=frozenset({"fits", "deadline_met", "budget_met"}),
     unfit_heading="leanest_setup",
-    has_rules=True,
+    is_training=True,
 )
 
 
@@ -67,13 +66,13 @@ def _host() -> Voice:
 
     return Voice(
         renderer=host_text.host_renderer,
-        plan_text=host_text.host_plan_text,
         option_text=host_text.host_option_text,
+        nothing_text=host_text.nothing_text,
+        blame_text=plan_words.blame_text,
         assumption_text=host_text.host_assumption_text,
         rejection_lines=host_text.host_rejection_lines,
+        options_table=option_tables.server_table,
         headings={"memory": "memory_ram", "time": "time_job", "cost": "cost"},
-        comparing=_COMPARING,
-        limits=frozenset({"fits", "deadline_met", "budget_met"}),
         unfit_heading="leanest_setup",
     )
 
@@ -85,15 +84,34 @@ def _service() -> Voice:
 
     return Voice(
         renderer=serving_text.serving_renderer,
-        plan_text=serving_text.serving_plan_text,
         option_text=serving_text.serving_option_text,
+        nothing_text=lambda _, lang: say("choice.none", lang),
+        blame_text=serving_text.serving_blame_text,
         assumption_text=serving_text.serving_assumption_text,
         rejection_lines=serving_text.serving_rejection_lines,
+        options_table=option_tables.service_table,
         headings={"memory": "memory", "time": "time", "cost": "cost"},
-        comparing=_COMPARING | {"serve_cheapest", "serve_fastest", "serve_balanced"},
-        limits=frozenset({"serve_deadline"}),
         unfit_heading="enough_servers",
         is_service=True,
+    )
+
+
+@functools.cache
+def _worded(family: str) -> Voice:
+    """The voice of a family whose words are a table."""
+    from rightfit.explain import family_words
+
+    words = family_words.FamilyWords(family)
+    return Voice(
+        renderer=words.renderer,
+        option_text=words.option_text,
+        nothing_text=family_words.nothing_text,
+        blame_text=plan_words.blame_text,
+        assumption_text=words.assumption_text,
+        rejection_lines=plan_words.rejection_lines,
+        options_table=option_tables.server_table,
+        headings={"memory": "memory", "time": "time_job", "cost": "cost"},
+        unfit_heading="leanest_setup",
     )
 
 
@@ -103,22 +121,41 @@ def voice_of(answer: Plan | Verdict) -> Voice:
 
 
 def voice_for(workload: Workload) -> Voice:
-    """The wording for answers to a workload."""
-    if is_host_job(workload):
-        return _host()
-    return _service() if workload.task in ("serve", "batch") else _TRAINING
+    """The wording for answers to a workload: that of its family."""
+    return voice_of_family(name_of(workload))
 
 
-def is_host_job(workload: Workload) -> bool:
-    """Whether answers are about classical machine learning or data preparation; embedding is answered as a batch of inference."""
-    from rightfit.search.host_names import is_host_work
+def voice_of_family(family: str) -> Voice:
+    """The wording of a family: its own code, else its table of words."""
+    return OF_FAMILY[family]() if family in OF_FAMILY else _worded(family)
 
-    return is_host_work(workload) and "embed" not in (workload.operation or "").casefold()
+
+#: The families whose wording is code.
+OF_FAMILY: Mapping[str, Callable[[], Voice]] = {
+    "language": lambda: _TRAINING,
+    "samples": lambda: _TRAINING,
+    "serving": _service,
+    "passes": _service,
+    "tables": _host,
+}
 
 
 def plan_text(plan: Plan, lang: Lang) -> PlanText:
     """Everything that a plan says, in one language and in the currency of its workload."""
-    return voice_of(plan).plan_text(plan, lang)
+    voice, currency = voice_of(plan), plan.workload.currency
+    render = voice.renderer(lang, currency=currency)
+    best, unfit = (voice.option_text(option, plan.workload, lang) if option else None for option in (plan.best, plan.unfit))
+    return PlanText(
+        headline=best.headline if best else voice.nothing_text(plan, lang),
+        considered=plan_words.considered_text(plan, lang),
+        best=best,
+        assumptions=tuple(voice.assumption_text(assumption, lang) for assumption in plan.assumptions),
+        rejected=tuple(line for rejection in plan.rejected for line in voice.rejection_lines(rejection, lang, currency=currency)),
+        blame=voice.blame_text(plan, lang),
+        advice=tuple(render(reason) for reason in plan.advice),
+        faster=() if voice.is_service else plan_words.faster_lines(plan, lang),
+        unfit=None if voice.is_service else unfit,
+    )
 
 
 def option_text(option: Option, workload: Workload, lang: Lang) -> OptionText:

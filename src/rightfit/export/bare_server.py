@@ -1,4 +1,5 @@
-"""What a bare server runs at its first boot: container, stack, checkpoints to and from a store, and an end. The same for every cloud; how secrets are
+"""What a bare server runs at its first boot: container, stack, checkpoints to and from a store, and an end. The same for every cloud; how
+secrets are
 fetched, how the store is reached and how a server is given back is the cloud's."""
 
 from __future__ import annotations
@@ -6,23 +7,27 @@ from __future__ import annotations
 import base64
 import dataclasses
 import gzip
+import math
 from collections.abc import Callable
 
+from rightfit.export.buckets import BUCKET, place_of
 from rightfit.export.job import Job
 from rightfit.export.quoting import comment, shell
-from rightfit.export.stack import Stack, launched, stack_of
+from rightfit.export.stack import ExportStack, launched, stack_of
 
 FOLDER = "/opt/rightfit"
 RCLONE = "rclone/rclone:1.71.2"
 KEEP_EVERY_S = 300
 POWER_OFF = "shutdown -h now"
-BUCKET = "RIGHTFIT_BUCKET"  # the variable that holds the bucket (and path) of checkpoints; who starts the server sets it
+CHECKPOINTS = "/checkpoints"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ground:
-    """What a cloud gives a bare server. `secret`: shell words that print a secret of a name. `end`: shell lines that give the server back, so that it costs
-    no more. `before`: lines that install what the other two need. `store`: the rclone remote before the bucket's name, "" to keep no checkpoints; `credentials`: lines that set the
+    """What a cloud gives a bare server. `secret`: shell words that print a secret of a name. `end`: shell lines that give the server back,
+    so that it costs
+    no more. `before`: lines that install what the other two need. `store`: the rclone remote before the bucket's name, "" to keep no
+    checkpoints; `credentials`: lines that set the
     variables (RCLONE_...) by which it is reached."""
 
     secret: Callable[[str], str]
@@ -33,28 +38,78 @@ class Ground:
 
 
 def first_boot(job: Job, ground: Ground) -> str:
-    """A shell script. One server only: several need a launcher that knows them all."""
+    """A shell script. One server only: several need a launcher that knows them all.
+
+    Whatever happens in it, a run ends by `end.sh`, which keeps what there is and gives the server back; a service does so when it does not come up.
+    """
     stack = stack_of(job)
     parts = [
-        f"#!/bin/bash\n# {comment(job.model)}, plan {job.plan_id}\nset -euo pipefail\nmkdir -p {FOLDER} /checkpoints\n",
-        ending(job, ground),
+        f"#!/bin/bash\n# {comment(job.model)}, plan {job.plan_id}\nset -euo pipefail\nmkdir -p {FOLDER} {CHECKPOINTS}\n",
+        endings(job, ground),
         "".join(_put(f"{FOLDER}/{path}", text) for path, text in stack.files.items()),
-        "".join(f"{line}\n" for line in ground.before),
-        "".join(f'{name}="$({ground.secret(name)})"\nexport {name}\n' for name in stack.secrets),
-        "systemctl start docker\n",
+        RETRY,
+        "".join(f"retry bash -c {shell([line])}\n" for line in ground.before),
+        "".join(_secret(name, ground.secret(name)) for name in stack.secrets),
+        "retry systemctl start docker\n",
         keeping(job, ground),
         container(job, stack) + "\n",
-        "" if job.is_service else ("keep\n" if keeps(job, ground) else "") + f"{FOLDER}/end.sh\n",
+        await_health(job, stack) if job.is_service else "",
     ]
     return "".join(parts)
 
 
-def ending(job: Job, ground: Ground) -> str:
-    """The script that gives the server back, and the clock that calls it whatever the job does meanwhile."""
-    if job.is_service and not job.stop_after_h:
-        return ""
+PAUSES_S = "5 10 20 30 60 60 60 60 60 60 60"
+"""Before each further try: eight minutes in all, as roles and their rights reach a new server late."""
+RETRY = f"""retry() {{
+  for pause in {PAUSES_S}; do
+    if "$@"; then return 0; fi
+    echo "rightfit: $1 failed; again in $pause s" >&2
+    sleep "$pause"
+  done
+  "$@"
+}}
+"""
+OPTIONAL_SECRETS = ("HF_TOKEN",)  # models that everybody may fetch need none
+LEAST_START_S = 1800
+START_MARGIN = 3.0  # over the plan's cold start before a service that does not answer is ended
+
+
+def _secret(name: str, words: str) -> str:
+    """A secret, asked for until the server's role may read it; one that is optional is then left empty."""
+    last = f' || {{ echo "rightfit: going on without {name}" >&2; {name}=""; }}' if name in OPTIONAL_SECRETS else ""
+    return f'fetch_{name}() {{ {words}; }}\n{name}="$(retry fetch_{name})"{last}\nexport {name}\n'
+
+
+def endings(job: Job, ground: Ground) -> str:
+    """The script that keeps what there is and gives the server back; the trap that calls it however the job ends; the clock that calls it
+    whatever the job does meanwhile."""
+    keep = f"{FOLDER}/keep.sh {CHECKPOINTS} {store_of(job, ground)}" if keeps(job, ground) else ""
+    kept = f'for pause in 0 10 60; do sleep "$pause"; if [ -z "${{{BUCKET}:-}}" ] || {keep}; then break; fi; done\n' if keep else ""
+    lines = (
+        f"#!/bin/bash\n# Keeps what there is and gives the server back. Called when the job ends, however, and when its time is over.\n"
+        f"exec 9>{FOLDER}/.ending\nflock -n 9 || exit 0\n"
+        f"[ ! -f {FOLDER}/environment ] || . {FOLDER}/environment\n"
+        f"docker stop --time {STOP_S} rightfit >/dev/null 2>&1 || true\n"
+        f"{kept}end() {{\n" + "".join(f"  {line}\n" for line in ground.end.splitlines()) + "}\n"
+        f'for pause in 0 10 30 60 120 300; do sleep "$pause"; if end; then exit 0; fi; done\n{POWER_OFF}\n'
+    )
     clock = f"systemd-run --on-active={round(job.stop_after_h * 3600)}s {FOLDER}/end.sh\n" if job.stop_after_h else ""
-    return _put(f"{FOLDER}/end.sh", f"#!/bin/bash\n{ground.end}\n") + f"chmod 755 {FOLDER}/end.sh\n" + clock
+    place = f"printf 'export {BUCKET}=%q\\n' \"${{{BUCKET}:?}}\" > {FOLDER}/environment\n" if keep else ""
+    trap = f"""finish() {{
+  status=$?
+  trap - EXIT
+  [ -z "${{copies:-}}" ] || kill "$copies" 2>/dev/null || true
+  [ "$status" = 0 ] || echo "rightfit: ended with $status; the server is given back" >&2
+  echo "$status" > {CHECKPOINTS}/ended
+  {FOLDER}/end.sh
+  exit "$status"
+}}
+trap finish EXIT
+"""
+    return _put(f"{FOLDER}/end.sh", lines) + f"chmod 755 {FOLDER}/end.sh\n" + trap + clock + place
+
+
+STOP_S = 120  # for a last checkpoint when the time is over
 
 
 def keeps(job: Job, ground: Ground) -> bool:
@@ -62,24 +117,41 @@ def keeps(job: Job, ground: Ground) -> bool:
     return bool(ground.store) and not job.is_service
 
 
+def store_of(job: Job, ground: Ground) -> str:
+    """Shell words of the place in the store: the bucket, and in it a folder of this plan's own."""
+    return f'{shell([ground.store])}"${{{BUCKET}#*://}}"/{place_of(job)}'
+
+
 def keeping(job: Job, ground: Ground) -> str:
-    """Checkpoints of an earlier server come back; from then on they are copied away every few minutes."""
+    """What lies in the store comes first: the data, and checkpoints of an earlier server. From then on checkpoints are copied away every few
+    minutes."""
     if not keeps(job, ground):
         return ""
     names = [line.partition("=")[0] for line in ground.credentials if line.startswith("RCLONE_")]
     settings = [word for name in names for word in ("--env", name)]
-    words = ("docker", "run", "--rm", "--network", "host", *settings, "--volume", "/checkpoints:/checkpoints", RCLONE, "copy")
-    lines = "".join(f"  {line}\n" for line in (*ground.credentials, *([f"export {' '.join(names)}"] if names else [])))
-    store = f'{shell([ground.store])}"${{{BUCKET}:?}}"'
+    words = ("docker", "run", "--rm", "--network", "host", *settings, "--volume", f"{CHECKPOINTS}:{CHECKPOINTS}", RCLONE, "copy")
+    lines = "".join(f"{line}\n" for line in (*ground.credentials, *([f"export {' '.join(names)}"] if names else [])))
+    body = f'#!/bin/bash\nset -euo pipefail\n{lines}{shell(words)} "$1" "$2"\n'
+    copy, store = f"{FOLDER}/keep.sh", store_of(job, ground)
     return (
-        f'copy() {{\n{lines}  {shell(words)} "$1" "$2"\n}}\n'
-        f"keep() {{ copy /checkpoints {store}; }}\n"
-        f"copy {store} /checkpoints\n"
-        f"while sleep {KEEP_EVERY_S}; do keep || true; done &\n"
+        _put(copy, body) + f"chmod 755 {copy}\n"
+        f"retry {copy} {store} {CHECKPOINTS}\n"
+        f"(while sleep {KEEP_EVERY_S} >/dev/null 2>&1; do {copy} {CHECKPOINTS} {store} || true; done) & copies=$!\n"
     )
 
 
-def container(job: Job, stack: Stack) -> str:
+def await_health(job: Job, stack: ExportStack) -> str:
+    """The end of a service's boot: it answers in time, or its server is given back. Docker starts it again when it fails later."""
+    start_s = float((job.section("autoscaling").get("cold_start") or {}).get("total_s") or 0.0)
+    seconds = max(LEAST_START_S, math.ceil(START_MARGIN * start_s))
+    return (
+        f"until curl -sf --noproxy '*' http://127.0.0.1:{stack.port}{stack.health_path} >/dev/null; do\n"
+        f'  if [ "$SECONDS" -gt {seconds} ]; then docker logs --tail 50 rightfit >&2 || true; exit 1; fi\n'
+        "  sleep 10\ndone\ntrap - EXIT\n"
+    )
+
+
+def container(job: Job, stack: ExportStack) -> str:
     """The stack's image with its files, cards, settings and port."""
     settings = [word for name, value in stack.environment.items() for word in ("--env", f"{name}={value}")]
     settings += [word for name in stack.secrets for word in ("--env", name)]
@@ -88,10 +160,16 @@ def container(job: Job, stack: Stack) -> str:
     words = launched(stack.command, node_rank="0", num_nodes="1", head_address="127.0.0.1")
     inner = " && ".join([*(line for line in stack.setup if line.startswith("pip ")), f"exec {shell(words)}"])
     lasts = ["--detach", "--restart", "unless-stopped"] if job.is_service else ["--rm"]
-    places = ["--volume", f"{FOLDER}:/job", "--volume", "/checkpoints:/checkpoints", "--workdir", "/job", "--entrypoint", "sh"]
+    places = ["--volume", f"{FOLDER}:/job", "--volume", f"{CHECKPOINTS}:/checkpoints", "--workdir", "/job", "--entrypoint", "sh"]
     return shell(
         ["docker", "run", "--name", "rightfit", *lasts, *cards, "--ipc", "host", *ports, *settings, *places, stack.image, "-c", inner]
     )
+
+
+def packed_file(path: str, text: str) -> str:
+    """Shell lines that put a file below the folder they run in."""
+    folder = path.rpartition("/")[0] or "."
+    return _put(path, text).replace(f"mkdir -p {shell([''])}\n", "") if folder == "." else _put(path, text)
 
 
 def _put(path: str, text: str) -> str:

@@ -7,8 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 from rightfit.export.job import Job
-from rightfit.export.quoting import given
+from rightfit.export.quoting import given, shell
 
+BUCKET = "RIGHTFIT_BUCKET"
+"""The variable that names the bucket where the settings do not."""
+COPY_EVERY_S = 300
+COPIER = "awscli==1.42.66"
+COPIER_SECRETS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+PASSED_ON = ("AWS_ENDPOINT_URL", "MLFLOW_TRACKING_URI", "MLFLOW_RUN_ID")
+"""Variables that a job gets from whoever starts it, where they are set: another store that speaks S3, and the run that figures are told to."""
 SCHEMES = {"aws": "s3", "gcp": "gs", "alicloud": "oss", "tencent": "cos", "azure": "https"}
 """Provider -> scheme of its own buckets. Other providers rent servers without a store of their own; s3 is what most of them reach."""
 
@@ -33,6 +40,37 @@ def bucket_of(address: str) -> Bucket:
     return Bucket(scheme, name, prefix, account=first)
 
 
+def place_of(job: Job) -> str:
+    """Folder of a bucket that belongs to this plan alone: two plans in one bucket never restore each other's checkpoints."""
+    return f"{job.name}-{job.plan_id}"
+
+
+def kept_in(job: Job) -> str:
+    """Where in the bucket of the settings the job keeps what it makes: address and folder; "" where no bucket was given."""
+    address = job.settings.bucket.rstrip("/")
+    return f"{address}/{place_of(job)}" if address else ""
+
+
+def kept_words(job: Job) -> str:
+    """The same as one word of shell. Without a bucket in the settings it is that of the environment, and nothing starts where there is none."""
+    return shell([kept_in(job)]) if kept_in(job) else f'"${{{BUCKET}:?set it to a bucket, s3://NAME/PATH}}"/{place_of(job)}'
+
+
+def copied(job: Job, run: str) -> str:
+    """Shell lines around a command, on servers that mount no bucket: data and earlier checkpoints come from S3, and checkpoints go back every few
+    minutes and at the end, whatever the end is."""
+    place = kept_words(job)
+    return (
+        f"kept={place}\n"
+        'for pause in 10 30 60 0; do aws s3 sync --only-show-errors "$kept" /checkpoints && break; sleep "$pause"; [ "$pause" != 0 ] || exit 1; done\n'
+        f'(while sleep {COPY_EVERY_S} >/dev/null 2>&1; do aws s3 sync --only-show-errors /checkpoints "$kept" || true; done) & copies=$!\n'
+        f"status=0\n{run} || status=$?\n"
+        'kill "$copies" 2>/dev/null || true\n'
+        'for pause in 10 30 60 0; do aws s3 sync --only-show-errors /checkpoints "$kept" && break; sleep "$pause"; [ "$pause" != 0 ] || status=1; done\n'
+        'exit "$status"'
+    )
+
+
 def scheme_of(job: Job) -> str:
     """Scheme of the bucket that the job writes to: that of the settings, else the provider's own."""
     return job.settings.bucket.partition("://")[0] or SCHEMES.get(job.option.provider, "s3")
@@ -42,9 +80,10 @@ def bucket_volume(job: Job) -> dict[str, Any]:
     """`csi` and `mountOptions` of a PersistentVolume on the bucket. Drivers:
 
     https://github.com/awslabs/mountpoint-s3-csi-driver, https://github.com/GoogleCloudPlatform/gcs-fuse-csi-driver,
-    https://github.com/kubernetes-sigs/blob-csi-driver, https://github.com/kubernetes-sigs/alibaba-cloud-csi-driver, https://github.com/TencentCloud/kubernetes-csi-tencentcloud
+    https://github.com/kubernetes-sigs/blob-csi-driver, https://github.com/kubernetes-sigs/alibaba-cloud-csi-driver,
+    https://github.com/TencentCloud/kubernetes-csi-tencentcloud
     """
-    return _VOLUMES[scheme_of(job)](bucket_of(job.settings.bucket), job)
+    return _VOLUMES[scheme_of(job)](bucket_of(kept_in(job)), job)
 
 
 def _amazon(bucket: Bucket, job: Job) -> dict[str, Any]:

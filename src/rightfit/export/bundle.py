@@ -3,40 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from rightfit.export.buckets import scheme_of
+from rightfit.export.checking import check_script, data_columns
 from rightfit.export.job import Job
 from rightfit.export.operations import most_usd
 from rightfit.export.quoting import comment
-from rightfit.export.registry import Files, Target, all_targets
-from rightfit.export.stack import stack_name, stack_of, stack_problem
+from rightfit.export.recipes import CLIENTS, OPTIONAL_SECRETS, Recipe, has_recipe, launcher_of, recipe_of, uses_own_data
+from rightfit.export.registry import ALL, Files, Target, all_targets, find_target
+from rightfit.export.stack import stack_name
 
-_STEPS = {
-    "environment": "Build the environment, or use the images that the other files name.",
-    "training": "The training command by itself, on a server that you have. The launchers below start the first of these.",
-    "serving": "The serving command by itself, on a server that you have. The launchers below start the first of these.",
-    "launch": "Rent the servers and start the job, with ONE of these.",
-    "kubernetes": "Or start it on a cluster of your own, with ONE of these.",
+_GROUPS = {
+    "environment": "The environment that they run in, or use the images that the other files name.",
+    "training": "The training command by itself, on a server that you have. The launchers start the first of these.",
+    "serving": "The serving command by itself, on a server that you have. The launchers start the first of these.",
     "operations": "Watch it and end it: the thresholds are the plan's own figures.",
+    "kubernetes": "Beside the objects of kubernetes.",
 }
-_ORDER = ("environment", "training", "serving", "launch", "kubernetes", "operations")
 _RUNS = {
     "dockerfile": "docker build --tag NAME .",
-    "keda": "kubectl apply -f scaled-object.yaml   # besides the objects of kubernetes",
-    "slurm": "sbatch job.sbatch",
+    "keda": "kubectl apply -f scaled-object.yaml",
+    "karpenter": "kubectl apply -f nodepool.yaml",
 }
 """What to type for targets that say nothing themselves."""
-_TERRAFORM = "terraform init\nterraform plan    # shows what would be made\nterraform apply"
-_SKY = {
-    "service": "sky launch --dryrun task.yaml   # chooses a server and stops there\nsky serve up --service-name NAME task.yaml",
-    "spot": "sky launch --dryrun task.yaml   # chooses a server and stops there\nsky jobs launch --name NAME task.yaml",
-    "run": "sky launch --dryrun task.yaml   # chooses a server and stops there\nsky launch --cluster NAME task.yaml",
-}
-_ENDS = {
-    "skypilot": "`sky down NAME`, `sky jobs cancel --name NAME` or `sky serve down NAME`",
-    "slurm": "`scancel --name=NAME`",
-    "kubernetes": "`kubectl delete -f` the same file",
-}
 
 
 def bundle(job: Job) -> Files:
@@ -45,33 +35,64 @@ def bundle(job: Job) -> Files:
     written: dict[str, Files] = {}
     refused: list[tuple[str, str]] = []
     for name, target in all_targets().items():
-        problem = target.refuses(job)
+        problem = target.problem(job)
         if problem:
             refused.append((name, problem))
             continue
         written[name] = target.files(job)
         files.update({f"{name}/{path}": text for path, text in written[name].items()})
-    return {"README.md": readme(job, written, refused), **files}
+    launcher = launcher_of(job, written)
+    recipe = recipe_of(job, launcher) if launcher else None
+    check = check_script(job, recipe)
+    return {"README.md": readme(job, written, refused), **({"check.sh": check} if check else {}), **files}
 
 
 def readme(job: Job, written: Mapping[str, Files], refused: list[tuple[str, str]]) -> str:
-    """What is in the bundle and what to run in which order."""
-    groups = [group for group in _ORDER if any(all_targets()[name].group == group for name in written)]
-    lines = [f"# {job.name}", "", *_about(job), "", "## In this order", ""]
-    for number, group in enumerate(groups, start=1):
-        lines += [f"{number}. {_STEPS[group]}", ""]
-        chosen = [all_targets()[name] for name in written if all_targets()[name].group == group]
-        for target in sorted(chosen, key=lambda target: target.name.replace("-", "_") != stack_name(job)):
-            lines += _entry(target, typed_for(job, target, written[target.name]))
-        lines.append("")
-    lines += ["## To end it", "", *_endings(job, written), ""]
+    """What is in the bundle; from top to bottom how it is started, followed and ended with the first launcher; then everything else."""
+    launcher = launcher_of(job, written)
+    recipe = recipe_of(job, launcher) if launcher else None
+    lines = [f"# {job.name}", "", kept_line(job, recipe), "", *_about(job), ""]
+    lines += (
+        _whole(job, recipe)
+        if recipe
+        else ["Nothing here rents a server for this plan: start the command below on a server that you have.", ""]
+    )
+    others = [name for name in written if has_recipe(name) and name != launcher]
+    if others:
+        lines += ["## Other ways to start it", "", "ONE of these, in the place of the steps above.", ""]
+        for name in others:
+            lines += _other(job, recipe_of(job, name))
+    for group, words in _GROUPS.items():
+        chosen = [all_targets()[name] for name in written if all_targets()[name].group == group and not has_recipe(name)]
+        if chosen:
+            lines += [f"## {group.capitalize()}", "", words, ""]
+            for target in sorted(chosen, key=lambda target: target.name.replace("-", "_") != stack_name(job)):
+                lines += _entry(target, typed_for(job, target, written[target.name]))
+            lines.append("")
     if refused:
         lines += ["## Left out", "", *[f"- {name}: {comment(problem)}" for name, problem in refused], ""]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
 
 
+def kept_line(job: Job, recipe: Recipe | None) -> str:
+    """The first line: where what the job makes outlives the server."""
+    if job.is_service:
+        opened = (
+            " Everyone can reach its address; who sends the key is answered." if recipe and recipe.target in ("skypilot", "dstack") else ""
+        )
+        return f"This is a service: it runs, and costs, until you end it.{opened}"
+    if recipe is None or not recipe.kept:
+        return "**Nothing here keeps what the job makes: copy /checkpoints away before the server is given back.**"
+    return f"What the job makes is kept in `{_plainly(recipe.kept)}`; the server is given back when the job ends, however it ends."
+
+
+def _plainly(words: str) -> str:
+    """A word of shell for people."""
+    return words.replace('"', "").replace("${RIGHTFIT_BUCKET%/}", "$RIGHTFIT_BUCKET")
+
+
 def _about(job: Job) -> list[str]:
-    """What is started, what it costs, and what must be in the environment."""
+    """What is started and what it costs."""
     option = job.option
     whole = (
         f"${option.cost.total_usd:,.2f} in all" if option.cost.total_usd is not None else f"${option.cost.monthly_usd or 0:,.0f} a month"
@@ -81,28 +102,70 @@ def _about(job: Job) -> list[str]:
     lines = [f"Plan `{job.plan_id}`: {job.task} `{comment(job.model)}` on {server}: ${option.cost.hourly_usd:,.2f} an hour, {whole}."]
     if most_usd(job) > (option.cost.total_usd or option.cost.monthly_usd or 0.0):
         lines.append(f"By the plan's 95 % interval, or at its busiest hours, at most ${most_usd(job):,.2f}.")
-    if not stack_problem(job) and (secrets := stack_of(job).secrets):
-        lines.append(f"Set {', '.join(f'`{name}`' for name in secrets)} in the environment first: secrets are in none of these files.")
     return lines
+
+
+def _whole(job: Job, recipe: Recipe) -> list[str]:
+    """The way from here to the result, and the end."""
+    target = all_targets()[recipe.target]
+    lines = ["## 1. What it needs", "", *_needs(job, recipe), "", *_block([line for name, _ in recipe.needs if (line := _set(name))])]
+    lines += ["## 2. Look before money is spent", "", "Tells what is missing: program, variable, token, data, bucket, quota, image.", ""]
+    lines += _block(["sh check.sh"])
+    lines += [f"## 3. Start it ({target.summary})", "", *_block([f"cd {recipe.target}", *recipe.before, *recipe.start, "cd .."])]
+    title = "Follow it" if job.is_service else "Wait, and take the result home: it lies in `result/`"
+    lines += [f"## 4. {title}", "", *_block([f"cd {recipe.target}", *recipe.result, "cd .."])]
+    stops = f" By itself it ends after {job.stop_after_h:g} h at the latest." if job.stop_after_h else " A service runs until you end it."
+    lines += ["## 5. End it", "", f"Run this however the job ended; what is gone already is passed over.{stops}", ""]
+    lines += _block([f"cd {recipe.target}", *recipe.end, "cd .."])
+    return [*lines, f"Then look once more in the console of {job.option.provider}: what is left there is billed.", ""]
+
+
+def _needs(job: Job, recipe: Recipe) -> list[str]:
+    """Programs, variables and data, one a line."""
+    name, install = recipe.program
+    lines = [f"- the program `{name}`: `{install}`"]
+    if not job.is_service and job.settings.bucket and (client := CLIENTS[scheme_of(job)])[0] != name:
+        lines.append(f"- the program `{client[0]}`, which copies to the bucket: `{client[1]}`")
+    lines += [f"- `{variable}` in the environment: {about}" for variable, about in recipe.needs]
+    if uses_own_data(job):
+        columns = data_columns(job)
+        lines.append(f"- the data set in the folder `data/` beside this file{': ' + columns if columns else ''}")
+    return lines
+
+
+def _set(name: str) -> str:
+    """A shell line that makes sure of a variable."""
+    return f'export {name}="${{{name}:-}}"' if name in OPTIONAL_SECRETS else f'export {name}="${{{name}:?}}"'
+
+
+def _block(lines: Sequence[str]) -> list[str]:
+    """Lines of shell, to be run as they stand."""
+    return ["```sh", *lines, "```", ""] if lines else []
+
+
+def _other(job: Job, recipe: Recipe) -> list[str]:
+    """Another launcher, whole."""
+    where = "" if job.is_service else f" What the job makes is kept in `{_plainly(recipe.kept)}`."
+    lines = [f"### `{recipe.target}/`: {all_targets()[recipe.target].summary}", "", f"{where}".strip(), "", *_needs(job, recipe), ""]
+    steps = [f"cd {recipe.target}", *recipe.before, *recipe.start, *recipe.result, "# in the end, however it ended:", *recipe.end, "cd .."]
+    return [*lines, "```bash", *steps, "```", ""]
 
 
 def typed_for(job: Job, target: Target, files: Files) -> str:
     """What to type in the target's folder, a command a line; "" where its files are read by something else."""
     scripts = [f"sh {path}" for path in files if path.endswith(".sh") and "/" not in path]
-    sky = _SKY["service" if job.is_service else "spot" if job.is_spot else "run"]
-    known = {**_RUNS, "skypilot": sky, **({target.name: _TERRAFORM} if target.name.startswith("terraform-") else {})}
-    return (target.run or known.get(target.name) or next(iter(scripts), "")).replace("NAME", job.name)
+    return (target.run or _RUNS.get(target.name) or next(iter(scripts), "")).replace("NAME", job.name)
 
 
 def _entry(target: Target, typed: str) -> list[str]:
     """One target with what to type in its folder."""
-    lines = [f"         cd {target.name}", *[f"         {line}" for line in typed.splitlines()], ""] if typed else []
-    return [f"   - `{target.name}/`: {target.summary}", *(["", *lines] if lines else [])]
+    lines = [f"       cd {target.name}", *[f"       {line}" for line in typed.splitlines()], ""] if typed else []
+    return [f"- `{target.name}/`: {target.summary}", *(["", *lines] if lines else [])]
 
 
-def _endings(job: Job, written: Mapping[str, Files]) -> list[str]:
-    """How each launcher gives back what it rented."""
-    endings = {**_ENDS, **{name: "`terraform destroy` in the same folder" for name in written if name.startswith("terraform-")}}
-    found = [f"- {name}: {how.replace('NAME', job.name)}" for name, how in endings.items() if name in written]
-    stops = f" By itself after {job.stop_after_h:g} h where the launcher can." if job.stop_after_h else " A service runs until you end it."
-    return [*found, "", f"Then look once more in the console of {job.option.provider}: what is left there is billed.{stops}"]
+def files_of(job: Job, name: str) -> Files:
+    """The files of one target, or with "all" of every target that can express the job, each in a folder of its own, with a README that
+    orders them."""
+    if name.strip().casefold() == ALL:
+        return bundle(job)
+    return find_target(name, job).files(job)

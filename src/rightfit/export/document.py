@@ -1,4 +1,5 @@
-"""A plan as it comes back from a file: what exporters read, checked once. Anything a person may have edited by hand is doubted here and nowhere else."""
+"""A plan as it comes back from a file: what exporters read, checked once. Anything a person may have edited by hand is doubted here and
+nowhere else."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ class AcceleratorPart(_Part):
 
 
 class LayoutPart(_Part):
-    """How the job is spread and run. Serving plans add engine, formats and replicas."""
+    """How the job is spread and run. Serving plans add engine, formats and replicas; plans of tables what works on how much of the server
+    (kept out of what identifies a plan, which was there before them)."""
 
     data: int = Field(1, ge=1)
     tensor: int = Field(1, ge=1)
@@ -59,12 +61,19 @@ class LayoutPart(_Part):
     attention: str = "flash"
     offload: str = "none"
     method: str = "full"
+    update: str = ""
+    rollout: str = ""
     engine: str = ""
     weight_format: str = ""
     kv_format: str = ""
     replicas: int = Field(1, ge=1)
     replicas_per_node: int = Field(1, ge=1)
     max_batch: int = Field(0, ge=0)
+    device: str = Field("", exclude=True)
+    library: str = Field("", exclude=True)
+    job: str = Field("", exclude=True)
+    threads: int = Field(0, ge=0, exclude=True)
+    cards: int = Field(0, ge=0, exclude=True)
 
 
 class CostPart(_Part):
@@ -100,6 +109,7 @@ class OptionPart(_Part):
     cost: CostPart
     alternatives: tuple[AlternativePart, ...] = ()
     facts: Mapping[str, Any] = {}
+    data_path: Mapping[str, Any] = {}
 
 
 class PlanDocument(_Part):

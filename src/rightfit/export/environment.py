@@ -1,4 +1,5 @@
-"""Which build of PyTorch, TensorFlow or JAX runs on the plan's accelerator, with its CUDA, cuDNN, driver and image: read from facts/data/software_builds.csv."""
+"""Which build of PyTorch, TensorFlow or JAX runs on the plan's accelerator, with its CUDA, cuDNN, driver and image: read from
+facts/data/software_builds.csv."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ RECENT: Span = ((2, 6), (99,))
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Build:
-    """One released combination. `serves`: compute capabilities (NVIDIA) or architectures (AMD) that it has kernels for; empty without an accelerator."""
+    """One released combination. `serves`: compute capabilities (NVIDIA) or architectures (AMD) that it has kernels for; empty without an
+    accelerator."""
 
     framework: str
     version: str

@@ -9,13 +9,16 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from rightfit.errors import InputError
 from rightfit.export.document import OptionPart, PlanDocument
 from rightfit.export.settings import ExportSettings
 
 SPOT = "spot"
 GIB = 1024**3
+GB = 1e9
 LEAST_DISK_GIB = 100
-ROOM_FOR_IMAGES_GIB = 60
+ROOM_FOR_IMAGES_GB = 60
+DISK_MARGIN = 1.2  # over what the plan keeps: part files of downloads, logs, what a file system keeps for itself
 STOP_MARGIN = 1.25  # over the plan's 95 % time before a server stops itself
 SERVING_TASKS = ("serve", "batch")
 
@@ -70,10 +73,14 @@ class Job:
 
     @property
     def disk_gib(self) -> int:
-        """Volume to rent on each server: what the plan keeps on disk, with room for images, in steps of 10 GiB."""
+        """Volume to rent on each server: what the plan keeps on disk, with room for images, in steps of 10.
+
+        Counted in GB, so that it is enough where a program reads the number as GB rather than GiB.
+        """
         kept = self.option.estimate.get("disk_bytes")
-        weights = kept.mid if kept else float(self.option.facts.get("weights_bytes") or 0.0)
-        return max(LEAST_DISK_GIB, math.ceil((1.2 * weights / GIB + ROOM_FOR_IMAGES_GIB) / 10) * 10)
+        if kept is None:
+            raise InputError("the plan does not say what its servers keep on disk (estimate.disk_bytes): make the plan again", field="plan")
+        return max(LEAST_DISK_GIB, math.ceil((DISK_MARGIN * kept.mid / GB + ROOM_FOR_IMAGES_GB) / 10) * 10)
 
     @property
     def stop_after_h(self) -> float:
@@ -108,7 +115,12 @@ def plan_id(plan: PlanDocument, option: OptionPart) -> str:
 
     Predicted figures and prices stay out: their last digits differ between machines, and neither changes what is started.
     """
-    identity = [dict(plan.workload), option.model_dump(mode="json", exclude={"facts", "alternatives", "estimate", "cost", "rank"})]
+    identity = [
+        dict(plan.workload),
+        option.model_dump(mode="json", exclude={"facts", "data_path", "alternatives", "estimate", "cost", "rank"}),
+    ]
+    if option.layout.library:  # the same table by another library is another job
+        identity.append({"library": option.layout.library, "device": option.layout.device})
     return hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()[:12]
 
 

@@ -9,7 +9,9 @@ from typing import Any
 from rightfit.export.buckets import bucket_volume
 from rightfit.export.job import GIB, Job
 from rightfit.export.quoting import given, label, shell
-from rightfit.export.stack import Stack, installs, launched, stack_of
+from rightfit.export.serving_words import servers_of_replica
+from rightfit.export.stack import ExportStack, installs, launched, stack_of
+from rightfit.facts.tables import table
 
 RESOURCES = {
     "AMD": "amd.com/gpu",
@@ -20,6 +22,12 @@ RESOURCES = {
 }
 NVIDIA = "nvidia.com/gpu"
 MOST_SHARED_GIB = 8
+CLUSTER_SELLERS = (
+    *("aws", "azure", "gcp", "alicloud", "tencent", "huawei", "volcengine", "baidu", "oci", "ibm"),
+    *("digitalocean", "vultr", "linode", "scaleway", "ovh", "civo", "nebius", "crusoe", "coreweave"),
+)
+"""Sellers with a Kubernetes of their own, whose nodes are labelled with the type of their server."""
+EFA = "vpc.amazonaws.com/efa"
 SHARE_FOR_PODS = 0.9  # of a node's processors and memory; the rest is for the system and its daemons
 
 
@@ -39,9 +47,9 @@ def card_resource(job: Job) -> str:
 
 
 def gpus_of_replica(job: Job) -> int:
-    """Accelerators of one pod: those of a replica of a service, those of a server for a run."""
+    """Accelerators of one pod: those of a replica of a service (on each of its servers), those of a server for a run."""
     layout = job.option.layout
-    return layout.tensor * layout.pipeline if job.is_service and job.gpus_per_node else job.gpus_per_node
+    return min(layout.tensor * layout.pipeline, job.gpus_per_node) if job.is_service and job.gpus_per_node else job.gpus_per_node
 
 
 def resources(job: Job) -> dict[str, Any]:
@@ -53,19 +61,30 @@ def resources(job: Job) -> dict[str, Any]:
     if job.option.memory_bytes:
         wanted["memory"] = f"{max(1, int(job.option.memory_bytes * share / GIB))}Gi"
     cards = {card_resource(job): str(gpus_of_replica(job))} if gpus_of_replica(job) else {}
+    if adapters := efa_adapters(job):
+        cards[EFA] = str(adapters)
     return {"requests": {**wanted, **cards}, "limits": {**({"memory": wanted["memory"]} if "memory" in wanted else {}), **cards}}
+
+
+def efa_adapters(job: Job) -> int:
+    """Elastic Fabric Adapters of a pod: those of the server, where a run on several counts on them; 0 elsewhere."""
+    if job.is_service or job.num_nodes == 1 or str(job.option.facts.get("rdma") or "") != "efa":
+        return 0
+    return next((int(row["interfaces"]) for row in table("efa_interfaces") if job.option.instance_type == row["instance_type"]), 1)
 
 
 def placement(job: Job) -> dict[str, Any]:
     """Onto nodes of the plan's server type, past the taint that keeps others off cards."""
     name = label(job.option.instance_type)
+    if job.option.provider not in CLUSTER_SELLERS:  # no cluster's nodes bear its server types: they are picked by their cards alone
+        name = ""
     if not re.fullmatch(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?", name):
         return {}
     tolerations = [{"key": card_resource(job), "operator": "Exists", "effect": "NoSchedule"}] if job.gpus_per_node else []
     return given(nodeSelector={"node.kubernetes.io/instance-type": name}, tolerations=tolerations or None)
 
 
-def environment(job: Job, stack: Stack) -> list[dict[str, Any]]:
+def environment(job: Job, stack: ExportStack) -> list[dict[str, Any]]:
     """Plain settings by value, secrets by reference to a Secret of the job's name."""
     plain = [{"name": name, "value": value} for name, value in stack.environment.items()]
     secret = [
@@ -89,13 +108,14 @@ class Places:
     head_address: str = ""
 
 
-def command_of(job: Job, stack: Stack, places: Places) -> list[str]:
+def command_of(job: Job, stack: ExportStack, places: Places) -> list[str]:
     """The stack's command with what its image lacks before it. "$" is doubled: alone it would begin a variable of Kubernetes."""
     words = tuple(word.replace("$", "$$") for word in stack.command)
     if missing := installs(stack):
         words = ("sh", "-c", " && ".join([*missing, f"exec {shell(words)}"]))
     head = places.head_address or f"{job.name}-0.{job.name}"
-    return list(launched(words, node_rank=places.node_rank, num_nodes=str(job.num_nodes), head_address=head))
+    together = servers_of_replica(job) if job.is_service else job.num_nodes
+    return list(launched(words, node_rank=places.node_rank, num_nodes=str(together), head_address=head))
 
 
 def container(job: Job, *, name: str = "main", places: Places | None = None) -> dict[str, Any]:
@@ -150,14 +170,46 @@ def pod_spec(job: Job, *, main: dict[str, Any] | None = None, **more: Any) -> di
         "containers": [main or container(job)],
         "volumes": volumes_of(job),
         **placement(job),
+        **({"schedulerName": "volcano"} if queue_of(job)[0] == "volcano" else {}),
         **more,
     }
 
 
 def pod_metadata(job: Job) -> dict[str, Any]:
     """Labels of a pod, and the mark by which a cluster of Google lets it mount a bucket."""
-    marked = not job.is_service and job.settings.bucket.startswith("gs://")
-    return given(labels=labels(job), annotations={"gke-gcsfuse/volumes": "true"} if marked else None)
+    notes: dict[str, str] = {}
+    if not job.is_service and job.settings.bucket.startswith("gs://"):
+        notes["gke-gcsfuse/volumes"] = "true"
+    if job.is_service and (port := stack_of(job).port):  # by these the chart of Prometheus finds what to read
+        notes |= {"prometheus.io/scrape": "true", "prometheus.io/port": str(port), "prometheus.io/path": "/metrics"}
+    if queue_of(job)[0] == "volcano":
+        notes[POD_GROUP] = job.name
+    return given(labels=labels(job), annotations=notes or None)
+
+
+POD_GROUP = "scheduling.k8s.io/group-name"
+"""The annotation by which Volcano knows the pods that must start together."""
+
+
+def queue_of(job: Job) -> tuple[str, str]:
+    """(kueue or volcano, queue) where the job waits in a queue of its cluster; empty where it starts at once."""
+    kind, _, name = job.settings.queue.partition("/")
+    return kind, name
+
+
+def queued(job: Job, *, pods: int) -> dict[str, Any]:
+    """Name and labels of what Kueue holds back until its queue has room for all of it."""
+    kind, name = queue_of(job)
+    found = metadata(job)
+    return {**found, "labels": {**found["labels"], "kueue.x-k8s.io/queue-name": name}} if kind == "kueue" and pods else found
+
+
+def queue_objects(job: Job, *, pods: int) -> list[dict[str, Any]]:
+    """Volcano's group: pods of its queue that start together or not at all."""
+    kind, name = queue_of(job)
+    spec = {"minMember": pods, "queue": name}
+    group = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": metadata(job), "spec": spec}
+    return [group] if kind == "volcano" else []
 
 
 def files_objects(job: Job) -> list[dict[str, Any]]:

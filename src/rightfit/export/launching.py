@@ -1,4 +1,5 @@
-"""Starting a plan through the program that reads its files: SkyPilot or Terraform. Nothing here rents by itself; it writes the files and runs the program on them."""
+"""Starting a plan through the program that reads its files: SkyPilot or Terraform. Nothing here rents by itself; it writes the files and
+runs the program on them."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from pathlib import Path
 from rightfit.errors import FileInputError, InputError, MissingComponentError, UnavailableError
 from rightfit.export.job import Job
 from rightfit.export.operations import most_usd
+from rightfit.export.recipes import Command, sky_commands, terraform_commands
 from rightfit.export.registry import Files, all_targets
-from rightfit.export.stack import stack_of
 from rightfit.export.writing import write_files
 
 TOOLS = ("skypilot", "terraform")
@@ -23,9 +24,6 @@ INSTALL = {
     "terraform": "see https://developer.hashicorp.com/terraform/install",
 }
 MARK = ".rightfit-plan"
-WITHOUT_REPLY = "dry-run"
-OPTIONAL_SECRETS = ("HF_TOKEN",)
-Command = tuple[str, ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -43,43 +41,33 @@ def launch_of(job: Job, *, tool: str = "skypilot", dry_run: bool = False) -> Lau
     """The files and commands for a tool. InputError where the tool cannot start the plan."""
     if tool not in TOOLS:
         raise InputError(f"cannot launch with {tool[:40]!r}; choose one of {', '.join(TOOLS)}", field="with")
+    if job.settings.trial:
+        _check_trial(job, tool)
     target = "skypilot" if tool == "skypilot" else f"terraform-{job.option.provider}"
     if target not in all_targets():
         known = [name.removeprefix("terraform-") for name in all_targets() if name.startswith("terraform-")]
         raise InputError(f"no Terraform is written for {job.option.provider}; there is {', '.join(known)}", field="with")
     files = {**all_targets()[target].files(job), MARK: job.plan_id + "\n"}
     program = "sky" if tool == "skypilot" else "terraform"
-    commands = _sky(job, dry_run=dry_run) if tool == "skypilot" else _terraform(dry_run=dry_run)
+    commands = sky_commands(job, dry_run=dry_run, environment=os.environ) if tool == "skypilot" else terraform_commands(dry_run=dry_run)
     return Launch(program, target, files, commands, INSTALL[program].format(cloud=job.option.provider))
 
 
-def _sky(job: Job, *, dry_run: bool) -> tuple[Command, ...]:
-    """A service, a managed job that comes back when its spot server is taken, or a plain cluster. A dry run chooses the server and stops there."""
-    secrets = [word for name in stack_of(job).secrets for word in _secret(name, dry_run=dry_run)]
-    if dry_run:
-        return (("sky", "launch", "--dryrun", "--yes", "--cluster", job.name, *secrets, "task.yaml"),)
+def _check_trial(job: Job, tool: str) -> None:
+    """A trial is one server, measured by a program that waits for it to settle and then goes."""
+    if tool != "skypilot":
+        raise InputError(
+            "--trial is started with skypilot, which takes the server down behind it; with terraform run rightfit probe there",
+            field="trial",
+        )
     if job.is_service:
-        return (("sky", "serve", "up", "--yes", "--service-name", job.name, *secrets, "task.yaml"),)
-    if job.is_spot:
-        return (("sky", "jobs", "launch", "--yes", "--name", job.name, *secrets, "task.yaml"),)
-    return (("sky", "launch", "--yes", "--cluster", job.name, *secrets, "task.yaml"),)
-
-
-def _secret(name: str, *, dry_run: bool) -> Command:
-    """A secret goes by its name alone: SkyPilot takes the value from the environment, so that it never stands in a command line."""
-    if name in os.environ:
-        return ("--secret", name)
-    if dry_run:
-        return ("--secret", f"{name}={WITHOUT_REPLY}")
-    if name in OPTIONAL_SECRETS:
-        return ("--secret", f"{name}=")
-    raise InputError(f"set {name} in the environment: the job needs it, and it is never written to a file", field="with")
-
-
-def _terraform(*, dry_run: bool) -> tuple[Command, ...]:
-    """Its own question is answered here: ours has been asked before."""
-    last = ("terraform", "plan", "-input=false") if dry_run else ("terraform", "apply", "-input=false", "-auto-approve")
-    return (("terraform", "init", "-input=false"), last)
+        raise InputError("a service is tried by a load test: start it, then rightfit probe --url ADDRESS --plan plan.json", field="trial")
+    if job.num_nodes > 1:
+        raise InputError(
+            f"option {job.option.rank} runs on {job.num_nodes} servers; rightfit plan --staged names the smallest trial, "
+            "rightfit estimate ... --nodes 1 --format json writes its plan",
+            field="trial",
+        )
 
 
 def money_at_risk(job: Job) -> dict[str, float]:

@@ -43,6 +43,14 @@ def hub_id(job: Job) -> str:
     return name if "/" in name and " " not in name else job.model
 
 
+def size_problem(job: Job) -> str:
+    """Why a plan cannot be started that was made for a size ("7B") and names no model whose weights there are ("" if it can)."""
+    found = _record(job.model)
+    if isinstance(found, TransformerArchitecture) and found.certainty == "typical":
+        return f"the plan is for a size, {job.model}, and no model of that name has weights to load; make it with a model's name"
+    return ""
+
+
 def diffusion_family(job: Job) -> str:
     """sdxl, flux, stable-diffusion ...; empty for other models."""
     found = _record(job.model)
@@ -51,5 +59,21 @@ def diffusion_family(job: Job) -> str:
 
 def image_size(job: Job) -> int:
     """Pixels of a side of a training image; 0 where there are none."""
-    sample = job.option.facts.get("sample")
-    return int(sample.get("height") or 0) if isinstance(sample, dict) else 0
+    return int(sample(job).get("height") or 0)
+
+
+def modality(job: Job) -> str:
+    """What the model works on, as a plan of samples says it (speech, segmentation, classification ...); "" for other plans."""
+    return str(job.option.facts.get("modality") or "")
+
+
+def sample(job: Job) -> dict[str, Any]:
+    """Sizes of a sample of the plan (height, width, seconds); empty where there are none."""
+    found = job.option.facts.get("sample")
+    return found if isinstance(found, dict) else {}
+
+
+def is_text_encoder(job: Job) -> bool:
+    """Whether the model is one that makes vectors of texts (BERT and its like)."""
+    found = _record(job.model)
+    return isinstance(found, TransformerArchitecture) and found.kind in ("encoder", "embedding")

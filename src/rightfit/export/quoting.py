@@ -87,7 +87,8 @@ def hcl(value: Any) -> str:
 
 
 def label(text: str, *, most: int = 63) -> str:
-    """Text as a label value: letters, digits, ".", "_" and "-", beginning and ending with a letter or digit (Kubernetes, Docker and clouds agree on that)."""
+    """Text as a label value: letters, digits, ".", "_" and "-", beginning and ending with a letter or digit (Kubernetes, Docker and clouds
+    agree on that)."""
     cleaned = re.sub(r"[^A-Za-z0-9._-]+", "-", text)[:most].strip("._-")
     return cleaned or "x"
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 from rightfit.errors import InputError, UnknownNameError
 from rightfit.export.job import Job
+from rightfit.export.model_words import size_problem
 
 Files = Mapping[str, str]
 GROUPS = ("launch", "kubernetes", "training", "serving", "environment", "operations")
@@ -18,8 +19,10 @@ ALL = "all"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Target:
-    """One kind of file. `write` is pure: job -> {relative path: text}. `refuses` says in one line why a job cannot be expressed ("" if it can).
-    `run`: what to type in the target's folder, one command a line, for the bundle's README; "" where the files are read by something else."""
+    """One kind of file. `write` is pure: job -> {relative path: text}. `refuses` says in one line why a job cannot be expressed ("" if it
+    can).
+    `run`: what to type in the target's folder, one command a line, for the bundle's README; "" where the files are read by something
+    else."""
 
     name: str
     group: str
@@ -29,9 +32,16 @@ class Target:
     checked_by: str = ""
     run: str = ""
 
+    def problem(self, job: Job) -> str:
+        """Why the target cannot express a job in one line ("" if it can); no target divides cards or starts several models."""
+        shared = next((name for name in ("slice", "beside") if job.wish(name)), "")
+        if shared:
+            return f"the plan has {shared}, and no file divides a card or starts several models yet; make the plan without --{shared}"
+        return (size_problem(job) if self.group in ("training", "serving", "kubernetes") else "") or self.refuses(job)
+
     def files(self, job: Job) -> Files:
         """The files; InputError where the target cannot express the job."""
-        problem = self.refuses(job)
+        problem = self.problem(job)
         if problem:
             raise InputError(f"{self.name} cannot express this plan: {problem}", field="to")
         return self.write(job)
@@ -46,11 +56,19 @@ def all_targets() -> Mapping[str, Target]:
     return {target.name: target for target in sorted(found, key=lambda target: (GROUPS.index(target.group), target.name))}
 
 
-def find_target(name: str) -> Target:
-    """The target of a name; the nearest names where there is none."""
+TERRAFORM = "terraform"
+
+
+def find_target(name: str, job: Job | None = None) -> Target:
+    """The target of a name; the nearest names where there is none. With a job "terraform" is that of the job's cloud."""
     import difflib
 
     wanted = name.strip().casefold()
+    if wanted == TERRAFORM and job is not None:
+        wanted = f"{TERRAFORM}-{job.option.provider}"
+        if wanted not in all_targets():
+            known = ", ".join(found.removeprefix(f"{TERRAFORM}-") for found in all_targets() if found.startswith(TERRAFORM))
+            raise InputError(f"no Terraform is written for {job.option.provider}; there is {known}", field="to")
     if wanted in all_targets():
         return all_targets()[wanted]
     names = (*all_targets(), ALL)
@@ -61,12 +79,3 @@ def find_target(name: str) -> Target:
         allowed="choose one of " + ", ".join(names),
         field="to",
     )
-
-
-def files_of(job: Job, name: str) -> Files:
-    """The files of one target, or with "all" of every target that can express the job, each in a folder of its own, with a README that orders them."""
-    if name.strip().casefold() == ALL:
-        from rightfit.export.bundle import bundle
-
-        return bundle(job)
-    return find_target(name).files(job)

@@ -10,6 +10,7 @@ HEAD = "#!/bin/sh"
 
 
 def script(about: str, command: Sequence[str], *, needs: Sequence[tuple[str, str]] = (), before: Sequence[str] = ()) -> str:
-    """A script that runs one command in place of itself. `needs`: (variable, what it must hold), refused when unset; `before`: ready shell lines."""
+    """A script that runs one command in place of itself. `needs`: (variable, what it must hold), refused when unset; `before`: ready shell
+    lines."""
     required = [f': "${{{name}:?set {name} to {comment(meaning)}}}"' for name, meaning in needs]
     return "\n".join([HEAD, f"# {comment(about)}", "set -eu", *required, *before, f"exec {shell_lines(command)}", ""])

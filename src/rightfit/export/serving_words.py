@@ -5,14 +5,43 @@ from __future__ import annotations
 import math
 
 from rightfit.export.job import SERVING_TASKS, Job
+from rightfit.export.model_words import architecture
 
 PORT = 8000
 KEY = ("RIGHTFIT_API_KEY", "the key that clients must send")
 
 
 def context_tokens(job: Job) -> int:
-    """Prompt and answer of the longest request that the plan allows for, 0 where it names none."""
-    return sum(int(float(job.wish(name) or job.option.facts.get(name) or 0)) for name in ("input_tokens", "output_tokens"))
+    """Prompt and answer of the longest request that the plan allows for, 0 where it names none, or where images and sound join the text."""
+    if any(job.wish(name) for name in _SEEN):
+        return 0
+    return sum(int(float(job.wish(name) or 0)) for name in ("input_tokens", "output_tokens"))
+
+
+MOST_TIMES_USUAL = 4
+STEP_TOKENS, LEAST_STEP_TOKENS = 256, 16
+
+
+def longest_tokens(job: Job) -> int:
+    """Prompt and answer of the longest request that a server takes, 0 where the plan names none.
+
+    Requests differ in length, and one that is longer than the plan's must not be turned away for a token. The cache that the plan keeps for
+    `max_batch` usual requests holds a longer one as well: up to four usual lengths and half of that cache, within what the model was made for.
+    """
+    usual, batch = context_tokens(job), max(1, job.option.layout.max_batch)
+    if not usual:
+        return 0
+    step = STEP_TOKENS if batch > 1 else LEAST_STEP_TOKENS
+    longest = math.ceil(usual * max(1, min(MOST_TIMES_USUAL, batch // 2)) / step) * step
+    known = architecture(job)
+    return max(usual, min(longest, known.max_position)) if known is not None and known.max_position else longest
+
+
+def servers_range(job: Job) -> tuple[int, int]:
+    """Fewest and most servers: those of the plan's day where it has a daily profile, else the plan's number."""
+    day = job.section("autoscaling")
+    least, most = (int(float(day.get(name) or job.num_nodes)) for name in ("min_servers", "max_servers"))
+    return max(1, least), max(least, most, 1)
 
 
 def is_half(job: Job) -> bool:
@@ -20,21 +49,44 @@ def is_half(job: Job) -> bool:
     return job.option.layout.precision == "fp16"
 
 
-def wrong_engine(job: Job, *engines: str) -> str:
-    """Why a server program cannot serve the plan ("" if it can): another task, or a plan made for another engine."""
+#: What a request holds beside text.
+_SEEN = ("images", "image_size", "frames", "audio_length_s")
+#: What a plan may have beside the model that a program must be told to do.
+_BESIDE = ("speculative", "adapters", "kv_offload")
+
+
+def wrong_engine(job: Job, *engines: str, carries: tuple[str, ...] = ()) -> str:
+    """Why a server program cannot serve the plan ("" if it can): another task, a plan made for another engine, or one with something beside
+    the model that is not among those that the file `carries`."""
     if job.task not in SERVING_TASKS:
         return f"the plan is to {job.task}; this serves a language model"
     planned = job.option.layout.engine
     if planned.casefold() not in {engine.casefold() for engine in engines}:
         return f"the plan is made for {planned or 'no engine'}; make one with --framework {engines[0].casefold()}"
+    beside = next((name for name in _BESIDE if job.wish(name) and name not in carries), "")
+    if beside:
+        others = " (vllm can)" if "vLLM" not in engines else ""
+        return f"the plan has {beside} {job.wish(beside)}, which these files do not carry{others}; make one without --{beside.replace('_', '-')}"
     return ""
+
+
+def servers_of_replica(job: Job) -> int:
+    """Servers of one replica: 1, or as many as its layout needs."""
+    layout = job.option.layout
+    if job.task not in SERVING_TASKS or not job.gpus_per_node:
+        return 1
+    return math.ceil(layout.tensor * layout.pipeline / job.gpus_per_node)
 
 
 def spans_servers(job: Job) -> str:
     """Why a service's or batch's replicas cannot each be started by one command on one server ("" if they can)."""
-    layout = job.option.layout
-    if job.task in SERVING_TASKS and job.gpus_per_node and layout.tensor * layout.pipeline > job.gpus_per_node:
-        return (
-            f"a replica spans {math.ceil(layout.tensor * layout.pipeline / job.gpus_per_node)} servers; no launcher is written yet for that"
-        )
+    if (servers := servers_of_replica(job)) > 1:
+        return f"a replica spans {servers} servers; use skypilot, leaderworkerset or ray, which start one on several"
+    return ""
+
+
+def group_problem(job: Job) -> str:
+    """Why a replica on several servers cannot be started ("" if it can, or needs one server)."""
+    if servers_of_replica(job) > 1 and (job.task != "serve" or job.option.layout.engine.casefold() != "vllm"):
+        return f"a replica spans {servers_of_replica(job)} servers, which is written for services by vLLM; make one with --framework vllm"
     return ""

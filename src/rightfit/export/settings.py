@@ -8,23 +8,34 @@ import re
 
 from rightfit.errors import InputError
 
+DATA_FOLDER = "/checkpoints/data"
+"""Where a job finds the data set that was not named: beside its checkpoints, in the plan's own folder of the bucket or on its volume."""
 _NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
+_QUEUE = re.compile(r"(kueue|volcano)/[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _BUCKET = re.compile(r"(s3|gs|oss|cos|https)://[A-Za-z0-9][A-Za-z0-9.\-_/]{1,200}")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ExportSettings:
-    """`name`: of the job, as cloud resources allow it (lower case, digits, hyphens). `ssh_cidr`: who may reach the servers; empty opens nothing.
-    `bucket`: where checkpoints go, empty leaves a reference to the environment variable RIGHTFIT_BUCKET. `data_path`: the data set as the job sees it.
-    `stop_after_h`: servers stop themselves after this many hours; 0 takes the plan's 95 % time and a quarter."""
+    """`name`: of the job, as cloud resources allow it (lower case, digits, hyphens). `ssh_cidr`: who may reach the servers; empty opens
+    nothing.
+    `bucket`: where checkpoints go, empty leaves a reference to the environment variable RIGHTFIT_BUCKET. `data_path`: the data set as the
+    job sees it; without one the folder "data" of the plan in its bucket or on its volume.
+    `queue`: the queue of a cluster that its jobs wait in, "kueue/NAME" or "volcano/NAME"; empty starts them at once.
+    `stop_after_h`: servers stop themselves after this many hours; 0 takes the plan's 95 % time and a quarter. `trial`: the job runs under `rightfit probe` until its
+    step time has settled, and no longer."""
 
     name: str = "rightfit-job"
     ssh_cidr: str = ""
     bucket: str = ""
-    data_path: str = "data"
+    data_path: str = ""
     stop_after_h: float = 0.0
+    queue: str = ""
+    trial: bool = False
 
     def __post_init__(self) -> None:
+        if not self.data_path:
+            object.__setattr__(self, "data_path", DATA_FOLDER)
         if not _NAME.fullmatch(self.name):
             raise InputError(
                 f"name {self.name[:60]!r} must be lower-case letters, digits and hyphens, at most 40, beginning with a letter", field="name"
@@ -35,6 +46,8 @@ class ExportSettings:
             raise InputError(
                 f"bucket {self.bucket[:60]!r} must be an address such as s3://my-bucket/path (s3, gs, oss, cos or https)", field="bucket"
             )
+        if self.queue and not _QUEUE.fullmatch(self.queue):
+            raise InputError(f"queue {self.queue[:60]!r} must be kueue/NAME or volcano/NAME, such as kueue/team-a", field="queue")
         if not 0 <= self.stop_after_h <= 24 * 366:
             raise InputError("stop-after must be between 0 and 8784 hours", field="stop_after")
 

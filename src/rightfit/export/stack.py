@@ -1,4 +1,5 @@
-"""What runs on the server: image, set-up, command and files. Launch targets (SkyPilot, Terraform, Slurm ...) start a stack; they never repeat one."""
+"""What runs on the server: image, set-up, command and files. Launch targets (SkyPilot, Terraform, Slurm ...) start a stack; they never
+repeat one."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from collections.abc import Mapping
 
 from rightfit.errors import InputError
 from rightfit.export.job import SERVING_TASKS, Job
-from rightfit.export.model_words import model_kind
+from rightfit.export.mirrors import mirrored_environment, mirrored_image
+from rightfit.export.model_words import is_text_encoder, modality, model_kind, size_problem
 
 ADAPTERS = ("lora", "qlora", "dora")
 TRAINED_BY_TRL = ("full", *ADAPTERS)
@@ -25,11 +27,14 @@ SERVING_STACKS = {
     "pytorch": "onnx_service",
 }
 """Engine of a plan (case-folded) -> module of rightfit.export.targets that has a `stack`."""
+BATCHES = ("vllm", "faster-whisper")
+"""Engines by which a batch is run to its end; text encoders are too, by any."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Stack:
-    """`image`: a pinned container; `setup`: shell lines that prepare a bare server instead of the image; `command`: the job's arguments on each node, in
+class ExportStack:
+    """`image`: a pinned container; `setup`: shell lines that prepare a bare server instead of the image; `command`: the job's arguments on
+    each node, in
     which the words {node_rank}, {num_nodes} and {head_address} stand for what the launcher knows; `port`: what a service listens on."""
 
     name: str
@@ -41,10 +46,15 @@ class Stack:
     secrets: tuple[str, ...] = ()
     port: int | None = None
     health_path: str = "/health"
+    program_inside: bool = False
 
 
 def stack_name(job: Job) -> str:
     """Module of the stack that starts the job; "" where there is none yet."""
+    if job.option.layout.job in ("train", "score"):
+        return "tabular"
+    if job.task == "batch" and (job.option.layout.engine.casefold() in BATCHES or is_text_encoder(job)):
+        return "batch"
     if job.task in SERVING_TASKS:
         return SERVING_STACKS.get(job.option.layout.engine.casefold(), "")
     return _training_stack(job)
@@ -53,8 +63,12 @@ def stack_name(job: Job) -> str:
 def _training_stack(job: Job) -> str:
     """The plainest program for the model's kind, the method and the layout."""
     kind, layout = model_kind(job), job.option.layout
-    if job.task == "prepare" or kind not in ("decoder", "encoder"):
-        return {"diffusion": "diffusers", "vision": "timm"}.get(kind, "") if job.task != "prepare" else ""
+    if job.task == "prepare":
+        return "prepare"
+    if modality(job) in ("speech", "segmentation"):
+        return modality(job)
+    if kind not in ("decoder", "encoder"):
+        return {"diffusion": "diffusers", "vision": "timm"}.get(kind, "")
     if layout.tensor * layout.pipeline * layout.context * layout.expert > 1:
         return "megatron"
     if layout.offload != "none":
@@ -67,11 +81,13 @@ def _training_stack(job: Job) -> str:
 def stack_problem(job: Job) -> str:
     """Why no stack starts the job ("" if one does)."""
     name = stack_name(job)
-    if name and job.task in SERVING_TASKS:
+    if name and (problem := size_problem(job)):
+        return problem
+    if name and job.task in SERVING_TASKS and name not in ("batch", "tabular"):
         return ""
     if name:
         # A launcher starts what the program's own target can express, and says what that says.
-        problem = importlib.import_module(f"rightfit.export.targets.{name}").TARGET.refuses(job)
+        problem = importlib.import_module(f"rightfit.export.targets.{name}").TARGET.problem(job)
         return f"{name}: {problem}" if problem else ""
     what = (
         f"serving with {job.option.layout.engine}"
@@ -81,21 +97,28 @@ def stack_problem(job: Job) -> str:
     return f"no launcher is written yet for {what}"
 
 
-def stack_of(job: Job) -> Stack:
+def stack_of(job: Job) -> ExportStack:
     """The stack of a job. InputError where there is none."""
     if problem := stack_problem(job):
         raise InputError(problem, field="to")
-    found: Stack = importlib.import_module(f"rightfit.export.targets.{stack_name(job)}").stack(job)
-    return found
+    found: ExportStack = importlib.import_module(f"rightfit.export.targets.{stack_name(job)}").stack(job)
+    image, environment = mirrored_image(found.image, job), {**mirrored_environment(job), **found.environment}
+    return dataclasses.replace(found, image=image, environment=environment, program_inside=found.image.startswith(IMAGES_WITH_PROGRAM))
 
 
 IMAGES_WITH_PROGRAM = ("vllm/", "lmsysorg/", "ghcr.io/", "nvcr.io/", "rayproject/")
 """Images that hold the program itself; the others hold what it stands on, and the set-up adds the rest."""
 
 
-def installs(stack: Stack) -> tuple[str, ...]:
+def installs(stack: ExportStack) -> tuple[str, ...]:
     """The lines of the set-up that its image needs before the command runs."""
-    return () if stack.image.startswith(IMAGES_WITH_PROGRAM) else tuple(line for line in stack.setup if line.startswith("pip "))
+    inside = stack.program_inside or stack.image.startswith(IMAGES_WITH_PROGRAM)
+    return () if inside else tuple(line for line in stack.setup if line.startswith("pip "))
+
+
+def key_of(stack: ExportStack) -> str:
+    """The variable of the key without which the program answers nobody; "" where it has none."""
+    return next((name for name in stack.secrets if name != "HF_TOKEN"), "")
 
 
 def launched(command: tuple[str, ...], *, node_rank: str, num_nodes: str, head_address: str) -> tuple[str, ...]:

@@ -1,16 +1,18 @@
-"""What the Terraform folders of all clouds share: variables with their checks, what a bare server is told at its first boot, and what cannot be expressed."""
+"""What the Terraform folders of all clouds share: variables with their checks, what a bare server is told at its first boot, and what
+cannot be expressed."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rightfit.export.bare_server import BUCKET
+from rightfit.export.buckets import BUCKET
 from rightfit.export.job import Job
 from rightfit.export.quoting import hcl
 from rightfit.export.serving_words import spans_servers
 from rightfit.export.stack import stack_problem
 
 CHECKPOINTS = "checkpoints"
+MONTH = "subscription-1m"
 SCHEMES = {"aws": "s3", "gcp": "gs", "azure": "https", "alicloud": "oss", "tencent": "cos"}
 """Provider of a plan -> scheme of its buckets' addresses."""
 
@@ -36,7 +38,8 @@ def cidr_variable(name: str, about: str, *, default: str = "") -> str:
 
 
 def variables(job: Job, *further: str, bucket: str | None = None) -> str:
-    """variables.tf: the name, who may come in, the bucket of a run (the cloud's own way to name it, or path after the scheme), and what a cloud needs beside."""
+    """variables.tf: the name, who may come in, the bucket of a run (the cloud's own way to name it, or path after the scheme), and what a
+    cloud needs beside."""
     found = [
         variable("name", "Name of everything that is made.", default=job.name),
         cidr_variable("ssh_cidr", "Address range that may reach the server by SSH; empty opens nothing.", default=job.settings.ssh_cidr),
@@ -65,23 +68,29 @@ def own_bucket(job: Job) -> str:
     return job.settings.bucket.partition("://")[2].strip("/")
 
 
+def bucket_output(address: str) -> str:
+    """Where what a run makes is kept, as its cloud's programs take it. `address`: a Terraform template on local.bucket."""
+    return f'\noutput "bucket" {{\n  value = "{address}"\n}}\n'
+
+
 def made_bucket(job: Job) -> str:
     """Name of the bucket that is made where none was given: the same for the same plan, and unlikely to be taken."""
     return f"{job.name}-{job.plan_id}"
 
 
 def user_data(job: Job, *, bucket: str) -> str:
-    """A Terraform expression: the first boot's script, with the bucket's name before it where checkpoints are kept. `bucket`: an expression."""
+    """A Terraform expression: the first boot's script, with the bucket's name before it where checkpoints are kept. `bucket`: an
+    expression."""
     script = 'file("${path.module}/first-boot.sh")'
     return script if job.is_service else f'join("\\n", ["#!/bin/bash", "export {BUCKET}=\'${{{bucket}}}\'", {script}])'
 
 
-def problem(job: Job, provider: str) -> str:
-    """Why servers of a cloud, each on its own, cannot run the job ("" if they can)."""
+def problem(job: Job, provider: str, *, by_the_month: bool = False) -> str:
+    """Why servers of a cloud, each on its own, cannot run the job ("" if they can). `by_the_month`: the target rents services for a month too."""
     option = job.option
     if option.provider != provider:
         return f"the server is rented from {option.provider}"
-    if option.purchase not in ("on-demand", "spot"):
+    if option.purchase not in ("on-demand", "spot") and not (by_the_month and job.is_service and option.purchase == MONTH):
         return f"it buys on demand or spot, the plan is {option.purchase}"
     if option.facts.get("is_pseudo_region"):
         return f"the plan names no region ({option.region})"

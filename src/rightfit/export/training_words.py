@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import resources
 from typing import Any
 
 from rightfit.export.environment import RECENT, Span, pip_words, requirements, torch_build
@@ -9,12 +10,14 @@ from rightfit.export.job import SERVING_TASKS, Job
 from rightfit.export.model_words import hub_id, model_kind
 from rightfit.export.quoting import comment, shell, shell_lines
 from rightfit.export.registry import Files
-from rightfit.export.stack import ADAPTERS, Stack, launched
+from rightfit.export.stack import ADAPTERS, ExportStack, launched
 
 PORT = 29500
-LEAST_SAVE_S = 600.0
+LEAST_SAVE_S = 60.0
 SAVE_S = 1800.0
 """Seconds between checkpoints where the plan has no interval of its own (servers that cannot be taken away)."""
+MOST_SAVE_S, MOST_SAVE_SHARE = 3600.0, 0.05
+"""No run loses more than an hour or a twentieth of itself, whatever ends it: the plan's interval weighs interruptions only, not failures."""
 LEARNING_RATES = {"train": 3e-4, "full": 2e-5, "adapter": 2e-4}
 """Not part of a plan: usual values to begin with, of pre-training, full fine-tuning and adapters."""
 WARMUP_SHARE = 0.03
@@ -32,6 +35,8 @@ OPTIMIZERS = {
     "adagrad": "adagrad",
 }
 """A plan's optimizer -> that of the Trainer of Transformers."""
+STORES = {"s3": "s3fs==2025.9.0", "gs": "gcsfs==2025.9.0", "oss": "ossfs==2025.5.0"}
+"""Scheme of a bucket with data -> the package that reads it."""
 ALLOCATOR = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
 
 
@@ -78,16 +83,18 @@ def epochs(job: Job) -> float:
 
 def workers(job: Job) -> int:
     """Loader processes of one accelerator, within the server's processors."""
-    wished = int(job.wish("workers") or job.option.facts.get("workers_per_gpu") or 4)
+    wished = int(job.wish("workers") or job.option.data_path.get("workers") or 4)
     share = int((job.option.vcpus or 0) / max(1, job.gpus_per_node))
     return max(1, min(wished, share - 1)) if share else wished
 
 
 def save_every_s(job: Job) -> float:
-    """Seconds between checkpoints: the plan's interval, no shorter than ten minutes, and never longer than the run."""
+    """Seconds between checkpoints: the plan's interval, at most an hour and a twentieth of the run, and no shorter than a minute or than
+    twenty times what saving takes."""
     risk = job.option.facts.get("risk")
-    interval = float((risk or {}).get("interval_s") or SAVE_S) if isinstance(risk, dict) or risk is None else SAVE_S
-    return round(max(LEAST_SAVE_S, min(interval, run_s(job) or interval)), 1)
+    known = risk if isinstance(risk, dict) else {}
+    interval = min(float(known.get("interval_s") or SAVE_S), MOST_SAVE_S, MOST_SAVE_SHARE * run_s(job) or MOST_SAVE_S)
+    return round(max(LEAST_SAVE_S, interval, float(known.get("save_s") or 0.0) / MOST_SAVE_SHARE), 1)
 
 
 def run_s(job: Job) -> float:
@@ -127,6 +134,18 @@ def training_problem(job: Job, *, methods: tuple[str, ...], kinds: tuple[str, ..
     return optimizer_problem(job)
 
 
+def sample_problem(job: Job, *, methods: tuple[str, ...]) -> str:
+    """What the scripts for models of samples (speech, segmentation) cannot do: other tasks, methods and optimizers, split models, data they
+    cannot reach."""
+    if job.task in SERVING_TASKS or job.task == "prepare":
+        return f"it trains; the plan is to {job.task}"
+    if splits_model(job):
+        return "the layout splits the model by tensor, pipeline, context or expert; the script does not"
+    if job.option.layout.method not in methods:
+        return f"the method is {job.option.layout.method}; it knows {', '.join(methods)}"
+    return optimizer_problem(job) or data_problem(job)
+
+
 KINDS = {
     "decoder": "language models (decoders)",
     "encoder": "text encoders",
@@ -151,6 +170,30 @@ def torchrun(job: Job, script: tuple[str, ...]) -> tuple[str, ...]:
     return ("torchrun", *where, "--nproc_per_node", str(max(1, job.gpus_per_node)), *script)
 
 
+def scripts(first: str, *beside: str) -> Files:
+    """A program of rightfit.export.scripts as train.py, and the modules that it imports, under their own names."""
+    folder = resources.files("rightfit.export") / "scripts"
+    texts = {name: folder.joinpath(name).read_text(encoding="utf-8") for name in (first, *beside)}
+    return {"train.py": texts.pop(first), **texts}
+
+
+def data_problem(job: Job) -> str:
+    """Why the scripts cannot read the data from where they lie ("" if they can)."""
+    scheme, mark, _ = job.settings.data_path.partition("://")
+    known = ", ".join(f"{name}://" for name in STORES)
+    return (
+        f"its script reads data of a folder, a file, the hub or a bucket ({known}), not {scheme}://"
+        if mark and scheme not in STORES
+        else ""
+    )
+
+
+def data_packages(job: Job) -> tuple[str, ...]:
+    """What reads the bucket that the data lie in; nothing for a folder or the hub."""
+    scheme, mark, _ = job.settings.data_path.partition("://")
+    return (STORES[scheme],) if mark and scheme in STORES else ()
+
+
 def training_stack(
     job: Job,
     name: str,
@@ -160,10 +203,11 @@ def training_stack(
     files: Files,
     environment: dict[str, str] | None = None,
     span: Span = RECENT,
-) -> Stack:
+) -> ExportStack:
     """A stack on the PyTorch build that suits the plan's accelerator, among the releases that its packages go with."""
     build = torch_build(job, span=span)
-    return Stack(
+    packages = (*packages, *(data_packages(job) if "run_core.py" in files else ()))
+    return ExportStack(
         name=name,
         image=build.image,
         setup=(shell(pip_words(build, packages)),),
@@ -174,7 +218,7 @@ def training_stack(
     )
 
 
-def launch_script(job: Job, stack: Stack, *, span: Span = RECENT) -> str:
+def launch_script(job: Job, stack: ExportStack, *, span: Span = RECENT) -> str:
     """train.sh: the stack's command, with rank and first node from the environment where there are several nodes."""
     words = launched(stack.command, node_rank="@rank@", num_nodes=str(job.num_nodes), head_address="@head@")
     line = shell_lines(words).replace("@rank@", '"${NODE_RANK:-0}"').replace("@head@", '"${HEAD_ADDRESS:?address of the first node}"')
@@ -190,8 +234,8 @@ def launch_script(job: Job, stack: Stack, *, span: Span = RECENT) -> str:
     )
 
 
-def common_settings(job: Job) -> dict[str, Any]:
-    """What a train.json holds whatever the script: the plan's figures."""
+def common_settings(job: Job, *, columns: tuple[tuple[str, ...], ...]) -> dict[str, Any]:
+    """What a train.json holds whatever the script: the plan's figures. `columns`: sets of columns, one of which the data must have."""
     layout = job.option.layout
     return {
         "plan": job.plan_id,
@@ -199,6 +243,7 @@ def common_settings(job: Job) -> dict[str, Any]:
         "from_scratch": job.task == "train",
         "method": layout.method,
         "data": job.settings.data_path,
+        "data_columns": [list(names) for names in columns],
         "output": "/checkpoints/" + job.name,
         "seq_len": job.seq_len or 2048,
         "micro_batch": layout.micro_batch,

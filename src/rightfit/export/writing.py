@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
@@ -9,7 +10,8 @@ from rightfit.errors import FileInputError
 
 
 def write_files(files: Mapping[str, str], folder: str | Path, *, force: bool = False) -> tuple[Path, ...]:
-    """Write the files below `folder`, which must be new or empty unless `force`. Each goes through a temporary neighbour. Returns the paths."""
+    """Write the files below `folder`, which must be new or empty unless `force`. Each goes through a temporary neighbour. Returns the
+    paths."""
     root = Path(folder)
     try:
         if root.exists() and not root.is_dir():
@@ -28,8 +30,13 @@ def _write(root: Path, name: str, text: str) -> Path:
     path = root / relative
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.part")
-    draft.write_text(text, encoding="utf-8", newline="\n")
-    if text.startswith("#!"):
-        draft.chmod(0o755)
-    draft.replace(path)
+    try:
+        draft.write_text(text, encoding="utf-8", newline="\n")
+        if text.startswith("#!"):
+            draft.chmod(0o755)
+        draft.replace(path)
+    except BaseException:  # a full disk, Ctrl-C: leave no litter behind
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise
     return path

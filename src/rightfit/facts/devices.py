@@ -83,14 +83,14 @@ def _parse(text: str) -> _Name:
     return _Name(frozenset(product), frozenset(series), frozenset(variants), memory)
 
 
-def _covers(wanted: _Name, record: Accelerator) -> bool:
+def _covers(name: _Name, record: Accelerator) -> bool:
     known = _parse(record.name)
-    if wanted.product != known.product or not wanted.series <= known.series:
+    if name.product != known.product or not name.series <= known.series:
         return False
-    if not wanted.variants <= known.variants | {record.form}:
+    if not name.variants <= known.variants | {record.form}:
         return False
     memory_gb = record.memory_bytes / 2**30
-    return not wanted.memory_gb or wanted.memory_gb == known.memory_gb or abs(wanted.memory_gb / memory_gb - 1) <= _MEMORY_TOLERANCE
+    return not name.memory_gb or name.memory_gb == known.memory_gb or abs(name.memory_gb / memory_gb - 1) <= _MEMORY_TOLERANCE
 
 
 def match_accelerators(name: str) -> tuple[str, ...]:

@@ -62,7 +62,8 @@ def parameter_count(text: str) -> int | None:
 
 
 def given_architecture(text: str) -> TransformerArchitecture:
-    """A decoder with the dimensions written as key=value pairs; what is not given is taken from decoders of that size and named in notes."""
+    """A decoder with the dimensions written as key=value pairs; what is not given is taken from decoders of that size and named in
+    notes."""
     given = _pairs(text)
     for key in ("num_layers", "hidden_size"):
         if key not in given:
@@ -144,7 +145,8 @@ def typical_architecture(count: int) -> TransformerArchitecture:
     The nine bundled decoders nearest in size (by ratio; dense, gated, since MODERN_SINCE) give the medians of width to depth,
     feed-forward to hidden width, head size, vocabulary and context, and the mean sharing of key-value heads. Width and depth are then
     solved for the count, and the feed-forward width takes up what rounding leaves. Known error, leaving each of those 124 decoders out in
-    turn (median and 80th percentile): hidden 0 % and 14 %, layers 12 % and 27 %, feed-forward width 17 % and 34 %, key-value cache a factor of 2.1 and 3.4; so certainty is
+    turn (median and 80th percentile): hidden 0 % and 14 %, layers 12 % and 27 %, feed-forward width 17 % and 34 %, key-value cache a factor
+    of 2.1 and 3.4; so certainty is
     "typical" and intervals widen.
     """
     like = _neighbours(float(count))
@@ -195,10 +197,10 @@ def _whole_heads(heads: float) -> int:
     return max(round(heads / step), 1) * step
 
 
-def _divisor(number: int, wanted: float) -> int:
-    """The divisor of `number` nearest to `wanted` by ratio."""
+def _divisor(number: int, target: float) -> int:
+    """The divisor of `number` nearest to `target` by ratio."""
     divisors = [one for one in range(1, number + 1) if number % one == 0]
-    return min(divisors, key=lambda one: (abs(math.log(one / wanted)), one))
+    return min(divisors, key=lambda one: (abs(math.log(one / target)), one))
 
 
 def _rounded(value: float, step: int) -> int:

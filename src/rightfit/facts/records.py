@@ -223,10 +223,14 @@ class OtherModel:
 class TracedModel:
     """A model of the user's own, counted from its file or code for one input of `input_shape`. Counts are per sample.
 
-    `kind` of layers from their mix (as estimate.forward_models.KINDS; empty: the file does not say how the tensors are used), `modality` from the input
-    (vision, video, text, audio, time-series, tabular), `output` "map" where it is an image. `macs` multiply-adds of weighted operators in one
-    forward pass, `score_macs` of attention, `backward_macs` of the backward pass (0: not traced); `activations` elements that weighted operators
-    write, `score_elements` that attention's products write, `widest` output, `gathered` looked up in tables; `kept_bytes` what PyTorch keeps for the backward pass in fp32 (0: not traced), `fixed_bytes` of it whatever the batch.
+    `kind` of layers from their mix (as estimate.forward_models.KINDS; empty: the file does not say how the tensors are used), `modality`
+    from the input
+    (vision, video, text, audio, time-series, tabular), `output` "map" where it is an image. `macs` multiply-adds of weighted operators in
+    one
+    forward pass, `score_macs` of attention, `backward_macs` of the backward pass (0: not traced); `activations` elements that weighted
+    operators
+    write, `score_elements` that attention's products write, `widest` output, `gathered` looked up in tables; `kept_bytes` what PyTorch
+    keeps for the backward pass in fp32 (0: not traced), `fixed_bytes` of it whatever the batch.
     """
 
     name: str

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rightfit import reach
-from rightfit.errors import AmbiguousNameError, UnknownNameError
+from rightfit.errors import AmbiguousNameError, InputError, UnknownNameError
 from rightfit.facts import architectures, fuzzy, tables
 from rightfit.facts.architectures import IndexEntry
 from rightfit.facts.records import Model, TransformerArchitecture
@@ -43,15 +43,20 @@ class Resolution(NamedTuple):
     query: str
 
 
-def model(text: str, *, network: bool = True) -> Model:
-    """The model that `text` means; see `resolve_model`."""
-    return resolve_model(text, network=network).record
+def model(text: str, *, network: bool = True, field: str = "model") -> Model:
+    """The model that `text` means; see `resolve_model`. A refusal names the option `field` that the text came from."""
+    try:
+        return resolve_model(text, network=network).record
+    except InputError as error:
+        error.field = error.field or field
+        raise
 
 
 def resolve_model(text: str, *, network: bool = True) -> Resolution:
     """The model that `text` means, and how that was found.
 
-    In this order: bundled name or alias; a model of one's own (.onnx, .safetensors, module:function); path to a config.json or folder; dimensions ("layers=32,hidden=4096,..."); a bare parameter
+    In this order: bundled name or alias; a model of one's own (.onnx, .safetensors, module:function); path to a config.json or folder;
+    dimensions ("layers=32,hidden=4096,..."); a bare parameter
     count ("7B"); a name spelt otherwise ("Llama 3 8B instruct"); a hub id that is not bundled, through the network when `network`.
     Raises UnknownNameError with the nearest names, AmbiguousNameError when several fit, FileInputError, NetworkError.
     """
@@ -60,6 +65,8 @@ def resolve_model(text: str, *, network: bool = True) -> Resolution:
         raise UnknownNameError("model", query[:80].replace("\x00", ""), allowed=MODEL_FORMS)
     if entry := architectures.exact_names().get(query.casefold()):
         return Resolution(architectures.load(entry), "name" if entry.name == query else "alias", query)
+    if (usual := usual_model(query)) and (entry := architectures.exact_names().get(usual.casefold())):
+        return Resolution(architectures.load(entry), "usual", query)
     if own_reference(query):
         from rightfit.facts.own.models import own_model
 
@@ -82,6 +89,12 @@ def resolve_model(text: str, *, network: bool = True) -> Resolution:
 
         return Resolution(hub.fetch_architecture(query, nearest=close), "hub", query)
     raise UnknownNameError("model", query, nearest=close, allowed="" if close else MODEL_FORMS)
+
+
+def usual_model(text: str) -> str:
+    """The model that is usually meant by a name of several ("Stable Diffusion", "whisper"): its bundled name; empty for every other name."""
+    folded = " ".join(text.casefold().replace("_", " ").replace("-", " ").split())
+    return next((row["model"] for row in tables.table("usual_models") if row["name"] == folded), "")
 
 
 def own_reference(query: str) -> bool:
@@ -175,7 +188,8 @@ def _entry_of_words(query: str, words: tuple[str, ...]) -> IndexEntry | None:
 
 
 def _only(query: str, entries: Iterable[IndexEntry]) -> IndexEntry:
-    """The one model among `entries`. Several are one when their shapes are the same (Llama 3 and 3.1); the longest context stands for them."""
+    """The one model among `entries`. Several are one when their shapes are the same (Llama 3 and 3.1); the longest context stands for
+    them."""
     unique = list(dict.fromkeys(entries))
     if len(unique) == 1:
         return unique[0]

@@ -10,17 +10,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rightfit import __version__, reach
-from rightfit.errors import MissingComponentError, RightfitError, UnknownNameError
+from rightfit.errors import MissingComponentError, RightfitError
 from rightfit.explain.messages import Lang
 from rightfit.explain.plain import plain
 from rightfit.explain.problems import problems_of
+from rightfit.mcp.shelf import QUESTIONS, Question, all_shelves
 from rightfit.mcp.tools import Tool, all_tools
-from rightfit.workload.vocabulary import nearest_words
+from rightfit.workload.fields import settled
 
+_UNSHOWN = frozenset({"anyOf", "title", "minLength", "maxLength"})
 MISSING = "the MCP server needs: pip install 'rightfit[mcp]'"
 INSTRUCTIONS = (
     "rightfit picks the cloud server for a machine-learning workload, offline, from dated prices and measured physics. Ask `plan` with options or a "
-    "sentence in `ask`; quote the text, the figures with intervals are in the structured answer. Prices carry their date. "
+    "sentence in `ask`; quote the text; the figures, each [middle, low, high] of an 80 % interval in base units, are in the structured answer. Prices carry their date. "
     "No file of this machine is read: name models by hub id, alias or size."
 )
 
@@ -31,15 +33,42 @@ def create_server(*, lang: Lang = "en") -> Any:
         from mcp.server import MCPServer
     except ImportError as error:
         raise MissingComponentError(f"{MISSING} ({error.name or 'mcp>=2'} is missing)") from None
-    tools = [_strict_tool(tool, lang) for tool in all_tools()]
-    return MCPServer(
+    tools = {tool.name: _strict_tool(tool, lang) for tool in all_tools()}
+    server = MCPServer(
         "rightfit",
         title="rightfit",
         version=__version__,
         instructions=INSTRUCTIONS,
-        tools=tools,
-        middleware=[_refuse_misspelt],
+        tools=list(tools.values()),
+        resources=_resources(),
+        middleware=[_judged({name: tool.fn_metadata.arg_model for name, tool in tools.items()}, lang)],
         log_level="ERROR",
+    )
+    for question in QUESTIONS:
+        server.add_prompt(_prompt(question))
+    return server
+
+
+def _resources() -> list[Any]:
+    from mcp.server.mcpserver.resources import FunctionResource
+
+    return [
+        FunctionResource(uri=shelf.uri, name=shelf.name, description=shelf.about, mime_type=shelf.mime_type, fn=shelf.read)
+        for shelf in all_shelves()
+    ]
+
+
+def _prompt(question: Question) -> Any:
+    from mcp.server.mcpserver.prompts.base import Prompt, PromptArgument
+
+    def ask(**given: str) -> str:
+        return question.text.format(**given)
+
+    return Prompt(
+        name=question.name,
+        description=question.about,
+        arguments=[PromptArgument(name=name, description=about, required=True) for name, about in question.asks.items()],
+        fn=ask,
     )
 
 
@@ -51,24 +80,44 @@ def _strict_tool(tool: Tool, lang: Lang) -> Any:
     arguments = made.fn_metadata.arg_model
     arguments.model_config["extra"] = "forbid"
     arguments.model_rebuild(force=True)
-    made.parameters = arguments.model_json_schema(by_alias=True)
+    made.parameters = _listed(arguments.model_json_schema(by_alias=True), tool)
+    made.fn_metadata.output_schema = {
+        "type": "object",
+        "properties": {name: {"type": kind} for name, kind in tool.gives.items()},
+        "required": list(tool.gives),
+    }
     return made
 
 
-async def _refuse_misspelt(context: Any, call_next: Any) -> Any:
-    """A tool's argument that does not exist, told with the nearest that does."""
-    asked = context.params if context.method == "tools/call" and isinstance(context.params, Mapping) else {}
-    known = {tool.name: tool.fields for tool in all_tools()}.get(str(asked.get("name")), {}) if asked else {}
-    given = asked.get("arguments")
-    unknown = [name for name in given if name not in known] if known and isinstance(given, Mapping) else []
-    if not unknown:
+def _listed(schema: dict[str, Any], tool: Tool) -> dict[str, Any]:
+    """What an assistant is shown of the arguments: without titles and nulls, and without those that the tool `options` tells of."""
+    shown = {name: _short(one) for name, one in schema["properties"].items() if name not in tool.unlisted}
+    required = {"required": schema["required"]} if "required" in schema else {}
+    return {"type": "object", "properties": shown, **required, "additionalProperties": bool(tool.unlisted)}
+
+
+def _short(one: dict[str, Any]) -> dict[str, Any]:
+    """One argument: its kinds without null, in few words."""
+    kinds = [kind["type"] for kind in one.get("anyOf", ()) if kind["type"] != "null"]
+    rest = {name: value for name, value in one.items() if name not in _UNSHOWN and (name, value) != ("default", None)}
+    return {"type": kinds[0] if len(kinds) == 1 else kinds, **rest} if kinds else rest
+
+
+def _judged(models: Mapping[str, Any], lang: Lang) -> Any:
+    """Arguments are judged before the tool sees them, each refusal in our own words with the nearest name."""
+
+    async def middleware(context: Any, call_next: Any) -> Any:
+        asked = context.params if context.method == "tools/call" and isinstance(context.params, Mapping) else {}
+        given = asked.get("arguments")
+        if str(asked.get("name")) in models:
+            try:
+                settled(models[str(asked["name"])], {} if given is None else given)
+            except RightfitError as error:
+                asked_lang = given.get("lang") if isinstance(given, Mapping) else None
+                return _refusal([error], "zh" if (asked_lang or lang) == "zh" else "en")
         return await call_next(context)
-    return _refusal(
-        [
-            UnknownNameError("argument", str(name), nearest=nearest_words(str(name), list(known), count=2), field=str(name))
-            for name in unknown
-        ]
-    )
+
+    return middleware
 
 
 def _refusal(errors: Sequence[RightfitError], lang: Lang = "en") -> Any:

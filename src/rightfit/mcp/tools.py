@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
@@ -13,17 +14,22 @@ from rightfit.errors import UnknownNameError
 from rightfit.explain.documents import plan_document, verdict_document
 from rightfit.explain.messages import Lang
 from rightfit.explain.plain import plain
-from rightfit.explain.sheets import estimate_sheet, plan_sheet, verdict_sheet, without_choice
+from rightfit.explain.sheets import estimate_sheet, verdict_sheet
+from rightfit.explain.short import short_sheet
+from rightfit.mcp.brief import KEPT, brief_plan, brief_verdict
+from rightfit.mcp.shelf import option_records
 from rightfit.mcp.texts import sheet_text
+from rightfit.proof.tables import HIDDEN_COLUMNS
 from rightfit.workload.fields import LONGEST_NAME, workload_fields
 
 Fields = Mapping[str, tuple[Any, Any]]
 _MOST_ROWS = 500
+_DETAIL = 1  # the choice, two others, the first warning
 _LISTS = ("models", "accelerators", "datasets", "servers", "prices", "providers", "regions", "targets")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Answer:
+class ToolAnswer:
     """What a tool found: a text to quote, and the whole as data."""
 
     text: str
@@ -32,14 +38,35 @@ class Answer:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Tool:
-    """One tool. `fields` are its typed arguments: {name: (type, default and description)}."""
+    """One tool. `fields` are its typed arguments: {name: (type, default and description)}; `unlisted` those that its schema leaves to the
+    tool `options` (seventy of them in four tools would fill an assistant's memory); `gives` {name: JSON type} of the answer as data."""
 
     name: str
     about: str
     fields: Fields
-    answer: Callable[[Mapping[str, Any]], Answer]
+    answer: Callable[[Mapping[str, Any]], ToolAnswer]
+    gives: Mapping[str, str]
+    unlisted: frozenset[str] = frozenset()
 
 
+#: Options of a workload that the schema of `plan` lists, and those that the other tools list, which take them all as well.
+LISTED = (
+    "model",
+    "task",
+    "method",
+    "data",
+    "rate",
+    "input_tokens",
+    "output_tokens",
+    "deadline",
+    "budget",
+    "cloud",
+    "region",
+    "gpu",
+    "purchase",
+)
+_LEAST = ("model", "task", "method", "data", "rate")
+_UNLISTED, _FEW = (frozenset(workload_fields()).difference(names) for names in (LISTED, _LEAST))
 _Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 _LANG: Fields = {"lang": (Literal["en", "zh"], Field(default="en", description="language of the sentences"))}
 _ASK: Fields = {
@@ -62,7 +89,7 @@ def _wishes(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _catalog() -> Any:
-    from rightfit.search.planner import default_catalog
+    from rightfit.planner.plan import default_catalog
 
     return default_catalog()
 
@@ -71,29 +98,47 @@ def _lang(values: Mapping[str, Any]) -> Lang:
     return "zh" if values.get("lang") == "zh" else "en"
 
 
-def plan(values: Mapping[str, Any]) -> Answer:
+def plan(values: Mapping[str, Any]) -> ToolAnswer:
     """Rank servers."""
     lang, catalog = _lang(values), _catalog()
     found = api.plan(**_wishes(values), catalog=catalog, top=values["top"])
-    return Answer(sheet_text(plan_sheet(found, lang, catalog=catalog), lang), plan_document(found, lang, catalog=catalog))
+    document = plain(plan_document(found, lang, catalog=catalog))
+    return ToolAnswer(sheet_text(short_sheet(found, lang, detail=_DETAIL), lang), brief_plan(document))
 
 
-def estimate(values: Mapping[str, Any]) -> Answer:
+def estimate(values: Mapping[str, Any]) -> ToolAnswer:
     """One given server."""
     lang, catalog = _lang(values), _catalog()
     found = api.estimate(**_wishes(values), on=values["on"], nodes=values["nodes"], catalog=catalog)
     text = sheet_text(estimate_sheet(found, lang, catalog=catalog), lang)
-    return Answer(text, plan_document(without_choice(found), lang, catalog=catalog))
+    return ToolAnswer(text, brief_plan(plain(plan_document(found, lang, catalog=catalog))))
 
 
-def why(values: Mapping[str, Any]) -> Answer:
+def why(values: Mapping[str, Any]) -> ToolAnswer:
     """Why a server was or was not chosen."""
     lang = _lang(values)
     found = api.why(values["server"], **_wishes(values), catalog=_catalog())
-    return Answer(sheet_text(verdict_sheet(found, lang), lang), verdict_document(found, lang))
+    return ToolAnswer(sheet_text(verdict_sheet(found, lang), lang), brief_verdict(plain(verdict_document(found, lang))))
 
 
-def check(values: Mapping[str, Any]) -> Answer:
+def details(values: Mapping[str, Any]) -> ToolAnswer:
+    """A part of an answer that is kept."""
+    found = KEPT.part(values["answer"], values["part"], values["rank"])
+    return ToolAnswer(json.dumps(found, ensure_ascii=False), {"answer": values["answer"], "part": values["part"], "found": found})
+
+
+def options(values: Mapping[str, Any]) -> ToolAnswer:
+    """What a wish may say."""
+    found = option_records(values["query"])
+    lines = [f"{one['option']}: {one['help']}, e.g. {one['example']}" + _words_text(one.get("words", ())) for one in found]
+    return ToolAnswer("\n".join(lines) or "no option is named so", {"items": found})
+
+
+def _words_text(words: Sequence[str]) -> str:
+    return f" ({', '.join(words)})" if words else ""
+
+
+def check(values: Mapping[str, Any]) -> ToolAnswer:
     """Names and claims."""
     found = [result.to_dict(lang=_lang(values)) for result in api.check(values["claims"], catalog=_catalog())]
     lines = [
@@ -102,30 +147,30 @@ def check(values: Mapping[str, Any]) -> Answer:
         + f". {one['explanation']}"
         for one in found
     ]
-    return Answer("\n".join(lines), {"items": found})
+    return ToolAnswer("\n".join(lines), {"items": found})
 
 
-def predict(values: Mapping[str, Any]) -> Answer:
+def predict(values: Mapping[str, Any]) -> ToolAnswer:
     """Rows of cases."""
-    found = [{key: value for key, value in row.items() if key not in ("terms", "fits95")} for row in api.predict(values["rows"])]
+    found = [{key: value for key, value in row.items() if key not in HIDDEN_COLUMNS} for row in api.predict(values["rows"])]
     lines = [
         f"{number}. {row['metric']}: {row['error']}"
         if row["error"]
         else f"{number}. {row['metric']} = {row['predicted']:.4g} (80 %: {row['low80']:.4g} to {row['high80']:.4g})"
         for number, row in enumerate(found[:20], start=1)
     ]
-    return Answer("\n".join([*lines, *(["..."] if len(found) > len(lines) else [])]), {"items": found})
+    return ToolAnswer("\n".join([*lines, *(["..."] if len(found) > len(lines) else [])]), {"items": found})
 
 
-def understand(values: Mapping[str, Any]) -> Answer:
+def understand(values: Mapping[str, Any]) -> ToolAnswer:
     """Plain words."""
     found = api.understand(values["sentence"])
     lines = [f"{name} = {value}" for name, value in found.wishes.items()]
     unused = [f"not used: {', '.join(found.unused)}"] if found.unused else []
-    return Answer("\n".join([*lines, *unused]), {**dataclasses.asdict(found), "wishes": found.wishes})
+    return ToolAnswer("\n".join([*lines, *unused]), {**dataclasses.asdict(found), "wishes": found.wishes})
 
 
-def export(values: Mapping[str, Any]) -> Answer:
+def export(values: Mapping[str, Any]) -> ToolAnswer:
     """The files that start the best option."""
     from rightfit import export as exports
 
@@ -136,15 +181,15 @@ def export(values: Mapping[str, Any]) -> Answer:
     )
     files = dict(exports.files_of(job, values["to"]))
     text = "\n".join(f"# ==> {path}\n{content}" for path, content in files.items()) if len(files) <= 3 else "\n".join(files)
-    return Answer(text, {"target": values["to"], "files": files})
+    return ToolAnswer(text, {"target": values["to"], "files": files})
 
 
-def search_catalog(values: Mapping[str, Any]) -> Answer:
+def search_catalog(values: Mapping[str, Any]) -> ToolAnswer:
     """A list of what is known."""
     rows, total = _found(values)
     lines = [_row_text(row) for row in rows]
     head = f"{values['kind']}: {total} found, {len(rows)} shown"
-    return Answer("\n".join([head, *lines]), {"kind": values["kind"], "total": total, "items": rows})
+    return ToolAnswer("\n".join([head, *lines]), {"kind": values["kind"], "total": total, "items": rows})
 
 
 def _found(values: Mapping[str, Any]) -> tuple[list[Any], int]:
@@ -166,7 +211,7 @@ def _finders(lang: Lang) -> Mapping[str, Callable[[str, Mapping[str, str]], Sequ
         "accelerators": lambda query, _: api.accelerators(query),
         "datasets": lambda query, _: api.datasets(query),
         "servers": lambda query, places: lookup.servers(query, **places, catalog=_catalog()).rows(),
-        "providers": lambda query, _: geography.providers(_catalog(), wanted=query.replace(",", " ").split(), lang=lang),
+        "providers": lambda query, _: geography.providers(_catalog(), asked=query.replace(",", " ").split(), lang=lang),
         "regions": lambda query, places: geography.regions(_catalog(), query, cloud=lookup.read_names("cloud", places["cloud"])),
         "targets": lambda query, _: [
             {"target": one.name, "summary": one.summary} for one in export.all_targets().values() if query in one.name
@@ -224,6 +269,9 @@ def _list_fields() -> Fields:
     }
 
 
+_OF_PLAN = {"answer": "string", "parts": "array"}
+
+
 def all_tools() -> tuple[Tool, ...]:
     """Every tool."""
     workload = workload_fields()
@@ -239,44 +287,75 @@ def all_tools() -> tuple[Tool, ...]:
     sentence = {
         "sentence": (Annotated[str, Field(min_length=1, max_length=2000)], Field(description="a wish in plain words, English or Chinese"))
     }
+    kept = {
+        "answer": (_Name, Field(description="code of an answer of plan, estimate or why")),
+        "part": (_Name, Field(description="which part, one of its `parts`", examples=["options"])),
+        "rank": (int | None, Field(default=None, ge=1, description="of `options`: this one only")),
+    }
+    words = {"query": (Annotated[str, Field(max_length=LONGEST_NAME)], Field(default="", description="words in its name or help"))}
     return (
         Tool(
             "plan",
-            "Which cloud server to rent for training, fine-tuning, serving or preparing data: ranked options with price, time, memory, cost, intervals and reasons.",
+            "Which cloud server to rent for training, fine-tuning, serving or preparing data: ranked options with price, time, memory, cost, 80 % intervals, "
+            "reasons. Other options than those listed may be given by name: tool `options`. All else it found: tool `details`.",
             {**_ASK, **workload, **_TOP, **_LANG},
             plan,
+            {**_OF_PLAN, "workload": "object", "options": "array"},
+            _UNLISTED,
         ),
         Tool(
             "estimate",
-            "What a workload does on one given server: memory, time, cost. No search.",
+            "What a workload does on one given server: memory, time, cost. No search. Options as in `plan`.",
             {**_ON, **_ASK, **workload, **_LANG},
             estimate,
+            {**_OF_PLAN, "workload": "object", "options": "array"},
+            _FEW,
         ),
         Tool(
             "why",
-            "Why a server was or was not chosen for a workload, and the least change that would alter it.",
+            "Why a server was or was not chosen for a workload, and the least change that would alter it. Options as in `plan`.",
             {**server, **_ASK, **workload, **_LANG},
             why,
+            {**_OF_PLAN, "provider": "string", "instance_type": "string", "fits": "boolean", "standing": "array"},
+            _FEW,
         ),
+        Tool(
+            "details",
+            "A part of what plan, estimate or why found, whole.",
+            kept,
+            details,
+            {"answer": "string", "part": "string"},
+        ),
+        Tool("options", "The options that a workload may be told with: help, example, words.", words, options, {"items": "array"}),
         Tool(
             "check",
             "Does this server, accelerator, claim or rule of thumb hold, and what is right or nearest?",
             {**_claims(), **_LANG},
             check,
+            {"items": "array"},
         ),
-        Tool("predict", "Predict memory or speed for rows of cases.", _rows(), predict),
-        Tool("understand", "What a wish in plain words says: options read, and words that could not be used.", sentence, understand),
+        Tool("predict", "Predict memory or speed for rows of cases.", _rows(), predict, {"items": "array"}),
+        Tool(
+            "understand",
+            "What a wish in plain words says: options read, and words that could not be used.",
+            sentence,
+            understand,
+            {"wishes": "object", "unused": "array"},
+        ),
         Tool(
             "export",
-            "The files that start the best option of a plan: SkyPilot, Terraform, Kubernetes, training and serving commands.",
+            "The files that start an option of a plan: SkyPilot, Terraform, Kubernetes, training and serving commands. Options as in `plan`.",
             {**to, **_ASK, **workload, **_LANG},
             export,
+            {"target": "string", "files": "object"},
+            _FEW,
         ),
         Tool(
             "search_catalog",
             "Look around: models, accelerators, data sets, servers, prices with dates, providers, regions, export targets.",
             {**_list_fields(), **_LANG},
             search_catalog,
+            {"kind": "string", "total": "integer", "items": "array"},
         ),
     )
 

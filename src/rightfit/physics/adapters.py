@@ -1,4 +1,7 @@
-"""LoRA adapters served beside one another over the same weights (Chen et al., Punica, MLSys 2024; Sheng et al., S-LoRA, MLSys 2024)."""
+"""LoRA adapters served beside one another over the same weights.
+
+Source: Chen et al. 2024 (Punica, MLSys) and Sheng et al. 2024 (S-LoRA, MLSys); Hu et al. 2021 (LoRA) for the sizes.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,11 @@ ADAPTED_MATRICES = 7.0
 
 
 def adapter_bytes(model: ModelColumns, *, rank: Array, bytes_each: float = 2.0) -> Array:
-    """One adapter of all linear layers [bytes]; rank: (N,) [1]. Llama-3-8B at rank 16: 41.9 M parameters, 84 MB. Of experts only shared ones are adapted."""
+    """One adapter of all linear layers.
+
+    `rank` [1], `bytes_each` [bytes/parameter] -> [bytes]. Llama-3-8B at rank 16: 41.9 M parameters, 84 MB. Of experts only shared ones are
+    adapted.
+    """
     count = parameters.adapter_parameters(
         model,
         rank=rank,
@@ -28,18 +35,23 @@ def adapter_bytes(model: ModelColumns, *, rank: Array, bytes_each: float = 2.0) 
 
 
 def adapters_touched(adapters: Array, *, batch: Array) -> Array:
-    """Different adapters that `batch` sequences use when each is as likely: A (1 - (1 - 1 / A)^B), (N,)."""
+    """Different adapters that `batch` sequences use when each is as likely: A (1 - (1 - 1 / A)^B), (N,).
+
+    `adapters` [adapters], `batch` [sequences] -> [adapters].
+    """
     return np.where(adapters > 0, adapters * -np.expm1(batch * np.log1p(-1.0 / np.maximum(adapters, 1.0 + 1e-9))), 0.0)
 
 
 def adapter_step_s(
     model: ModelColumns, *, adapters: Array, rank: Array, batch: Array, kernel_s: Array, bandwidth: Array, devices: Array
 ) -> Array:
-    """What adapters add to a step [s], (N,).
+    """What adapters add to a step.
 
-    adapters: (N,) served at once; batch: (N,) sequences; kernel_s: (N,) [s] of the small products of one adapted matrix; bandwidth: (N,) [bytes/s] of one
-    device as reached; devices: (N,) that share each layer. The longer of launching all small products and of reading the adapters that the batch touches.
-    Known error: Punica's 2 ms a token on Llama-2-7B is what `kernel_s` was taken from; engines that fuse the products of a layer need half of it.
+    `adapters` [adapters] served at once, `rank` [1], `batch` [sequences], `kernel_s` [s] of the small products of one adapted matrix,
+    `bandwidth` [bytes/s] of one device as reached, `devices` [GPUs] that share each layer -> [s].
+    The longer of launching all small products and of reading the adapters that the batch touches.
+    Known error: Punica's 2 ms a token on Llama-2-7B is what `kernel_s` was taken from; engines that fuse the products of a layer need half
+    of it.
     """
     launching = model.num_layers * ADAPTED_MATRICES * kernel_s
     reading = adapters_touched(adapters, batch=batch) * adapter_bytes(model, rank=rank) / (bandwidth * devices)

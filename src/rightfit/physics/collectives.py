@@ -1,9 +1,11 @@
 """Time of collective communication by the alpha-beta model over the real links.
 
-A ring over g ranks moves (g - 1) / g of the buffer per phase through the slowest link that it crosses (Thakur, Rabenseifner & Gropp 2005; NCCL
-"busbw"); all-reduce is two phases, all-gather and reduce-scatter one. Latency is a logarithmic tree across nodes and a chain inside one, as
-NCCL chooses for small messages. Ranks of one group inside a node share the node's network: a group of which `members` live in each node, beside
-`siblings` other groups, gets 1 / siblings of the node's bandwidth.
+A ring over g ranks moves (g - 1) / g of the buffer per phase through the slowest link that it crosses (Thakur, Rabenseifner & Gropp 2005;
+NCCL "busbw"); all-reduce is two phases, all-gather and reduce-scatter one. Latency is a logarithmic tree across nodes and a chain inside
+one, as NCCL chooses for small messages. Ranks of one group inside a node share the node's network: a group of which `members` live in each
+node, beside `siblings` other groups, gets 1 / siblings of the node's bandwidth.
+
+Source: Thakur et al. 2005; NVIDIA, nccl-tests, PERFORMANCE.md; docs/decisions/speed-time-physics.md.
 """
 
 from __future__ import annotations
@@ -12,13 +14,16 @@ import dataclasses
 
 import numpy as np
 
-from rightfit.physics.columns import Array, LinkColumns, SetupColumns
+from rightfit.physics.columns import Array, IntraKind, LinkColumns, SetupColumns
 from rightfit.physics.rates import RateColumns
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Group:
-    """A communicator: `size` ranks, `members` of them in each node, `siblings` groups of its kind that share one node's network."""
+    """A communicator: `size` ranks, `members` of them in each node, `siblings` groups of its kind that share one node's network.
+
+    Units: `size`, `members` [GPUs], `siblings` [1].
+    """
 
     size: Array
     members: Array
@@ -26,26 +31,28 @@ class Group:
 
 
 def group(size: Array, *, stride: Array, gpus_per_node: Array) -> Group:
-    """The group of `size` ranks that are `stride` apart in the order of ranks, nodes holding `gpus_per_node` consecutive ranks."""
+    """The group of `size` ranks that are `stride` apart in the order of ranks, nodes holding `gpus_per_node` consecutive ranks.
+
+    `size` [GPUs], `stride` [GPUs], `gpus_per_node` [GPUs].
+    """
     inside = np.clip(np.floor(gpus_per_node / stride), 1.0, size)
     siblings = np.minimum(gpus_per_node, stride * size) / inside
     return Group(size, inside, np.maximum(siblings, 1.0))
 
 
 def link_bandwidth(links: LinkColumns, rates: RateColumns) -> tuple[Array, Array]:
-    """Achieved bandwidth [bytes/s] inside a node (per GPU) and between nodes (per node), shape (N,)."""
+    """Achieved bandwidth inside a node (per GPU) and between nodes (per node) -> [bytes/s], [bytes/s]."""
     fraction = np.where(
-        links.intra_kind >= 3, rates.switch_fraction, np.where(links.intra_kind == 2, rates.mesh_fraction, rates.pcie_fraction)
+        links.intra_kind >= IntraKind.SWITCH,
+        rates.switch_fraction,
+        np.where(links.intra_kind == IntraKind.NVLINK, rates.mesh_fraction, rates.pcie_fraction),
     )
     return np.maximum(links.intra_bandwidth * fraction, 1.0), np.maximum(links.inter_bandwidth * rates.inter_fraction, 1.0)
 
 
-_CARDS_PER_SOCKET = 4.0
-
-
 def _bus(ranks: Group, links: LinkColumns, rates: RateColumns) -> Array:
     intra, inter = link_bandwidth(links, rates)
-    crosses = (links.intra_kind <= 1) & (ranks.members > _CARDS_PER_SOCKET)
+    crosses = (links.intra_kind <= IntraKind.PCIE) & (ranks.members > rates.cards_per_socket)
     intra = np.where(crosses, intra * rates.socket_fraction, intra)
     across = ranks.size > ranks.members
     return np.where(across, np.minimum(intra, inter / ranks.siblings), intra)
@@ -57,19 +64,26 @@ def _latency(ranks: Group, links: LinkColumns) -> Array:
 
 
 def gather_s(size_bytes: Array, ranks: Group, links: LinkColumns, rates: RateColumns) -> Array:
-    """Seconds of an all-gather or reduce-scatter whose full buffer has `size_bytes`, shape (N,): (g - 1) / g x bytes / bus + latency."""
+    """Seconds of an all-gather or reduce-scatter whose full buffer has `size_bytes`: (g - 1) / g x bytes / bus + latency.
+
+    `size_bytes` [bytes] -> [s].
+    """
     share = (ranks.size - 1.0) / ranks.size
     return np.where(ranks.size > 1, share * size_bytes / _bus(ranks, links, rates) + _latency(ranks, links), 0.0)
 
 
 def all_reduce_s(size_bytes: Array, ranks: Group, links: LinkColumns, rates: RateColumns) -> Array:
-    """Seconds of an all-reduce of `size_bytes`, shape (N,): reduce-scatter then all-gather."""
+    """Seconds of an all-reduce of `size_bytes`: reduce-scatter then all-gather.
+
+    `size_bytes` [bytes] -> [s].
+    """
     return 2.0 * gather_s(size_bytes, ranks, links, rates)
 
 
 def all_to_all_s(size_bytes: Array, ranks: Group, links: LinkColumns, rates: RateColumns) -> Array:
-    """Seconds of an all-to-all in which each rank holds `size_bytes`, shape (N,).
+    """Seconds of an all-to-all in which each rank holds `size_bytes`.
 
+    `size_bytes` [bytes] -> [s].
     The part for ranks of the same node uses the inner links, the rest shares the node's network among all its GPUs.
     """
     intra, inter = link_bandwidth(links, rates)
@@ -78,8 +92,25 @@ def all_to_all_s(size_bytes: Array, ranks: Group, links: LinkColumns, rates: Rat
     return np.where(ranks.size > 1, np.maximum(inside, outside) + _latency(ranks, links), 0.0)
 
 
+def dispatch_s(token_bytes: Array, chosen: Array, ranks: Group, links: LinkColumns, rates: RateColumns) -> Array:
+    """Seconds to send each token to its experts, or back: once to each server that holds one of them, from there to every chosen expert.
+
+    `token_bytes` [bytes] of all tokens of a rank, each counted once, `chosen` [experts] of a token, spread evenly -> [s].
+    Of n servers a token needs n (1 - (1 - 1/n)^chosen) on average. Source: DeepSeek-AI 2024 (DeepSeek-V3, cross-node all-to-all).
+    """
+    intra, inter = link_bandwidth(links, rates)
+    servers = np.maximum(ranks.size / ranks.members, 1.0)
+    inside = (ranks.members - 1.0) / ranks.members * chosen * token_bytes / intra
+    reached = (servers - 1.0) * (1.0 - (1.0 - 1.0 / servers) ** chosen)
+    outside = reached * token_bytes / (inter / np.maximum(ranks.siblings * ranks.members, 1.0))
+    return np.where(ranks.size > 1, np.maximum(inside, outside) + _latency(ranks, links), 0.0)
+
+
 def send_s(size_bytes: Array, ranks: Group, links: LinkColumns, rates: RateColumns) -> Array:
-    """Seconds to pass `size_bytes` to the next rank of the group, shape (N,): over the network where neighbours are in different nodes."""
+    """Seconds to pass `size_bytes` to the next rank of the group: over the network where neighbours are in different nodes.
+
+    `size_bytes` [bytes] -> [s].
+    """
     intra, inter = link_bandwidth(links, rates)
     across = ranks.size > ranks.members
     bandwidth = np.where(across, np.minimum(intra, inter / ranks.siblings), intra)
@@ -103,7 +134,10 @@ def expert_group(setup: SetupColumns) -> Group:
 
 
 def data_group(setup: SetupColumns, *, size: Array | None = None) -> Group:
-    """Data-parallel ranks (or the first `size` of them), context ranks included: they hold the same weights."""
+    """Data-parallel ranks (or the first `size` of them), context ranks included: they hold the same weights.
+
+    `size` [GPUs].
+    """
     return group(
         setup.data * setup.context if size is None else size,
         stride=setup.tensor,

@@ -3,6 +3,8 @@
 Each field is a NumPy array that broadcasts with all others: shape (1,) when one value serves every row, shape (N,)
 when rows differ. So the same formula serves one case, a table of measured cases and a search of a million candidates.
 Categories are small integers named by the enumerations below; nothing here holds a calibrated constant.
+
+Source: definition.
 """
 
 from __future__ import annotations
@@ -97,6 +99,24 @@ class AttentionKernel(IntEnum):
     FLASH = 2
 
 
+class ShardStage(IntEnum):
+    """What ZeRO or FSDP divides over ranks, each beside what comes before it: optimizer states, gradients, weights."""
+
+    NONE = 0
+    STATES = 1
+    GRADIENTS = 2
+    WEIGHTS = 3
+
+
+class IntraKind(IntEnum):
+    """How the GPUs of one server see each other."""
+
+    NONE = 0
+    PCIE = 1
+    NVLINK = 2
+    SWITCH = 3
+
+
 class Loss(IntEnum):
     """STANDARD makes full logits and an fp32 copy; FUSED computes logits and loss in chunks."""
 
@@ -139,7 +159,7 @@ class Columns:
 
     @property
     def num_rows(self) -> int:
-        """Length after broadcasting."""
+        """Length after broadcasting -> [rows]."""
         return int(max(getattr(self, field.name).shape[0] for field in dataclasses.fields(self)))
 
     def take(self, index: NDArray[np.intp]) -> Self:
@@ -180,9 +200,12 @@ def remembered(function: Callable[[Struct], Array]) -> Callable[[Struct], Array]
     return ask
 
 
-def column(default: float) -> Any:
-    """A field whose default is one value for every row."""
-    return dataclasses.field(default_factory=lambda: np.array([default], dtype=np.float64))
+def column(default: float, unit: str = "") -> Any:
+    """A field in `unit` whose default is one value for every row: a neutral one (nothing, once, whole), never a calibrated one.
+
+    `default` [any], in `unit`.
+    """
+    return dataclasses.field(default_factory=lambda: np.array([default], dtype=np.float64), metadata={"unit": unit})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -193,48 +216,48 @@ class ModelColumns(Columns):
     `params_total` counts tied heads once; `params_active` is what one token passes through.
     """
 
-    kind: Array = column(Kind.DECODER)
-    num_layers: Array = column(0)
-    hidden_size: Array = column(0)
-    num_heads: Array = column(0)
-    num_kv_heads: Array = column(0)
-    head_dim: Array = column(0)
-    intermediate_size: Array = column(0)
-    vocab_size: Array = column(0)
-    max_position: Array = column(0)
-    tied_embeddings: Array = column(0)
-    attention_kind: Array = column(AttentionKind.MHA)
-    sliding_window: Array = column(0)
-    mlp: Array = column(Mlp.SWIGLU)
-    norm: Array = column(Norm.RMSNORM)
-    num_experts: Array = column(0)
-    experts_per_token: Array = column(0)
-    num_shared_experts: Array = column(0)
-    moe_intermediate_size: Array = column(0)
-    num_moe_layers: Array = column(0)
-    q_lora_rank: Array = column(0)
-    kv_lora_rank: Array = column(0)
-    qk_nope_head_dim: Array = column(0)
-    qk_rope_head_dim: Array = column(0)
-    v_head_dim: Array = column(0)
-    learned_positions: Array = column(0)
-    qkv_bias: Array = column(0)
-    attention_out_bias: Array = column(0)
-    mlp_bias: Array = column(0)
-    qk_norm: Array = column(0)
-    num_decoder_layers: Array = column(0)
-    num_full_attention_layers: Array = column(0)
-    num_sliding_layers: Array = column(0)
-    num_linear_layers: Array = column(0)
-    num_index_layers: Array = column(0)
-    has_lm_head: Array = column(1)
-    params_total: Array = column(0)
-    params_active: Array = column(0)
-    params_embedding: Array = column(0)
-    params_vision: Array = column(0)
-    vision_layers: Array = column(0)
-    vision_hidden: Array = column(0)
-    image_tokens: Array = column(0)
+    kind: Array = column(Kind.DECODER, "code")
+    num_layers: Array = column(0, "layers")
+    hidden_size: Array = column(0, "elements")
+    num_heads: Array = column(0, "heads")
+    num_kv_heads: Array = column(0, "heads")
+    head_dim: Array = column(0, "elements")
+    intermediate_size: Array = column(0, "elements")
+    vocab_size: Array = column(0, "tokens")
+    max_position: Array = column(0, "tokens")
+    tied_embeddings: Array = column(0, "flag")
+    attention_kind: Array = column(AttentionKind.MHA, "code")
+    sliding_window: Array = column(0, "tokens")
+    mlp: Array = column(Mlp.SWIGLU, "code")
+    norm: Array = column(Norm.RMSNORM, "code")
+    num_experts: Array = column(0, "experts")
+    experts_per_token: Array = column(0, "experts")
+    num_shared_experts: Array = column(0, "experts")
+    moe_intermediate_size: Array = column(0, "elements")
+    num_moe_layers: Array = column(0, "layers")
+    q_lora_rank: Array = column(0, "elements")
+    kv_lora_rank: Array = column(0, "elements")
+    qk_nope_head_dim: Array = column(0, "elements")
+    qk_rope_head_dim: Array = column(0, "elements")
+    v_head_dim: Array = column(0, "elements")
+    learned_positions: Array = column(0, "flag")
+    qkv_bias: Array = column(0, "flag")
+    attention_out_bias: Array = column(0, "flag")
+    mlp_bias: Array = column(0, "flag")
+    qk_norm: Array = column(0, "flag")
+    num_decoder_layers: Array = column(0, "layers")
+    num_full_attention_layers: Array = column(0, "layers")
+    num_sliding_layers: Array = column(0, "layers")
+    num_linear_layers: Array = column(0, "layers")
+    num_index_layers: Array = column(0, "layers")
+    has_lm_head: Array = column(1, "flag")
+    params_total: Array = column(0, "parameters")
+    params_active: Array = column(0, "parameters")
+    params_embedding: Array = column(0, "parameters")
+    params_vision: Array = column(0, "parameters")
+    vision_layers: Array = column(0, "layers")
+    vision_hidden: Array = column(0, "elements")
+    image_tokens: Array = column(0, "tokens")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -249,115 +272,121 @@ class SetupColumns(Columns):
 
     `adapter_on_*` say which matrices carry an adapter: 0/1, and 0-2 for `key_value` (key, value) and `up` (gate, up). `gradient_bytes`,
     `master_bytes`, `optimizer_bytes`, `accumulation_bytes` and `optimizer_temporary_bytes` (scratch of the step) are per TRAINED parameter;
-    `adapter_weight_bytes` per adapter parameter. `gather_bytes` and `reduce_bytes` are the widths in which shards are gathered and gradients
-    reduced. `residual_bytes` is the width of the residual stream (what recomputation keeps), `logit_bytes` what one logit takes
-    at the peak of a STANDARD loss, all copies together; `kept_logit_bytes` of them stay through the backward pass. `naive_pipeline` 1 = layers
-    spread over GPUs that work one after the other.
-    `keeps_linear_inputs` 1 = frozen matrix products keep their input too (bitsandbytes); `loads_whole` 1 = the whole model is on each GPU before it is
-    sharded; `scratch_limit` elements that the optimizer treats at a time (0 = all); `layer_gradient_workspace` 1 = a layer's weight gradients have a
-    standing buffer of their own (Transformer Engine); `expert_loop` 1 = experts run one after the other, not as one grouped product;
-    `routed_bytes` are kept per chosen expert and hidden element (gathered inputs, outputs, their fp32 copies). `fused_query_key_value` 1 = values are a view of one
-    fused projection, which lives as long as they do. `norm_saved_bytes` per element a trained normalisation written
-    out in fp32 keeps, `gelu_tensors` inner tensors that the activation of a plain feed-forward block keeps (4 where GELU is written out), `softmax_upcast` 1 =
-    eager attention computes its softmax in fp32, `expanded_key_value` 1 = keys and values are repeated for every query head before SDPA. `expandable_segments` 1 = PyTorch's allocator
-    grows its segments instead of caching blocks of fixed size. `variable_length` 1 = sequences are not packed or padded to one length, so tensor sizes change from step to step.
-    `mean_length` is the mean over the
-    limit where samples are shorter than `seq_len` (time sees the mean, memory the longest). `weight_update` 0 = forward and backward only; `weight_sync` 1 = trained weights are sent to an inference engine each step;
-    `attention_version` is that of FlashAttention (0 = not stated);
-    `segment_share` the part of a packed sequence that attention spans; `routing_skew` how much fuller the fullest expert is than usual; `dequantise_bytes` what expanding one quantised parameter moves.
+    `adapter_weight_bytes` per adapter parameter. `gather_bytes` and `reduce_bytes` are the widths in which shards are gathered and
+    gradients reduced. `residual_bytes` is the width of the residual stream (what recomputation keeps), `logit_bytes` what one logit takes
+    at the peak of a STANDARD loss, all copies together; `kept_logit_bytes` of them stay through the backward pass. `naive_pipeline` 1 =
+    layers spread over GPUs that work one after the other.
+    `frozen_input_copies` more copies of each layer's input are held until the backward pass has ended, where a wrapper of sharded layers waits
+    for gradients that frozen weights never get (FSDP1).
+    `keeps_linear_inputs` 1 = frozen matrix products keep their input too (bitsandbytes); `loads_whole` 1 = the whole model is on each GPU
+    before it is sharded; `scratch_limit` elements that the optimizer treats at a time (0 = all); `layer_gradient_workspace` 1 = a layer's
+    weight gradients have a standing buffer of their own (Transformer Engine); `expert_loop` 1 = experts run one after the other, not as one
+    grouped product; `routed_bytes` are kept per chosen expert and hidden element (gathered inputs, outputs, their fp32 copies).
+    `fused_query_key_value` 1 = values are a view of one fused projection, which lives as long as they do. `norm_saved_bytes` per element a
+    trained normalisation written out in fp32 keeps, `gelu_tensors` inner tensors that the activation of a plain feed-forward block keeps (4
+    where GELU is written out), `softmax_upcast` 1 = eager attention computes its softmax in fp32, `expanded_key_value` 1 = keys and values
+    are repeated for every query head before SDPA. `expandable_segments` 1 = PyTorch's allocator grows its segments instead of caching
+    blocks of fixed size. `variable_length` 1 = sequences are not packed or padded to one length, so tensor sizes change from step to step.
+    `mean_length` is the mean over the limit where samples are shorter than `seq_len` (time sees the mean, memory the longest).
+    `weight_update` 0 = forward and backward only; `weight_sync` 1 = trained weights are sent to an inference engine each step;
+    `attention_version` is that of FlashAttention (0 = not stated); `segment_share` the part of a packed sequence that attention spans;
+    `server_dispatch` 1 = a token crosses the network once for each server that holds one of its experts (DeepEP), not once for each expert;
+    `routing_skew` how much fuller the fullest expert is than usual; `dequantise_bytes` what expanding one quantised parameter moves.
     """
 
-    method: Array = column(Method.FULL)
-    micro_batch: Array = column(1)
-    seq_len: Array = column(0)
-    grad_accum: Array = column(1)
-    data: Array = column(1)
-    tensor: Array = column(1)
-    pipeline: Array = column(1)
-    virtual_pipeline: Array = column(1)
-    context: Array = column(1)
-    expert: Array = column(1)
-    sequence_parallel: Array = column(0)
-    shard_stage: Array = column(0)
-    shard_degree: Array = column(1)
-    offload_optimizer: Array = column(0)
-    offload_params: Array = column(0)
-    offload_activations: Array = column(0)
-    recompute: Array = column(Recompute.NONE)
-    attention: Array = column(AttentionKernel.FLASH)
-    loss: Array = column(Loss.STANDARD)
-    compute_dtype: Array = column(Dtype.BF16)
-    activation_bytes: Array = column(2)
-    linear_weight_bytes: Array = column(2)
-    other_weight_bytes: Array = column(2)
-    gradient_bytes: Array = column(2)
-    master_bytes: Array = column(0)
-    optimizer_bytes: Array = column(8)
-    autocast: Array = column(0)
-    quantized: Array = column(0)
-    adapter_rank: Array = column(0)
-    adapter_params: Array = column(0)
-    adapter_modules: Array = column(0)
-    adapter_dropout: Array = column(0)
-    trainable_params: Array = column(0)
-    upcast_norms: Array = column(1)
-    dropout: Array = column(0)
-    fused_kernels: Array = column(0)
-    compiled: Array = column(0)
-    token_fraction: Array = column(1)
-    gpus_per_node: Array = column(8)
-    framework: Array = column(0)
-    memory_counter: Array = column(MemoryCounter.RESERVED)
-    adapter_weight_bytes: Array = column(4)
-    adapter_on_query: Array = column(0)
-    adapter_on_key_value: Array = column(0)
-    adapter_on_output: Array = column(0)
-    adapter_on_up: Array = column(0)
-    adapter_on_down: Array = column(0)
-    adapter_on_experts: Array = column(0)
-    trained_embeddings: Array = column(0)
-    optimizer_temporary_bytes: Array = column(0)
-    accumulation_bytes: Array = column(0)
-    gather_bytes: Array = column(2)
-    reduce_bytes: Array = column(2)
-    residual_bytes: Array = column(2)
-    logit_bytes: Array = column(10)
-    kept_logit_bytes: Array = column(0)
-    keeps_linear_inputs: Array = column(0)
-    loads_whole: Array = column(0)
-    scratch_limit: Array = column(0)
-    layer_gradient_workspace: Array = column(0)
-    expert_loop: Array = column(0)
-    routed_bytes: Array = column(8)
-    norm_saved_bytes: Array = column(6)
-    gelu_tensors: Array = column(1)
-    softmax_upcast: Array = column(1)
-    expanded_key_value: Array = column(0)
-    expandable_segments: Array = column(0)
-    fused_query_key_value: Array = column(0)
-    naive_pipeline: Array = column(0)
-    variable_length: Array = column(0)
-    weight_update: Array = column(1)
-    mean_length: Array = column(1)
-    weight_sync: Array = column(0)
-    attention_version: Array = column(0)
-    segment_share: Array = column(1)
-    routing_skew: Array = column(1)
-    dequantise_bytes: Array = column(0)
+    method: Array = column(Method.FULL, "code")
+    micro_batch: Array = column(1, "sequences")
+    seq_len: Array = column(0, "tokens")
+    grad_accum: Array = column(1, "micro-batches")
+    data: Array = column(1, "GPUs")
+    tensor: Array = column(1, "GPUs")
+    pipeline: Array = column(1, "GPUs")
+    virtual_pipeline: Array = column(1, "1")
+    context: Array = column(1, "GPUs")
+    expert: Array = column(1, "GPUs")
+    sequence_parallel: Array = column(0, "flag")
+    shard_stage: Array = column(0, "code")
+    shard_degree: Array = column(1, "GPUs")
+    offload_optimizer: Array = column(0, "flag")
+    offload_params: Array = column(0, "flag")
+    offload_activations: Array = column(0, "flag")
+    recompute: Array = column(Recompute.NONE, "code")
+    attention: Array = column(AttentionKernel.FLASH, "code")
+    loss: Array = column(Loss.STANDARD, "code")
+    compute_dtype: Array = column(Dtype.BF16, "code")
+    activation_bytes: Array = column(2, "bytes/element")
+    linear_weight_bytes: Array = column(2, "bytes/parameter")
+    other_weight_bytes: Array = column(2, "bytes/parameter")
+    gradient_bytes: Array = column(2, "bytes/parameter")
+    master_bytes: Array = column(0, "bytes/parameter")
+    optimizer_bytes: Array = column(8, "bytes/parameter")
+    autocast: Array = column(0, "flag")
+    quantized: Array = column(0, "flag")
+    adapter_rank: Array = column(0, "1")
+    adapter_params: Array = column(0, "parameters")
+    adapter_modules: Array = column(0, "1")
+    adapter_dropout: Array = column(0, "1")
+    trainable_params: Array = column(0, "parameters")
+    upcast_norms: Array = column(1, "flag")
+    dropout: Array = column(0, "1")
+    fused_kernels: Array = column(0, "flag")
+    compiled: Array = column(0, "flag")
+    token_fraction: Array = column(1, "1")
+    gpus_per_node: Array = column(8, "GPUs")
+    framework: Array = column(0, "code")
+    memory_counter: Array = column(MemoryCounter.RESERVED, "code")
+    adapter_weight_bytes: Array = column(4, "bytes/parameter")
+    adapter_on_query: Array = column(0, "flag")
+    adapter_on_key_value: Array = column(0, "1")
+    adapter_on_output: Array = column(0, "flag")
+    adapter_on_up: Array = column(0, "1")
+    adapter_on_down: Array = column(0, "flag")
+    adapter_on_experts: Array = column(0, "flag")
+    trained_embeddings: Array = column(0, "flag")
+    optimizer_temporary_bytes: Array = column(0, "bytes/parameter")
+    accumulation_bytes: Array = column(0, "bytes/parameter")
+    gather_bytes: Array = column(2, "bytes/parameter")
+    reduce_bytes: Array = column(2, "bytes/parameter")
+    residual_bytes: Array = column(2, "bytes/element")
+    logit_bytes: Array = column(10, "bytes/logit")
+    kept_logit_bytes: Array = column(0, "bytes/logit")
+    frozen_input_copies: Array = column(0, "1")
+    keeps_linear_inputs: Array = column(0, "flag")
+    loads_whole: Array = column(0, "flag")
+    scratch_limit: Array = column(0, "elements")
+    layer_gradient_workspace: Array = column(0, "flag")
+    expert_loop: Array = column(0, "flag")
+    routed_bytes: Array = column(8, "bytes/element")
+    norm_saved_bytes: Array = column(6, "bytes/element")
+    gelu_tensors: Array = column(1, "1")
+    softmax_upcast: Array = column(1, "flag")
+    expanded_key_value: Array = column(0, "flag")
+    expandable_segments: Array = column(0, "flag")
+    fused_query_key_value: Array = column(0, "flag")
+    naive_pipeline: Array = column(0, "flag")
+    variable_length: Array = column(0, "flag")
+    weight_update: Array = column(1, "flag")
+    mean_length: Array = column(1, "1")
+    weight_sync: Array = column(0, "flag")
+    attention_version: Array = column(0, "code")
+    segment_share: Array = column(1, "1")
+    server_dispatch: Array = column(0, "flag")
+    routing_skew: Array = column(1, "1")
+    dequantise_bytes: Array = column(0, "bytes/parameter")
 
     @property
     def num_gpus(self) -> Array:
-        """GPUs of the whole job."""
+        """GPUs of the whole job -> [GPUs]."""
         return self.data * self.tensor * self.pipeline * self.context
 
     @property
     def tokens_per_step(self) -> Array:
-        """Tokens of one optimizer step, whole job."""
+        """Tokens of one optimizer step, whole job -> [tokens]."""
         return self.data * self.micro_batch * self.grad_accum * self.real_length
 
     @property
     def real_length(self) -> Array:
-        """Tokens that a sequence has on average: `seq_len` less padding that is skipped."""
+        """Tokens that a sequence has on average: `seq_len` less padding that is skipped -> [tokens]."""
         return self.seq_len * self.token_fraction * self.mean_length
 
 
@@ -365,26 +394,27 @@ class SetupColumns(Columns):
 class DeviceColumns(Columns):
     """One accelerator as software sees it. Rates per second, dense. A rate of 0 means the device does not have that arithmetic."""
 
-    memory_bytes: Array = column(0)
-    memory_bandwidth: Array = column(0)
-    fp32_flops: Array = column(0)
-    tf32_flops: Array = column(0)
-    fp16_flops: Array = column(0)
-    bf16_flops: Array = column(0)
-    fp8_flops: Array = column(0)
-    num_sms: Array = column(0)
-    l2_bytes: Array = column(0)
-    tdp_w: Array = column(0)
-    compute_capability: Array = column(0)
-    architecture: Array = column(0)
-    vendor: Array = column(0)
-    form: Array = column(0)
-    price_class: Array = column(0)
-    int8_ops: Array = column(0)
-    fp4_flops: Array = column(0)
+    memory_bytes: Array = column(0, "bytes")
+    memory_bandwidth: Array = column(0, "bytes/s")
+    fp32_flops: Array = column(0, "FLOP/s")
+    tf32_flops: Array = column(0, "FLOP/s")
+    fp16_flops: Array = column(0, "FLOP/s")
+    bf16_flops: Array = column(0, "FLOP/s")
+    fp8_flops: Array = column(0, "FLOP/s")
+    num_sms: Array = column(0, "1")
+    l2_bytes: Array = column(0, "bytes")
+    tdp_w: Array = column(0, "W")
+    compute_capability: Array = column(0, "1")
+    architecture: Array = column(0, "code")
+    vendor: Array = column(0, "code")
+    form: Array = column(0, "code")
+    price_class: Array = column(0, "code")
+    int8_ops: Array = column(0, "operations/s")
+    fp4_flops: Array = column(0, "FLOP/s")
+    host_bandwidth: Array = column(0, "bytes/s")
 
     def peak_flops(self, dtype: Array) -> Array:
-        """Dense peak [FLOP/s] for each row's `dtype` (Dtype codes); falls to fp32 where the device lacks it."""
+        """Dense peak in the arithmetic `dtype` [code, Dtype] of each row -> [FLOP/s]; falls to fp32 where the device lacks it."""
         rates = [self.fp32_flops, self.tf32_flops, self.fp16_flops, self.bf16_flops, self.fp8_flops]
         chosen = np.choose(dtype.astype(np.intp), rates)
         return np.where(chosen > 0, chosen, self.fp32_flops)
@@ -398,10 +428,10 @@ class LinkColumns(Columns):
     `inter_kind`: 0 plain Ethernet (VPC), 1 EFA, 2 InfiniBand, 3 RoCE, 4 GPUDirect-TCPX/O, 5 eRDMA.
     """
 
-    intra_bandwidth: Array = column(0)
-    inter_bandwidth: Array = column(0)
-    intra_latency_s: Array = column(0)
-    inter_latency_s: Array = column(0)
-    host_bandwidth: Array = column(0)
-    intra_kind: Array = column(0)
-    inter_kind: Array = column(0)
+    intra_bandwidth: Array = column(0, "bytes/s")
+    inter_bandwidth: Array = column(0, "bytes/s")
+    intra_latency_s: Array = column(0, "s")
+    inter_latency_s: Array = column(0, "s")
+    host_bandwidth: Array = column(0, "bytes/s")
+    intra_kind: Array = column(0, "code")
+    inter_kind: Array = column(0, "code")

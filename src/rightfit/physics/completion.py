@@ -1,12 +1,15 @@
 """How long a run takes when it can be interrupted: not the mean alone, but the whole law, by transform.
 
-Stops are a Poisson process (see physics/interruption.py, whose `expected_s` is the mean of this law). A run is a chain of segments, each some work
-followed by a checkpoint. A segment that is interrupted loses what it did, waits for a restart (which can be interrupted too, and then begins
-again), and is repeated. The excess over the undisturbed time is then a compound sum: as many losses as a geometric law says, each a truncated exponential
-time plus the restarts; segments are independent, so their transforms multiply. On a grid the transform is a discrete Fourier transform.
+Stops are a Poisson process (see physics/interruption.py, whose `expected_s` is the mean of this law). A run is a chain of segments, each
+some work followed by a checkpoint. A segment that is interrupted loses what it did, waits for a restart (which can be interrupted too, and
+then begins again), and is repeated. The excess over the undisturbed time is then a compound sum: as many losses as a geometric law says,
+each a truncated exponential time plus the restarts; segments are independent, so their transforms multiply. On a grid the transform is a
+discrete Fourier transform.
 
 W. Feller, An Introduction to Probability Theory and Its Applications, vol. 2, chapter XI (renewal theory and transient processes);
 J. T. Daly, Future Generation Computer Systems 22 (2006) 303-312, for the means.
+
+Source: Feller 1971, vol. 2; Daly 2006.
 """
 
 from __future__ import annotations
@@ -25,37 +28,41 @@ LARGEST_EXPONENT = 30.0  # beyond e^30 repetitions of a segment the run never en
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Completion:
-    """The law of one run's wall time: `times_s` ascending [s] and their `masses`, which add up to 1."""
+    """The law of one run's wall time: `times_s` ascending [s] and their `masses`, which add up to 1.
+
+    Units: `times_s` [s], `masses` [1].
+    """
 
     times_s: Array
     masses: Array
 
     @property
     def mean_s(self) -> float:
-        """Expected wall time [s]."""
+        """Expected wall time -> [s]."""
         return float(self.times_s @ self.masses)
 
     def quantile_s(self, share: float) -> float:
-        """The time that `share` of such runs do not exceed [s]."""
+        """The time that `share` [1] of such runs do not exceed -> [s]."""
         return float(self.quantiles_s(np.array([share]))[0])
 
     def quantiles_s(self, shares: Array) -> Array:
-        """The same for several shares."""
+        """The same for several `shares` [1] -> [s]."""
         at = np.searchsorted(np.cumsum(self.masses), shares - 1e-12)
         found: Array = self.times_s[np.minimum(at, self.times_s.shape[0] - 1)]
         return found
 
     def chance_after(self, limit_s: float) -> float:
-        """Probability that the run takes longer than `limit_s` [s]."""
+        """Probability that the run takes longer than `limit_s` [s] -> [1]."""
         return float(min(max(self.masses[self.times_s > limit_s * (1.0 + 1e-9)].sum(), 0.0), 1.0))
 
 
 def completion(*, work_s: float, interval_s: float, save_s: float, restart_s: float, rate_per_s: float) -> Completion:
     """Law of the wall time of `work_s` seconds of work.
 
-    work_s, interval_s (work between checkpoints), save_s (one checkpoint), restart_s (from a stop to working again): [s]; rate_per_s: stops of the
-    whole job [1/s]. A run shorter than an interval saves once, at its end. Infinite times where a segment would be repeated over e^30 times.
-    Known error: the grid resolves 1 / 1024 of the range; stops are taken as independent, while real ones come in bursts.
+    `work_s` [s], `interval_s` [s] of work between checkpoints, `save_s` [s] of one checkpoint, `restart_s` [s] from a stop to working
+    again, `rate_per_s` [1/s] of stops of the whole job. A run shorter than an interval saves once, at its end. Infinite times where a
+    segment would be repeated over e^30 times. Known error: the grid resolves 1 / 1024 of the range; stops are taken as independent, while
+    real ones come in bursts.
     """
     lengths = segments(work_s, interval_s=interval_s)
     undisturbed = work_s + save_s * sum(count for _, count in lengths)
@@ -80,7 +87,10 @@ def completion(*, work_s: float, interval_s: float, save_s: float, restart_s: fl
 
 
 def segments(work_s: float, *, interval_s: float) -> list[tuple[float, int]]:
-    """(work [s], how many) of a run's segments: whole intervals, and what is left."""
+    """A run's segments: whole intervals, and what is left.
+
+    `work_s`, `interval_s` [s] -> [s] of each length, and how many [1].
+    """
     if not np.isfinite(interval_s) or interval_s >= work_s:
         return [(work_s, 1)]
     whole = int(work_s // interval_s)
@@ -98,7 +108,7 @@ def _loss_moments(span: float, rate: float) -> tuple[float, float]:
 
 
 def _compound(odds: float, mean: float, square: float) -> tuple[float, float]:
-    """Mean and variance of a geometric number of losses: `odds` = chance of a loss over chance of none; the losses' mean and mean square."""
+    """Mean and variance of a geometric number of losses: `odds` = chance of a loss over none; the losses' mean and mean square."""
     return odds * mean, odds * square + odds * odds * mean * mean
 
 

@@ -2,48 +2,52 @@
 
 Everything here depends only on model, device, arithmetic, tensor / context / expert degrees, micro-batch, sequence and method: a search
 evaluates it once for each distinct combination.
+
+Source: Williams et al. 2009 (roofline); docs/decisions/speed-time-physics.md.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
 from rightfit.physics import memory_bound, parameters
 from rightfit.physics.attention import attention_s
-from rightfit.physics.columns import Array, Columns, DeviceColumns, Dtype, Method, ModelColumns, Recompute, SetupColumns, column
+from rightfit.physics.columns import Array, Columns, DeviceColumns, Dtype, Method, ModelColumns, Recompute, SetupColumns, ShardStage, column
 from rightfit.physics.flops import Matmul, head_matmul, layer_matmuls, trains_weights
 from rightfit.physics.gemm import dtype_bytes, effective_dtype, gemm_s, multiprocessors, sustained_flops
 from rightfit.physics.rates import RateColumns
-
-_EXPERT_TILE = 64.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ComputeTimes(Columns):
     """Seconds of one micro-batch in all layers of the model on one rank (divide by the pipeline stages), shape (N,).
 
-    `head_s` is forward and backward of vocabulary product and loss; `host_forward_s`, `host_backward_s` what the CPU needs to launch the layers;
-    `forward_s`, `backward_s` what the GPU is busy in layers, backward with recomputation.
+    `head_s` is forward and backward of vocabulary product and loss; `host_forward_s`, `host_backward_s` what the CPU needs to launch the
+    layers; `forward_s`, `backward_s` what the GPU is busy in layers, backward with recomputation.
     """
 
-    gemm_s: Array = column(0)
-    attention_s: Array = column(0)
-    memory_bound_s: Array = column(0)
-    recompute_s: Array = column(0)
-    dequantise_s: Array = column(0)
-    adapter_s: Array = column(0)
-    head_s: Array = column(0)
-    forward_s: Array = column(0)
-    backward_s: Array = column(0)
-    host_forward_s: Array = column(0)
-    host_backward_s: Array = column(0)
+    gemm_s: Array = column(0, "s")
+    attention_s: Array = column(0, "s")
+    memory_bound_s: Array = column(0, "s")
+    recompute_s: Array = column(0, "s")
+    dequantise_s: Array = column(0, "s")
+    adapter_s: Array = column(0, "s")
+    head_s: Array = column(0, "s")
+    forward_s: Array = column(0, "s")
+    backward_s: Array = column(0, "s")
+    host_forward_s: Array = column(0, "s")
+    host_backward_s: Array = column(0, "s")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Products:
-    """Seconds of the weight products: layers forward, input gradients, weight gradients; head forward and both gradients."""
+    """Seconds of the weight products: layers forward, input gradients, weight gradients; head forward and both gradients.
+
+    Units: `forward`, `input_gradient`, `weight_gradient`, `head_forward`, `head_backward` [s].
+    """
 
     forward: Array
     input_gradient: Array
@@ -53,7 +57,7 @@ class _Products:
 
 
 def local_tokens(setup: SetupColumns) -> Array:
-    """Tokens of one micro-batch on one rank, shape (N,)."""
+    """Tokens of one micro-batch on one rank -> [tokens]."""
     return setup.micro_batch * setup.real_length / setup.context
 
 
@@ -70,7 +74,7 @@ def _shape(item: Matmul, setup: SetupColumns, tokens: Array, rates: RateColumns)
     tokens = tokens / np.where(folded, setup.tensor, 1.0)
     local = np.maximum(experts / setup.expert, 1.0)
     each = tokens * item.tokens_factor / local * rates.expert_imbalance * setup.routing_skew
-    padded = np.ceil(each / _EXPERT_TILE) * _EXPERT_TILE * local
+    padded = np.ceil(each / rates.expert_tile) * rates.expert_tile * local
     return np.where(experts > 0, padded, tokens * item.tokens_factor), n, k, np.where(experts > 0, local, 1.0)
 
 
@@ -80,10 +84,12 @@ def _products(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, r
     half = setup.replace(compute_dtype=np.minimum(setup.compute_dtype, Dtype.BF16))
     head_rate = sustained_flops(half, device, rates)
     items = [*layer_matmuls(model), head_matmul(model)]
-    common = {
+    common: dict[str, Any] = {
         "bandwidth": memory_bound.achieved_bandwidth(device, rates),
-        "num_sms": multiprocessors(device),
+        "num_sms": multiprocessors(device, rates),
         "ramp_k": rates.ramp_k,
+        "tile_reuse": (np.ones(1), rates.square_tile_reuse, rates.small_tile_reuse),
+        "split_depth": rates.split_depth,
         "element_bytes": dtype_bytes(effective_dtype(device, setup.compute_dtype)),
     }
     layers = [np.zeros(1), np.zeros(1), np.zeros(1)]
@@ -105,7 +111,7 @@ def _products(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, r
 
 
 def _adapter_widths(model: ModelColumns, setup: SetupColumns) -> Array:
-    """Inputs plus outputs of the adapters that one token passes through: all of the dense ones, `experts_per_token` copies of routed ones."""
+    """Inputs plus outputs of the adapters that one token passes through: all dense ones, `experts_per_token` copies of routed ones."""
     return parameters.adapter_parameters(
         model.replace(num_experts=np.minimum(model.experts_per_token, model.num_experts)),
         rank=np.ones(1),
@@ -121,7 +127,7 @@ def _adapter_widths(model: ModelColumns, setup: SetupColumns) -> Array:
 def _adapters(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, rates: RateColumns, tokens: Array) -> tuple[Array, Array]:
     """Forward and backward seconds of low-rank adapters: thin products that move their inputs and outputs through memory."""
     widths = _adapter_widths(model, setup) / setup.tensor
-    passes = 2.5 + 2.0 * (setup.adapter_dropout > 0) + 2.0 * (setup.method == Method.DORA)
+    passes = rates.adapter_passes + 2.0 * (setup.adapter_dropout > 0) + 2.0 * (setup.method == Method.DORA)
     moved = tokens * widths * passes * setup.activation_bytes / memory_bound.achieved_bandwidth(device, rates)
     low_rank = setup.adapter_rank > 0
     return np.where(low_rank, moved, 0.0), np.where(low_rank, 2.0 * moved, 0.0)
@@ -138,15 +144,15 @@ def _fp8_casts(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, 
 def _vision_s(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, rates: RateColumns) -> Array:
     """Forward seconds of the vision tower for one image a sample."""
     flops = 2.0 * model.params_vision * model.image_tokens * setup.micro_batch
-    return flops / np.maximum(0.7 * sustained_flops(setup, device, rates) * setup.tensor, 1.0)
+    return flops / np.maximum(rates.vision_quality * sustained_flops(setup, device, rates) * setup.tensor, 1.0)
 
 
 def host_s(model: ModelColumns, setup: SetupColumns, rates: RateColumns) -> tuple[Array, Array]:
-    """CPU seconds to launch the forward and the backward kernels of all layers once, shape (N,)."""
+    """CPU seconds to launch the forward and the backward kernels of all layers once -> [s], [s]."""
     modules = setup.adapter_modules * rates.adapter_cpu_s
     experts = model.num_moe_layers * model.num_experts / setup.expert * rates.expert_cpu_s
     units = model.num_layers + setup.adapter_modules * rates.adapter_units
-    gathers = np.where(setup.shard_stage >= 3, units * rates.fsdp_layer_cpu_s, 0.0)
+    gathers = np.where(setup.shard_stage >= ShardStage.WEIGHTS, units * rates.fsdp_layer_cpu_s, 0.0)
     forward = model.num_layers * rates.layer_forward_cpu_s + modules + experts + gathers
     backward = model.num_layers * rates.layer_forward_cpu_s * rates.backward_cpu_ratio + modules + experts + gathers
     return forward, backward

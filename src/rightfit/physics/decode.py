@@ -3,6 +3,8 @@
 Each step reads the weights that the batch touches once, the cache of every sequence once, and pays kernel gaps, launches and
 collectives (Pope et al., Efficiently Scaling Transformer Inference, 2022). Known error: 5-10 % for one stream on a graph engine, 20-30 %
 for stacks of many small kernels whose launches overlap with the device only in part.
+
+Source: Pope et al. 2022, Williams et al. 2009 (roofline); docs/decisions/serving-physics.md.
 """
 
 from __future__ import annotations
@@ -13,15 +15,16 @@ import functools
 import numpy as np
 
 from rightfit.physics import parameters, serving_memory
-from rightfit.physics.columns import Array, DeviceColumns, LinkColumns, ModelColumns
+from rightfit.physics.columns import Array, DeviceColumns, IntraKind, LinkColumns, ModelColumns
 from rightfit.physics.serving_columns import Math, ServeColumns, ServeRates
-
-_SOFTNESS = 4.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DecodeTimes:
-    """Seconds of one step by term; `host` is what launching costs beyond the device's own time."""
+    """Seconds of one step by term; `host` is what launching costs beyond the device's own time.
+
+    Units: `weights`, `experts`, `attention`, `head`, `communication`, `gaps`, `host` [s].
+    """
 
     weights: Array
     experts: Array
@@ -33,7 +36,7 @@ class DecodeTimes:
 
     @property
     def step(self) -> Array:
-        """All terms together."""
+        """All terms together -> [s]."""
         return self.weights + self.experts + self.attention + self.head + self.communication + self.gaps + self.host
 
 
@@ -46,47 +49,62 @@ def on_host(rates: ServeRates, device: DeviceColumns) -> ServeRates:
     return rates.replace(**{name: getattr(rates, name) * factor for name in _HOST_TIMES})
 
 
-def soft_max(*values: Array) -> Array:
-    """A maximum whose corner is rounded: (a^p + b^p)^(1/p), p = 4. Overlap is never perfect where two bounds are close."""
+def soft_max(*values: Array, sharpness: Array) -> Array:
+    """A maximum whose corner is rounded: (a^p + b^p)^(1/p). Overlap is never perfect where two bounds are close.
+
+    `values` [any], `sharpness` [1], p -> [any].
+    """
     largest = values[0]
     for value in values[1:]:
         largest = np.maximum(largest, value)
     scale = np.maximum(largest, 1e-300)
-    total = sum(((value / scale) ** _SOFTNESS for value in values), np.zeros(1))
-    return np.asarray(scale * total ** (1.0 / _SOFTNESS))
+    total = sum(((value / scale) ** sharpness for value in values), np.zeros(1))
+    return np.asarray(scale * total ** (1.0 / sharpness))
 
 
 def product_peak(device: DeviceColumns, math: Array, rates: ServeRates) -> Array:
-    """Peak of the engine's matrix products [operations/s]: GeForce cards double it where sums are kept in 16 bit."""
+    """Peak of the engine's matrix products: GeForce cards double it where sums are kept in 16 bit.
+
+    `math` [code] -> [operations/s].
+    """
     halves = np.isin(math, (float(Math.FP16), float(Math.BF16))) & (device.price_class > 0) & (device.compute_capability >= 8.0)
-    return peak_ops(device, math) * np.where(halves, 1.0 + rates.half_accumulation, 1.0)
+    return peak_ops(device, math, rates) * np.where(halves, 1.0 + rates.half_accumulation, 1.0)
 
 
 def within_power(flops: Array, serve: ServeColumns, device: DeviceColumns, rates: ServeRates) -> Array:
-    """A rate [FLOP/s] that the card's power sustains: products of 8 bit take half the energy of 16, those of 4 bit a quarter."""
+    """A rate that the card's power sustains: products of 8 bit take half the energy of 16, those of 4 bit a quarter.
+
+    `flops` [FLOP/s] -> [FLOP/s].
+    """
     eighth = (serve.math >= float(Math.FP8)) & ((serve.math != float(Math.MX)) | (device.fp4_flops > 0))
     width = np.select([serve.math == float(Math.FP4), eighth], [0.25, 0.5], 1.0)
     energy = rates.joules_per_flop * width
     power = np.where((energy > 0) & (device.tdp_w > 0), device.tdp_w / np.maximum(energy, 1e-30), np.inf)
-    return np.asarray((flops**-_SOFTNESS + power**-_SOFTNESS) ** (-1.0 / _SOFTNESS))
+    return np.asarray((flops**-rates.sharpness + power**-rates.sharpness) ** (-1.0 / rates.sharpness))
 
 
-def peak_ops(device: DeviceColumns, math: Array) -> Array:
-    """Dense peak [operations/s] of each row's arithmetic; falls to the next wider one that the device has."""
+def peak_ops(device: DeviceColumns, math: Array, rates: ServeRates) -> Array:
+    """Dense peak of each row's arithmetic; falls to the next wider one that the device has.
+
+    `math` [code] -> [operations/s].
+    """
     sixteen = np.where(device.fp16_flops > 0, device.fp16_flops, np.where(device.bf16_flops > 0, device.bf16_flops, device.fp32_flops))
-    single = np.where(device.fp32_flops > 0, device.fp32_flops, sixteen / 4.0)
+    single = np.where(device.fp32_flops > 0, device.fp32_flops, sixteen / rates.fp32_ratio)
     brain = np.where(device.bf16_flops > 0, device.bf16_flops, sixteen)
     eight = np.where(device.fp8_flops > 0, device.fp8_flops, brain)
     whole = np.where(device.int8_ops > 0, device.int8_ops, sixteen)
     four = np.where(device.fp4_flops > 0, device.fp4_flops, sixteen)
     mixed = np.where(device.fp4_flops > 0, eight, sixteen)
     tensor = np.where(device.tf32_flops > 0, device.tf32_flops, single)
-    rates = np.broadcast_arrays(single, tensor, sixteen, brain, eight, whole, four, mixed, math)
-    return np.asarray(np.choose(rates[8].astype(np.intp), rates[:8]))
+    choices = np.broadcast_arrays(single, tensor, sixteen, brain, eight, whole, four, mixed, math)
+    return np.asarray(np.choose(choices[8].astype(np.intp), choices[:8]))
 
 
 def touched_experts(model: ModelColumns, tokens: Array, skew: Array) -> Array:
-    """Share of the routed experts that a batch of `tokens` reaches: 1 - (1 - k / E)^(tokens^skew), Jensen's bound for unequal routing."""
+    """Share of the routed experts that a batch of `tokens` reaches: 1 - (1 - k / E)^(tokens^skew), Jensen's bound for unequal routing.
+
+    `tokens` [tokens], `skew` [1] -> [1].
+    """
     share = np.where(model.num_experts > 0, model.experts_per_token / np.maximum(model.num_experts, 1.0), 0.0)
     independent = np.maximum(tokens, 1.0) ** skew
     return np.where(model.num_experts > 0, 1.0 - (1.0 - np.minimum(share, 1.0)) ** independent, 0.0)
@@ -107,9 +125,10 @@ def product_s(
 ) -> Array:
     """Seconds of a chain of matrix products on one device.
 
-    parameters_read: weights that are fetched; parameters_used: weights that each of `rows` tokens multiplies; num_products: how
-    many products the chain has (each pays a ramp of `stream_ramp_bytes`); `groups` products of as many experts, over which the rows are
-    spread, each waste part of their last tile, at `grouped` of the rate. Soft maximum of traffic, arithmetic and expanding.
+    `parameters_read` [parameters] are fetched, `parameters_used` [parameters] each of `rows` [tokens] multiplies, `weight_bytes`
+    [bytes/parameter], `num_products` [1] in the chain (each pays a ramp of `stream_ramp_bytes`), `groups` [1] products of as many experts,
+    over which the rows are spread, each waste part of their last tile, at `grouped` [1] of the rate -> [s]. Soft maximum of traffic,
+    arithmetic and expanding.
     """
     bandwidth = np.where(serve.offload_bandwidth > 0, serve.offload_bandwidth, device.memory_bandwidth * rates.stream_fraction)
     bandwidth = bandwidth * np.where(serve.offload_bandwidth > 0, 1.0, rates.kernel_quality * rates.format_stream)
@@ -119,16 +138,17 @@ def product_s(
     # Few rows waste as much again of their tile, many the tile's own height.
     waste = rates.gemm_ramp * rows / (rows + rates.gemm_ramp) + groups * rates.expert_ramp * (rows > 1.0)
     compute = 2.0 * parameters_used * (rows + waste) / (peak * grouped)
-    vector = np.where(device.fp32_flops > 0, device.fp32_flops, peak_ops(device, np.full(1, float(Math.BF16))) / 8.0)
+    vector = np.where(device.fp32_flops > 0, device.fp32_flops, peak_ops(device, np.full(1, float(Math.BF16)), rates) / rates.vector_ratio)
     expand = parameters_read * serve.dequantise_ops / np.maximum(vector * rates.dequantise_rate, 1.0)
-    return soft_max(traffic, compute, expand)
+    return soft_max(traffic, compute, expand, sharpness=rates.sharpness)
 
 
 def decode_times(
     model: ModelColumns, serve: ServeColumns, device: DeviceColumns, links: LinkColumns, rates: ServeRates, *, batch: Array, context: Array
 ) -> DecodeTimes:
-    """One step of `batch` sequences of mean length `context` [tokens], shape (N,) each.
+    """One step of `batch` sequences of mean length `context` each.
 
+    `batch` [sequences], `context` [tokens].
     Stages of a pipeline follow one another: a token waits for all of them, with the batch cut into as many pieces when the engine
     keeps every stage busy.
     """
@@ -163,7 +183,7 @@ def decode_times(
     return DecodeTimes(
         weights=weights,
         experts=_experts_s(model, serve, device, rates, rows=rows),
-        attention=_attention_s(model, serve, device, rates, rows=rows, context=context),
+        attention=attention_s(model, serve, device, rates, rows=rows, context=context),
         head=head,
         communication=_communication_s(model, serve, links, rates, rows=rows),
         gaps=gaps_s(model, rates),
@@ -172,7 +192,7 @@ def decode_times(
 
 
 def step_s(times: DecodeTimes, model: ModelColumns, serve: ServeColumns, rates: ServeRates) -> Array:
-    """Seconds of a step: the device's time or that of launching all layers, whichever is longer, and the host's own work.
+    """Seconds of a step: the device's time or that of launching all layers, whichever is longer, and the host's own work -> [s].
 
     Kernels beyond the usual ones of a layer (experts, latent or linear attention) add to both.
     """
@@ -204,14 +224,21 @@ def _experts_s(model: ModelColumns, serve: ServeColumns, device: DeviceColumns, 
 
 
 def expert_groups(model: ModelColumns, share: Array) -> Array:
-    """Over how many experts each token's work is spread relative to those it uses: reached experts / k."""
+    """Over how many experts each token's work is spread relative to those it uses: reached experts / k.
+
+    `share` [1] -> [1].
+    """
     return np.where(model.num_experts > 0, share * model.num_experts / np.maximum(model.experts_per_token, 1.0), 0.0)
 
 
-def _attention_s(
+def attention_s(
     model: ModelColumns, serve: ServeColumns, device: DeviceColumns, rates: ServeRates, *, rows: Array, context: Array
 ) -> Array:
-    """Reading the cache, and for MLA the arithmetic of all heads on the shared latent."""
+    """Seconds of reading the cache in all layers, and for MLA the arithmetic of all heads on the shared latent.
+
+    `rows` [sequences] with one new token each, `context` [tokens] of each -> [s]. Known error: the time of a kernel that reads little is not here but
+    in `layer_s`: docs/accuracy/kernels.md.
+    """
     cache = serving_memory.attended_tokens(model, context) * serving_memory.kv_bytes_per_token_layer(model, serve.kv_bytes)
     share = serving_memory.kv_replication(model, serve) / (serve.tensor * serve.attention_data)
     repeats = rates.repeat_passes * np.maximum(model.num_heads / np.maximum(model.num_kv_heads, 1.0) - 1.0, 0.0)
@@ -224,16 +251,17 @@ def _attention_s(
     )
     width = np.where(parameters.is_mla(model), 2.0 * model.kv_lora_rank + model.qk_rope_head_dim, 0.0)
     flops = 2.0 * rows * serving_memory.attended_tokens(model, context) * model.num_heads * width / (serve.tensor * serve.attention_data)
-    return soft_max(traffic, flops / (peak_ops(device, np.full(1, float(Math.BF16))) * rates.flash_fraction))
+    peak = peak_ops(device, np.full(1, float(Math.BF16)), rates)
+    return soft_max(traffic, flops / (peak * rates.flash_fraction), sharpness=rates.sharpness)
 
 
 def group_link(serve: ServeColumns, links: LinkColumns, rates: ServeRates) -> Array:
-    """Bandwidth of the slowest link in a group of ranks [bytes/s]."""
+    """Bandwidth of the slowest link in a group of ranks -> [bytes/s]."""
     ranks = serve.tensor * serve.attention_data
     link = np.maximum(links.intra_bandwidth * rates.link_fraction, 1.0)
-    # Cards that do not read one another meet in the host's memory. Half of a server's cards hang on each processor: groups beyond that share the link
-    # between the two; a ring of cards that read one another passes it once in each direction.
-    staged = (links.intra_kind == 1.0) & (serve.peer_access == 0.0)
+    # Cards that do not read one another meet in the host's memory. Half of a server's cards hang on each processor: groups beyond that
+    # share the link between the two; a ring of cards that read one another passes it once in each direction.
+    staged = (links.intra_kind == float(IntraKind.PCIE)) & (serve.peer_access == 0.0)
     link = link * np.where(staged, rates.host_staging, 1.0)
     link = link * np.where(staged & (ranks > serve.gpus_per_node / 2.0), rates.socket_crossing, 1.0)
     between = np.maximum(links.inter_bandwidth, 1.0) * rates.link_fraction
@@ -241,7 +269,10 @@ def group_link(serve: ServeColumns, links: LinkColumns, rates: ServeRates) -> Ar
 
 
 def reduce_s(size_bytes: Array, serve: ServeColumns, links: LinkColumns, rates: ServeRates) -> Array:
-    """One all-reduce over the tensor group [s]: a latency and twice the buffer through the link."""
+    """One all-reduce over the tensor group: a latency and twice the buffer through the link.
+
+    `size_bytes` [bytes] -> [s].
+    """
     ranks = serve.tensor * serve.attention_data
     across = ranks > serve.gpus_per_node
     link = group_link(serve, links, rates)
@@ -258,8 +289,9 @@ def _communication_s(model: ModelColumns, serve: ServeColumns, links: LinkColumn
 
 
 def layers_collective_s(model: ModelColumns, serve: ServeColumns, links: LinkColumns, rates: ServeRates, *, rows: Array) -> Array:
-    """Collectives of all layers [s]: two all-reduces each over the tensor group.
+    """Collectives of all layers: two all-reduces each over the tensor group.
 
+    `rows` [tokens] -> [s].
     Where ranks attend to sequences of their own, a layer of experts instead sends each token to the ranks of its k experts in 8 bit and
     back in 16, and its attention needs no collective but that of its own tensor group.
     """
@@ -276,17 +308,17 @@ def layers_collective_s(model: ModelColumns, serve: ServeColumns, links: LinkCol
 
 
 def launch_factor(serve: ServeColumns, rates: ServeRates) -> Array:
-    """By how much launching a layer takes longer: kernels that expand weights, collectives and waiting for other ranks."""
+    """By how much launching a layer takes longer: kernels that expand weights, collectives and waiting for other ranks -> [1]."""
     return rates.format_launch * np.where(serve.tensor > 1.0, 1.0 + rates.tensor_launch, 1.0)
 
 
 def extra_kernels_s(model: ModelColumns, rates: ServeRates) -> Array:
-    """Time of the small kernels that MLA, mixtures of experts, linear attention and the indexer of sparse attention add [s]."""
+    """Time of the small kernels that MLA, mixtures of experts, linear attention and the indexer of sparse attention add -> [s]."""
     mla = np.where(parameters.is_mla(model), model.num_layers, 0.0) * rates.mla_layer_s
     others = model.num_linear_layers * rates.linear_layer_s + model.num_index_layers * rates.index_layer_s
     return mla + parameters.num_moe_layers(model) * rates.moe_layer_s + others
 
 
 def gaps_s(model: ModelColumns, rates: ServeRates) -> Array:
-    """Time between kernels on the device in all layers [s]."""
+    """Time between kernels on the device in all layers -> [s]."""
     return model.num_layers * rates.layer_s + extra_kernels_s(model, rates)

@@ -3,6 +3,8 @@
 A multiply-add counts as two. Model FLOPs follow the PaLM convention (Chowdhery et al. 2022, appendix B): products with weights and the
 attention products, no recomputation, no embedding look-up, no softmax. Attention counts the pairs that a causal or windowed
 kernel must compute when `exact` and the full square when not (PaLM and Megatron-LM count the full square).
+
+Source: Chowdhery et al. 2022, appendix B; accounting of each matrix product.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from rightfit.physics import parameters
 from rightfit.physics.columns import Array, AttentionKind, Kind, Method, Mlp, ModelColumns, SetupColumns
 
 
@@ -22,6 +25,8 @@ class Matmul:
     `split` says which side tensor parallelism cuts: "n" (column), "k" (row) or "" (replicated). `experts` > 0: the tokens are spread over
     that many weight matrices, `tokens_factor` copies of each token. `tokens` is "decoder", "encoder", "image" or "head".
     `module` is the name that adapters know it by.
+
+    Units: `k`, `n` [elements], `count` [layers], `tokens_factor` [1], `experts` [experts].
     """
 
     name: str
@@ -35,17 +40,20 @@ class Matmul:
 
     @property
     def flops_per_token(self) -> Array:
-        """Forward FLOPs that one token takes in all layers."""
+        """Forward FLOPs that one token takes in all layers -> [FLOP/token]."""
         return 2.0 * self.k * self.n * self.count * self.tokens_factor
 
 
 def is_gated(model: ModelColumns) -> Array:
-    """1 where the feed-forward block has a gate."""
+    """1 where the feed-forward block has a gate -> [flag]."""
     return np.where((model.mlp == Mlp.SWIGLU) | (model.mlp == Mlp.GEGLU), 1.0, 0.0)
 
 
 def attention_layers(model: ModelColumns) -> tuple[Array, Array, Array]:
-    """Layers with full, sliding-window and no attention (state space), shapes (N,). Unsplit models are all of their `attention_kind`."""
+    """Layers with full, sliding-window and no attention (state space). Unsplit models are all of their `attention_kind`.
+
+    -> [layers], [layers], [layers].
+    """
     stated = model.num_full_attention_layers + model.num_sliding_layers + model.num_linear_layers
     given = stated > 0
     sliding = np.where(model.attention_kind == AttentionKind.SLIDING, model.num_layers, 0.0)
@@ -82,8 +90,9 @@ def _mlp_matmuls(model: ModelColumns) -> Iterator[Matmul]:
         return
     moe, width, top = model.num_moe_layers, model.moe_intermediate_size, model.experts_per_token
     yield Matmul("router", model.hidden_size, model.num_experts, moe, module=False)
-    yield Matmul("expert_up", model.hidden_size, gate * width, moe, "n", top, model.num_experts)
-    yield Matmul("expert_down", width, model.hidden_size, moe, "k", top, model.num_experts)
+    hidden = parameters.expert_hidden_size(model)
+    yield Matmul("expert_up", hidden, gate * width, moe, "n", top, model.num_experts)
+    yield Matmul("expert_down", width, hidden, moe, "k", top, model.num_experts)
     shared = model.num_shared_experts * width
     yield Matmul("shared_up", model.hidden_size, gate * shared, moe, "n")
     yield Matmul("shared_down", shared, model.hidden_size, moe, "k")
@@ -104,16 +113,47 @@ def _other_matmuls(model: ModelColumns) -> Iterator[Matmul]:
 
 
 def layer_matmuls(model: ModelColumns) -> list[Matmul]:
-    """Every weight product inside the layers, fields of shape (N,). Families that no row has are left out."""
-    return [*_attention_matmuls(model), *_mlp_matmuls(model), *_other_matmuls(model)]
+    """Every weight product inside the layers, fields of shape (N,). Families that no row has are left out.
 
+    What one token multiplies with are the active parameters: where mixers, compressed attention or layers without a feed-forward block make the
+    products of the dimensions differ, they are scaled to them.
+    """
+    items = [*_attention_matmuls(model), *_mlp_matmuls(model), *_other_matmuls(model)]
+    share = product_share(model, items)
+    if not np.any(share != 1.0):
+        return items
+    return [item if np.any(item.experts) else dataclasses.replace(item, count=item.count * share) for item in items]
+
+
+def product_share(model: ModelColumns, items: list[Matmul]) -> Array:
+    """Active parameters of the layers over the products counted from the dimensions, routed experts aside; 1 where they agree -> [1].
+
+    Only models with mixers may multiply with more than their dimensions say: what others hold beside are tables that are looked up. A count that
+    is less than PRODUCT_SHARES[0] of the products is of layers that share their weights (ALBERT).
+    """
+    weights = {is_routed: _per_token(items, is_routed) for is_routed in (False, True)}
+    ends = parameters.embedding_parameters(model) + parameters.head_parameters(model) + model.params_vision
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = (model.params_active - ends - weights[True]) / weights[False]
+    least, agree = PRODUCT_SHARES
+    off = (share > least) & ((share < agree) | ((model.num_linear_layers > 0) & (share > 1.0 / agree)))
+    return np.where((model.params_active > 0) & off, share, 1.0)
+
+
+def _per_token(items: list[Matmul], is_routed: bool) -> Array:
+    """Parameters that one token multiplies with, in routed experts or elsewhere."""
+    return sum((item.flops_per_token / 2.0 for item in items if bool(np.any(item.experts)) is is_routed), start=np.zeros(1))
+
+
+#: The share of the products from the dimensions below which layers share weights, and the one above which the two agree.
+PRODUCT_SHARES = (0.3, 0.97)
 
 # Masked language modelling predicts 15 % of the tokens (Devlin et al. 2019); classification and question answering fewer still.
 MASKED_SHARE = 0.15
 
 
 def head_share(model: ModelColumns) -> Array:
-    """Share of tokens that go through the vocabulary head: all for decoders, the masked ones for encoders, none without a head."""
+    """Share of tokens that go through the vocabulary head: all for decoders, the masked ones for encoders, none without a head -> [1]."""
     return np.where(model.has_lm_head > 0, np.where(model.kind == Kind.ENCODER, MASKED_SHARE, 1.0), 0.0)
 
 
@@ -124,8 +164,9 @@ def head_matmul(model: ModelColumns) -> Matmul:
 
 
 def attention_pairs(model: ModelColumns, seq_len: Array, *, exact: bool = True) -> tuple[Array, Array]:
-    """Query-key pairs of one sequence in one full and in one sliding layer, shapes (N,).
+    """Query-key pairs of one sequence in one full and in one sliding layer.
 
+    `seq_len` [tokens] -> [pairs], [pairs].
     Causal: s (s + 1) / 2; encoders s^2; windowed: w s - w (w - 1) / 2. With `exact` False the square s^2 (or s w) is taken.
     """
     s = seq_len
@@ -137,7 +178,7 @@ def attention_pairs(model: ModelColumns, seq_len: Array, *, exact: bool = True) 
 
 
 def attention_width(model: ModelColumns) -> Array:
-    """Elements of one query row plus one value row over all heads, shape (N,): the FLOPs of one pair are twice this."""
+    """Elements of one query row plus one value row over all heads: the FLOPs of one pair are twice this -> [elements]."""
     latent = model.attention_kind == AttentionKind.MLA
     query = np.where(latent, model.qk_nope_head_dim + model.qk_rope_head_dim, model.head_dim)
     value = np.where(latent, model.v_head_dim, model.head_dim)
@@ -145,7 +186,10 @@ def attention_width(model: ModelColumns) -> Array:
 
 
 def attention_forward_flops(model: ModelColumns, seq_len: Array, *, exact: bool = True) -> Array:
-    """Forward FLOPs of scores and weighted values for one sequence, all layers, shape (N,)."""
+    """Forward FLOPs of scores and weighted values for one sequence, all layers.
+
+    `seq_len` [tokens] -> [FLOP].
+    """
     full, sliding, _ = attention_layers(model)
     pairs_full, pairs_sliding = attention_pairs(model, seq_len, exact=exact)
     cross = np.where(model.kind == Kind.ENCODER_DECODER, model.num_decoder_layers * seq_len * seq_len, 0.0)
@@ -153,8 +197,9 @@ def attention_forward_flops(model: ModelColumns, seq_len: Array, *, exact: bool 
 
 
 def forward_flops(model: ModelColumns, seq_len: Array, *, exact: bool = True, head: bool = True) -> Array:
-    """Forward FLOPs of one sequence of `seq_len` tokens, shape (N,).
+    """Forward FLOPs of one sequence of `seq_len` tokens.
 
+    `seq_len` [tokens] -> [FLOP].
     For a plain decoder this is 2 P s + 4 L h s^2 (halved by causality when exact) with P the weights that multiply, head included.
     """
     weights: Array = sum((item.flops_per_token for item in layer_matmuls(model)), np.zeros(1))
@@ -165,12 +210,12 @@ def forward_flops(model: ModelColumns, seq_len: Array, *, exact: bool = True, he
 
 
 def trains_weights(setup: SetupColumns) -> Array:
-    """1 where base weights get gradients (full, GaLore), 0 where they are frozen."""
+    """1 where base weights get gradients (full, GaLore), 0 where they are frozen -> [flag]."""
     return np.where((setup.method == Method.FULL) | (setup.method == Method.GALORE), 1.0, 0.0)
 
 
 def step_model_flops(model: ModelColumns, setup: SetupColumns, *, exact: bool = False) -> Array:
-    """Model FLOPs of one optimizer step of the whole job, shape (N,): forward, and backward twice that (once when weights are frozen).
+    """Model FLOPs of one optimizer step of the whole job: forward, and backward twice that (once when weights are frozen) -> [FLOP].
 
     This is the numerator of MFU. The full square of attention is counted unless `exact`, as PaLM, Megatron-LM and llm-foundry do.
     """

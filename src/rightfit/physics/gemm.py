@@ -1,8 +1,10 @@
 """Time of dense matrix products: a roofline whose compute roof knows tiles, waves, depth, power and software.
 
-A product C[m, n] = A[m, k] B[k, n] is cut into tiles that the multiprocessors take in waves; the last wave is partly idle (Kirk & Hwu; NVIDIA
-"Matrix multiplication background user's guide"), each tile pays a fixed depth for filling and draining its pipeline, and a shallow
+A product C[m, n] = A[m, k] B[k, n] is cut into tiles that the multiprocessors take in waves; the last wave is partly idle (Kirk & Hwu;
+NVIDIA "Matrix multiplication background user's guide"), each tile pays a fixed depth for filling and draining its pipeline, and a shallow
 grid is split along k. Known error: 5-10 % on large shapes (the library's kernel choice is not modelled), 20-30 % on grids of a few tiles.
+
+Source: NVIDIA, Matrix Multiplication Background User's Guide; docs/decisions/speed-time-physics.md.
 """
 
 from __future__ import annotations
@@ -11,20 +13,25 @@ import numpy as np
 
 from rightfit.physics.columns import Array, DeviceColumns, Dtype, SetupColumns
 from rightfit.physics.rates import RateColumns
+from rightfit.units import FP32_BYTES
 
-# Tile shapes that vendor libraries offer: rows, columns, and the share of the full rate that the tile's data reuse allows.
-TILES = ((128.0, 256.0, 1.0), (128.0, 128.0, 0.94), (64.0, 64.0, 0.72))
-_SPLIT_DEPTH = 512.0
-_DEFAULT_MULTIPROCESSORS = 108.0
+#: Tile shapes that vendor libraries offer (NVIDIA's guide): rows, columns.
+TILES = ((128.0, 256.0), (128.0, 128.0), (64.0, 64.0))
 
 
 def dtype_bytes(dtype: Array) -> Array:
-    """Bytes of one operand element, shape as `dtype`: 4 for fp32 and tf32, 1 for fp8, else 2."""
-    return np.where(dtype <= Dtype.TF32, 4.0, np.where(dtype == Dtype.FP8, 1.0, 2.0))
+    """Bytes of one operand element: 4 for fp32 and tf32, 1 for fp8, else 2.
+
+    `dtype` [code] -> [bytes/element].
+    """
+    return np.where(dtype <= Dtype.TF32, FP32_BYTES, np.where(dtype == Dtype.FP8, 1.0, 2.0))
 
 
 def effective_dtype(device: DeviceColumns, dtype: Array) -> Array:
-    """The arithmetic that really runs where the device lacks the one asked for: fp8 -> bf16 -> fp16 -> fp32, tf32 -> fp32."""
+    """The arithmetic that really runs where the device lacks the one asked for: fp8 -> bf16 -> fp16 -> fp32, tf32 -> fp32.
+
+    `dtype` [code] -> [code].
+    """
     has = [device.fp32_flops > 0, device.tf32_flops > 0, device.fp16_flops > 0, device.bf16_flops > 0, device.fp8_flops > 0]
     out = np.where((dtype == Dtype.FP8) & ~has[4], float(Dtype.BF16), dtype)
     # bf16 without hardware support is emulated through fp32 units.
@@ -37,10 +44,10 @@ def effective_dtype(device: DeviceColumns, dtype: Array) -> Array:
 
 
 def sustained_flops(setup: SetupColumns, device: DeviceColumns, rates: RateColumns) -> Array:
-    """Rate [FLOP/s] of an endless product in the setup's arithmetic, shape (N,).
+    """Rate of an endless product in the setup's arithmetic -> [FLOP/s].
 
-    min(fraction x peak, power / energy per FLOP) x software quality. Energy per FLOP is of 16-bit tensor arithmetic; tf32 takes twice, fp8 half,
-    fp32 vector units `fp32_energy_ratio` times.
+    min(fraction x peak, power / energy per FLOP) x software quality. Energy per FLOP is of 16-bit tensor arithmetic; tf32 takes twice, fp8
+    half, fp32 vector units `fp32_energy_ratio` times.
     """
     dtype = effective_dtype(device, setup.compute_dtype)
     peak = device.peak_flops(dtype)
@@ -56,23 +63,36 @@ def sustained_flops(setup: SetupColumns, device: DeviceColumns, rates: RateColum
     return np.asarray(smooth * np.where(dtype == Dtype.FP32, 1.0, rates.gemm_quality))
 
 
-def multiprocessors(device: DeviceColumns) -> Array:
-    """Number of parallel tile units, shape (N,)."""
-    return np.where(device.num_sms > 0, device.num_sms, _DEFAULT_MULTIPROCESSORS)
+def multiprocessors(device: DeviceColumns, rates: RateColumns) -> Array:
+    """Number of parallel tile units -> [1]."""
+    return np.where(device.num_sms > 0, device.num_sms, rates.default_multiprocessors)
 
 
-def gemm_s(m: Array, n: Array, k: Array, *, flops: Array, bandwidth: Array, num_sms: Array, ramp_k: Array, element_bytes: Array) -> Array:
+def gemm_s(
+    m: Array,
+    n: Array,
+    k: Array,
+    *,
+    flops: Array,
+    bandwidth: Array,
+    num_sms: Array,
+    ramp_k: Array,
+    element_bytes: Array,
+    tile_reuse: tuple[Array, Array, Array],
+    split_depth: Array,
+) -> Array:
     """Seconds of one product, any broadcastable shapes.
 
-    m, n, k: sizes [elements]; flops: sustained rate of an endless product [FLOP/s]; bandwidth: achieved [bytes/s];
-    num_sms: tile units; ramp_k: depth lost per tile [elements]; element_bytes of all three matrices.
+    `m`, `n`, `k` [elements], `flops` [FLOP/s] sustained of an endless product, `bandwidth` [bytes/s] achieved, `num_sms` [1] tile units,
+    `ramp_k` [elements] of depth lost per tile, `element_bytes` [bytes/element] of all three matrices, `tile_reuse` [1] the share of
+    the full rate that each tile's data reuse allows, `split_depth` [elements] of each part of a product that is split -> [s].
     max(compute, traffic), compute = best tile of waves x tile flops x (k + ramp) / (rate per unit).
     """
     best: Array | None = None
     per_unit = flops / num_sms
-    for rows, columns, reuse in TILES:
+    for (rows, columns), reuse in zip(TILES, tile_reuse, strict=True):
         tiles = np.ceil(m / rows) * np.ceil(n / columns)
-        splits = np.clip(np.floor(num_sms / np.maximum(tiles, 1.0)), 1.0, np.maximum(k / _SPLIT_DEPTH, 1.0))
+        splits = np.clip(np.floor(num_sms / np.maximum(tiles, 1.0)), 1.0, np.maximum(k / split_depth, 1.0))
         waves = np.ceil(tiles * splits / num_sms)
         seconds = waves * (2.0 * rows * columns / reuse) * (k / splits + ramp_k) / per_unit
         best = seconds if best is None else np.minimum(best, seconds)

@@ -3,6 +3,8 @@
 Interruptions of one server are taken as a Poisson process; a job on n servers stops when any one of them is taken, so rates add.
 Checkpoint intervals and the expected wall time follow J. T. Daly, "A higher order estimate of the optimum checkpoint interval for restart
 dumps", Future Generation Computer Systems 22 (2006) 303-312, which extends J. W. Young, CACM 17 (1974) 530-531.
+
+Source: Daly 2006, Young 1974.
 """
 
 from __future__ import annotations
@@ -10,9 +12,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from rightfit.units import SECONDS_PER_MONTH
+
 Array = NDArray[np.float64]
 
-SECONDS_PER_MONTH = 730.0 * 3600.0
 LARGEST_EXPONENT = 300.0  # a run that would take longer than e^300 intervals is only known to be hopeless
 NEVER_S = 1e30
 SHORTEST_INTERVAL_S = 1.0
@@ -21,9 +24,9 @@ SHORTEST_INTERVAL_S = 1.0
 def interruptions_per_s(monthly_fraction: Array) -> Array:
     """Interruption rate of one server from the fraction of servers that are interrupted within a month.
 
-    monthly_fraction: shape (N,) [1], 0 <= f < 1. Result: (N,) [1/s].
-    rate = -ln(1 - f) / month: the exponential law under which a fraction f is gone after one month.
-    Reference: AWS Spot Advisor publishes f over the trailing month in bands of five points.
+    `monthly_fraction` [1], 0 <= f < 1 -> [1/s]. rate = -ln(1 - f) / month: the exponential law under which a fraction f is gone after one
+    month.
+    Source: AWS Spot Instance Advisor (documentation) publishes f over the trailing month in bands of five points.
     Known error: the top band is open (20-100 %), and interruptions come in bursts when capacity is short.
     """
     rate: Array = -np.log1p(-np.minimum(monthly_fraction, 1.0 - 1e-9)) / SECONDS_PER_MONTH
@@ -33,7 +36,7 @@ def interruptions_per_s(monthly_fraction: Array) -> Array:
 def mean_time_between_s(rate_per_s: Array, *, nodes: Array) -> Array:
     """Mean time between stops of a job on `nodes` servers, any one of which stops it: 1 / (nodes * rate).
 
-    rate_per_s: (N,) [1/s]; nodes: (N,) [1]. Result: (N,) [s], infinite where the rate is 0.
+    `rate_per_s` [1/s], `nodes` [servers] -> [s], infinite where the rate is 0.
     """
     total = np.asarray(rate_per_s * nodes, dtype=np.float64)
     between: Array = np.divide(1.0, total, out=np.full(np.broadcast(total).shape, np.inf), where=total > 0)
@@ -43,7 +46,7 @@ def mean_time_between_s(rate_per_s: Array, *, nodes: Array) -> Array:
 def optimal_interval_s(save_s: Array, *, mean_time_between: Array) -> Array:
     """Work between two checkpoints that makes the expected wall time least.
 
-    save_s: (N,) [s] that one checkpoint takes. mean_time_between: (N,) [s], M.
+    `save_s` [s] that one checkpoint takes, `mean_time_between` [s], M -> [s].
     Daly (2006), equation 37: sqrt(2 d M) [1 + sqrt(d / 2M) / 3 + d / 18M] - d for d < 2M, else M. Infinite where M is infinite.
     Known error: under 0.2 % of the exact optimum for d < M / 2 (Daly, section 4).
     """
@@ -57,7 +60,7 @@ def optimal_interval_s(save_s: Array, *, mean_time_between: Array) -> Array:
 def expected_s(work_s: Array, *, interval_s: Array, save_s: Array, restart_s: Array, mean_time_between: Array) -> Array:
     """Expected wall time of `work_s` seconds of work with checkpoints and restarts.
 
-    work_s, interval_s, save_s, restart_s, mean_time_between: (N,) [s]. A run shorter than one interval saves once, at its end;
+    `work_s`, `interval_s`, `save_s`, `restart_s`, `mean_time_between` [s] -> [s]. A run shorter than one interval saves once, at its end;
     intervals under a second are taken as one second.
     Daly (2006), equation 20: M exp(R / M) (exp((t + d) / M) - 1) W / t with t = min(interval, work); work + saves where M is infinite.
     It grows with `work_s` for any fixed other argument. Known error: restarts that fail again are counted, notice periods are not used.
@@ -70,5 +73,8 @@ def expected_s(work_s: Array, *, interval_s: Array, save_s: Array, restart_s: Ar
 
 
 def survival_probability(run_s: Array, *, rate_per_s: Array, nodes: Array) -> Array:
-    """Probability that a run of `run_s` seconds on `nodes` servers is never interrupted: exp(-run * nodes * rate)."""
+    """Probability that a run is never interrupted: exp(-run * nodes * rate).
+
+    `run_s` [s], `rate_per_s` [1/s], `nodes` [servers] -> [1].
+    """
     return np.exp(-run_s * nodes * rate_per_s)

@@ -3,6 +3,8 @@
 Exposed time is what remains when loading is slower than computing. Text costs next to nothing; images and audio must be decoded. A path has
 four stages that work at the same time, so its rate is that of the slowest: storage, decoding on cores, handing over to the training process
 (a copy of every decoded byte), and a decoder on the accelerator where there is one.
+
+Source: accounting; docs/decisions/data-path.md.
 """
 
 from __future__ import annotations
@@ -13,7 +15,11 @@ from rightfit.physics.columns import Array
 
 
 def loading_s(*, samples: Array, bytes_per_sample: Array, storage_bytes_per_s: Array, samples_per_core_s: Array, cores: Array) -> Array:
-    """Seconds to load the samples of one step on one node, shape (N,): the slower of reading and preparing; rates of 0 mean no limit."""
+    """Seconds to load the samples of one step on one node: the slower of reading and preparing; rates of 0 mean no limit.
+
+    `samples` [samples], `bytes_per_sample` [bytes/sample], `storage_bytes_per_s` [bytes/s], `samples_per_core_s` [samples/s], `cores`
+    [cores] -> [s].
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         reading = np.where(storage_bytes_per_s > 0, samples * bytes_per_sample / storage_bytes_per_s, 0.0)
         preparing = np.where(samples_per_core_s * cores > 0, samples / (samples_per_core_s * cores), 0.0)
@@ -21,35 +27,36 @@ def loading_s(*, samples: Array, bytes_per_sample: Array, storage_bytes_per_s: A
 
 
 def exposed_s(*, loading_s: Array, step_s: Array) -> Array:
-    """Seconds that a step waits for data when loaders run ahead of it, shape (N,)."""
+    """Seconds that a step waits for data when loaders run ahead of it: `loading_s`, `step_s` [s] -> [s]."""
     return np.maximum(loading_s - step_s, 0.0)
 
 
 def stall_share(*, loading_s: Array, compute_s: Array) -> Array:
-    """Share of the wall time that accelerators wait for data: exposed / (compute + exposed), shape (N,); 0 where nothing runs.
+    """Share of the wall time that accelerators wait for data: exposed / (compute + exposed); 0 where nothing runs.
 
-    loading_s, compute_s: (N,) [s] of the same work, loaders running ahead. A share under 0.2 is the usual rule.
+    `loading_s`, `compute_s` [s] of the same work, loaders running ahead -> [1]. A share under 0.2 is the usual rule.
     """
     wall = np.maximum(loading_s, compute_s)
     return np.divide(wall - compute_s, wall, out=np.zeros(np.broadcast(loading_s, compute_s).shape), where=np.isfinite(wall) & (wall > 0))
 
 
 def jpeg_decode_s(pixels: Array, *, file_bytes: Array, s_per_pixel: float, s_per_byte: float, core_speed: Array) -> Array:
-    """Seconds to decode one JPEG file on one core, shape (N,).
+    """Seconds to decode one JPEG file on one core.
 
-    pixels: (N,) [1] of the whole picture. file_bytes: (N,) [byte]. core_speed: (N,), speed of the core against the reference core.
-    s_per_pixel [s]: inverse transform, upsampling and colour, which go by pixels; s_per_byte [s]: entropy decoding, which goes by bytes.
-    t = (pixels a + bytes b) / speed. Reference: the stages of ITU-T T.81 (1992); coefficients measured (validation/measure/decode_rates.py).
+    `pixels` [pixels] of the whole picture, `file_bytes` [bytes], `s_per_pixel` [s] of inverse transform, upsampling and colour, which go by
+    pixels, `s_per_byte` [s] of entropy decoding, which goes by bytes, `core_speed` [1] of the core against the reference core -> [s].
+    t = (pixels a + bytes b) / speed. Source: the stages of ITU-T T.81 (1992); coefficients measured (validation/measure/decode_rates.py).
     Known error: progressive files take about twice as long; photographs of other content change b by about a tenth.
     """
     return np.asarray((pixels * s_per_pixel + file_bytes * s_per_byte) / core_speed, dtype=np.float64)
 
 
 def usable_cores(workers: Array, *, vcpus: Array, threads_per_core: Array, sibling_share: float) -> Array:
-    """Whole cores that `workers` busy processes or threads keep at work on a server of `vcpus` hardware threads, shape (N,).
+    """Whole cores that `workers` busy processes or threads keep at work on a server.
 
-    Workers fill cores first; a second thread on a busy core adds `sibling_share` of a core. vcpus of 0: unknown, one core for each worker.
-    cores = min(w, v / t) + sibling_share x (min(w, v) - min(w, v / t)).
+    `workers` [threads], `vcpus` [threads] of the hardware (0: unknown, one core for each worker), `threads_per_core` [threads],
+    `sibling_share` [1] of a core that a second thread on a busy one adds -> [cores]. Workers fill cores first: min(w, v / t) +
+    sibling_share x (min(w, v) - min(w, v / t)).
     Known error: real schedulers place two threads on one core before all are taken; up to a fifth at half load.
     """
     known = np.where(vcpus > 0, vcpus, np.inf)
@@ -59,9 +66,10 @@ def usable_cores(workers: Array, *, vcpus: Array, threads_per_core: Array, sibli
 
 
 def slowest(*rates: Array, sharpness: float) -> Array:
-    """Rate of stages that run at the same time, shape (N,): (sum r^-p)^(-1/p), a little under the least because stages wait for each other.
+    """Rate of stages that run at the same time: (sum r^-p)^(-1/p), a little under the least because stages wait for each other.
 
-    rates: (N,) [1/s], infinite where a stage sets no limit. sharpness p: 1 would be one stage after the other, infinite a perfect overlap.
+    `rates` [1/s], infinite where a stage sets no limit, `sharpness` [1], p: 1 would be one stage after the other, infinite a perfect
+    overlap -> [1/s].
     """
     stacked = np.stack(np.broadcast_arrays(*(np.asarray(rate, dtype=np.float64) for rate in rates)))
     with np.errstate(divide="ignore"):
@@ -69,19 +77,21 @@ def slowest(*rates: Array, sharpness: float) -> Array:
 
 
 def volume_bytes_per_s(size_bytes: Array, *, base: Array, per_byte: Array, most: Array, link: Array) -> Array:
-    """What a volume of a given size reads in a second, shape (N,) [byte/s]: min(base + per_byte x size, most), and no more than the server's `link`.
+    """What a volume of a given size reads in a second: min(base + per_byte x size, most), and no more than the server's `link`.
 
-    size_bytes: (N,) [byte]; base, most, link: (N,) [byte/s], link infinite for disks inside the server; per_byte: (N,) [1/s].
-    Reference: the performance pages of the providers (facts/data/volumes.csv). Known error: credits that let small volumes burst are left out.
+    `size_bytes` [bytes], `base` [bytes/s], `per_byte` [1/s], `most` [bytes/s], `link` [bytes/s], infinite for disks inside the server ->
+    [bytes/s].
+    Source: the documentation of the providers' volumes (src/rightfit/facts/data/volumes.csv). Known error: credits that let small volumes
+    burst are left out.
     """
     return np.asarray(np.minimum(np.minimum(base + per_byte * size_bytes, most), link), dtype=np.float64)
 
 
 def cached_share(dataset_bytes: Array, *, free_memory_bytes: Array) -> Array:
-    """Share of a data set that the page cache still holds when an epoch begins, shape (N,): min(1, free / data).
+    """Share of a data set that the page cache still holds when an epoch begins: min(1, free / data).
 
-    dataset_bytes, free_memory_bytes: (N,) [byte]. Holds for reading in random order; files read in one fixed order through a cache that is too
-    small are evicted just before they are needed, and nothing is left of them.
+    `dataset_bytes`, `free_memory_bytes` [bytes] -> [1]. Holds for reading in random order; files read in one fixed order through a cache
+    that is too small are evicted just before they are needed, and nothing is left of them.
     """
     share = np.divide(
         free_memory_bytes, dataset_bytes, out=np.ones(np.broadcast(dataset_bytes, free_memory_bytes).shape), where=dataset_bytes > 0
@@ -90,7 +100,10 @@ def cached_share(dataset_bytes: Array, *, free_memory_bytes: Array) -> Array:
 
 
 def read_s(num_bytes: Array, *, requests: Array, bytes_per_s: Array, requests_per_s: Array) -> Array:
-    """Seconds to read `num_bytes` in `requests` reads, shape (N,): the slower of the byte rate and the request rate; rates of 0 mean no limit."""
+    """Seconds to read `num_bytes` in `requests` reads: the slower of the byte rate and the request rate; rates of 0 mean no limit.
+
+    `num_bytes` [bytes], `requests` [requests], `bytes_per_s` [bytes/s], `requests_per_s` [requests/s] -> [s].
+    """
     shape = np.broadcast(num_bytes, requests, bytes_per_s, requests_per_s).shape
     by_bytes = np.divide(num_bytes, bytes_per_s, out=np.zeros(shape), where=bytes_per_s > 0)
     by_requests = np.divide(requests, requests_per_s, out=np.zeros(shape), where=requests_per_s > 0)
@@ -98,10 +111,11 @@ def read_s(num_bytes: Array, *, requests: Array, bytes_per_s: Array, requests_pe
 
 
 def epochs_s(compute_s: Array, *, epochs: Array, first_loading_s: Array, later_loading_s: Array) -> Array:
-    """Wall time of all epochs, shape (N,): each takes the longer of computing and loading.
+    """Wall time of all epochs: each takes the longer of computing and loading.
 
-    compute_s: (N,) [s] of all epochs. epochs: (N,) [1] > 0, a part of one counts as such. first_loading_s, later_loading_s: (N,) [s] to load one whole
-    epoch, the first time and with whatever the server keeps. max(c f, L1 f) + max(c r, L2 r) with c = compute / epochs, f = min(1, epochs), r = epochs - f.
+    `compute_s` [s] of all epochs, `epochs` [1] > 0, a part of one counts as such, `first_loading_s`, `later_loading_s` [s] to load one
+    whole epoch, the first time and with whatever the server keeps -> [s]. max(c f, L1 f) + max(c r, L2 r) with c = compute / epochs, f =
+    min(1, epochs), r = epochs - f.
     It grows with `compute_s`.
     """
     each, first = compute_s / epochs, np.minimum(1.0, epochs)

@@ -1,8 +1,11 @@
 """The peak of GPU memory over the phases of a training step.
 
-Five moments compete: the loss (all kept activations and the logits), the start of the backward pass (kept activations and the working set of the
-last layer), its end (all gradients and the working set of the first layer), the optimizer step (gradients and scratch), and
-loading where the whole model lies on the GPU before it is sharded. In between the sum moves linearly, so the largest of them is the peak. With pipeline parallelism the first and the last stage compete as well.
+Five moments compete: the loss (all kept activations and the logits), the start of the backward pass (kept activations and the working set
+of the last layer), its end (all gradients and the working set of the first layer), the optimizer step (gradients and scratch), and loading
+where the whole model lies on the GPU before it is sharded. In between the sum moves linearly, so the largest of them is the peak. With
+pipeline parallelism the first and the last stage compete as well.
+
+Source: accounting over phases; Korthikanti et al. 2022 for pipelines; docs/decisions/memory-physics.md.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from rightfit.physics import memory_logits as logits
 from rightfit.physics import memory_overheads as overheads
 from rightfit.physics import memory_states as states
 from rightfit.physics import parameters
-from rightfit.physics.columns import Array, DeviceColumns, MemoryCounter, Method, ModelColumns, Recompute, SetupColumns
+from rightfit.physics.columns import Array, DeviceColumns, MemoryCounter, Method, ModelColumns, Recompute, SetupColumns, ShardStage
 
 TERMS = (
     "weights",
@@ -55,7 +58,10 @@ class Phase(IntEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PeakColumns:
-    """`terms` add up to `peak` [bytes per GPU], as the asked counter sees it; `required` is what the card must hold; `phase` as in Phase."""
+    """`terms` add up to `peak` [bytes per GPU], as the asked counter sees it; `required` is what the card must hold; `phase` as in Phase.
+
+    Units: `terms`, `peak`, `required` [bytes], `phase` [code].
+    """
 
     terms: dict[str, Array]
     peak: Array
@@ -66,6 +72,7 @@ class PeakColumns:
 def peak_memory(model: ModelColumns, setup: SetupColumns, device: DeviceColumns, *, coefficients: Mapping[str, float]) -> PeakColumns:
     """Peak memory per GPU, the worse of the first and the last pipeline stage.
 
+    `coefficients` [coefficients].
     coefficients: see facts/data/coefficients/memory.toml.
     """
     last = _stage_peak(model, setup, device, coefficients, first=False, last=True)
@@ -97,7 +104,7 @@ def _worse_stage(last: PeakColumns, first: PeakColumns, piped: NDArray[np.intp])
 
 
 def tokens_per_gpu(setup: SetupColumns) -> Array:
-    """Tokens of one micro-batch on one GPU [1]."""
+    """Tokens of one micro-batch on one GPU [1] -> [tokens]."""
     return setup.micro_batch * setup.seq_len * setup.token_fraction / setup.context
 
 
@@ -105,6 +112,8 @@ def in_flight(setup: SetupColumns, *, first: bool) -> Array:
     """Micro-batches whose activations a stage holds at once: the first of a 1F1B pipeline as many as there are stages, the last one.
 
     Interleaved schedules hold (1 + (p - 1) / (p v)) times as much (Korthikanti et al. 2022). Stages that work one after the other hold one.
+
+    -> [micro-batches].
     """
     if not first:
         return np.ones_like(setup.pipeline)
@@ -115,14 +124,14 @@ def in_flight(setup: SetupColumns, *, first: bool) -> Array:
 
 
 def trained_depth(model: ModelColumns, setup: SetupColumns) -> Array:
-    """Part of the layers that the backward pass runs through: all, or the last ones where the others are frozen."""
+    """Part of the layers that the backward pass runs through: all, or the last ones where the others are frozen -> [1]."""
     body = np.maximum(parameters.body_parameters(model), 1.0)
     trained: Array = np.clip(setup.trainable_params / body, 0.0, 1.0)
     return np.where((setup.method == Method.FREEZE) & (trained > 0), trained, 1.0)
 
 
 def kept_and_working(model: ModelColumns, setup: SetupColumns) -> tuple[Array, Array]:
-    """Bytes per token that one layer keeps, and those it adds while its backward pass runs."""
+    """Bytes per token that one layer keeps, and those it adds while its backward pass runs -> [bytes/token], [bytes/token]."""
     whole = activations.layer_activations(model, setup).total
     scratch = activations.backward_scratch_bytes(model, setup)
     selective = activations.selective_bytes(model, setup)
@@ -130,7 +139,8 @@ def kept_and_working(model: ModelColumns, setup: SetupColumns) -> tuple[Array, A
     chosen = [setup.recompute == Recompute.NONE, setup.recompute == Recompute.SELECTIVE]
     kept = np.select(chosen, [whole, selective], checkpoint)
     working = np.select(chosen, [0.0 * whole, np.maximum(whole - selective, 0.0)], whole) + scratch
-    return kept * (1.0 - setup.offload_activations), working
+    held = setup.frozen_input_copies * checkpoint
+    return kept * (1.0 - setup.offload_activations) + held, working
 
 
 def _stage_peak(
@@ -145,7 +155,9 @@ def _stage_peak(
     left_over = overheads.left_over_bytes(phases[Phase.STEP]["scratch"], waiting, setup, coefficients=coefficients)
     slacks = [_slack(phase, setup, left_over * (index == Phase.STEP), coefficients) for index, phase in enumerate(phases)]
     usable = overheads.usable_bytes(device, coefficients=coefficients)
-    outside = overheads.context_bytes(setup, context=coefficients["context_bytes"], per_peer=coefficients["nccl_peer_bytes"])
+    outside = overheads.context_bytes(
+        setup, context=coefficients["context_bytes"], per_peer=coefficients["nccl_peer_bytes"], most_peers=coefficients["nccl_most_peers"]
+    )
     live = [_sum(phase, TERMS) for phase in phases]
     room = usable - outside
     whole = [np.maximum(np.minimum(slack, room - tensors), 0.0) for tensors, slack in zip(live, slacks, strict=True)]
@@ -195,7 +207,7 @@ def _steady(model: ModelColumns, setup: SetupColumns, share: states.ParameterSha
         "weights": states.weights_bytes(share, setup) * on_gpu,
         "adapters": states.adapter_bytes(dense, setup),
         "gradients": states.gradients_bytes(dense, experts, setup)
-        * np.where(setup.offload_optimizer * (setup.shard_stage >= 2) > 0, 0.0, 1.0),
+        * np.where(setup.offload_optimizer * (setup.shard_stage >= ShardStage.GRADIENTS) > 0, 0.0, 1.0),
         "optimizer": states.optimizer_bytes(dense, experts, setup),
         "master": states.master_bytes(dense, experts, setup),
         "scratch": states.step_scratch_bytes(dense, experts, setup),
@@ -242,8 +254,8 @@ def _phases(steady: dict[str, Array], moving: dict[str, Array], setup: SetupColu
          "buffers": buckets + moving["root"] + moving["gathered"] + moving["copies_forward"], "scratch": nothing},
         {**always, "gradients": accumulated, "activations": moving["kept"], "logits": moving["kept_logits"], "working": moving["working"],
          "buffers": buckets + moving["root"] + layer + moving["gradient_layer"], "scratch": nothing},
-        {**always, "gradients": steady["gradients"], "activations": moving["one_kept"], "logits": moving["kept_logits"], "working": moving["working"],
-         "buffers": buckets + moving["root"] + layer + moving["gradient_layer"], "scratch": nothing},
+        {**always, "gradients": steady["gradients"], "activations": moving["one_kept"], "logits": moving["kept_logits"],
+         "working": moving["working"], "buffers": buckets + moving["root"] + layer + moving["gradient_layer"], "scratch": nothing},
         {**always, "gradients": steady["gradients"], "activations": nothing, "logits": nothing, "working": nothing, "buffers": buckets,
          "scratch": steady["scratch"]},
         {"weights": steady["weights"], "adapters": steady["adapters"], "workspace": steady["workspace"], "buffers": steady["loaded"]},

@@ -1,6 +1,8 @@
 """How many parameters a transformer has, matrix by matrix.
 
 All functions take model columns of shape (N,) and return counts of shape (N,).
+
+Source: accounting; Vaswani et al. 2017, Shazeer 2019, Ainslie et al. 2023, DeepSeek-AI 2024 (DeepSeek-V2).
 """
 
 from __future__ import annotations
@@ -10,36 +12,39 @@ from numpy.typing import NDArray
 
 from rightfit.physics.columns import Array, AttentionKind, Kind, Mlp, ModelColumns, Norm, remembered
 
+#: Experts whose published counts leave less than this of their dense size work in a latent width.
+LATENT_SHARE = 0.95
+
 
 def query_width(model: ModelColumns) -> Array:
-    """Width of all query heads together: heads x head size."""
+    """Width of all query heads together: heads x head size -> [elements]."""
     return model.num_heads * model.head_dim
 
 
 def value_width(model: ModelColumns) -> Array:
-    """Width of all value heads as attention puts them out: heads x value head size (differs from the query's in MLA)."""
+    """Width of all value heads as attention puts them out: heads x value head size (differs from the query's in MLA) -> [elements]."""
     return model.num_heads * np.where(model.v_head_dim > 0, model.v_head_dim, model.head_dim)
 
 
 def key_value_width(model: ModelColumns) -> Array:
-    """Width of keys and values together before they are repeated: 2 x kv heads x head size; MLA: latent plus rope key."""
+    """Width of keys and values together before they are repeated: 2 x kv heads x head size; MLA: latent plus rope key -> [elements]."""
     plain = 2.0 * model.num_kv_heads * model.head_dim
     return np.where(is_mla(model), model.kv_lora_rank + model.qk_rope_head_dim, plain)
 
 
 def is_mla(model: ModelColumns) -> NDArray[np.bool_]:
-    """Multi-head latent attention (DeepSeek-V2)."""
+    """Multi-head latent attention (DeepSeek-V2) -> [flag]."""
     return np.equal(model.attention_kind, AttentionKind.MLA)
 
 
 def is_gated(model: ModelColumns) -> NDArray[np.bool_]:
-    """Gated feed-forward block: three matrices instead of two."""
+    """Gated feed-forward block: three matrices instead of two -> [flag]."""
     return np.equal(model.mlp, Mlp.SWIGLU) | np.equal(model.mlp, Mlp.GEGLU)
 
 
 @remembered
 def attention_parameters(model: ModelColumns) -> Array:
-    """Parameters of one self-attention block: Q, K, V, O with biases and QK norms; MLA's down and up projections.
+    """Parameters of one self-attention block: Q, K, V, O with biases and QK norms; MLA's down and up projections -> [parameters].
 
     Shazeer (2019) for MQA, Ainslie et al. (2023) for GQA, DeepSeek-V2 (2024) for MLA.
     """
@@ -57,38 +62,60 @@ def attention_parameters(model: ModelColumns) -> Array:
 
 
 def mlp_parameters(model: ModelColumns) -> Array:
-    """Parameters of one dense feed-forward block."""
+    """Parameters of one dense feed-forward block -> [parameters]."""
     matrices = np.where(is_gated(model), 3.0, 2.0)
     bias = model.mlp_bias * ((matrices - 1.0) * model.intermediate_size + model.hidden_size)
     return matrices * model.hidden_size * model.intermediate_size + bias
 
 
+@remembered
+def expert_hidden_size(model: ModelColumns) -> Array:
+    """Width in which routed experts see a token: the hidden size, or the latent one that the published counts imply -> [elements].
+
+    What a token does not pass through are the other experts: total - active = layers x (experts - chosen) x parameters of one.
+    """
+    idle = num_moe_layers(model) * (model.num_experts - model.experts_per_token)
+    dense = np.where(is_gated(model), 3.0, 2.0) * model.hidden_size * model.moe_intermediate_size
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = (model.params_total - model.params_active) / (idle * dense)
+    is_latent = (idle > 0) & (dense > 0) & (model.params_active > 0) & (share > 0) & (share < LATENT_SHARE)
+    return np.where(is_latent, share, 1.0) * model.hidden_size
+
+
 def expert_parameters(model: ModelColumns) -> Array:
-    """Parameters of one expert of a mixture-of-experts block."""
+    """Parameters of one routed expert of a mixture-of-experts block -> [parameters]."""
     matrices = np.where(is_gated(model), 3.0, 2.0)
-    return matrices * model.hidden_size * model.moe_intermediate_size
+    return matrices * expert_hidden_size(model) * model.moe_intermediate_size
+
+
+def shared_expert_parameters(model: ModelColumns) -> Array:
+    """Parameters of one shared expert, which always sees the whole hidden state -> [parameters]."""
+    return np.where(is_gated(model), 3.0, 2.0) * model.hidden_size * model.moe_intermediate_size
 
 
 def moe_parameters(model: ModelColumns) -> Array:
-    """Parameters of one mixture-of-experts block: routed and shared experts and the router."""
-    experts = (model.num_experts + model.num_shared_experts) * expert_parameters(model)
+    """Parameters of one mixture-of-experts block: routed and shared experts and the router -> [parameters]."""
+    experts = model.num_experts * expert_parameters(model) + model.num_shared_experts * shared_expert_parameters(model)
     return np.where(model.num_experts > 0, experts + model.hidden_size * model.num_experts, 0.0)
 
 
 def norm_parameters(model: ModelColumns) -> Array:
-    """Parameters of one normalisation layer."""
+    """Parameters of one normalisation layer -> [parameters]."""
     return model.hidden_size * np.where(model.norm == Norm.LAYERNORM, 2.0, 1.0)
 
 
 @remembered
 def num_moe_layers(model: ModelColumns) -> Array:
-    """Layers whose feed-forward block is a mixture of experts: all of them if the architecture has experts and does not say."""
+    """Layers whose feed-forward block is a mixture of experts: all of them if the architecture has experts and does not say.
+
+    -> [layers].
+    """
     stated = np.where(model.num_moe_layers > 0, model.num_moe_layers, model.num_layers)
     return np.where(model.num_experts > 0, stated, 0.0)
 
 
 def layer_parameters(model: ModelColumns) -> Array:
-    """Mean parameters of one layer: attention, cross attention where there is any, feed-forward, norms."""
+    """Mean parameters of one layer: attention, cross attention where there is any, feed-forward, norms -> [parameters]."""
     layers = np.maximum(model.num_layers, 1.0)
     share = num_moe_layers(model) / layers
     cross = np.where(model.kind == Kind.ENCODER_DECODER, model.num_decoder_layers / layers, 0.0)
@@ -97,21 +124,21 @@ def layer_parameters(model: ModelColumns) -> Array:
 
 
 def embedding_parameters(model: ModelColumns) -> Array:
-    """Token embedding table."""
+    """Token embedding table -> [parameters]."""
     return np.where(model.params_embedding > 0, model.params_embedding, model.vocab_size * model.hidden_size)
 
 
 def head_parameters(model: ModelColumns) -> Array:
-    """Output projection to the vocabulary when it is not tied to the embedding."""
+    """Output projection to the vocabulary when it is not tied to the embedding -> [parameters]."""
     own_head = model.has_lm_head * (1.0 - model.tied_embeddings) * np.where(model.kind == Kind.ENCODER, 0.0, 1.0)
     return own_head * model.vocab_size * model.hidden_size
 
 
 def formula_parameters(model: ModelColumns) -> Array:
-    """Total parameters from the dimensions alone.
+    """Total parameters from the dimensions alone -> [parameters].
 
-    Encoders have BERT's pooler. Known error: state-space layers and vision towers are not derived (`params_vision` is added as given), nor are
-    shared layers (ALBERT) and extra projections (DeBERTa, XLNet, Longformer); total_parameters takes the published count there.
+    Encoders have BERT's pooler. Known error: state-space layers and vision towers are not derived (`params_vision` is added as given), nor
+    are shared layers (ALBERT) and extra projections (DeBERTa, XLNet, Longformer); total_parameters takes the published count there.
     """
     positions = model.learned_positions * model.max_position * model.hidden_size
     body = model.num_layers * layer_parameters(model) + norm_parameters(model)
@@ -121,25 +148,25 @@ def formula_parameters(model: ModelColumns) -> Array:
 
 @remembered
 def total_parameters(model: ModelColumns) -> Array:
-    """Published count where there is one, the formula's otherwise."""
+    """Published count where there is one, the formula's otherwise -> [parameters]."""
     return np.where(model.params_total > 0, model.params_total, formula_parameters(model))
 
 
 @remembered
 def body_parameters(model: ModelColumns) -> Array:
-    """Parameters of the transformer layers (and the vision tower): all but embedding and head."""
+    """Parameters of the transformer layers (and the vision tower): all but embedding and head -> [parameters]."""
     return np.maximum(total_parameters(model) - embedding_parameters(model) - head_parameters(model), 0.0)
 
 
 @remembered
 def routed_expert_parameters(model: ModelColumns) -> Array:
-    """Parameters of all routed experts of the model, what expert parallelism divides."""
+    """Parameters of all routed experts of the model, what expert parallelism divides -> [parameters]."""
     return np.minimum(num_moe_layers(model) * model.num_experts * expert_parameters(model), body_parameters(model))
 
 
 @remembered
 def linear_parameters(model: ModelColumns) -> Array:
-    """Parameters of the linear layers inside the transformer layers: what k-bit quantisation compresses."""
+    """Parameters of the linear layers inside the transformer layers: what k-bit quantisation compresses -> [parameters]."""
     norms = model.num_layers * 2.0 * norm_parameters(model)
     router = num_moe_layers(model) * model.hidden_size * model.num_experts
     return np.maximum(body_parameters(model) - norms - router - model.params_vision, 0.0)
@@ -148,10 +175,11 @@ def linear_parameters(model: ModelColumns) -> Array:
 def adapter_parameters(
     model: ModelColumns, *, rank: Array, query: Array, key_value: Array, output: Array, up: Array, down: Array, experts: Array
 ) -> Array:
-    """Parameters of LoRA matrices A (in x r) and B (r x out) over the whole model, Hu et al. (2021).
+    """Parameters of LoRA matrices A (in x r) and B (r x out) over the whole model.
 
-    rank: (N,) [1]; query, output, down, experts: (N,) 0 or 1; key_value, up: (N,) number of adapted matrices, 0 to 2.
+    `rank` [1], `query`, `output`, `down`, `experts` [flag], `key_value`, `up` [1] number of adapted matrices, 0 to 2 -> [parameters].
     A mixture of experts has the feed-forward adapters on each expert only where `experts` is 1, else on shared experts only.
+    Source: Hu et al. 2021 (LoRA).
     """
     hidden = model.hidden_size
     attention = query * (hidden + query_width(model)) + key_value * (hidden + key_value_width(model) / 2.0)

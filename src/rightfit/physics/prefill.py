@@ -1,6 +1,8 @@
 """Time to treat prompts: products at many rows, causal attention, activations, collectives.
 
 Known error: 10-15 % for prompts over a thousand tokens on graph engines; short prompts are bound by launches and the engine's fixed cost.
+
+Source: Pope et al. 2022, Agrawal et al. 2024 (Sarathi-Serve) for pieces; docs/decisions/serving-physics.md.
 """
 
 from __future__ import annotations
@@ -27,7 +29,10 @@ from rightfit.physics.serving_columns import Math, ServeColumns, ServeRates
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PrefillTimes:
-    """Seconds of a prompt pass by term, for all pieces together."""
+    """Seconds of a prompt pass by term, for all pieces together.
+
+    Units: `weights`, `attention`, `activations`, `communication`, `gaps`, `host` [s].
+    """
 
     weights: Array
     attention: Array
@@ -38,12 +43,15 @@ class PrefillTimes:
 
     @property
     def total(self) -> Array:
-        """All terms together."""
+        """All terms together -> [s]."""
         return self.weights + self.attention + self.activations + self.communication + self.gaps + self.host
 
 
 def attention_flops(model: ModelColumns, *, prompt: Array) -> Array:
-    """FLOP of causal attention over one prompt, all layers: 2 x pairs x heads x (key size + value size); windows cut the pairs."""
+    """FLOP of causal attention over one prompt, all layers: 2 x pairs x heads x (key size + value size); windows cut the pairs.
+
+    `prompt` [tokens] -> [FLOP].
+    """
     key = np.maximum(model.head_dim, model.qk_nope_head_dim + model.qk_rope_head_dim)
     value = np.where(model.v_head_dim > 0, model.v_head_dim, model.head_dim)
     window = np.where(model.sliding_window > 0, np.minimum(model.sliding_window, prompt), prompt)
@@ -54,7 +62,11 @@ def attention_flops(model: ModelColumns, *, prompt: Array) -> Array:
 
 
 def prompt_ranks(serve: ServeColumns, *, sequences: Array) -> Array:
-    """Devices that share the attention of `sequences` prompts: where ranks attend to sequences of their own, a prompt keeps to one tensor group."""
+    """Devices that share the attention of `sequences` prompts: where ranks attend to sequences of their own, a prompt keeps to one tensor
+    group.
+
+    `sequences` [sequences] -> [GPUs].
+    """
     return serve.tensor * np.minimum(serve.attention_data, np.maximum(sequences, 1.0))
 
 
@@ -67,9 +79,11 @@ def prefill_times(
     *,
     prompt: Array,
     sequences: Array,
+    cached: Array | float = 0.0,
 ) -> PrefillTimes:
     """`sequences` prompts of `prompt` tokens treated together, cut into pieces of `chunk_tokens`, through all pipeline stages.
 
+    `prompt` [tokens], `sequences` [sequences], `cached` [tokens] before each prompt that are in the cache already and only attended to.
     Each piece reads the weights again. Where stages overlap on pieces, the time is that of the pieces plus the filling of the pipeline.
     """
     tokens = np.maximum(prompt * sequences, 1.0)
@@ -88,7 +102,7 @@ def prefill_times(
     traffic = rows * model.num_layers * model.hidden_size * rates.pass_bytes / width
     return PrefillTimes(
         weights=scale * _weights_s(model, serve, device, rates, rows=rows, sequences=sequences),
-        attention=overlap * _attention_s(model, serve, device, rates, prompt=prompt, sequences=sequences),
+        attention=overlap * attention_s(model, serve, device, rates, prompt=prompt, sequences=sequences, cached=cached),
         activations=scale * traffic / (device.memory_bandwidth * rates.stream_fraction),
         communication=scale * layers_collective_s(model, serve, links, rates, rows=rows),
         gaps=scale * gaps_s(model, rates),
@@ -97,7 +111,7 @@ def prefill_times(
 
 
 def prefill_s(times: PrefillTimes, model: ModelColumns, serve: ServeColumns, rates: ServeRates) -> Array:
-    """Seconds of the pass: the device's time or that of launching all layers, whichever is longer, and the host's own work.
+    """Seconds of the pass: the device's time or that of launching all layers, whichever is longer, and the host's own work -> [s].
 
     Graphs of decode steps do not cover prompts: their kernels are launched one by one.
     """
@@ -145,12 +159,24 @@ def _weights_s(
     )
 
 
-def _attention_s(
-    model: ModelColumns, serve: ServeColumns, device: DeviceColumns, rates: ServeRates, *, prompt: Array, sequences: Array
+def attention_s(
+    model: ModelColumns,
+    serve: ServeColumns,
+    device: DeviceColumns,
+    rates: ServeRates,
+    *,
+    prompt: Array,
+    sequences: Array,
+    cached: Array | float,
 ) -> Array:
-    """Fused attention at its fraction of the 16-bit peak; the unfused kind also writes and reads its score matrix."""
+    """Seconds of fused attention in all layers at its fraction of the 16-bit peak; the unfused kind also writes and reads its score matrix.
+
+    `prompt` [tokens], `sequences` [sequences], `cached` [tokens] before each prompt -> [s]. Known error: short prompts take up to ten microseconds
+    a layer more, which is in `layer_s`: docs/accuracy/kernels.md.
+    """
     width = prompt_ranks(serve, sequences=sequences)
     math = np.where(serve.math <= float(Math.TF32), serve.math, float(Dtype.BF16))
-    fused = sequences * attention_flops(model, prompt=prompt) / width / (peak_ops(device, math) * rates.flash_fraction)
-    scores = serve.eager_attention * sequences * prompt**2 * model.num_heads * model.num_layers * 12.0 / width
-    return soft_max(fused, scores / (device.memory_bandwidth * rates.stream_fraction))
+    flops = attention_flops(model, prompt=prompt + cached) - attention_flops(model, prompt=cached + np.zeros(1))
+    fused = sequences * flops / width / (peak_ops(device, math, rates) * rates.flash_fraction)
+    scores = serve.eager_attention * sequences * prompt * (prompt + cached) * model.num_heads * model.num_layers * rates.score_bytes / width
+    return soft_max(fused, scores / (device.memory_bandwidth * rates.stream_fraction), sharpness=rates.sharpness)

@@ -1,8 +1,10 @@
 """Mean values of a replica under load: how many sequences run, how long a step takes, and the rate beyond which queues grow without end.
 
-All follows from one unknown, x: requests that enter per step. A step with x new requests has x * (output - 1) sequences that decode and x * input prompt
-tokens; it takes s(x), so requests pass at the rate x / s(x). Below saturation that rate is the arrival rate; at saturation a limit holds: slots,
-cache, or tokens in a step. Vectorised over candidates. The waiting-time laws built on this are in `waiting`.
+All follows from one unknown, x: requests that enter per step. A step with x new requests has x * (output - 1) sequences that decode and x *
+input prompt tokens; it takes s(x), so requests pass at the rate x / s(x). Below saturation that rate is the arrival rate; at saturation a
+limit holds: slots, cache, or tokens in a step. Vectorised over candidates. The waiting-time laws built on this are in `waiting`.
+
+Source: Little 1961, Yu et al. 2022 (Orca); docs/decisions/serving-load.md.
 """
 
 from __future__ import annotations
@@ -27,7 +29,10 @@ ATOM_WEIGHTS = np.diff(ATOM_EDGES)
 
 
 def atoms_of(sorted_lengths: Array) -> Array:
-    """Mean length of each slice of `ATOM_EDGES` of a sorted sample (M,) or (N, M), as shape (19,) or (N, 19). Keeps the mean exactly."""
+    """Mean length of each slice of `ATOM_EDGES` of a sorted sample (M,) or (N, M), as shape (19,) or (N, 19). Keeps the mean exactly.
+
+    `sorted_lengths` [tokens] -> [tokens].
+    """
     count = sorted_lengths.shape[-1]
     summed = np.concatenate([np.zeros((*sorted_lengths.shape[:-1], 1)), np.cumsum(sorted_lengths, axis=-1)], axis=-1)
     place = ATOM_EDGES * count
@@ -39,7 +44,11 @@ def atoms_of(sorted_lengths: Array) -> Array:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LoadColumns:
-    """Requests that come to each of N replicas: `rate_per_s` (N,) of a Poisson process; `input_tokens`, `output_tokens` (N, 19) atoms of `ATOM_WEIGHTS`."""
+    """Requests that come to each of N replicas: `rate_per_s` (N,) of a Poisson process; `input_tokens`, `output_tokens` (N, 19) atoms of
+    `ATOM_WEIGHTS`.
+
+    Units: `rate_per_s` [requests/s], `input_tokens`, `output_tokens` [tokens].
+    """
 
     rate_per_s: Array
     input_tokens: Array
@@ -47,7 +56,10 @@ class LoadColumns:
 
     @classmethod
     def of(cls, rate_per_s: object, *, input_tokens: object, output_tokens: object) -> LoadColumns:
-        """Broadcast: a rate per row; lengths as one number, one per row (N, 1), or atoms (19,) or (N, 19)."""
+        """Broadcast: a rate per row; lengths as one number, one per row (N, 1), or atoms (19,) or (N, 19).
+
+        `rate_per_s` [requests/s], `input_tokens`, `output_tokens` [tokens].
+        """
         rate = np.atleast_1d(np.asarray(rate_per_s, dtype=np.float64))
         shape = (rate.size, ATOM_WEIGHTS.size)
         lengths = [np.broadcast_to(np.asarray(value, dtype=np.float64), shape) for value in (input_tokens, output_tokens)]
@@ -59,25 +71,28 @@ class LoadColumns:
 
     @property
     def mean_input(self) -> Array:
-        """Mean prompt (N,) [tokens]."""
+        """Mean prompt (N,) -> [tokens]."""
         mean: Array = self.input_tokens @ ATOM_WEIGHTS
         return mean
 
     @property
     def mean_decoded(self) -> Array:
-        """Mean tokens after the first (N,)."""
+        """Mean tokens after the first (N,) -> [tokens]."""
         mean: Array = np.maximum(self.output_tokens - 1.0, 0.0) @ ATOM_WEIGHTS
         return mean
 
     @property
     def mean_pairs(self) -> Array:
-        """Mean pairs of a prompt token and one before it (N,): E[input^2] / 2."""
+        """Mean pairs of a prompt token and one before it (N,): E[input^2] / 2 -> [pairs]."""
         mean: Array = (self.input_tokens**2) @ ATOM_WEIGHTS / 2.0
         return mean
 
     @property
     def mean_context(self) -> Array:
-        """Tokens that a decoding sequence reads in a step, on average over steps (N,): longer outputs are seen in more steps."""
+        """Tokens that a decoding sequence reads in a step, on average over steps (N,): longer outputs are seen in more steps.
+
+        -> [tokens].
+        """
         decoded = np.maximum(self.output_tokens - 1.0, 0.0)
         generated = np.divide(
             (decoded * self.output_tokens / 2.0) @ ATOM_WEIGHTS,
@@ -88,7 +103,10 @@ class LoadColumns:
         return self.mean_input + generated
 
     def mean_reserved(self, reserve: Array) -> Array:
-        """Cache tokens kept per running sequence, on average over steps (N,): at least what it holds."""
+        """Cache tokens kept per running sequence, on average over steps (N,): at least what it holds.
+
+        `reserve` [1] -> [tokens].
+        """
         outputs = self.output_tokens
         biased = (outputs**2) @ ATOM_WEIGHTS / np.maximum(outputs @ ATOM_WEIGHTS, 1e-12)
         kept: Array = self.mean_input + np.maximum(reserve, 0.5) * biased
@@ -97,8 +115,12 @@ class LoadColumns:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SteadyColumns:
-    """Mean values of N replicas. `load` = rate / capacity; where it is 1 or more the others hold for the saturated replica and queues grow by
-    rate - capacity per second for as long as that lasts."""
+    """Mean values of N replicas. `load` = rate / capacity; where it is 1 or more the others hold for the saturated replica and queues grow
+    by rate - capacity per second for as long as that lasts.
+
+    Units: `capacity_per_s` [requests/s], `load` [1], `batch`, `slots` [sequences], `step_s`, `tpot_s` [s], `prompt_tokens_per_step`
+    [tokens].
+    """
 
     capacity_per_s: Array
     load: Array
@@ -110,12 +132,15 @@ class SteadyColumns:
 
     @property
     def saturated(self) -> NDArray[np.bool_]:
-        """Rows whose queue grows without end."""
+        """Rows whose queue grows without end -> [flag]."""
         return self.load >= 1.0
 
 
 def slots(replicas: ReplicaColumns, load: LoadColumns) -> Array:
-    """Sequences that can run together (N,): the engine's limit or what the cache holds, less half of the request that just does not fit."""
+    """Sequences that can run together (N,): the engine's limit or what the cache holds, less half of the request that just does not fit.
+
+    -> [sequences].
+    """
     kept = load.mean_reserved(replicas.cache_reserve)
     newcomer = load.mean_input + replicas.cache_reserve * (load.output_tokens @ ATOM_WEIGHTS)
     by_cache = np.where(replicas.cache_tokens > 0, (replicas.cache_tokens - 0.5 * newcomer) / kept, np.inf)
@@ -143,7 +168,7 @@ def _mean_step_s(replicas: ReplicaColumns, load: LoadColumns, entering: Array) -
 
 
 def mean_piece(replicas: ReplicaColumns, load: LoadColumns) -> Array:
-    """Tokens in which prompts come, weighted by tokens (N,): whole prompts, or what a step takes."""
+    """Tokens in which prompts come, weighted by tokens (N,): whole prompts, or what a step takes -> [tokens]."""
     longest = np.where(replicas.chunk_tokens > 0, replicas.chunk_tokens, np.inf)
     biased = (load.input_tokens * np.minimum(load.input_tokens, longest[:, None])) @ ATOM_WEIGHTS
     piece: Array = np.maximum(biased / load.mean_input, 1.0)
@@ -151,14 +176,14 @@ def mean_piece(replicas: ReplicaColumns, load: LoadColumns) -> Array:
 
 
 def most_entering(replicas: ReplicaColumns, load: LoadColumns) -> Array:
-    """Requests per step at which slots or the token budget are used up (N,)."""
+    """Requests per step at which slots or the token budget are used up (N,) -> [requests]."""
     by_slots = slots(replicas, load) / (load.mean_decoded + _prefill_steps(replicas, load))
     by_tokens = np.where(replicas.chunk_tokens > 0, replicas.chunk_tokens, np.inf) / (load.mean_input + load.mean_decoded)
     return np.minimum(by_slots, by_tokens)
 
 
 def capacity_per_s(replicas: ReplicaColumns, load: LoadColumns) -> Array:
-    """Rate at which a replica saturates (N,) [1/s]: the largest x / s(x) up to the limit of x.
+    """Rate at which a replica saturates (N,) [1/s]: the largest x / s(x) up to the limit of x -> [requests/s].
 
     Known error: 1-3 % against simulation where slots or tokens bind; up to 8 % where the cache does and lengths vary widely.
     """
@@ -170,8 +195,10 @@ def capacity_per_s(replicas: ReplicaColumns, load: LoadColumns) -> Array:
 def steady(replicas: ReplicaColumns, load: LoadColumns) -> SteadyColumns:
     """Mean values by bisection of x / s(x) = rate.
 
-    The batch follows Little's law: rate x tokens x step. TPOT is the mean step, prompts of others included. Rows beyond saturation get the values at the limit.
-    Known error: 1-2 % in TPOT against simulation; steps are nonlinear in the batch only through the table, of which the mean batch is taken.
+    The batch follows Little's law: rate x tokens x step. TPOT is the mean step, prompts of others included. Rows beyond saturation get the
+    values at the limit.
+    Known error: 1-2 % in TPOT against simulation; steps are nonlinear in the batch only through the table, of which the mean batch is
+    taken.
     """
     capacity = capacity_per_s(replicas, load)
     upper = most_entering(replicas, load)

@@ -5,6 +5,8 @@ budget, pieces of waiting prompts (G.-I. Yu et al., Orca, OSDI 2022; A. Agrawal 
 table(sequences) + cache_token_s * cached tokens read + stall * (prompt table(prompt tokens) + prompt_pair_s * pairs of prompt tokens):
 a prompt holds up the sequences beside it by the time that it takes, as the serving physics was fitted (`interference`). A step without
 sequences is the prompt's alone and saves `empty_s`.
+
+Source: Yu et al. 2022 (Orca), Agrawal et al. 2024 (Sarathi-Serve); docs/decisions/serving-load.md.
 """
 
 from __future__ import annotations
@@ -24,11 +26,14 @@ class ReplicaColumns:
 
     `table_tokens` (G,) ascending counts of sequences and `table_s` (N, G) [s] the time of a step with that many and an empty cache;
     `prompt_tokens` (P,) and `prompt_s` (N, P) [s] what so many prompt tokens add (both linear between two points, beyond the last with its
-    slope; no tokens add nothing, whatever the table begins with); `stall` (N,) the share of that which a step with sequences pays; `empty_s` (N,)
-    what a step without sequences saves of table(0); `cache_token_s`, `prompt_pair_s`, `request_s` (N,) [s] per cached token that a step reads, per
-    pair of a prompt token and one before it, and once per request before its first token. `max_batch` sequences at most; `chunk_tokens` tokens
-    in a step at most (0 = no limit); `cache_tokens` that the cache holds (0 = no limit); `cache_reserve` the share of the output for which room
-    is kept when a request is admitted (1 = never evicted, 0 as vLLM).
+    slope; no tokens add nothing, whatever the table begins with); `stall` (N,) the share of that which a step with sequences pays;
+    `empty_s` (N,) what a step without sequences saves of table(0); `cache_token_s`, `prompt_pair_s`, `request_s` (N,) [s] per cached token
+    that a step reads, per pair of a prompt token and one before it, and once per request before its first token. `max_batch` sequences at
+    most; `chunk_tokens` tokens in a step at most (0 = no limit); `cache_tokens` that the cache holds (0 = no limit); `cache_reserve` the
+    share of the output for which room is kept when a request is admitted (1 = never evicted, 0 as vLLM).
+
+    Units: `table_tokens`, `max_batch` [sequences], `table_s`, `prompt_s`, `empty_s`, `cache_token_s`, `prompt_pair_s`, `request_s` [s],
+    `prompt_tokens`, `chunk_tokens`, `cache_tokens` [tokens], `stall`, `cache_reserve` [1].
     """
 
     table_tokens: Array
@@ -55,12 +60,16 @@ class ReplicaColumns:
         prompt_token_s: object = 0.0,
         prompt_pair_s: object = 0.0,
         request_s: object = 0.0,
-        max_batch: object = 256.0,
-        chunk_tokens: object = 8192.0,
+        max_batch: object,
+        chunk_tokens: object,
         cache_tokens: object = 0.0,
         cache_reserve: object = 1.0,
     ) -> Self:
-        """Replicas whose step is overhead + batch_s * sequences + cache_token_s * cached + prompt_token_s * prompt tokens."""
+        """Replicas whose step is overhead + batch_s * sequences + cache_token_s * cached + prompt_token_s * prompt tokens.
+
+        `overhead_s`, `batch_s`, `cache_token_s`, `prompt_token_s`, `prompt_pair_s`, `request_s` [s], `max_batch` [sequences],
+        `chunk_tokens`, `cache_tokens` [tokens], `cache_reserve` [1].
+        """
         values = np.broadcast_arrays(
             *(np.atleast_1d(np.asarray(value, dtype=np.float64)) for value in (overhead_s, batch_s, prompt_token_s, cache_token_s)),
             *(
@@ -75,7 +84,7 @@ class ReplicaColumns:
 
     @property
     def num_rows(self) -> int:
-        """How many replicas."""
+        """How many replicas -> [rows]."""
         return int(self.table_s.shape[0])
 
     def take(self, index: NDArray[np.intp]) -> Self:
@@ -85,20 +94,28 @@ class ReplicaColumns:
         return type(self)(**{name: value if name in shared else value[index] for name, value in values.items()})
 
     def sequences_s(self, sequences: Array) -> Array:
-        """Step with `sequences` (N, ...) of each row, an empty cache and no prompts; with none of them what a prompt's own step has beside it."""
+        """Step with `sequences` (N, ...) of each row, an empty cache and no prompts; with none of them what a prompt's own step has beside
+        it.
+
+        `sequences` [sequences] -> [s].
+        """
         rows = (-1,) + (1,) * (np.ndim(sequences) - 1)
         time: Array = interpolated(self.table_tokens, self.table_s, sequences) - np.where(sequences > 0, 0.0, self.empty_s.reshape(rows))
         return time
 
     def prompts_s(self, tokens: Array) -> Array:
-        """What `tokens` (N, ...) of prompts of each row take, attention over their own past apart."""
+        """What `tokens` (N, ...) of prompts of each row take, attention over their own past apart.
+
+        `tokens` [tokens] -> [s].
+        """
         return np.where(tokens > 0, interpolated(self.prompt_tokens, self.prompt_s, tokens), 0.0)
 
     def mean_prompts_s(self, tokens: Array, *, piece: Array, alone: NDArray[np.bool_]) -> Array:
         """Mean of `prompts_s` over steps which get a Poisson number of pieces of `piece` (N, ...) tokens, `tokens` in the mean.
 
-        With P(x) = a + b x beyond one piece: E P = a p + b tokens, p = 1 - exp(-tokens / piece) the share of steps with a piece. Where prompts are
-        `alone` there is no step without one: E P / p. Exact for a straight table.
+        `tokens`, `piece` [tokens], `alone` [flag] -> [s].
+        With P(x) = a + b x beyond one piece: E P = a p + b tokens, p = 1 - exp(-tokens / piece) the share of steps with a piece. Where
+        prompts are `alone` there is no step without one: E P / p. Exact for a straight table.
         """
         one = self.prompts_s(piece)
         slope = (self.prompts_s(4.0 * piece) - one) / (3.0 * piece)
@@ -107,7 +124,10 @@ class ReplicaColumns:
 
 
 def interpolated(grid: Array, table: Array, places: Array) -> Array:
-    """Values of a table (N, G) over `grid` (G,) at `places` (N, ...) of each row; beyond the last point with its slope."""
+    """Values of a table (N, G) over `grid` (G,) at `places` (N, ...) of each row; beyond the last point with its slope.
+
+    `grid`, `places` [any], `table` [any] -> [any].
+    """
     place = np.clip(np.searchsorted(grid, places, side="right") - 1, 0, grid.size - 2)
     rows = np.arange(table.shape[0]).reshape((-1,) + (1,) * (np.ndim(places) - 1))
     left, right = table[rows, place], table[rows, place + 1]
@@ -118,11 +138,11 @@ def interpolated(grid: Array, table: Array, places: Array) -> Array:
 def step_s(
     replicas: ReplicaColumns, *, sequences: Array, cached: Array, prompt_tokens: Array, prompt_pairs: Array, piece: Array | None = None
 ) -> Array:
-    """Time of one step [s].
+    """Time of one step.
 
-    sequences: (N, ...) running sequences that get a token; cached: tokens that they read; prompt_tokens: of prompts in this step;
-    prompt_pairs: pairs of a prompt token and one before it; piece: when given, prompt_tokens are the mean of many steps, which come in pieces
-    of so many. Known error: that of the tables it is given.
+    `sequences` [sequences, (N, ...)] that get a token, `cached` [tokens] that they read, `prompt_tokens` [tokens] of prompts in this step,
+    `prompt_pairs` [pairs] of a prompt token and one before it, `piece` [tokens]: when given, prompt_tokens are the mean of many steps,
+    which come in pieces of so many -> [s]. Known error: that of the tables it is given.
     """
     shape = (-1,) + (1,) * (np.ndim(sequences) - 1)
     prompts = (

@@ -1,7 +1,9 @@
 """One optimizer step: computation, communication, pipeline, update, composed by what can overlap with what.
 
-`compute_times` (physics.compute) depends on the device and the shape of the work, `communication_times` on the links and the layout; `step_times`
-puts them together, so that a search evaluates each part on its own distinct keys.
+`compute_times` (physics.compute) depends on the device and the shape of the work, `communication_times` on the links and the layout;
+`step_times` puts them together, so that a search evaluates each part on its own distinct keys.
+
+Source: Rajbhandari et al. 2020 (ZeRO), Narayanan et al. 2021; docs/decisions/speed-time-physics.md.
 """
 
 from __future__ import annotations
@@ -11,12 +13,13 @@ from enum import IntEnum
 
 import numpy as np
 
-from rightfit.physics import memory_bound, pipeline
+from rightfit.physics import memory_bound, parameters, pipeline
 from rightfit.physics.collectives import (
     all_reduce_s,
     all_to_all_s,
     context_group,
     data_group,
+    dispatch_s,
     expert_group,
     gather_s,
     group,
@@ -29,19 +32,18 @@ from rightfit.physics.columns import (
     Columns,
     DeviceColumns,
     Dtype,
+    IntraKind,
     LinkColumns,
     ModelColumns,
     Recompute,
     SetupColumns,
+    ShardStage,
     column,
 )
 from rightfit.physics.compute import ComputeTimes, local_tokens
-from rightfit.physics.flops import attention_layers, is_gated
+from rightfit.physics.flops import attention_layers
 from rightfit.physics.rates import RateColumns
-
-# CPU Adam updates about this many parameters a second on one host (ZeRO-Offload, Ren et al. 2021, table 4: 1 B in 0.3-1.0 s).
-_HOST_PARAMS_PER_S = 1.5e9
-_SMOOTH = 8.0
+from rightfit.units import FP32_BYTES
 
 
 class Bottleneck(IntEnum):
@@ -64,53 +66,53 @@ class CommunicationTimes(Columns):
     `over_cards` is 1 where the GPUs of a node are PCIe cards.
     """
 
-    tensor_s: Array = column(0)
-    expert_s: Array = column(0)
-    context_s: Array = column(0)
-    gather_forward_s: Array = column(0)
-    gather_backward_s: Array = column(0)
-    reduce_micro_s: Array = column(0)
-    data_s: Array = column(0)
-    regather_s: Array = column(0)
-    send_s: Array = column(0)
-    offload_s: Array = column(0)
-    over_cards: Array = column(0)
+    tensor_s: Array = column(0, "s")
+    expert_s: Array = column(0, "s")
+    context_s: Array = column(0, "s")
+    gather_forward_s: Array = column(0, "s")
+    gather_backward_s: Array = column(0, "s")
+    reduce_micro_s: Array = column(0, "s")
+    data_s: Array = column(0, "s")
+    regather_s: Array = column(0, "s")
+    send_s: Array = column(0, "s")
+    offload_s: Array = column(0, "s")
+    over_cards: Array = column(0, "flag")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StepTimes(Columns):
     """Seconds of one optimizer step and what it is made of, shape (N,): the terms add up to `step_s`."""
 
-    gemm_s: Array = column(0)
-    attention_s: Array = column(0)
-    memory_bound_s: Array = column(0)
-    recompute_s: Array = column(0)
-    dequantise_s: Array = column(0)
-    adapter_s: Array = column(0)
-    head_s: Array = column(0)
-    launch_s: Array = column(0)
-    tensor_s: Array = column(0)
-    expert_s: Array = column(0)
-    context_s: Array = column(0)
-    shard_s: Array = column(0)
-    data_s: Array = column(0)
-    pipeline_s: Array = column(0)
-    update_s: Array = column(0)
-    offload_s: Array = column(0)
-    overhead_s: Array = column(0)
-    step_s: Array = column(0)
+    gemm_s: Array = column(0, "s")
+    attention_s: Array = column(0, "s")
+    memory_bound_s: Array = column(0, "s")
+    recompute_s: Array = column(0, "s")
+    dequantise_s: Array = column(0, "s")
+    adapter_s: Array = column(0, "s")
+    head_s: Array = column(0, "s")
+    launch_s: Array = column(0, "s")
+    tensor_s: Array = column(0, "s")
+    expert_s: Array = column(0, "s")
+    context_s: Array = column(0, "s")
+    shard_s: Array = column(0, "s")
+    data_s: Array = column(0, "s")
+    pipeline_s: Array = column(0, "s")
+    update_s: Array = column(0, "s")
+    offload_s: Array = column(0, "s")
+    overhead_s: Array = column(0, "s")
+    step_s: Array = column(0, "s")
 
 
 TERMS = tuple(field.name for field in dataclasses.fields(StepTimes) if field.name != "step_s")
 
 
 def expert_params(model: ModelColumns) -> Array:
-    """Parameters in routed experts, whole model, shape (N,)."""
-    return model.num_moe_layers * model.num_experts * (2.0 + is_gated(model)) * model.hidden_size * model.moe_intermediate_size
+    """Parameters in routed experts, whole model -> [parameters]."""
+    return model.num_moe_layers * model.num_experts * parameters.expert_parameters(model)
 
 
 def rank_params(model: ModelColumns, setup: SetupColumns) -> Array:
-    """Parameters of one model-parallel rank (before sharding over data), shape (N,)."""
+    """Parameters of one model-parallel rank (before sharding over data) -> [parameters]."""
     routed = expert_params(model)
     split = setup.tensor * setup.pipeline
     return np.maximum(model.params_total - routed, 0.0) / split + routed / (split * setup.expert)
@@ -128,8 +130,11 @@ def _tensor_s(model: ModelColumns, setup: SetupColumns, links: LinkColumns, rate
 
 
 def _expert_s(model: ModelColumns, setup: SetupColumns, links: LinkColumns, rates: RateColumns) -> Array:
-    copies = local_tokens(setup) * model.experts_per_token * rates.expert_imbalance * setup.routing_skew / setup.tensor
-    one = all_to_all_s(copies * model.hidden_size * setup.activation_bytes, expert_group(setup), links, rates)
+    sent = local_tokens(setup) * rates.expert_imbalance * setup.routing_skew / setup.tensor
+    sent = sent * parameters.expert_hidden_size(model) * setup.activation_bytes
+    ranks = expert_group(setup)
+    copied = all_to_all_s(sent * model.experts_per_token, ranks, links, rates)
+    one = np.where(setup.server_dispatch > 0, dispatch_s(sent, model.experts_per_token, ranks, links, rates), copied)
     return model.num_moe_layers * 2.0 * one * (2.0 + _recomputed(setup))
 
 
@@ -142,7 +147,7 @@ def _context_s(model: ModelColumns, setup: SetupColumns, links: LinkColumns, rat
 
 def _gather_bytes(setup: SetupColumns) -> Array:
     """Bytes per parameter that ZeRO-3 / FSDP gathers: the compute dtype, or the packed weight of frozen quantised layers."""
-    half = np.where(setup.compute_dtype >= Dtype.FP16, 2.0, 4.0)
+    half = np.where(setup.compute_dtype >= Dtype.FP16, 2.0, FP32_BYTES)
     return np.where(setup.quantized > 0, setup.linear_weight_bytes, np.minimum(half, np.maximum(setup.other_weight_bytes, 2.0)))
 
 
@@ -153,9 +158,9 @@ def _shard(model: ModelColumns, setup: SetupColumns, links: LinkColumns, rates: 
     ranks = data_group(setup, size=degree)
     gather = gather_s(held * _gather_bytes(setup), ranks, links, rates)
     share = np.minimum(memory_bound.trained_params(model, setup) / np.maximum(model.params_total, 1.0), 1.0)
-    reduce = gather_s(held * share * np.minimum(setup.gradient_bytes, 4.0), ranks, links, rates)
-    third = setup.shard_stage >= 3
-    return np.where(third, gather, 0.0), np.where(third, gather, 0.0), np.where(setup.shard_stage >= 2, reduce, 0.0)
+    reduce = gather_s(held * share * np.minimum(setup.gradient_bytes, FP32_BYTES), ranks, links, rates)
+    third = setup.shard_stage >= ShardStage.WEIGHTS
+    return np.where(third, gather, 0.0), np.where(third, gather, 0.0), np.where(setup.shard_stage >= ShardStage.GRADIENTS, reduce, 0.0)
 
 
 def _data_s(model: ModelColumns, setup: SetupColumns, links: LinkColumns, rates: RateColumns) -> tuple[Array, Array]:
@@ -166,16 +171,16 @@ def _data_s(model: ModelColumns, setup: SetupColumns, links: LinkColumns, rates:
     """
     held = rank_params(model, setup)
     share = np.minimum(memory_bound.trained_params(model, setup) / np.maximum(model.params_total, 1.0), 1.0)
-    gradients = held * share * np.minimum(setup.gradient_bytes, 4.0)
+    gradients = held * share * np.minimum(setup.gradient_bytes, FP32_BYTES)
     ranks = setup.data * setup.context
     degree = np.clip(setup.shard_degree, 1.0, ranks)
     inner = data_group(setup, size=degree)
     outer = group(ranks / degree, stride=setup.tensor * degree, gpus_per_node=setup.gpus_per_node)
     across = all_reduce_s(gradients / degree, outer, links, rates)
-    sharded = np.where(setup.shard_stage < 2, gather_s(gradients, inner, links, rates), 0.0) + across
+    sharded = np.where(setup.shard_stage < ShardStage.GRADIENTS, gather_s(gradients, inner, links, rates), 0.0) + across
     reduced = np.where(setup.shard_stage <= 0, all_reduce_s(gradients, data_group(setup), links, rates), sharded)
     regather = gather_s(held * share * 2.0, inner, links, rates)
-    return reduced, np.where((setup.shard_stage >= 1) & (setup.shard_stage < 3), regather, 0.0)
+    return reduced, np.where((setup.shard_stage >= ShardStage.STATES) & (setup.shard_stage < ShardStage.WEIGHTS), regather, 0.0)
 
 
 def _offload_s(model: ModelColumns, setup: SetupColumns, links: LinkColumns, rates: RateColumns) -> Array:
@@ -184,7 +189,7 @@ def _offload_s(model: ModelColumns, setup: SetupColumns, links: LinkColumns, rat
     trained = memory_bound.trained_params(model, setup) / (setup.tensor * setup.pipeline * share)
     link = np.maximum(links.host_bandwidth * rates.pcie_fraction, 1.0)
     ranks_per_node = np.minimum(setup.gpus_per_node, setup.num_gpus)
-    update = trained * (setup.gradient_bytes + 2.0) / link + trained * ranks_per_node / _HOST_PARAMS_PER_S
+    update = trained * (setup.gradient_bytes + 2.0) / link + trained * ranks_per_node / rates.host_params_per_s
     weights = setup.grad_accum * 2.0 * 2.0 * rank_params(model, setup) / share / link
     kept = local_tokens(setup) * model.hidden_size * model.num_layers / setup.pipeline * setup.activation_bytes
     activations = setup.grad_accum * 2.0 * kept / link
@@ -207,21 +212,24 @@ def communication_times(model: ModelColumns, setup: SetupColumns, links: LinkCol
         regather_s=regather,
         send_s=send_s(boundary, pipeline_group(setup), links, rates),
         offload_s=_offload_s(model, setup, links, rates),
-        over_cards=np.where(links.intra_kind <= 1, 1.0, 0.0),
+        over_cards=np.where(links.intra_kind <= IntraKind.PCIE, 1.0, 0.0),
     )
 
 
-def smooth_max(first: Array, second: Array) -> Array:
-    """The larger of two times, a little more where they are close: queues never hide each other perfectly."""
+def smooth_max(first: Array, second: Array, *, sharpness: Array) -> Array:
+    """The larger of two times, a little more where they are close: queues never hide each other perfectly.
+
+    `first`, `second` [s], `sharpness` [1] -> [s].
+    """
     high = np.maximum(first, second)
     low = np.minimum(first, second)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(high > 0, low / high, 0.0)
-    return high * (1.0 + ratio**_SMOOTH) ** (1.0 / _SMOOTH)
+    return high * (1.0 + ratio**sharpness) ** (1.0 / sharpness)
 
 
-def _exposed(wanted: Array, cover: Array) -> Array:
-    return np.maximum(wanted - cover, 0.0)
+def _exposed(hidden: Array, cover: Array) -> Array:
+    return np.maximum(hidden - cover, 0.0)
 
 
 def step_times(
@@ -235,8 +243,8 @@ def step_times(
 ) -> StepTimes:
     """Seconds of one optimizer step, shape (N,), composed from one micro-batch's compute and communication."""
     gpu = compute.forward_s + compute.backward_s
-    busy_forward = smooth_max(compute.forward_s, compute.host_forward_s)
-    busy_backward = smooth_max(compute.backward_s, compute.host_backward_s)
+    busy_forward = smooth_max(compute.forward_s, compute.host_forward_s, sharpness=rates.queue_sharpness)
+    busy_backward = smooth_max(compute.backward_s, compute.host_backward_s, sharpness=rates.queue_sharpness)
     launch = busy_forward + busy_backward - gpu
     stages = setup.pipeline
     shard_micro = _exposed(communication.gather_forward_s * stages, rates.overlap * busy_forward) + _exposed(
@@ -306,7 +314,7 @@ def step_times(
 
 
 def bottleneck(times: StepTimes, setup: SetupColumns) -> Array:
-    """`Bottleneck` code of each row: the family of terms that takes most time."""
+    """`Bottleneck` code of each row: the family of terms that takes most time -> [code]."""
     crosses = setup.num_gpus > setup.gpus_per_node
     network = times.shard_s + times.data_s + times.expert_s
     local = times.tensor_s + times.context_s

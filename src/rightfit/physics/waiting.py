@@ -1,16 +1,19 @@
 """Latency percentiles of a replica that batches continuously, under Poisson arrivals.
 
-Two time scales are taken apart. The number of running sequences n changes slowly, over the life of a request: a birth-death process whose death rate is
-n / (steps per request * s(n)), s(n) being the step with its share of prompts; for processor sharing its stationary law does not depend on the
-law of service (F. Kelly, Reversibility and Stochastic Networks, 1979, section 3.3). Given n, the prompt tokens Q that wait at the start of a step form
-a Markov chain from step to step: Q' = max(Q - budget, 0) + what arrives in step_s(n, min(Q, budget)), compound Poisson, solved on a grid of
-tokens. A request that comes at a random moment (length-biased step, uniform place in it) waits for the rest of that step and for the
-steps that work off what is before it and itself. When all slots are taken it first waits as in M/M/c, scaled for bursts and outputs (`queue_factor`; Kingman 1961, Lee and Longton 1959).
+Two time scales are taken apart. The number of running sequences n changes slowly, over the life of a request: a birth-death process whose
+death rate is n / (steps per request * s(n)), s(n) being the step with its share of prompts; for processor sharing its stationary law does
+not depend on the law of service (F. Kelly, Reversibility and Stochastic Networks, 1979, section 3.3). Given n, the prompt tokens Q that
+wait at the start of a step form a Markov chain from step to step: Q' = max(Q - budget, 0) + what arrives in step_s(n, min(Q, budget)),
+compound Poisson, solved on a grid of tokens. A request that comes at a random moment (length-biased step, uniform place in it) waits for
+the rest of that step and for the steps that work off what is before it and itself. When all slots are taken it first waits as in M/M/c,
+scaled for bursts and outputs (`queue_factor`; Kingman 1961, Lee and Longton 1959).
 
-Known error against the simulation (benchmarks/bench_queueing.py, 200 random loads of 5 to 90 %, mean of two runs of 40,000 requests): TTFT within
-10 % in 97.5, 95.0, 86.5 % of the loads at p50, p95, p99 and all three in 84.0 % (one run of the other: 99.0, 93.5, 88.5, all three 86.5 %); TPOT in
-94, 94, 87 %, the whole request in 97, 99, 93 %. Where over 1 % wait for a slot, TTFT at p95 and p99 is mostly 10 to 60 % off (so is one run of the other); with
-fewer than ten slots the wait comes out up to twice too long.
+Known error against the simulation (benchmarks/bench_queueing.py, 200 random loads of 5 to 90 %, mean of two runs of 40,000 requests): TTFT
+within 10 % in 97.5, 95.0, 86.5 % of the loads at p50, p95, p99 and all three in 84.0 % (one run of the other: 99.0, 93.5, 88.5, all three
+86.5 %); TPOT in 94, 94, 87 %, the whole request in 97, 99, 93 %. Where over 1 % wait for a slot, TTFT at p95 and p99 is mostly 10 to 60 %
+off (so is one run of the other); with fewer than ten slots the wait comes out up to twice too long.
+
+Source: Kelly 1979, Kingman 1961, Lee and Longton 1959; docs/decisions/serving-load.md.
 """
 
 from __future__ import annotations
@@ -45,7 +48,11 @@ WAIT_QUANTILES = -np.log1p(-(np.arange(40) + 0.5) / 40.0)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LatencyColumns:
-    """Percentiles (50, 95, 99 where no others are asked for) of N replicas, each (N, 3) [s]; infinite where the replica is saturated. `waits` share that waits for a slot."""
+    """Percentiles (50, 95, 99 where no others are asked for) of N replicas, each (N, 3) [s]; infinite where the replica is saturated.
+    `waits` share that waits for a slot.
+
+    Units: `ttft_s`, `tpot_s`, `latency_s` [s], `waits` [1].
+    """
 
     ttft_s: Array
     tpot_s: Array
@@ -56,7 +63,11 @@ class LatencyColumns:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Row:
-    """One replica and its load as plain numbers."""
+    """One replica and its load as plain numbers.
+
+    Units: `rate` [requests/s], `slots` [sequences], `budget`, `mean_input`, `mean_decoded`, `context`, `piece`, `lengths` [tokens],
+    `pairs_per_token` [pairs/token].
+    """
 
     replicas: ReplicaColumns
     load: LoadColumns
@@ -86,7 +97,11 @@ class _Row:
 
 
 def latency(replicas: ReplicaColumns, load: LoadColumns, *, shares: Array = SHARES) -> LatencyColumns:
-    """Percentiles `shares` of TTFT, TPOT and end-to-end latency. Some milliseconds a row: for the short list of a search; `steady` is for all."""
+    """Percentiles `shares` of TTFT, TPOT and end-to-end latency. Some milliseconds a row: for the short list of a search; `steady` is for
+    all.
+
+    `shares` [1].
+    """
     means = steady(replicas, load)
     rows = replicas.num_rows
     ttft, tpot, whole = (np.full((rows, shares.size), np.inf) for _ in range(3))
@@ -145,6 +160,7 @@ def _row_latency(row: _Row, shares: Array) -> tuple[Array, Array, Array, float]:
 def sharing_step_s(row: _Row, sequences: Array) -> Array:
     """Mean step with `sequences` running when prompts come at the row's rate: s = step(n, rate * s * input), prompts up to the budget.
 
+    `sequences` [sequences] -> [s].
     By iteration from below, each second step extrapolated (Aitken).
     """
     most = np.maximum(row.budget - sequences, 1.0)
@@ -166,11 +182,11 @@ def sharing_step_s(row: _Row, sequences: Array) -> Array:
 
 
 def batch_law(row: _Row) -> tuple[Array, float]:
-    """Probabilities in time of 0, 1, ... slots running sequences, and the share of requests that find no slot.
+    """Probabilities in time of 0, 1, ... slots running sequences, and the share of requests that find no slot -> [1], [1].
 
-    A birth-death process without a limit gives mean and variance; prompts that hold up all running sequences let requests pile up behind them,
-    which widens the law (`families`): a negative binomial of that mean and variance. At the slots it is cut and goes on as the geometric queue
-    of M/M/c: how many wait hardly depends on the law of service, how long they do does (`queue_factor`).
+    A birth-death process without a limit gives mean and variance; prompts that hold up all running sequences let requests pile up behind
+    them, which widens the law (`families`): a negative binomial of that mean and variance. At the slots it is cut and goes on as the
+    geometric queue of M/M/c: how many wait hardly depends on the law of service, how long they do does (`queue_factor`).
     """
     if row.mean_decoded <= 0:
         return np.array([1.0]), 0.0
@@ -202,7 +218,7 @@ def _birth_death(row: _Row, sequences: Array) -> Array:
 
 
 def freed_per_s(row: _Row) -> float:
-    """Rate at which slots become free when all are taken [1/s]: slots / (step * steps that a request holds one)."""
+    """Rate at which slots become free when all are taken: slots / (step * steps that a request holds one) -> [1/s]."""
     prefill = max(float(np.ceil(row.lengths / row.budget) @ ATOM_WEIGHTS), 1.0)
     held = row.mean_decoded + prefill
     running = np.array([row.slots * row.mean_decoded / held])
@@ -213,9 +229,10 @@ def freed_per_s(row: _Row) -> float:
 def families(row: _Row, batch: float) -> float:
     """E[N^2] / E[N] of the clusters in which requests come to decode: those that arrive while a prompt holds up decoding.
 
-    With rho the share of time that goes to prompts, a cluster is the family of a branching process: mean 1 / (1 - rho), variance
-    (rho + rho^2 cv^2) / (1 - rho)^3 (T. Harris, The Theory of Branching Processes, 1963). For batch arrivals at M/G/infinity variance / mean is
-    1 + (E[N^2] / E[N] - 1) E[min(X, X')] / E[X] for two lives X, X'.
+    `batch` [sequences] -> [1].
+    With rho the share of time that goes to prompts, a cluster is the family of a branching process: mean 1 / (1 - rho), variance (rho +
+    rho^2 cv^2) / (1 - rho)^3 (T. Harris, The Theory of Branching Processes, 1963). For batch arrivals at M/G/infinity variance / mean is 1
+    + (E[N^2] / E[N] - 1) E[min(X, X')] / E[X] for two lives X, X'.
     """
     running = np.array([max(batch, 1.0)])
     rho = min(1.0 - float(row.step(running, np.zeros(1))[0]) / float(sharing_step_s(row, running)[0]), 0.95)
@@ -226,6 +243,7 @@ def families(row: _Row, batch: float) -> float:
 def queue_factor(row: _Row, family: float) -> float:
     """How much longer than in M/M/c the queue for slots is: (ca^2 + cs^2) / 2 of Kingman's bound, cs^2 of the outputs.
 
+    `family` [1] -> [1].
     ca^2 is the root of `families`, an empirical choice: with 1 the queue came out 20 % short in simulation, with the whole 50 % long.
     """
     outputs = row.load.output_tokens[0]
@@ -242,7 +260,10 @@ def _negative_binomial(mean: float, factor: float, most: int) -> Array:
 
 
 def alone_s(row: _Row, lengths: Array) -> Array:
-    """Time of prompts of those lengths on a replica with nothing else to do."""
+    """Time of prompts of those lengths on a replica with nothing else to do.
+
+    `lengths` [tokens] -> [s].
+    """
     if not math.isfinite(row.budget):
         return row.step(np.zeros_like(lengths), lengths)
     full = np.maximum(np.ceil(lengths / row.budget) - 1.0, 0.0)
@@ -260,7 +281,10 @@ def _nodes(chances: Array) -> tuple[Array, Array]:
 
 
 def slice_means(values: Array, masses: Array, edges: Array) -> tuple[Array, Array]:
-    """Mean of `values` (ascending, with `masses` that sum to 1) in each slice between `edges` of the cumulated mass."""
+    """Mean of `values` (ascending, with `masses` that sum to 1) in each slice between `edges` of the cumulated mass.
+
+    `values` [any], `masses`, `edges` [1] -> [any].
+    """
     cumulated = np.concatenate([[0.0], np.cumsum(masses)])
     cumulated[-1] = 1.0
     moments = np.concatenate([[0.0], np.cumsum(masses * values)])
@@ -270,7 +294,10 @@ def slice_means(values: Array, masses: Array, edges: Array) -> tuple[Array, Arra
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Grid:
-    """Tokens in grains: `grain` tokens each, `size` of them, `budget` per step in grains; `lengths` the prompt law and its transform."""
+    """Tokens in grains: `grain` tokens each, `size` of them, `budget` per step in grains; `lengths` the prompt law and its transform.
+
+    Units: `grain` [tokens], `size`, `budget`, `lengths`, `transform` [1].
+    """
 
     grain: float
     size: int
@@ -352,9 +379,11 @@ def _prefill_law(row: _Row, batches: Array) -> tuple[Array, Array]:
 def backlog_factor(row: _Row, batch: float, time: float) -> float:
     """How much longer a full step is per prompt token than `batch` sequences make it, because their number follows the backlog.
 
-    While prompts wait they are done at the full rate, and sequences tend to n* = budget * decoded / (input + decoded), not to their mean. How far they get
-    depends on two times: that of the backlog, 2 E[w^2] / E[w] / (1 - rho)^2 (relaxation of M/G/1 in heavy traffic), and that of a sequence's life:
-    n = batch + (n* - batch) * backlog / (backlog + life). Both limits are right, the way between them is the simplest.
+    `batch` [sequences], `time` [s] -> [1].
+    While prompts wait they are done at the full rate, and sequences tend to n* = budget * decoded / (input + decoded), not to their mean.
+    How far they get depends on two times: that of the backlog, 2 E[w^2] / E[w] / (1 - rho)^2 (relaxation of M/G/1 in heavy traffic), and
+    that of a sequence's life: n = batch + (n* - batch) * backlog / (backlog + life). Both limits are right, the way between them is the
+    simplest.
     """
     room = max(row.budget - batch, 1.0)
 
@@ -400,7 +429,9 @@ def _spread(atoms: Array) -> Array:
 
 
 def _arrival_law(grid: _Grid, row: _Row, waiting: Array, *, now: Array, after: Array, weight: float) -> tuple[Array, Array]:
-    """Times to first token for a request that comes in a step whose start found `waiting`; `now` times of that step, `after` of the next ones."""
+    """Times to first token for a request that comes in a step whose start found `waiting`; `now` times of that step, `after` of the next
+    ones.
+    """
     budget = now.size - 1
     level = np.minimum(np.arange(grid.size), budget)
     biased = waiting * now[level]
@@ -435,7 +466,8 @@ def _arrival_law(grid: _Grid, row: _Row, waiting: Array, *, now: Array, after: A
 def _finish_law(grid: _Grid, row: _Row, spectrum: NDArray[np.complex128], *, time: float, after: Array) -> tuple[Array, Array]:
     """Times to first token from each of `PLACES` in a step of `time`: its rest, the full steps before, and the step that ends the prompt.
 
-    `spectrum` is the transform of own prompt and what is left from before. Prompts that come later but before the step's end lengthen the last step.
+    `spectrum` is the transform of own prompt and what is left from before. Prompts that come later but before the step's end lengthen the
+    last step.
     """
     size, budget = grid.size, after.size - 1
     before = spectrum * np.exp(row.rate * time * PLACES[:, None] * (grid.transform - 1.0))
@@ -492,10 +524,11 @@ def _first_groups(times: Array, masses: Array) -> Array:
 def _decode_law(row: _Row, batches: Array, held: Array) -> tuple[Array, Array, Array]:
     """Tokens decoded, time from first to last token, and mass: arrays over (output, running, first token, score).
 
-    Over its life a request meets steps that also carry prompts of others: of those that come in that time, and of those that came while its own prompt held
-    up the replica and now are behind it. With g the step without them and rho their share, a life of m tokens after a first token in `held` h is a delay
-    cycle: mean m g + rho (m g + h) / (1 - rho), variance rate E[w^2] (m g + h) / (1 - rho)^3 (Takacs); the part of the prompts is taken as gamma by
-    Wilson and Hilferty, and no step is longer than a full one. Of h the rest of the step that the request came in is not counted.
+    Over its life a request meets steps that also carry prompts of others: of those that come in that time, and of those that came while its
+    own prompt held up the replica and now are behind it. With g the step without them and rho their share, a life of m tokens after a first
+    token in `held` h is a delay cycle: mean m g + rho (m g + h) / (1 - rho), variance rate E[w^2] (m g + h) / (1 - rho)^3 (Takacs); the
+    part of the prompts is taken as gamma by Wilson and Hilferty, and no step is longer than a full one. Of h the rest of the step that the
+    request came in is not counted.
     """
     nodes, weights = _nodes(batches)
     if nodes.size == 0:
@@ -525,8 +558,9 @@ def _decode_law(row: _Row, batches: Array, held: Array) -> tuple[Array, Array, A
 
 
 def _crowded_step_s(row: _Row, nodes: Array) -> Array:
-    """Mean step when all slots are taken and change hands: no more prompts than that come beside a sequence, whatever waits; those whose lives are
-    short change hands more often, E[life^2] / E[life]^2 times as many."""
+    """Mean step when all slots are taken and change hands: no more prompts than that come beside a sequence, whatever waits; those whose
+    lives are short change hands more often, E[life^2] / E[life]^2 times as many.
+    """
     outputs = row.load.output_tokens[0]
     often = float((outputs**2) @ ATOM_WEIGHTS / (outputs @ ATOM_WEIGHTS) ** 2)
     prefill = max(float(np.ceil(row.lengths / row.budget) @ ATOM_WEIGHTS), 1.0)
@@ -535,7 +569,10 @@ def _crowded_step_s(row: _Row, nodes: Array) -> Array:
 
 
 def quantiles(values: Array, masses: Array, shares: Array) -> Array:
-    """Weighted quantiles: linear between the middles of small masses, flat inside those over 2 %."""
+    """Weighted quantiles: linear between the middles of small masses, flat inside those over 2 %.
+
+    `values` [any], `masses`, `shares` [1] -> [any].
+    """
     order = np.argsort(values)
     values, masses = values[order], masses[order] / masses.sum()
     ends = np.cumsum(masses)

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rightfit import api, lookup
+from rightfit.errors import InputError
 from rightfit.explain.documents import plan_document, verdict_document
 from rightfit.explain.messages import Lang
-from rightfit.explain.sheets import without_choice
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
@@ -28,14 +28,29 @@ def workload_of(values: Mapping[str, Any]) -> Workload:
     return api.read_workload(None, {**said, **wishes})
 
 
-def plan(workload: Workload, *, top: int, simulate: bool, lang: Lang, catalog: Catalog) -> dict[str, Any]:
+def plan(workload: Workload, *, top: int, simulate: bool, staged: bool = False, lang: Lang, catalog: Catalog) -> dict[str, Any]:
     """A ranked plan."""
-    return plan_document(api.plan(workload, catalog=catalog, top=top, simulate=simulate), lang, catalog=catalog)
+    return plan_document(api.plan(workload, catalog=catalog, top=top, simulate=simulate, staged=staged), lang, catalog=catalog)
+
+
+def fleet(
+    values: Mapping[str, Any], *, last: Mapping[str, Any] | None, most: int, seconds: float, lang: Lang, catalog: Catalog
+) -> dict[str, Any]:
+    """One plan for many jobs and services, with its sentences in `text` and its calendar in `chart` (SVG)."""
+    from rightfit.explain.fleet_chart import calendar_svg
+    from rightfit.explain.fleet_text import parts
+
+    lines = sum(len(values[key]) for key in ("jobs", "services") if isinstance(values.get(key), list))
+    if lines > most:
+        raise InputError(f"fleet: {lines:,} jobs and services; this server plans at most {most}", field="fleet", allowed=f"at most {most}")
+    found = api.fleet(values, catalog=catalog, seconds=seconds, processes=1, last=last).to_dict()
+    told = [line for part in parts(found, lang, verbose=True) if isinstance(part, str) for line in part.splitlines()]
+    return {**found, "text": told, "chart": calendar_svg(found, lang)}
 
 
 def estimate(workload: Workload, *, on: str, nodes: int, lang: Lang, catalog: Catalog) -> dict[str, Any]:
     """One given server."""
-    return plan_document(without_choice(api.estimate(workload, on=on, nodes=nodes, catalog=catalog)), lang, catalog=catalog)
+    return plan_document(api.estimate(workload, on=on, nodes=nodes, catalog=catalog), lang, catalog=catalog)
 
 
 def why(workload: Workload, *, server: str, lang: Lang, catalog: Catalog) -> dict[str, Any]:
@@ -84,7 +99,7 @@ def providers(q: str, *, lang: Lang, catalog: Catalog) -> list[Any]:
     """Providers side by side."""
     from rightfit.search import places
 
-    return places.providers(catalog, wanted=q.replace(",", " ").split(), lang=lang)
+    return places.providers(catalog, asked=q.replace(",", " ").split(), lang=lang)
 
 
 def regions(q: str, *, cloud: str, country: str, residency: str, near: str, catalog: Catalog) -> list[Any]:
@@ -117,16 +132,17 @@ def files(plan: Any, values: Mapping[str, Any]) -> dict[str, str]:
         bucket=values["bucket"],
         data_path=values["data_path"],
         stop_after_h=values["stop_after"],
+        queue=values["queue"],
     )
     job = export.job_of(export.plan_document(plan), rank=values["option"], settings=settings)
     return dict(export.files_of(job, values["to"]))
 
 
-def archive(found: Mapping[str, str]) -> bytes:
+def archive(files: Mapping[str, str]) -> bytes:
     """Files as one zip archive."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as bundle:
-        for path, text in found.items():
+        for path, text in files.items():
             bundle.writestr(zipfile.ZipInfo(path, _ZIP_DATE), text.encode("utf-8"), zipfile.ZIP_DEFLATED)
     return buffer.getvalue()
 
@@ -134,3 +150,32 @@ def archive(found: Mapping[str, str]) -> bytes:
 def listed(items: Sequence[Any], *, total: int | None = None) -> dict[str, Any]:
     """A list as an object, so that it can grow."""
     return {"total": len(items) if total is None else total, "items": list(items)}
+
+
+def checked_runs(given: Sequence[Any]) -> list[dict[str, Any]]:
+    """Run records as they are kept: valid, without secrets, under the id of their content. Raises InputError with the number of the one at fault."""
+    from rightfit.errors import InputError, RightfitError
+    from rightfit.measure.record import document, run_of, sealed
+
+    found = []
+    for number, one in enumerate(given, start=1):
+        try:
+            found.append(document(sealed(run_of(one, where=f"record {number}"))))
+        except RightfitError as error:
+            raise InputError(f"runs: {error}", field="runs") from None
+    return found
+
+
+def runs(measured: Sequence[Mapping[str, Any]], plans: Mapping[str, Mapping[str, Any] | None]) -> list[dict[str, Any]]:
+    """Measurements of saved plans as run records; `plans`: saved plans by id (None for one that was deleted meanwhile)."""
+    from rightfit.measure.from_plan import run_of_measurement
+    from rightfit.measure.record import document
+
+    found = []
+    for item in measured:
+        plan = plans.get(item["plan_id"])
+        if plan is not None:
+            named = {"option": item["option"], "name": item["figure"], "value": item["value"], "started": item["saved_at"]}
+            run = run_of_measurement(plan["document"], **named, where=f"measurement {item['id']}")
+            found += [document(run)] if run else []
+    return found

@@ -98,18 +98,24 @@ def _add(app: Any, desk: Desk, route: Route, *, prefix: str) -> None:
 
 
 def _add_end(app: Any, *, prefix: str) -> None:
-    """What no route takes ends here and not at the page, which would answer in HTML."""
-    from starlette.requests import Request
+    """What no route takes under /api, by whatever method, ends here and not at the page, which would answer in HTML."""
+    from starlette.routing import Route as Anything
 
     from rightfit.rest.problems import Refused
 
-    async def end(request: Request) -> Any:
-        allowed = _methods_of(request.scope["path"])
-        raise Refused("method", {"allowed": allowed}, headers={"Allow": allowed}) if allowed else Refused("not_found")
+    class End:
+        """An endpoint that is a class takes every method, also those that nobody has thought of."""
 
-    end.__annotations__ = {"request": Request}
-    methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"]
-    app.add_api_route(prefix + "/{rest:path}", end, methods=methods, include_in_schema=False)
+        def __init__(self, scope: Any, *_: Any) -> None:
+            self.path = scope["path"]
+
+        def __await__(self) -> Any:
+            allowed = _methods_of(self.path)
+            raise Refused("method", {"allowed": allowed}, headers={"Allow": allowed}) if allowed else Refused("not_found")
+
+    root = "/" + prefix.split("/")[1]
+    for path in (root, root + "/{rest:path}"):
+        app.router.routes.append(Anything(path, End, include_in_schema=False))
 
 
 def _plain_response() -> Any:
@@ -124,7 +130,8 @@ def _endpoint(desk: Desk, route: Route) -> Any:
 
     from rightfit.rest.desk import Asked
     from rightfit.rest.guard import lang_of
-    from rightfit.rest.reading import json_of, query_of, settled
+    from rightfit.rest.reading import json_of, query_of
+    from rightfit.workload.fields import settled
 
     async def endpoint(request: Request) -> Any:
         query = query_of(route.query, request.query_params.multi_items())

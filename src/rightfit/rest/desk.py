@@ -34,6 +34,7 @@ Question = dict[str, Any]
 _STORE_THREADS = 4
 _JSON = "application/json"
 _LONGEST_LISTED = 1_000_000
+_MOST_IN_FLEET, _FLEET_S = 24, 5.0  # each distinct workload of a fleet is a search
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -118,7 +119,7 @@ class Desk:
 
 # ---- plans -----------------------------------------------------------------------------------------------------------------------
 
-_OWN_FIELDS = frozenset({"top", "simulate", "lang", "on", "nodes", "server"})
+_OWN_FIELDS = frozenset({"top", "simulate", "staged", "lang", "on", "nodes", "server"})
 
 
 def _wishes(asked: Asked) -> Question:
@@ -129,16 +130,16 @@ def _wishes(asked: Asked) -> Question:
 
 async def plan(desk: Desk, asked: Asked) -> Response:
     """Rank servers for a workload."""
-    top, simulate, wishes = asked.query["top"], asked.query["simulate"], _wishes(asked)
+    top, simulate, staged, wishes = asked.query["top"], asked.query["simulate"], asked.query["staged"], _wishes(asked)
     if top > desk.settings.most_options:
         raise InputError(
             f"top: at most {desk.settings.most_options} options are ranked here", field="top", allowed=f"1 to {desk.settings.most_options}"
         )
 
     def find(workload: Any, catalog: Any) -> Any:
-        return answers.plan(workload, top=top, simulate=simulate, lang=asked.lang, catalog=catalog)
+        return answers.plan(workload, top=top, simulate=simulate, staged=staged, lang=asked.lang, catalog=catalog)
 
-    return await desk.kept_of_workload(asked, "plan", find, wishes, top, simulate)
+    return await desk.kept_of_workload(asked, "plan", find, wishes, top, simulate, staged)
 
 
 async def estimate(desk: Desk, asked: Asked) -> Response:
@@ -241,6 +242,16 @@ async def _files(desk: Desk, asked: Asked, document: Any, values: Mapping[str, A
     return Response(json_bytes({"target": values["to"], "files": found}), media_type=_JSON)
 
 
+async def fleet(desk: Desk, asked: Asked) -> Response:
+    """Plan many jobs and services at once."""
+    values, last = asked.body["fleet"], asked.body["last"]
+
+    def find(catalog: Any) -> Any:
+        return answers.fleet(values, last=last, most=_MOST_IN_FLEET, seconds=_FLEET_S, lang=asked.lang, catalog=catalog)
+
+    return await desk.kept(asked, "fleet", find, values, last)
+
+
 async def export(desk: Desk, asked: Asked) -> Response:
     """The files that start a plan."""
     return await _files(desk, asked, asked.body["plan"], asked.body)
@@ -328,6 +339,48 @@ async def list_measurements(desk: Desk, asked: Asked) -> Response:
         raise InputError("plan_id: no saved plan has this id", field="plan_id")
     items, total = await desk.stored(lambda store: store.measurements(**asked.query))
     return Response(json_bytes(answers.listed(items, total=total)), media_type=_JSON)
+
+
+def _plan_of(store: Any, *, id_: str) -> dict[str, Any] | None:
+    found: dict[str, Any] | None = store.plan(id_)
+    return found
+
+
+async def list_runs(desk: Desk, asked: Asked) -> Response:
+    """Records that were sent, then what was measured of saved plans as records (figures that are none of a run's are left out), each newest first; `rightfit ingest` and `--runs` read it."""
+    if not asked.query["plan_id"].isprintable():
+        raise InputError("plan_id: no saved plan has this id", field="plan_id")
+    sent, num_sent = await desk.stored(lambda store: _sent_runs(store, **asked.query))
+    further = {
+        "plan_id": asked.query["plan_id"],
+        "limit": asked.query["limit"] - len(sent),
+        "offset": max(asked.query["offset"] - num_sent, 0),
+    }
+    items, total = await desk.stored(lambda store: store.measurements(**further))
+    plans = {id_: await desk.stored(functools.partial(_plan_of, id_=id_)) for id_ in {item["plan_id"] for item in items}}
+    found = await desk.workshop.run(lambda: answers.runs(items, plans))
+    return Response(json_bytes(answers.listed([*sent, *found], total=num_sent + total)), media_type=_JSON)
+
+
+def _sent_runs(store: Any, *, plan_id: str, limit: int, offset: int) -> tuple[list[dict[str, Any]], int]:
+    """Records that were sent; none of them belongs to a saved plan."""
+    found: tuple[list[dict[str, Any]], int] = ([], 0) if plan_id else store.runs(limit=limit, offset=offset)
+    return found
+
+
+async def save_runs(desk: Desk, asked: Asked) -> Response:
+    """Keep records of real runs for everybody who asks this server; secrets are taken out of them first."""
+    found = await desk.workshop.run(lambda: answers.checked_runs(asked.body["runs"]))
+    new = await desk.stored(lambda store: store.save_runs(found))
+    return Response(json_bytes({"new": new, "ids": [one["id"] for one in found]}), status_code=201, media_type=_JSON)
+
+
+async def delete_run(desk: Desk, asked: Asked) -> Response:
+    """Forget a record that was sent."""
+    id_ = str(asked.request.path_params["id"])[:40]
+    if not (id_.isascii() and id_.isprintable() and await desk.stored(lambda store: store.delete_run(id_))):
+        raise Refused("no_run", {"id": id_.encode("ascii", "backslashreplace").decode()})
+    return Response(status_code=204)
 
 
 # ---- tables ------------------------------------------------------------------------------------------------------------------------

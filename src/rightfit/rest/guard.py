@@ -48,11 +48,16 @@ _NOTHING = "default-src 'none'; frame-ancestors 'none'"
 _DOCS = (
     "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'"
 )
+# The page's framework writes its scripts and styles into the page and compiles its templates; all else comes from this server alone.
+_PAGE = (
+    "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+    "font-src 'self' data:; connect-src 'self'; worker-src 'self' blob:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
 _access = logging.getLogger(logs.NAME)
 
 
 @dataclasses.dataclass(slots=True)
-class _Body:
+class _LimitedBody:
     """How much of a request's body has arrived [bytes]."""
 
     size: int = 0
@@ -88,7 +93,7 @@ class Guard:
         began_s, request_id, status = time.perf_counter(), secrets.token_hex(8), 500
         headers = Headers(scope=scope)
         scope.setdefault("state", {})["request_id"] = request_id
-        has_begun, body = False, _Body()
+        has_begun, body = False, _LimitedBody()
 
         async def answer(message: Message) -> None:
             nonlocal status, has_begun
@@ -167,7 +172,7 @@ class Guard:
             wait_s = max(1, round((1.0 - left) / self._settings.rate_per_s))
             raise Refused("rate", {"seconds": wait_s}, headers={"Retry-After": str(wait_s)})
 
-    def _limited(self, scope: Scope, headers: Headers, receive: Receive, body: _Body) -> Receive:
+    def _limited(self, scope: Scope, headers: Headers, receive: Receive, body: _LimitedBody) -> Receive:
         """The body in pieces, up to the size and within the time allowed, and while all bodies together have room."""
         most = self._settings.most_table_bytes if scope["path"] in _TABLES else self._settings.most_body_bytes
         told = headers.get("content-length", "")
@@ -207,6 +212,8 @@ class Guard:
             added.setdefault("content-security-policy", _DOCS if path.startswith(DOCS_PATHS) else _NOTHING)
             if not path.startswith(DOCS_PATHS):
                 added.setdefault("cache-control", "no-store")
+        else:
+            added.setdefault("content-security-policy", _PAGE)
         added["x-request-id"] = request_id
         if self._session and headers.get("authorization", "").startswith("Basic ") and message["status"] < 400:
             added.append(

@@ -19,7 +19,7 @@ _REFS = "#/components/schemas/"
 _REFUSALS: Mapping[int, str] = {
     400: "the request cannot be read",
     401: "a token is needed",
-    404: "there is no such plan",
+    404: "there is no such plan or record",
     405: "another method is needed",
     408: "the body did not arrive in time",
     409: "no more plans can be saved",
@@ -27,8 +27,8 @@ _REFUSALS: Mapping[int, str] = {
     415: "another content type is needed",
     421: "this server has another name",
     422: "what was given cannot be used; `errors` say which field, what is allowed and what is nearest",
-    429: "too many requests, or the server is busy",
-    503: "what is needed cannot be reached, or the answer took too long",
+    429: "too many requests of one client",
+    503: "the server is busy, what is needed cannot be reached, or the answer took too long",
 }
 _EVERYWHERE = (400, 401, 421, 422, 429, 503)
 _WITH_BODY = (408, 413, 415)
@@ -43,6 +43,15 @@ _TEXT, _COUNT = {"type": "string"}, {"type": "integer", "minimum": 0}
 _SAVED = {"id": _TEXT, "name": _TEXT, "saved_at": {"type": "string", "format": "date-time"}}
 _ANSWERS: Mapping[str, Any] = {
     "List": _structure({"total": _COUNT, "items": {"type": "array", "items": _ANY}}),
+    "FleetPlan": _structure(
+        {
+            "schema_version": _COUNT,
+            "kind": _TEXT,
+            "placements": {"type": "array", "items": _ANY},
+            "text": {"type": "array", "items": _TEXT},
+            "chart": _TEXT,
+        }
+    ),
     "Verdict": {"type": "object", "description": "why a server was or was not chosen, and what it would do"},
     "Understood": _structure({"sentence": _TEXT, "wishes": _ANY}),
     "Files": _structure({"target": _TEXT, "files": {"type": "object", "additionalProperties": _TEXT}}),
@@ -51,6 +60,7 @@ _ANSWERS: Mapping[str, Any] = {
     "Measured": _structure(
         {"id": _TEXT, "plan_id": _TEXT, "option": _COUNT, "figure": _TEXT, "value": {"type": "number"}, "remark": _TEXT}
     ),
+    "RunsKept": _structure({"new": _COUNT, "ids": {"type": "array", "items": _TEXT}}),
     "Health": _structure({"status": _TEXT}),
     "Problem": _structure(
         {

@@ -26,11 +26,12 @@ _STATUS: Mapping[str, int] = {
     "too_slow": 408,
     "not_found": 404,
     "no_plan": 404,
+    "no_run": 404,
     "method": 405,
     "token": 401,
     "host": 421,
     "rate": 429,
-    "busy": 429,
+    "busy": 503,
     "too_long": 503,
     "rows": 413,
     "full": 409,
@@ -42,7 +43,8 @@ _LONGEST_TEXT = 2000
 
 @dataclasses.dataclass(eq=False)
 class Refused(Exception):  # noqa: N818  (an answer, not a fault)
-    """An answer that is a refusal. `code` is a section of data/words.toml, `fields` fill its sentence, `errors` name the options at fault."""
+    """An answer that is a refusal. `code` is a section of data/words.toml, `fields` fill its sentence, `errors` name the options at
+    fault."""
 
     code: str
     fields: Mapping[str, object] = dataclasses.field(default_factory=dict)

@@ -71,7 +71,8 @@ def address_of(listener: socket.socket, host: str) -> str:
 
 
 def serve(settings: Settings, listener: socket.socket, *, workers: int = 1, started: Callable[[], None] = lambda: None) -> None:
-    """Run until told to stop (Ctrl-C, SIGTERM); requests under way are finished first. `started` is called once before the first request."""
+    """Run until told to stop (Ctrl-C, SIGTERM); requests under way are finished first. `started` is called once before the first
+    request."""
     require_web()
     import uvicorn
 

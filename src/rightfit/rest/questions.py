@@ -55,6 +55,7 @@ _ask = (
 )
 _top = (int, Field(default=10, ge=1, le=50, description="how many options are ranked"))
 _lang = (Literal["en", "zh"] | None, Field(default=None, description="language of the sentences; else that of Accept-Language"))
+_staged = (bool, Field(default=False, description="with the smallest trial that would confirm the choice, and the step up"))
 _simulate = (bool, Field(default=False, description="play the options of a service through by simulation as well"))
 _on = (str, Field(min_length=3, max_length=LONGEST_NAME, description="the server", examples=["aws/p4d.24xlarge"]))
 _nodes = (int, Field(default=1, ge=1, le=1024, description="how many of them", examples=[1]))
@@ -62,8 +63,8 @@ _nodes = (int, Field(default=1, ge=1, le=1024, description="how many of them", e
 PlanBody = _model("WorkloadQuestion", _Body, ask=_ask)
 EstimateBody = _model("EstimateQuestion", _Body, on=_on, nodes=_nodes)
 WhyBody = _model("WhyQuestion", _Body, server=_on)
-PlanQuery = _model("PlanQuery", _Query, workload=False, top=_top, simulate=_simulate, lang=_lang)
-PlanAsked = _model("PlanAsked", _Query, as_text=True, ask=_ask, top=_top, simulate=_simulate, lang=_lang)
+PlanQuery = _model("PlanQuery", _Query, workload=False, top=_top, simulate=_simulate, staged=_staged, lang=_lang)
+PlanAsked = _model("PlanAsked", _Query, as_text=True, ask=_ask, top=_top, simulate=_simulate, staged=_staged, lang=_lang)
 EstimateAsked = _model("EstimateAsked", _Query, as_text=True, on=_on, nodes=_nodes, lang=_lang)
 WhyAsked = _model("WhyAsked", _Query, as_text=True, server=_on, lang=_lang)
 
@@ -141,8 +142,9 @@ class ExportFields(BaseModel):
     name: str = Field(default="rightfit-job", max_length=60, description="name of the job's resources")
     ssh_cidr: str = Field(default="", max_length=60, description="address range that may reach the servers")
     bucket: str = Field(default="", max_length=300, description="where checkpoints go")
-    data_path: str = Field(default="data", max_length=300, description="the data set as the job sees it")
+    data_path: str = Field(default="", max_length=300, description="the data set as the job sees it")
     stop_after: float = Field(default=0.0, ge=0, le=8784, description="hours after which servers stop themselves")
+    queue: str = Field(default="", max_length=80, description="queue of a cluster: kueue/NAME or volcano/NAME", examples=["kueue/team-a"])
 
 
 class ExportBody(ExportFields):
@@ -155,6 +157,13 @@ class ExportQuery(ExportFields):
     """How to export a saved plan."""
 
     model_config = _LAX
+
+
+class FleetBody(_Body):
+    """A fleet to plan."""
+
+    fleet: dict[str, Any] = Field(description="jobs, services, what is owned and limits: the keys of a fleet file")
+    last: dict[str, Any] | None = Field(default=None, description="the last plan as this route gave it: what runs stays")
 
 
 class SaveBody(_Body):
@@ -185,6 +194,14 @@ class MeasuredQuery(PageQuery):
     """Measurements of one plan, or of all."""
 
     plan_id: str = Field(default="", max_length=40)
+
+
+class RunsBody(_Body):
+    """Records of real runs."""
+
+    runs: list[dict[str, Any]] = Field(
+        min_length=1, max_length=200, description="run records as rightfit probe, ingest and GET /runs give them"
+    )
 
 
 class PredictQuery(_Query):

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from rightfit.errors import InputError
 from rightfit.rest.problems import Refused
+from rightfit.workload.fields import settled
 from rightfit.workload.options import OPTIONS
-from rightfit.workload.vocabulary import nearest_words
 
 _DEEPEST = 40
-_MOST_PROBLEMS = 10
 
 
 def utf8_of(body: bytes) -> str:
@@ -64,40 +62,6 @@ def _is_deep(value: Any) -> bool:
         if not level:
             return False
     return True
-
-
-def settled(model: type[BaseModel], values: Any) -> dict[str, Any]:
-    """The values of a question, checked; every problem names its field, an unknown field the nearest one."""
-    if not isinstance(values, Mapping):
-        raise InputError("expected a JSON object with the fields of the question")
-    try:
-        return dict(model.model_validate(values))
-    except ValidationError as error:
-        problems = [_problem(model, item) for item in _without_repeats(error.errors(include_url=False, include_input=False))]
-        raise problems[0] if len(problems) == 1 else InputError("\n".join(map(str, problems)), problems=problems) from None
-
-
-def _without_repeats(items: list[Any]) -> list[Any]:
-    """One problem a field: a union complains once for each of its kinds."""
-    first: dict[str, Any] = {}
-    for item in items:
-        field = str(item["loc"][0]) if item["loc"] else ""
-        if field not in first or first[field]["type"].endswith("_type"):  # that a value is of no other kind either says less
-            first[field] = item
-    return list(first.values())[:_MOST_PROBLEMS]
-
-
-def _problem(model: type[BaseModel], item: Mapping[str, Any]) -> InputError:
-    field = str(item["loc"][0])[:80] if item["loc"] else ""
-    shown = field.encode("utf-8", "backslashreplace").decode()
-    if item["type"] == "extra_forbidden":
-        nearest = nearest_words(field, list(model.model_fields), count=2)
-        hint = f"; did you mean {' or '.join(nearest)}?" if nearest else ""
-        return InputError(f"no such field {shown!r}{hint}", field=shown, nearest=nearest)
-    if item["type"].endswith("_type") and field in OPTIONS:
-        return InputError(f"{field}: not a value for this option; write for example {OPTIONS[field].example}", field=field)
-    message = item["msg"][:1].lower() + item["msg"][1:]
-    return InputError(f"{shown}: {message}", field=shown, allowed=str((item.get("ctx") or {}).get("expected", "")))
 
 
 def query_of(model: type[BaseModel], pairs: list[tuple[str, str]]) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""The routes as one table: what each is asked, what it answers, and an example of both. The application and its OpenAPI page come from it."""
+"""The routes as one table: what each is asked, what it answers, and an example of both. The application and its OpenAPI page come from
+it."""
 
 from __future__ import annotations
 
@@ -15,11 +16,14 @@ from rightfit.rest.desk import Asked, Desk
 _LLAMA = {"model": "meta-llama/Meta-Llama-3-8B", "task": "finetune", "method": "qlora", "data": "50Mtok", "deadline": "24h"}
 _PLAN = {"schema_version": 1, "workload": {"model": "7B"}, "options": []}
 _ID = "Zb1kWQ2m3nX4p5Qr"
+_QLORA = {"model": "meta-llama/Meta-Llama-3-8B", "method": "qlora", "data": "50Mtok"}
+_FLEET = {"schema_version": 1, "kind": "fleet", "placements": [], "purchases": [], "text": [], "chart": "<svg/>"}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Route:
-    """One route. `query` and `body` are what it reads; `example` a body; `found` the name of the answer's schema; `statuses` refusals of its own."""
+    """One route. `query` and `body` are what it reads; `example` a body; `found` the name of the answer's schema; `statuses` refusals of
+    its own."""
 
     method: str
     path: str
@@ -37,6 +41,13 @@ class Route:
 
 _SAVED = {"id": _ID, "name": "first try", "saved_at": "2026-01-02T03:04:05.000000+00:00"}
 _MEASURED = {"id": _ID, "plan_id": _ID, "option": 1, "figure": "step_s", "value": 27.6, "remark": ""}
+_RUN = {
+    "kind": "run",
+    "id": "399d7d2a8bda",
+    "source": {"kind": "probe"},
+    "setup": {"model": "7B", "gpu": "A100-SXM-80GB", "method": "lora"},
+    "measured": [{"metric": "step_time_s", "value": 1.9, "unit": "s"}],
+}
 _LISTED: Mapping[str, Any] = {"total": 0, "items": []}
 
 ROUTES: tuple[Route, ...] = (
@@ -63,6 +74,10 @@ ROUTES: tuple[Route, ...] = (
             {"sentence": "...", "wishes": {"method": "qlora"}},
             "Understood",
         ),
+    ),
+    Route(
+        *("POST", "/fleet", desk.fleet, "plans", questions.LangQuery, questions.FleetBody),
+        *({"fleet": {"start": "2026-12-01", "jobs": [{"name": "tune", "workload": _QLORA, "deadline": "3d"}]}}, _FLEET, "FleetPlan"),
     ),
     Route("POST", "/predict", desk.predict, "plans", questions.PredictQuery, shown=_LISTED, is_table=True, statuses=(413,)),
     Route(
@@ -105,6 +120,12 @@ ROUTES: tuple[Route, ...] = (
         *({"plan_id": _ID, "option": 1, "figure": "step_s", "value": 27.6}, _MEASURED, "Measured", 201),
     ),
     Route("GET", "/measurements", desk.list_measurements, "saved plans", questions.MeasuredQuery, shown={"total": 1, "items": [_MEASURED]}),
+    Route("GET", "/runs", desk.list_runs, "saved plans", questions.MeasuredQuery, shown=_LISTED),
+    Route(
+        *("POST", "/runs", desk.save_runs, "saved plans", questions.LangQuery, questions.RunsBody),
+        *({"runs": [_RUN]}, {"new": 1, "ids": [_RUN["id"]]}, "RunsKept", 201, (409,)),
+    ),
+    Route("DELETE", "/runs/{id}", desk.delete_run, "saved plans", found="", status=204, statuses=(404,)),
     Route("GET", "/health", desk.health, "the server", shown={"status": "ok", "version": "0.1.0"}, found="Health"),
     Route("GET", "/ready", desk.ready, "the server", shown={"status": "ready", "catalog": True, "store": True}, found="Health"),
     Route("GET", "/metrics", desk.metrics, "the server", found="text"),

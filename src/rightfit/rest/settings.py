@@ -21,9 +21,12 @@ LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Settings:
-    """`token`: what clients must show, empty for nobody. `database_url`: empty for a file of SQLite in the data folder. `allowed_hosts`: names that
-    the server answers to, empty for any. `cors_origins`: web pages of other hosts that may ask, none by default. `page`: serve the web page too.
-    Limits: [bytes] of a body, of a table and of all that are under way, rows of a table, options of a plan, [s] for a body to arrive and for an answer to be found,
+    """`token`: what clients must show, empty for nobody. `database_url`: empty for a file of SQLite in the data folder. `allowed_hosts`:
+    names that
+    the server answers to, empty for any. `cors_origins`: web pages of other hosts that may ask, none by default. `page`: serve the web page
+    too.
+    Limits: [bytes] of a body, of a table and of all that are under way, rows of a table, options of a plan, [s] for a body to arrive and
+    for an answer to be found from the start of its work, and that those who come may have to wait before that (more are sent away),
     answers waited for at once, requests a second of one client (and how many at once), [bytes] of answers kept, plans kept."""
 
     token: str = dataclasses.field(default="", repr=False)
@@ -38,6 +41,7 @@ class Settings:
     most_options: int = 50
     body_s: float = 20.0
     answer_s: float = 30.0
+    patience_s: float = 5.0
     most_waiting: int = 64
     rate_per_s: float = 200.0
     burst: int = 400
@@ -54,6 +58,7 @@ class Settings:
             "most_options",
             "body_s",
             "answer_s",
+            "patience_s",
             "most_waiting",
             "rate_per_s",
             "burst",

@@ -1,4 +1,5 @@
-"""Saved plans and measurements in SQLite or PostgreSQL. The schema is made and moved on by whoever starts first; a lost connection is tried again."""
+"""Saved plans, measurements and run records in SQLite or PostgreSQL. The schema is made and moved on by whoever starts first; a lost connection is tried
+again."""
 
 from __future__ import annotations
 
@@ -45,8 +46,19 @@ _MEASUREMENTS = sql.Table(
     sql.Column("saved_at", sql.String(32), nullable=False, index=True),
 )
 
+_RUNS = sql.Table(
+    "runs",
+    _SCHEMA,
+    sql.Column("id", sql.String(40), primary_key=True),
+    sql.Column("saved_at", sql.String(32), nullable=False, index=True),
+    sql.Column("document", sql.Text, nullable=False),
+)
+
 #: What makes each version from the one before; the first makes everything. Never edit one that was released: add one.
-MIGRATIONS: tuple[Callable[[Any], None], ...] = (lambda connection: _SCHEMA.create_all(connection),)
+MIGRATIONS: tuple[Callable[[Any], None], ...] = (
+    lambda connection: _SCHEMA.create_all(connection),
+    lambda connection: _RUNS.create(connection, checkfirst=True),
+)
 
 
 class StoreError(UnavailableError):
@@ -65,7 +77,8 @@ def default_url() -> str:
 
 
 class Store:
-    """Saved plans and measurements. Every method is one transaction, repeated where the connection was lost, so that nothing is lost or written twice."""
+    """Saved plans and measurements. Every method is one transaction, repeated where the connection was lost, so that nothing is lost or
+    written twice."""
 
     def __init__(self, url: str = "", *, most_plans: int = 100_000, patience_s: float = _PATIENCE_S) -> None:
         self._engine = _engine(url or default_url())
@@ -134,6 +147,31 @@ class Store:
         where = (_MEASUREMENTS.c.plan_id == plan_id,) if plan_id else ()
         return self._page(sql.select(_MEASUREMENTS), _MEASUREMENTS, where, limit=limit, offset=offset)
 
+    def save_runs(self, documents: Sequence[Mapping[str, Any]]) -> int:
+        """Keep run records, each with its own id; how many were new. The same record sent twice is kept once."""
+        rows = [{"id": found["id"], "saved_at": _now(), "document": _text(found)} for found in documents]
+
+        def write(connection: Any) -> int:
+            known = set(connection.execute(sql.select(_RUNS.c.id).where(_RUNS.c.id.in_([row["id"] for row in rows]))).scalars())
+            new = list({row["id"]: row for row in rows if row["id"] not in known}.values())
+            count = connection.execute(sql.select(sql.func.count()).select_from(_RUNS)).scalar_one()
+            if count + len(new) > self._most_plans:
+                raise FullError(f"{self._most_plans} run records are kept; delete some")
+            if new:
+                connection.execute(_insert_new(connection, _RUNS), new)
+            return len(new)
+
+        return self._write(write)
+
+    def runs(self, *, limit: int, offset: int = 0) -> tuple[list[dict[str, Any]], int]:
+        """Run records that were sent, newest first, and how many there are."""
+        found, count = self._page(sql.select(_RUNS.c.document), _RUNS, (), limit=limit, offset=offset)
+        return [json.loads(row["document"]) for row in found], count
+
+    def delete_run(self, id_: str) -> bool:
+        """Forget a run record; whether there was one."""
+        return self._write(lambda connection: bool(connection.execute(_RUNS.delete().where(_RUNS.c.id == id_)).rowcount))
+
     def is_ready(self) -> bool:
         """Whether the store answers now."""
         try:
@@ -182,6 +220,14 @@ class Store:
                 logger.warning("the store of saved plans: %s; trying again in %.2f s", reason, wait_s)
             time.sleep(wait_s)
             wait_s = min(wait_s * 2, _LONGEST_WAIT_S)
+
+
+def _insert_new(connection: Any, table: Any) -> Any:
+    """An insertion that leaves what another writer has put there meanwhile."""
+    from sqlalchemy.dialects import postgresql, sqlite
+
+    kind: Any = postgresql if connection.dialect.name == "postgresql" else sqlite
+    return kind.insert(table).on_conflict_do_nothing()
 
 
 def make_schema(engine: Any) -> None:

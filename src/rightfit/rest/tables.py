@@ -9,15 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rightfit import api
+from rightfit.cells import safe_cell
 from rightfit.errors import InputError
-from rightfit.estimate.tables import PREDICTION_COLUMNS, cases_of_text
 from rightfit.explain.plain import json_bytes, plain
+from rightfit.proof.tables import HIDDEN_COLUMNS, PREDICTION_COLUMNS, cases_of_text
 from rightfit.rest.problems import Refused
 from rightfit.rest.reading import json_of, utf8_of
 
 MEDIA_TYPES: Mapping[str, str] = {"csv": "text/csv", "ndjson": "application/x-ndjson", "json": "application/json"}
 ROWS_AT_ONCE = 500
-_LEFT_OUT = ("terms", "fits95")
 _MOST_CELLS, _LONGEST_CELL = 200, 10_000
 
 
@@ -67,13 +67,13 @@ def _json_rows(body: bytes) -> list[Any]:
 
 def predicted(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Predictions of some rows."""
-    return [{key: value for key, value in row.items() if key not in _LEFT_OUT} for row in api.predict(rows)]
+    return [{key: value for key, value in row.items() if key not in HIDDEN_COLUMNS} for row in api.predict(rows)]
 
 
 def columns_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """The columns of the answer: those of the contract, then what else the rows carry."""
     extra = dict.fromkeys(
-        str(key) for row in rows for key in row if key is not None and key not in PREDICTION_COLUMNS and key not in _LEFT_OUT
+        str(key) for row in rows for key in row if key is not None and key not in PREDICTION_COLUMNS and key not in HIDDEN_COLUMNS
     )
     return [*PREDICTION_COLUMNS, *extra]
 
@@ -84,22 +84,22 @@ def pieces(rows: Sequence[Mapping[str, Any]]) -> Iterator[Sequence[Mapping[str, 
         yield rows[start : start + ROWS_AT_ONCE]
 
 
-def written(found: Sequence[Mapping[str, Any]], form: str, *, columns: Sequence[str], is_first: bool) -> bytes:
+def written(rows: Sequence[Mapping[str, Any]], form: str, *, columns: Sequence[str], is_first: bool) -> bytes:
     """Some predictions as text of the form, with what stands before them."""
     if form == "csv":
-        return _csv_text(found, columns, is_first=is_first)
-    lines = [json_bytes(row) for row in found]
+        return _csv_text(rows, columns, is_first=is_first)
+    lines = [json_bytes(row) for row in rows]
     if form == "ndjson":
         return b"".join(line + b"\n" for line in lines)
     return (b'{"items":[' if is_first else b",") * bool(lines or is_first) + b",".join(lines)
 
 
-def _csv_text(found: Sequence[Mapping[str, Any]], columns: Sequence[str], *, is_first: bool) -> bytes:
+def _csv_text(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], *, is_first: bool) -> bytes:
     buffer = io.StringIO(newline="")
     writer = csv.DictWriter(buffer, columns, restval="", lineterminator="\n", extrasaction="ignore")
     if is_first:
-        writer.writeheader()
-    writer.writerows({key: "" if value is None else plain(value) for key, value in row.items()} for row in found)
+        writer.writerow({name: safe_cell(name) for name in writer.fieldnames})
+    writer.writerows({key: "" if value is None else safe_cell(plain(value)) for key, value in row.items()} for row in rows)
     return buffer.getvalue().encode("utf-8", "replace")
 
 

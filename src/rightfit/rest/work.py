@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -23,9 +24,12 @@ if TYPE_CHECKING:
 _Answer = TypeVar("_Answer")
 _LOOK_AGAIN_S = 30.0
 RETRY_S = 2
+#: Usual time of an answer before there was one [s], how fast it is learned, and the longest time that somebody is sent away for [s].
+_FIRST_GUESS_S, _LEARNS, _LONGEST_RETRY_S = 0.3, 0.1, 60
+_NEVER_MANY = 4  # so few may always wait, however long answers have taken lately
 
 
-class Market:
+class ServedMarket:
     """The catalog of this process, opened once and again when prices were refreshed. `version` names what it holds."""
 
     def __init__(self) -> None:
@@ -73,28 +77,69 @@ class Workshop:
     """Where answers are worked out. `hits`, `misses` and `waiting` are for the metrics."""
 
     def __init__(self, settings: Settings) -> None:
-        self.settings, self.market = settings, Market()
+        self.settings, self.market = settings, ServedMarket()
         self.cache = AnswerCache(settings.cache_bytes)
         self._pool = _pool()
         self._under_way: dict[str, asyncio.Future[bytes]] = {}
         self.waiting = self.hits = self.misses = 0
+        self._usual_s = _FIRST_GUESS_S
 
     async def run(self, question: Callable[[], _Answer]) -> _Answer:
         """The answer to a question that may take a while. Refused when too many wait already or it takes too long."""
-        if self.waiting >= self.settings.most_waiting:
-            raise Refused("busy", {"seconds": RETRY_S}, headers={"Retry-After": str(RETRY_S)})
+        is_long = self.waiting >= _NEVER_MANY and self.waiting * self._usual_s > self.settings.patience_s
+        if is_long or self.waiting >= self.settings.most_waiting:
+            retry = str(self.retry_s())
+            raise Refused("busy", {"seconds": retry}, headers={"Retry-After": retry})
         self.waiting += 1
-        pool = self._pool
         try:
-            future = asyncio.get_running_loop().run_in_executor(pool, _for_client, question)
-            return await asyncio.wait_for(future, self.settings.answer_s)
+            return await self._worked_out(question)
         except TimeoutError:
-            if pool is self._pool:  # the thread cannot be stopped: let it finish alone, others shall not wait for it
-                self._pool = _pool()
-                pool.shutdown(wait=False, cancel_futures=False)
-            raise Refused("too_long", {"seconds": f"{self.settings.answer_s:g}"}, headers={"Retry-After": str(RETRY_S)}) from None
+            retry_after = {"Retry-After": str(self.retry_s())}
+            raise Refused("too_long", {"seconds": f"{self.settings.answer_s:g}"}, headers=retry_after) from None
         finally:
             self.waiting -= 1
+
+    async def _worked_out(self, question: Callable[[], _Answer]) -> _Answer:
+        """The answer, within its limit from the start of its work. A thread that cannot be stopped is left to finish alone; who waited behind it goes on in another."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self.settings.patience_s + self.settings.answer_s
+        while True:
+            pool, begun = self._pool, asyncio.Event()
+
+            def work(begun: asyncio.Event = begun) -> _Answer:
+                loop.call_soon_threadsafe(begun.set)
+                return self._timed(lambda: _for_client(question))
+
+            future, start = loop.run_in_executor(pool, work), asyncio.ensure_future(begun.wait())
+            try:
+                waits: set[asyncio.Future[Any]] = {future, start}
+                await asyncio.wait(waits, timeout=max(until - loop.time(), 0.0), return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                start.cancel()
+            if future.cancelled() and pool is not self._pool and not begun.is_set():
+                continue
+            if not (begun.is_set() or future.done()):
+                future.cancel()
+                raise TimeoutError
+            try:
+                return await asyncio.wait_for(future, self.settings.answer_s)
+            except TimeoutError:
+                if pool is self._pool:
+                    self._pool = _pool()
+                    pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    def retry_s(self) -> int:
+        """When to come again [s]: as long as those who wait now will take, by the usual time of an answer."""
+        return max(1, min(math.ceil(self.waiting * self._usual_s), _LONGEST_RETRY_S))
+
+    def _timed(self, question: Callable[[], _Answer]) -> _Answer:
+        """Work, and learn how long it usually takes."""
+        began = time.perf_counter()
+        try:
+            return question()
+        finally:
+            self._usual_s += _LEARNS * (time.perf_counter() - began - self._usual_s)
 
     async def answer(self, key: str, question: Callable[[], bytes]) -> tuple[bytes, bool]:
         """The answer of a key, and whether it was kept from before. Clients who ask the same at the same time wait for one answer."""

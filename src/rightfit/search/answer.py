@@ -50,22 +50,26 @@ class Assumption:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Layout:
-    """How the job is spread and run. `data` x `tensor` x `pipeline` x `context` = all GPUs; `expert` divides `data`."""
+    """How the job is spread and run. `data` x `tensor` x `pipeline` x `context` = all GPUs; `expert` divides `data`. What a kind of work
+    does not
+    have stays as it is here."""
 
-    data: int
-    tensor: int
-    pipeline: int
-    expert: int
-    context: int
-    sharding: str
-    shard_degree: int
-    micro_batch: int
-    grad_accum: int
-    recompute: str
-    precision: str
-    attention: str
-    offload: str
-    method: str
+    data: int = 1
+    tensor: int = 1
+    pipeline: int = 1
+    expert: int = 1
+    context: int = 1
+    sharding: str = "none"
+    shard_degree: int = 1
+    micro_batch: int = 1
+    grad_accum: int = 1
+    recompute: str = "none"
+    precision: str = "none"
+    attention: str = "none"
+    offload: str = "none"
+    method: str = ""
+    update: str = ""
+    rollout: str = ""
 
     @property
     def global_batch(self) -> int:
@@ -78,7 +82,7 @@ class Layout:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Accelerator:
+class OptionAccelerator:
     """The accelerator of an option."""
 
     name: str
@@ -126,8 +130,10 @@ class Option:
     """One way to run the job: what to rent, how to lay it out, what to expect, what it costs, and why.
 
     `estimate` maps the contract's names (peak_memory_bytes, step_s, tokens_per_s, total_time_s ...) to figures. `facts` holds what
-    explanations need beside: fit probability, steps, interruption rates, bottleneck. `data_path`: where the data lie, what loading needs and gets,
-    checkpoints (see data_part.py); empty for services.
+    explanations need beside: fit probability, steps, interruption rates, bottleneck. `data_path`: where the data lie, what loading needs
+    and gets,
+    checkpoints (see data_part.py); empty for services. `placement`: servers that work as one, what joins them, whether in one zone.
+    `probability`: that it fits, and that deadline and budget hold (None: not asked).
     """
 
     rank: int
@@ -136,7 +142,7 @@ class Option:
     instance_type: str
     nodes: int
     purchase: str
-    accelerator: Accelerator
+    accelerator: OptionAccelerator
     vcpus: float
     memory_bytes: float
     network_gbps: float
@@ -152,7 +158,9 @@ class Option:
     alternatives: tuple[Alternative, ...] = ()
     num_alternatives: int = 0
     facts: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    placement: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     data_path: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    probability: Mapping[str, float | None] = dataclasses.field(default_factory=lambda: dict.fromkeys(("fits", "deadline", "budget")))
 
     @property
     def num_accelerators(self) -> int:
@@ -178,6 +186,7 @@ class Option:
         return {
             **{name: getattr(self, name) for name in plain},
             "accelerator": dataclasses.asdict(self.accelerator),
+            "probability": dict(self.probability),
             "layout": self.layout.to_dict(),
             "estimate": {name: figure.to_dict() for name, figure in self.estimate.items()},
             "memory_terms": dict(self.memory_terms),
@@ -187,6 +196,8 @@ class Option:
             "warnings": render_all(self.warnings, render),
             "alternatives": [dataclasses.asdict(alternative) for alternative in self.alternatives],
             "facts": dict(self.facts),
+            "placement": dict(self.placement),
+            **{name: self.facts.get(name) for name in ("price_kind", "price_is_old", "seller_tier")},
             "data_path": dict(self.data_path),
         }
 
@@ -195,7 +206,8 @@ class Option:
 class NearMiss:
     """The offer that came nearest to passing a criterion: what it had, and the smallest change that would let it pass (a reason).
 
-    `also`: other criteria that it fails, so that the change alone would not do. `unknown`: wishes that could not be held against it, because
+    `also`: other criteria that it fails, so that the change alone would not do. `unknown`: wishes that could not be held against it,
+    because
     nothing fits there and so no time and no cost is known.
     """
 
@@ -213,7 +225,8 @@ class NearMiss:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rejection:
-    """Offers refused by one criterion. `needed` and `had` are of the nearest miss, in base units; `margin` = relative distance (0.1 = 10 %).
+    """Offers refused by one criterion. `needed` and `had` are of the nearest miss, in base units; `margin` = relative distance (0.1 = 10
+    %).
 
     `count` is the number of offers whose first failing criterion this is; `alone` the number that pass every other criterion.
     """
@@ -251,7 +264,8 @@ class Counts:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Section:
-    """A further part of an answer, beside the ranked options: `content` for programs, in base units, and `reasons`, which are sentences for people."""
+    """A further part of an answer, beside the ranked options: `content` for programs, in base units, and `reasons`, which are sentences for
+    people."""
 
     name: str
     content: Mapping[str, Any]
@@ -264,9 +278,12 @@ class Section:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Plan:
-    """The answer to a workload. `blame`: the smallest sets of criteria that exclude every offer (only when there is no option). `unfit`: for one
-    given server on which nothing fits, the setup that needs least memory, so that it can be said how much is missing. `given`: the server that was
-    given by name ("aws/g5.xlarge"), empty after a search. `sections`: further parts of the answer by name (of serving plans: api, serverless, spot ...)."""
+    """The answer to a workload. `blame`: the smallest sets of criteria that exclude every offer (only when there is no option). `unfit`:
+    for one
+    given server on which nothing fits, the setup that needs least memory, so that it can be said how much is missing. `given`: the server
+    that was
+    given by name ("aws/g5.xlarge"), empty after a search. `sections`: further parts of the answer by name (buy and bill; of serving plans
+    api, serverless, spot ...)."""
 
     workload: Any
     assumptions: tuple[Assumption, ...]
@@ -309,7 +326,8 @@ class Plan:
     def export(
         self, target: str, *, option: int = 1, out: str | Path | None = None, force: bool = False, **settings: Any
     ) -> Mapping[str, str]:
-        """Files that start an option: {path: text}, also written below `out` when given. `target` and `settings` as in `rightfit export`."""
+        """Files that start an option: {path: text}, also written below `out` when given. `target` and `settings` as in `rightfit
+        export`."""
         # By name, because exports read plans and lie above them; nothing here may depend on them.
         exports = importlib.import_module("rightfit.export")
         job = exports.job_of(exports.plan_document(self.to_dict()), rank=option, settings=exports.ExportSettings(**settings))
@@ -368,7 +386,8 @@ def render_all(reasons: tuple[Reason, ...], render: Render | None) -> list[Any]:
 
 
 def summary(option: Option) -> dict[str, Any]:
-    """A point of the Pareto front: what to rent, its cost and its time; of a service the month's cost and the latency of a request, with its parts and the replicas."""
+    """A point of the Pareto front: what to rent, its cost and its time; of a service the month's cost and the latency of a request, with
+    its parts and the replicas."""
     names = ("provider", "region", "instance_type", "nodes", "purchase")
     times = {name: option.estimate[name].mid for name in ("latency_s", "ttft_s", "tpot_s") if name in option.estimate}
     replicas = getattr(option.layout, "replicas", None)

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 
 def read_market_facts(catalog: Catalog, offers: OfferTable) -> MarketFacts:
-    """Charges of every offer. Where nobody publishes how often spot servers are reclaimed, the usual range is taken and `spot_known` says so."""
+    """Charges of every offer. Where nobody publishes how often spot servers are reclaimed, the usual range is taken and `spot_known` says
+    so."""
     places = catalog.place_prices()
     storage = places.block_usd_per_gb_month[offers.region_index]
     objects = places.object_usd_per_gb_month[offers.region_index]

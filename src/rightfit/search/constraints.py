@@ -10,14 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
+from rightfit.catalog.lifecycle import gone, today
+from rightfit.catalog.sellers import Sellers, read_sellers, untrusted
 from rightfit.errors import UnknownNameError
 from rightfit.physics import money
 from rightfit.physics.columns import Array
-from rightfit.search.limits import add_quota, read_quotas, residency_countries
-from rightfit.search.loads import DataSource, read_source
+from rightfit.search.answer import Assumption, Reason
+from rightfit.search.criteria import CRITERIA
+from rightfit.search.limits import add_host_cpus, add_quota, read_quotas, residency_countries
 from rightfit.search.market import Bill
-from rightfit.search.reasons import CRITERIA
+from rightfit.search.placement import add_fabric
 from rightfit.search.software import stack_of
+from rightfit.search.sources import DataSource, read_source
+from rightfit.search.surety import Surety
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog, OfferTable
@@ -31,7 +36,10 @@ NO_ACCELERATOR = ("none", "no", "cpu", "无")
 DEFAULT_PURCHASES = ("on-demand", "spot")
 OWNED = "owned"  # servers of a price book: there only where the user put them
 NOWHERE = ("-",)  # no country is left of those that the user named
-WISHES = frozenset({"cloud", "region", "country", "gpu", "software", "purchase", "max_nodes", "quota", "deadline", "budget"})
+LATENCIES = ("ttft", "tpot", "latency")
+WISHES = frozenset(
+    {"cloud", "seller", "region", "country", "gpu", "software", "purchase", "max_nodes", "quota", "stock", "deadline", "budget"}
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -50,10 +58,19 @@ class Wanted:
     any_software: bool = False  # a server that was given by name runs whatever it runs
     source: DataSource | None = None  # where the data lie, if not in the region of the server
     quotas: tuple[Quota, ...] = ()
+    confidence: float = 0.5  # probability at which deadline and budget are to hold; a half: their middles decide
+    sellers: Sellers = dataclasses.field(default_factory=Sellers)
     strict_country: bool = False  # data residency: a provider that does not say where its servers stand is out, named or not
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether time or money has a limit, which is to hold at a probability."""
+        return self.deadline_s is not None or self.budget_usd is not None
 
     def value_of(self, criterion: str) -> str:
         """What the user asked for, in words of the catalog."""
+        if criterion == "seller":
+            return str(self.sellers)
         names = {"cloud": self.clouds, "region": self.regions, "country": self.countries, "gpu": self.gpus, "purchase": self.purchases}
         return ", ".join(name or "none" for name in names.get(criterion, ()))
 
@@ -82,8 +99,29 @@ def read_wanted(workload: Workload, catalog: Catalog) -> Wanted:
         workload.budget_per_month,
         source=read_source(workload, catalog),
         quotas=read_quotas(workload, catalog),
+        confidence=confidence_of(workload),
+        sellers=read_sellers(workload.sellers, clouds=clouds or home_clouds(workload)),
         strict_country=bool(workload.residency),
     )
+
+
+def home_clouds(workload: Workload) -> tuple[str, ...]:
+    """The clouds of mainland China where the wish is in yuan: few launchers know them, and they are what it means."""
+    from rightfit.catalog import names
+
+    known = names.names_data()["mainland"]["clouds"] if workload.currency == "cny" else ()
+    return tuple(name for name in known if name not in names.partitions())
+
+
+def confidence_of(workload: Workload) -> float:
+    """The probability at which deadline and budget are to hold: as asked for, or the usual one."""
+    return workload.confidence / 100.0 if workload.confidence else float(facts.coefficients("planning")["confidence"])
+
+
+def assumed_purchases(workload: Workload, *, usual: Sequence[str] = DEFAULT_PURCHASES) -> tuple[Assumption, ...]:
+    """The ways to pay that were taken where the user named none."""
+    value = ", ".join(usual)
+    return () if workload.purchase else (Assumption("purchase", value, Reason("assumed_purchase", {"value": value})),)
 
 
 def accelerators_of(name: str) -> tuple[str, ...]:
@@ -99,12 +137,13 @@ def accelerators_of(name: str) -> tuple[str, ...]:
 @dataclasses.dataclass(frozen=True, slots=True)
 class Failures:
     """`fails[criterion]` broadcasts to (offers, node counts). `margin[criterion]`: how far off in relative terms, for criteria with numbers
-    (0.3: 30 % too much), `needed` and `had` likewise."""
+    (0.3: 30 % too much), `needed` and `had` likewise; of deadline and budget at the wanted probability, which `sure` tells for others."""
 
     fails: dict[str, Mask]
     needed: dict[str, Array]
     had: dict[str, Array]
     shape: tuple[int, int]
+    sure: Surety | None = None
 
     def bits(self) -> NDArray[np.int32]:
         """All failing criteria of each row as one integer: bit k is CRITERIA[k]."""
@@ -124,25 +163,27 @@ class Failures:
         return np.nan_to_num(ratio - 1.0, nan=np.inf)
 
 
-MORE_IS_NEEDED = frozenset({"gpu_memory", "host_memory"})
+MORE_IS_NEEDED = frozenset({"gpu_memory", "host_memory", "host_cpus"})
 
 
-def filter_failures(offers: OfferTable, wanted: Wanted) -> dict[str, Mask]:
+def filter_failures(offers: OfferTable, filters: Wanted) -> dict[str, Mask]:
     """The user's own filters, one array by offer each; only those that are set."""
     servers = offers.servers
-    fails = {"status": _by_server(offers, [bool(why) for why in servers.not_recommended])}
-    if wanted.clouds:
-        fails["cloud"] = _by_server(offers, [provider not in wanted.clouds for provider in servers.provider])
-    if wanted.regions:
-        fails["region"] = _by_region(offers, [region not in wanted.regions for region in offers.regions])
-    if wanted.countries:
-        fails["country"] = _country_failures(offers, wanted)
-    if wanted.gpus:
-        fails["gpu"] = _by_server(offers, [name not in wanted.gpus for name in servers.accelerator_name])
-    if not wanted.any_software:
-        other = {name for name in set(servers.accelerator_name) - set(wanted.gpus) if not runs_usual_software(name)}
+    withdrawn = np.array([bool(why) for why in servers.not_recommended], dtype=np.bool_) | gone(servers, on=today())
+    fails = {"status": withdrawn[offers.server_index]}
+    if filters.clouds:
+        fails["cloud"] = _by_server(offers, [provider not in filters.clouds for provider in servers.provider])
+    if filters.regions:
+        fails["region"] = _by_region(offers, [region not in filters.regions for region in offers.regions])
+    if filters.countries:
+        fails["country"] = _country_failures(offers, filters)
+    if filters.gpus:
+        fails["gpu"] = _by_server(offers, [name not in filters.gpus for name in servers.accelerator_name])
+    if not filters.any_software:
+        other = {name for name in set(servers.accelerator_name) - set(filters.gpus) if not runs_usual_software(name)}
         fails["software"] = _by_server(offers, [name in other for name in servers.accelerator_name])
-    fails["purchase"] = ~np.isin(offers.purchase_index, [_purchase_code(name) for name in wanted.purchases])
+        fails["seller"] = untrusted(offers, filters.sellers, places=(*filters.regions, *filters.countries))
+    fails["purchase"] = ~np.isin(offers.purchase_index, [_purchase_code(name) for name in filters.purchases])
     return fails
 
 
@@ -166,13 +207,14 @@ def _by_region(offers: OfferTable, flags: Sequence[bool]) -> Mask:
     return np.array(flags, dtype=np.bool_)[offers.region_index]
 
 
-def _country_failures(offers: OfferTable, wanted: Wanted) -> Mask:
-    """Offers in other countries. A provider that lists no real region at all is out too, because its list cannot say where a server would stand;
+def _country_failures(offers: OfferTable, filters: Wanted) -> Mask:
+    """Offers in other countries. A provider that lists no real region at all is out too, because its list cannot say where a server would
+    stand;
     it is kept where the user names it."""
-    countries = wanted.countries
+    countries = filters.countries
     located = {provider for provider, country in zip(offers.region_providers, offers.region_countries, strict=True) if country}
     flags = [
-        country not in countries and (provider in located or provider not in wanted.clouds or wanted.strict_country)
+        country not in countries and (provider in located or provider not in filters.clouds or filters.strict_country)
         for provider, country in zip(offers.region_providers, offers.region_countries, strict=True)
     ]
     return _by_region(offers, flags)
@@ -193,17 +235,17 @@ class Feasibility:
     host_bytes: Array
 
 
-def judge(offers: OfferTable, wanted: Wanted, *, feasible: Feasibility, bill: Bill, node_counts: Array) -> Failures:
-    """Every criterion on every (offer, node count). Where no setup fits there is no time and no price: deadline and budget then count as passed."""
+def judge(offers: OfferTable, filters: Wanted, *, feasible: Feasibility, sure: Surety, node_counts: Array, as_one: bool = True) -> Failures:
+    """Every criterion on every (offer, node count). Where no setup fits there is no time and no price: deadline and budget then count as
+    passed. `as_one`: several servers exchange data at every step."""
     server = offers.server_index
-    fails: dict[str, Mask] = {name: mask[:, None] for name, mask in filter_failures(offers, wanted).items()}
+    fails: dict[str, Mask] = {name: mask[:, None] for name, mask in filter_failures(offers, filters).items()}
     needed: dict[str, Array] = {}
     had: dict[str, Array] = {}
-    known = np.isfinite(bill.total_s)
-    if wanted.max_nodes is not None:
-        fails["max_nodes"] = (node_counts > wanted.max_nodes)[None, :]
-        needed["max_nodes"], had["max_nodes"] = np.full((1, 1), float(wanted.max_nodes)), node_counts[None, :]
-    add_quota(wanted.quotas, offers, node_counts[None, :], fails=fails, needed=needed, had=had)
+    if filters.max_nodes is not None:
+        fails["max_nodes"] = (node_counts > filters.max_nodes)[None, :]
+        needed["max_nodes"], had["max_nodes"] = np.full((1, 1), float(filters.max_nodes)), node_counts[None, :]
+    add_quota(filters, offers, node_counts[None, :], fails=fails, needed=needed, had=had)
     able = np.array([not reason for reason in feasible.missing], dtype=np.bool_)
     fails["capability"] = ~able[server][:, None]
     if "software" in fails:  # what cannot run the job at all is not refused for its software
@@ -213,14 +255,27 @@ def judge(offers: OfferTable, wanted: Wanted, *, feasible: Feasibility, bill: Bi
     needed["gpu_memory"], had["gpu_memory"] = feasible.least_bytes[server], feasible.capacity_bytes[server][:, None]
     fails["host_memory"] = (feasible.fits_accelerator & ~feasible.fits_host)[server]
     needed["host_memory"], had["host_memory"] = feasible.least_host_bytes[server], feasible.host_bytes[server][:, None]
-    if wanted.deadline_s is not None:
-        fails["deadline"] = known & (bill.total_s > wanted.deadline_s)
-        needed["deadline"], had["deadline"] = np.full((1, 1), wanted.deadline_s), bill.total_s
-    if wanted.budget_usd is not None:
-        spent = money.worst_month_usd(bill.total_usd, hourly_usd=bill.hourly_usd) if wanted.budget_per_month else bill.total_usd
-        fails["budget"] = known & (spent > wanted.budget_usd)
-        needed["budget"], had["budget"] = np.full((1, 1), wanted.budget_usd), spent
-    return Failures(fails, needed, had, bill.total_s.shape)
+    cards = np.nan_to_num(offers.servers.num_accelerators)
+    least_cpus = np.where(cards > 0, facts.coefficients("planning")["job_processes"] + cards, 0.0)
+    add_host_cpus(offers, least_cpus, fails=fails, needed=needed, had=had)
+    if as_one:
+        add_fabric(offers, node_counts[None, :], fails=fails, needed=needed, had=had)
+    add_limits(filters, sure, fails=fails, needed=needed, had=had)
+    return Failures(fails, needed, had, sure.bill.total_usd.shape, sure)
+
+
+def add_limits(filters: Wanted, sure: Surety, *, fails: dict[str, Mask], needed: dict[str, Array], had: dict[str, Array]) -> None:
+    """Deadline and budget: rows whose time and money do not keep them at the wanted probability."""
+    bill = sure.bill
+    if filters.deadline_s is not None:
+        had["deadline"], needed["deadline"] = sure.time_s(filters.confidence), np.full((1, 1), filters.deadline_s)
+        fails["deadline"] = np.isfinite(bill.total_s) & (had["deadline"] > filters.deadline_s)
+    if filters.budget_usd is not None:
+        spent = sure.usd(filters.confidence)
+        if filters.budget_per_month and isinstance(bill, Bill):
+            spent = money.worst_month_usd(spent, hourly_usd=bill.hourly_usd)
+        had["budget"], needed["budget"] = spent, np.full((1, 1), filters.budget_usd)
+        fails["budget"] = np.isfinite(bill.total_usd) & (spent > filters.budget_usd)
 
 
 def first_failure(bits: NDArray[np.int32]) -> NDArray[np.intp]:
@@ -235,21 +290,35 @@ def first_failure(bits: NDArray[np.int32]) -> NDArray[np.intp]:
 def minimal_blame(bits: NDArray[np.int32], *, largest: int = 3) -> tuple[tuple[str, ...], ...]:
     """The smallest sets of criteria such that every row fails at least one of the set; empty when some row passes all.
 
-    Sets of one, then two, then three: as Karpenter's InstanceTypeFilterError tells which requirement, or which pair, no instance type met. Rows
+    Sets of one, then two, then three: as Karpenter's InstanceTypeFilterError tells which requirement, or which pair, no instance type met.
+    Rows
     that fail something the user does not choose (what the machine can do) count only if all rows do: else the blame lies with the wishes.
     """
     masks = np.unique(bits)
     if masks.size == 0 or masks[0] == 0:
         return ()
-    physical = sum(1 << position for position, criterion in enumerate(CRITERIA) if criterion not in WISHES)
-    able = masks[(masks & physical) == 0]
-    masks = able if able.size else masks
+    masks = masks[(masks & bits_beside(blamable(masks))) == 0]
     present = [position for position in range(len(CRITERIA)) if np.any(masks & (1 << position))]
     for size in range(1, largest + 1):
         found = [group for group in _groups(present, size) if np.all(masks & sum(1 << position for position in group))]
         if found:
             return tuple(tuple(CRITERIA[position] for position in group) for group in found)
     return (tuple(CRITERIA[position] for position in present),)
+
+
+def blamable(bits: NDArray[np.int32]) -> frozenset[str]:
+    """The criteria that rows are held against: the user's wishes where some row fails nothing else; those and the latencies of a service,
+    which no
+    bill is known beside, where some row fails only such; all where every row fails what no wish changes."""
+    for criteria in (WISHES, WISHES.union(LATENCIES)):
+        if np.any((bits & bits_beside(criteria)) == 0):
+            return criteria
+    return frozenset(CRITERIA)
+
+
+def bits_beside(criteria: frozenset[str]) -> int:
+    """All other criteria, as the integer of a row that fails them all."""
+    return sum(1 << position for position, criterion in enumerate(CRITERIA) if criterion not in criteria)
 
 
 def _groups(items: Sequence[int], size: int) -> Sequence[tuple[int, ...]]:

@@ -44,7 +44,8 @@ def distinct(codes: Index, size: int) -> tuple[Index, Index]:
 
 
 def dense(column: NDArray[np.integer]) -> tuple[NDArray[np.integer], int]:
-    """A column with its number of possible values: one with few but large values (powers of two) is numbered anew, so that tables stay small."""
+    """A column with its number of possible values: one with few but large values (powers of two) is numbered anew, so that tables stay
+    small."""
     radix = int(column.max(initial=0)) + 1
     if radix <= FEW_VALUES or radix > RECODE_ABOVE:
         return column, radix

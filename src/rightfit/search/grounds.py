@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -10,35 +11,63 @@ import numpy as np
 
 from rightfit import facts
 from rightfit.search.answer import Option, Reason
+from rightfit.search.several import BELOW, below_cause, below_of, headline_key
 
 if TYPE_CHECKING:
-    from rightfit.search.explore import Exploration
+    from rightfit.search.constraints import Wanted
+    from rightfit.search.found import Found
+    from rightfit.search.training.found import Exploration
 
 HEADLINES = {"cost": "cheapest", "time": "fastest", "balanced": "balanced"}
+#: What is said of the choice among several only, and of an option that does the job only.
+COMPARING = frozenset(
+    {
+        *HEADLINES.values(),
+        "cheapest_alone",
+        "cheapest_below",
+        "serve_cheapest",
+        "serve_cheapest_below",
+        "serve_cheapest_alone",
+        "serve_fastest",
+        "serve_balanced",
+    }
+)
+CLAIMS = frozenset({"fits", "memory_tight", "host_fits", "deadline_met", "budget_met"})
+OF_A_PRICE = (
+    "price_",
+    "spot_",
+    "failures_",
+    "save_",
+    "no_checkpoints",
+    "commitment",
+    "deadline_risk",
+    "serve_spot",
+    "serve_single",
+    "serve_one_replica",
+)
 COMMITTED_S = 24 * 3600.0
 COMMUNICATION = frozenset({"tensor_s", "expert_s", "context_s", "shard_s", "data_s"})
 # Lists that collect other companies' prices.
 AGGREGATORS = ("skypilot-catalog", "gpu-pricing-tracker", "compute-screener", "cloud-price-radar", "gpuhunt", "eu-cloud-prices")
 
 
-def with_reasons(found: Exploration, options: Sequence[Option]) -> tuple[Option, ...]:
+def with_reasons(exploration: Exploration, options: Sequence[Option]) -> tuple[Option, ...]:
     """The options with `why` and `warnings`."""
     return tuple(
-        dataclasses.replace(option, why=why(found, option, _runner_up(options, option)), warnings=warnings(found, option))
-        for option in options
+        dataclasses.replace(option, why=why(exploration, option, options), warnings=warnings(exploration, option)) for option in options
     )
 
 
-def _runner_up(options: Sequence[Option], option: Option) -> Option | None:
+def runner_up_of(options: Sequence[Option], option: Option) -> Option | None:
     """The next option, which the first is compared with."""
     return options[1] if option.rank == 1 and len(options) > 1 else None
 
 
-def why(found: Exploration, option: Option, runner_up: Option | None) -> tuple[Reason, ...]:
+def why(exploration: Exploration, option: Option, options: Sequence[Option]) -> tuple[Reason, ...]:
     """Why this option stands where it does."""
     reasons = []
     if option.rank == 1:
-        reasons.append(_headline(found, option, runner_up))
+        reasons.append(headline(exploration, option, options))
     reasons.append(
         Reason(
             "fits",
@@ -49,13 +78,16 @@ def why(found: Exploration, option: Option, runner_up: Option | None) -> tuple[R
             },
         )
     )
-    reasons.extend(_layout_reasons(found, option))
+    reasons.extend(_layout_reasons(exploration, option))
     reasons.append(_bottleneck(option))
-    reasons.extend(_limits_met(found, option))
+    reasons.extend(limits_met(exploration.wanted, option))
     return tuple(reasons)
 
 
-def _headline(found: Exploration, option: Option, runner_up: Option | None) -> Reason:
+def headline(exploration: Found, option: Option, options: Sequence[Option]) -> Reason:
+    """What the first option is first in, beside the next one; or beside one that costs less, with why that stands below it."""
+    below = below_of(exploration, options)
+    runner_up = below or runner_up_of(options, option)
     params: dict[str, object] = {"total_usd": option.cost.total_usd, "total_time_s": option.estimate["total_time_s"].mid}
     if runner_up is not None:
         name = f"{runner_up.nodes} x {runner_up.provider} {runner_up.instance_type}"
@@ -64,14 +96,17 @@ def _headline(found: Exploration, option: Option, runner_up: Option | None) -> R
             "runner_up_usd": runner_up.cost.total_usd,
             "runner_up_time_s": runner_up.estimate["total_time_s"].mid,
         }
-    return Reason(HEADLINES[found.wish.workload.objective], params)
+    key = HEADLINES[exploration.workload.objective]
+    if below is not None:
+        return Reason(key + BELOW, {**params, "below_cause": below_cause(option, below)})
+    return Reason(headline_key(exploration, option, key), params)
 
 
-def _layout_reasons(found: Exploration, option: Option) -> list[Reason]:
+def _layout_reasons(exploration: Exploration, option: Option) -> list[Reason]:
     """What the layout needs to fit: recomputation, sharding, offloading."""
     reasons = []
     layout, limit = option.layout, option.facts["capacity_bytes"]
-    if layout.recompute != "none" and not found.wish.workload.recompute:
+    if layout.recompute != "none" and not exploration.wish.workload.recompute:
         without = option.facts["without_recompute_bytes"]
         if without > limit:
             reasons.append(Reason("recompute_needed", {"level": layout.recompute, "without_bytes": without, "limit_bytes": limit}))
@@ -88,26 +123,47 @@ def _bottleneck(option: Option) -> Reason:
     return Reason("bottleneck", {"term": term, "share": option.time_terms[term] / sum(option.time_terms.values())})
 
 
-def _limits_met(found: Exploration, option: Option) -> list[Reason]:
-    reasons = []
-    if found.wanted.deadline_s is not None:
-        params = {
-            "total_time_s": option.estimate["total_time_s"].mid,
-            "deadline_s": found.wanted.deadline_s,
-            "probability": option.facts["deadline_probability"],
-        }
+def limits_met(filters: Wanted, option: Option) -> list[Reason]:
+    """The limits of a job that an option keeps; of one that it misses nothing is said here."""
+    reasons, time_s, usd = [], option.estimate["total_time_s"].mid, option.cost.total_usd
+    if filters.deadline_s is not None and time_s <= filters.deadline_s:
+        params = {"total_time_s": time_s, "deadline_s": filters.deadline_s, "probability": option.probability["deadline"]}
         reasons.append(Reason("deadline_met", params))
-    if found.wanted.budget_usd is not None:
-        reasons.append(Reason("budget_met", {"total_usd": option.cost.total_usd, "budget_usd": found.wanted.budget_usd}))
+    if filters.budget_usd is not None and usd <= filters.budget_usd:
+        reasons.append(
+            Reason("budget_met", {"total_usd": usd, "budget_usd": filters.budget_usd, "probability": option.probability["budget"]})
+        )
     return reasons
 
 
-def warnings(found: Exploration, option: Option) -> tuple[Reason, ...]:
+def of_given(option: Option, *, fits: bool) -> Option:
+    """An option of a server that was given: without what compares it with others and, where it does not do the job, without what says that
+    it does."""
+    dropped = COMPARING if fits else COMPARING | CLAIMS
+    kept = [tuple(reason for reason in reasons if reason.key not in dropped) for reasons in (option.why, option.warnings)]
+    return dataclasses.replace(option, why=kept[0], warnings=kept[1])
+
+
+def of_unpriced(option: Option) -> Option:
+    """An option of a server that has no price: no place, no way to pay, and no warning of a price, of a way to pay or of what it costs."""
+    kept = tuple(reason for reason in option.warnings if not reason.key.startswith(OF_A_PRICE))
+    told = {**option.facts, "country": ""}
+    nothing = dataclasses.replace(option, region="", purchase="", price_as_of="", price_source="", facts=told)
+    return dataclasses.replace(nothing, warnings=(Reason("price_unknown", {}), *kept))
+
+
+def warnings(exploration: Exploration, option: Option) -> tuple[Reason, ...]:
     """What to beware of."""
-    return (*_price_warnings(option), *_risk_warnings(found, option), *_machine_warnings(found, option), *_knowledge_warnings(option))
+    return (
+        *price_warnings(option),
+        *_risk_warnings(exploration, option),
+        *_machine_warnings(exploration, option),
+        *_knowledge_warnings(exploration, option),
+    )
 
 
-def _price_warnings(option: Option) -> list[Reason]:
+def price_warnings(option: Option) -> list[Reason]:
+    """How sure the price is, and whether it is paid for longer than the job takes."""
     reasons = []
     if option.facts["is_stale"]:
         reasons.append(Reason("price_stale", {"as_of": option.price_as_of}))
@@ -132,14 +188,30 @@ def price_estimate(option: Option) -> Reason:
 
 
 def stop_warnings(option: Option) -> list[Reason]:
-    """Interruptions and failures of a run: how many are expected, how often to save, and what the bill would be if nothing were saved."""
+    """Interruptions and failures of a run: how many are expected."""
     low, high, risk = option.facts["spot_low"], option.facts["spot_high"], option.facts["risk"]
     if risk is None:
         return []
     key = "failures_expected" if high <= 0 else "spot_interruption" if option.facts["spot_known"] else "spot_rate_unknown"
-    reasons = [
-        Reason(key, {"monthly_low": low, "monthly_high": high, "expected_interruptions": risk["interruptions"], "nodes": option.nodes})
-    ]
+    params = {"monthly_low": low, "monthly_high": high, "expected_interruptions": risk["interruptions"], "nodes": option.nodes}
+    return [Reason(key, params)]
+
+
+def survival_warnings(option: Option) -> list[Reason]:
+    """The chance that every one of several spot servers is still there when the next checkpoint is written: stops as a Poisson process."""
+    risk, working_s = option.facts["risk"], option.estimate["total_time_s"].mid - option.facts["startup_s"]
+    if risk is None or option.nodes == 1 or option.facts["spot_high"] <= 0 or working_s <= 0:
+        return []
+    interval_s = min(risk["interval_s"], option.facts["run_s"])
+    chance = math.exp(-risk["interruptions"] / working_s * interval_s)
+    return [Reason("all_servers_survive", {"nodes": option.nodes, "interval_s": interval_s, "probability": chance})]
+
+
+def checkpoint_warnings(option: Option) -> list[Reason]:
+    """How often a training run should be saved, and what the bill would be if nothing were saved."""
+    reasons, risk = [], option.facts["risk"]
+    if risk is None:
+        return []
     if risk["interval_s"] < option.facts["run_s"] and risk["interruptions"] >= facts.coefficients("planning")["failures_told"]:
         reasons.append(Reason("save_every", {name: risk[name] for name in ("interval_s", "save_s", "restart_s")}))
     if risk["without_checkpoints"] >= facts.coefficients("planning")["loss_told"]:
@@ -149,28 +221,30 @@ def stop_warnings(option: Option) -> list[Reason]:
     return reasons
 
 
-def _risk_warnings(found: Exploration, option: Option) -> list[Reason]:
-    reasons = stop_warnings(option)
+def _risk_warnings(exploration: Exploration, option: Option) -> list[Reason]:
+    reasons = [*stop_warnings(option), *survival_warnings(option), *checkpoint_warnings(option)]
     usual = facts.coefficients("planning")
     peak, limit = option.estimate["peak_memory_bytes"].mid, option.facts["capacity_bytes"]
-    if option.facts["fit_probability"] < usual["memory_tight_probability"] and peak <= limit:
+    if option.facts["fit_probability"] < usual["memory_told_probability"] and peak <= limit:
         params = {
             "probability": option.facts["fit_probability"],
             "peak_bytes": peak,
             "limit_bytes": limit,
         }
         reasons.append(Reason("memory_tight", params))
-    late = option.facts["deadline_probability"]
+    late = option.probability["deadline"]
     if late is not None and late < usual["memory_tight_probability"]:
-        reasons.append(Reason("deadline_risk", {"probability": late, "deadline_s": found.wanted.deadline_s}))
+        reasons.append(Reason("deadline_risk", {"probability": late, "deadline_s": exploration.wanted.deadline_s}))
     return reasons
 
 
-def _machine_warnings(found: Exploration, option: Option) -> list[Reason]:
+def _machine_warnings(exploration: Exploration, option: Option) -> list[Reason]:
     """What the server lacks that the job would profit from: fast links, vCPUs, bf16, FlashAttention."""
-    usual, workload = facts.coefficients("planning"), found.wish.workload
+    usual, workload = facts.coefficients("planning"), exploration.wish.workload
     name, gpus = option.accelerator.name, option.accelerator.count_per_node
     reasons = []
+    if option.nodes > 1:
+        reasons.append(Reason("servers_as_one", {"servers": option.nodes, "fabric": option.placement["fabric"]}))
     spent = sum(seconds for term, seconds in option.time_terms.items() if term in COMMUNICATION) / sum(option.time_terms.values())
     if gpus > 1 and option.facts["gpu_interconnect"] == "pcie" and spent >= usual["communication_share_told"]:
         reasons.append(Reason("pcie_only", {"share": spent}))
@@ -191,13 +265,28 @@ def _machine_warnings(found: Exploration, option: Option) -> list[Reason]:
     return reasons
 
 
-def _knowledge_warnings(option: Option) -> list[Reason]:
+def _gathers_experts(exploration: Exploration, option: Option) -> bool:
+    """Whether adapters of a mixture of experts are trained by fetching every expert's weights from the other ranks."""
+    experts = getattr(exploration.wish.model, "num_experts", 0)
+    return (
+        experts > 1
+        and (option.layout.update or option.layout.method) != "full"
+        and option.layout.sharding in ("zero-3", "hybrid")
+        and option.layout.expert == 1
+    )
+
+
+def _knowledge_warnings(exploration: Exploration, option: Option) -> list[Reason]:
     reasons = []
+    if _gathers_experts(exploration, option):
+        reasons.append(Reason("gathers_experts", {"sharding": option.layout.sharding}))
     if not np.isfinite(option.memory_bytes):
         reasons.append(Reason("host_memory_unknown", {"needed_bytes": option.estimate["host_memory_bytes"].mid}))
     if option.nodes > 1 and not (np.isfinite(option.network_gbps) and option.network_gbps > 0):
         reasons.append(Reason("network_unknown", {}))
-    if option.estimate["step_s"].source == "extrapolated":
+    if option.layout.update:
+        reasons.append(Reason("uncalibrated_method", {"method": option.layout.method}))
+    elif option.estimate["step_s"].source == "extrapolated":
         reasons.append(Reason("uncalibrated", {"accelerator": option.accelerator.name}))
     if option.facts["equivalent_to"]:
         reasons.append(Reason("hidden_chip", {"accelerator": option.accelerator.name, "equivalent": option.facts["equivalent_to"]}))

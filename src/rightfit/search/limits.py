@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from rightfit import facts
 from rightfit.catalog import names
 from rightfit.catalog.quotas import Quota, read_quota, worst_excess
+from rightfit.catalog.sellers import believable
 from rightfit.errors import UnknownNameError
 from rightfit.physics.columns import Array
 from rightfit.workload.vocabulary import COUNTRIES, fold, nearest_words
@@ -22,6 +23,17 @@ if TYPE_CHECKING:
     from rightfit.workload import Workload
 
 
+class Limited(Protocol):
+    """What of the user's filters bounds amounts."""
+
+    @property
+    def quotas(self) -> tuple[Quota, ...]: ...
+    @property
+    def max_nodes(self) -> int | None: ...
+    @property
+    def any_software(self) -> bool: ...
+
+
 def read_quotas(workload: Workload, catalog: Catalog) -> tuple[Quota, ...]:
     """Quotas of the price book, and those of the workload."""
     book: tuple[Quota, ...] = getattr(catalog, "quotas", ())
@@ -30,7 +42,7 @@ def read_quotas(workload: Workload, catalog: Catalog) -> tuple[Quota, ...]:
 
 
 def add_quota(
-    quotas: tuple[Quota, ...],
+    filters: Limited,
     offers: OfferTable,
     num_servers: Array,
     *,
@@ -38,10 +50,43 @@ def add_quota(
     needed: dict[str, Array],
     had: dict[str, Array],
 ) -> None:
-    """Put the criterion "quota" beside the others: what the tightest limit allows, and what each row would take of it."""
-    if quotas:
-        limit, taken, over = worst_excess(quotas, offers, num_servers)
+    """Put the criteria "quota" and "stock" beside the others: what the tightest limit allows, and what each row would take of it."""
+    if filters.quotas:
+        limit, taken, over = worst_excess(filters.quotas, offers, num_servers)
         fails["quota"], needed["quota"], had["quota"] = over, limit, taken
+    _add_stock(filters, offers, num_servers, fails=fails, needed=needed, had=had)
+
+
+def _add_stock(
+    filters: Limited,
+    offers: OfferTable,
+    num_servers: Array,
+    *,
+    fails: dict[str, NDArray[np.bool_]],
+    needed: dict[str, Array],
+    had: dict[str, Array],
+) -> None:
+    """What a seller can be believed to rent out at once. A quota that speaks about an offer, and a number of servers that the user allows, are
+    known better: there nothing is guessed. Nor of one server: whether one is in stock is no question of the amount."""
+    if filters.max_nodes is not None or filters.any_software:
+        return
+    most, each = believable(offers)
+    for quota in filters.quotas:
+        most = np.where(quota.applies(offers), np.inf, most)
+    count = np.where(np.isfinite(num_servers), num_servers, 0.0)
+    taken = each[:, None] * count
+    fails["stock"] = (taken > most[:, None]) & (count > 1)
+    needed["stock"], had["stock"] = most[:, None], taken
+
+
+def add_host_cpus(
+    offers: OfferTable, least: Array, *, fails: dict[str, NDArray[np.bool_]], needed: dict[str, Array], had: dict[str, Array]
+) -> None:
+    """Put the criterion "host_cpus" beside the others. `least` (servers,): hardware threads that the processes of the job need; what a
+    provider does not say passes."""
+    rows = offers.server_index
+    needed["host_cpus"], had["host_cpus"] = least[rows][:, None], offers.servers.vcpus[rows][:, None]
+    fails["host_cpus"] = had["host_cpus"] < needed["host_cpus"]
 
 
 @functools.cache
@@ -51,10 +96,10 @@ def jurisdictions() -> Mapping[str, dict[str, str]]:
     return {fold(name): row for row in rows for name in (row["code"], row["en"], row["zh"], *row["aliases"].split(";")) if name}
 
 
-def residency_countries(wanted: tuple[str, ...], catalog: Catalog) -> tuple[str, ...]:
+def residency_countries(areas: tuple[str, ...], catalog: Catalog) -> tuple[str, ...]:
     """Countries in which data may be kept: areas of law ("eu", "gdpr", "cn-mainland"), continents or countries."""
     found: dict[str, None] = {}
-    for name in wanted:
+    for name in areas:
         row = jurisdictions().get(fold(name))
         found.update(dict.fromkeys(row["countries"].split(";") if row else _countries(name, catalog)))
     return tuple(found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,8 @@ ON_DEMAND = PURCHASES.index("on-demand")
 class MarketFacts:
     """What a run pays besides rent, and how offers are billed: one value per offer.
 
-    `spot_low`, `spot_high`: fraction of servers interrupted within a month (0 where not spot); `spot_known`: published for this offer or taken
+    `spot_low`, `spot_high`: fraction of servers interrupted within a month (0 where not spot); `spot_known`: published for this offer or
+    taken
     from others. Storage and egress prices are 0 where `storage_known`, `egress_known` say that none was read.
     Public addresses are charged for each server, a load balancer once for a service on several; None: not looked at.
     """
@@ -71,7 +72,8 @@ class Volume:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Staged:
-    """How data come to the servers, by (offer, node count): seconds before the first step beside `startup`, bytes on the volumes of all nodes, their
+    """How data come to the servers, by (offer, node count): seconds before the first step beside `startup`, bytes on the volumes of all
+    nodes, their
     price over that of the default volume; `moved_usd` (offer,): bringing the data to the offer's region."""
 
     staging_s: Array
@@ -94,6 +96,26 @@ class Bill:
     egress_usd: Array
     network_usd: Array
     total_usd: Array
+
+
+class BillColumns(Protocol):
+    """Money and time of every (offer, column), shape (O, J): of a whole job, or of a month of a service, whose time is the latency of a
+    request."""
+
+    @property
+    def total_usd(self) -> Array: ...
+    @property
+    def total_s(self) -> Array: ...
+    @property
+    def hourly_usd(self) -> Array: ...
+    @property
+    def servers_usd(self) -> Array: ...
+    @property
+    def storage_usd(self) -> Array: ...
+    @property
+    def egress_usd(self) -> Array: ...
+    @property
+    def network_usd(self) -> Array: ...
 
 
 @functools.cache
@@ -163,7 +185,8 @@ def bill(
     """Time and money of a run of `run_s` seconds of work (O, J); the other arrays are by offer (O,), `nodes` by node count (J,).
 
     Every term is non-decreasing in `run_s`: checkpoints and restarts by physics.interruption, rent by physics.money. The model is fetched
-    first; data come as `staged` says, or with the model where it says nothing. Volumes are rented for what local disks do not hold; checkpoints
+    first; data come as `staged` says, or with the model where it says nothing. Volumes are rented for what local disks do not hold;
+    checkpoints
     are kept in an object store; the result is sent out once.
     """
     usual = facts.coefficients("planning")

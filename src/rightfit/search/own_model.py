@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 from rightfit import facts
 from rightfit.errors import ContradictionError, InputError
 from rightfit.facts.records import TracedModel
+from rightfit.search.honours import by_model
 
 if TYPE_CHECKING:
     from rightfit.facts import Model
-    from rightfit.search.wish import Notes
+    from rightfit.search.notes import Notes
     from rightfit.workload import Workload
 
 _SOURCES = ("traced from ", "header of ")
@@ -25,7 +26,7 @@ def settle_own_model(workload: Workload) -> Workload:
     if not workload.model or not facts.own_reference(workload.model):
         if workload.input_shape:
             raise ContradictionError(
-                f"input_shape contradicts model {workload.model}: it is for a model of your own (.onnx, module:function); leave it out",
+                f"input_shape contradicts {by_model(workload)}: it is for a model of your own (.onnx, module:function); leave it out",
                 field="input_shape",
             )
         return workload

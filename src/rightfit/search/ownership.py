@@ -12,14 +12,16 @@ import numpy as np
 from rightfit.catalog.offers import PURCHASES
 from rightfit.errors import InputError, QuantityError, UnknownNameError
 from rightfit.estimate.ownership import OwnServer, can_be_bought, own_server
-from rightfit.physics.money import HOURS_PER_MONTH
-from rightfit.physics.ownership import HOURS_PER_YEAR
 from rightfit.search.answer import Option, Plan, Reason, Section
+from rightfit.units import HOURS_PER_MONTH, HOURS_PER_YEAR
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog, OfferTable
 
 NEVER = 1.0
+#: Cards of a machine at home or in an office, where no number is given.
+SMALL_MACHINE = 1
+PLACE_WORDS = {"家": "home", "家里": "home", "办公室": "office", "托管": "colocation", "colo": "colocation"}
 COMMITTED = ("reserved", "savings", "subscription")
 RENT_MODES = ("on-demand", "spot", "reserved-1y", "savings-plan-1y", "reserved-3y", "subscription-1m", "subscription-1y", "subscription-3y")
 
@@ -28,7 +30,8 @@ RENT_MODES = ("on-demand", "spot", "reserved-1y", "savings-plan-1y", "reserved-3
 class Rent:
     """One way to rent as many cards as the own server has.
 
-    By the hour: from which utilisation owning is cheaper (over 1: never), and after how many years the rent saved has paid for the server. A commitment is
+    By the hour: from which utilisation owning is cheaper (over 1: never), and after how many years the rent saved has paid for the server.
+    A commitment is
     paid for all hours, so only the years compare: `rent_year_usd` against `own_year_usd`; its break-even figures are NaN.
     """
 
@@ -48,7 +51,8 @@ class Rent:
 
 
 def rents(catalog: Catalog, server: OwnServer, *, cloud: str = "") -> tuple[Rent, ...]:
-    """The cheapest offer of each purchase mode for a server with as many of these cards (where nobody rents one, for a server with another number, in
+    """The cheapest offer of each purchase mode for a server with as many of these cards (where nobody rents one, for a server with another
+    number, in
     proportion); of one cloud where named. Estimated prices are left out: a purchase should not rest on them."""
     table = catalog.all_offers(has_accelerator=True)
     best: dict[str, tuple[float, int]] = {}
@@ -198,17 +202,19 @@ def own_of(
     texts: Mapping[str, Mapping[str, Any]] | None = None,
     rent: str | None = None,
     cloud: str | None = None,
+    place: str | None = None,
 ) -> Section:
     """Buy or rent for an accelerator or a server by name.
 
     `texts`: the user's own figures by kind, {"money": {"capex_usd": "250000usd"}, "share": {"utilisation": "60%"}, "number": {"years": 3}}.
-    `rent`: compare with this price an hour alone. Raises InputError for what cannot be read.
+    `rent`: compare with this price an hour alone. `place`: home, office, colocation, or a server room. Raises InputError for what cannot be read.
     """
     from rightfit.catalog.names import resolve_provider
 
     name, cards = _target(target, catalog)
     given = read_figures(texts or {})
-    server = own_server(name, count or cards, given)
+    where = read_place(place)
+    server = own_server(name, count or (SMALL_MACHINE if where in ("home", "office") and not count else cards), given, place=where)
     provider = resolve_provider(cloud) if cloud else ""
     if rent is not None:
         offer = dict.fromkeys(("region", "as_of"), "") | {
@@ -219,7 +225,23 @@ def own_of(
         against: tuple[Rent, ...] = (rent_of(server, offer, _usd("rent", rent)),)
     else:
         against = rents(catalog, server, cloud=provider)
-    return Section("own", own_content(server, against), own_reasons(server, against))
+    return Section("own", {**own_content(server, against), "place": where or "room"}, own_reasons(server, against))
+
+
+def read_place(text: str | None) -> str:
+    """Where a server of one's own stands; empty for a server room."""
+    from rightfit.estimate.ownership import PLACES
+    from rightfit.workload.vocabulary import nearest_words
+
+    word = (text or "").strip().casefold()
+    if word in ("", "room", "server room", "机房"):
+        return ""
+    found = PLACE_WORDS.get(word, word)
+    if found not in PLACES:
+        raise UnknownNameError(
+            "place", text or "", nearest=nearest_words(word, PLACES), allowed="allowed: " + ", ".join((*PLACES, "room")), field="place"
+        )
+    return found
 
 
 def _target(text: str, catalog: Catalog) -> tuple[str, int]:

@@ -39,12 +39,13 @@ def silicon() -> tuple[tuple[re.Pattern[str], dict[str, str]], ...]:
     return tuple((re.compile(row["match"]), row) for row in facts.table("silicon"))
 
 
-def providers(catalog: Catalog, *, wanted: Sequence[str] = (), lang: str = "en") -> list[dict[str, Any]]:
-    """One record for each provider that rents accelerators: cards, largest server, links, ways to pay, own chips, regions, price of an A100 and an H100."""
+def providers(catalog: Catalog, *, asked: Sequence[str] = (), lang: str = "en") -> list[dict[str, Any]]:
+    """One record for each provider that rents accelerators: cards, largest server, links, ways to pay, own chips, regions, price of an A100
+    and an H100."""
     table = catalog.all_offers(has_accelerator=True)
     servers = table.servers
     sound = ~table.is_quarantined & np.isfinite(table.price_usd_per_h) & servers.is_recommendable[table.server_index]
-    chosen = [names.resolve_provider(name) for name in wanted]
+    chosen = [names.resolve_provider(name) for name in asked]
     owners = sorted({name for name in servers.provider if not chosen or name in chosen})
     return [_provider(table.take(np.flatnonzero(sound & _of(table, name))), name, lang) for name in owners]
 
@@ -98,7 +99,7 @@ def _largest(table: OfferTable, rows: Any) -> str:
         (servers.num_accelerators[row], servers.num_accelerators[row] * np.nan_to_num(servers.accelerator_memory_bytes[row]))
         for row in rows
     ]
-    row = int(rows[max(range(len(keys)), key=lambda at: keys[at])])
+    row = int(rows[max(range(len(keys)), key=lambda place: keys[place])])
     return f"{servers.num_accelerators[row]:g}x {servers.accelerator_name[row]}"
 
 
@@ -121,7 +122,8 @@ def regions(
     residency: Sequence[str] = (),
     near: str = "",
 ) -> list[dict[str, Any]]:
-    """Regions with their names in both languages, continent, areas of law, number of accelerated server types, and how far they are from `near`."""
+    """Regions with their names in both languages, continent, areas of law, number of accelerated server types, and how far they are from
+    `near`."""
     chosen = {names.resolve_provider(name) for name in cloud}
     countries = {code for name in country for code in names.resolve_countries(name, catalog.regions())}
     allowed = set(residency_countries(tuple(residency), catalog)) if residency else set()

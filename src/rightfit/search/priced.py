@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rightfit.catalog.price_book import Owned, PriceBook
     from rightfit.catalog.priced import PricedCatalog
 
-CENT = 0.01  # what a credit must pay of a bill to be a term of it
+ROUNDING = 1e-9  # of a bill: less than this is no credit, but a sum in another order
 VARIABLE = "RIGHTFIT_PRICE_BOOK"
 
 
@@ -87,8 +87,9 @@ def credits_of(catalog: Any) -> dict[str, float]:
 
 def with_credit(terms: dict[str, float], total_usd: float) -> dict[str, float]:
     """Terms of a bill with what a credit pays of it, so that they add up to what is left to pay."""
-    credit = sum(terms.values()) - total_usd
-    return {**terms, "credit_usd": -credit} if credit > CENT else terms
+    whole = sum(terms.values())
+    credit = whole - total_usd
+    return {**terms, "credit_usd": -credit} if credit > ROUNDING * whole else terms
 
 
 def credit_section(options: tuple[Option, ...], catalog: Any) -> tuple[Section, ...]:

@@ -1,7 +1,9 @@
 """How to buy one server: every way to pay with its price, what it comes to for a job and a month, and from how much use on it pays.
 
-Break-evens follow from prices alone. A commitment owes its whole term, so against a price by the hour it pays from price x hours of a month over the
-hourly price (hours a month) on, and only if it is needed for term x price over the hourly price (months of steady use). Nothing is asserted: the
+Break-evens follow from prices alone. A commitment owes its whole term, so against a price by the hour it pays from price x hours of a month
+over the
+hourly price (hours a month) on, and only if it is needed for term x price over the hourly price (months of steady use). Nothing is
+asserted: the
 recommendation is the cheapest way at each amount of use.
 """
 
@@ -17,15 +19,14 @@ import numpy as np
 from rightfit import facts
 from rightfit.catalog.offers import PURCHASES
 from rightfit.errors import InputError
-from rightfit.physics import money
 from rightfit.search.answer import Reason
 from rightfit.search.market import billing_rules
+from rightfit.units import HOURS_PER_MONTH
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
-    from rightfit.search.explore import Market
+    from rightfit.search.offers import Market
 
-MONTH_H = money.HOURS_PER_MONTH
 SPOT, ON_DEMAND, LONG_USE = "spot", "on-demand", "on-demand-tier3"
 # How the discounts table names what no price list quotes for a server.
 RULES = {
@@ -46,9 +47,12 @@ JobCost = Callable[[int], float]  # an offer's row -> what the job costs on it [
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Mode:
-    """One way to pay for `count` servers. Prices in USD/h of all of them; `term_h`: what is owed at least (0: nothing); `basis`: quoted, estimate, or
-    rule (on demand less a published discount). `job_usd`: the job at hand (None without one); `month_usd`: 730 h; `office_usd`: `office_h` of a month,
-    the servers being stopped in between where that saves anything. `even_hours`: hours a month from which the mode is cheaper than on demand;
+    """One way to pay for `count` servers. Prices in USD/h of all of them; `term_h`: what is owed at least (0: nothing); `basis`: quoted,
+    estimate, or
+    rule (on demand less a published discount). `job_usd`: the job at hand (None without one); `month_usd`: 730 h; `office_usd`: `office_h`
+    of a month,
+    the servers being stopped in between where that saves anything. `even_hours`: hours a month from which the mode is cheaper than on
+    demand;
     `even_months`: months of steady use; None where it never is, 0 where it always is."""
 
     purchase: str
@@ -74,7 +78,7 @@ class Mode:
     @property
     def is_committed(self) -> bool:
         """Whether a month or more is owed."""
-        return self.term_h >= MONTH_H
+        return self.term_h >= HOURS_PER_MONTH
 
     def to_dict(self) -> dict[str, Any]:
         """As in the plan's JSON."""
@@ -82,7 +86,8 @@ class Mode:
 
 
 def payment_of(provider: str, purchase: str, note: str) -> str:
-    """When the money is due: metered, monthly, partial, upfront, monthly or upfront, or as the contract says. The most specific row decides."""
+    """When the money is due: metered, monthly, partial, upfront, monthly or upfront, or as the contract says. The most specific row
+    decides."""
     for row in sorted(facts.table("payments"), key=lambda row: (row["provider"] == "*") + (row["purchase"] == "*")):
         if row["provider"] in (provider, "*") and row["purchase"] in (purchase, "*") and row["note_contains"].casefold() in note.casefold():
             return row["payment"]
@@ -133,7 +138,8 @@ def _mode(market: Market, row: int, *, count: int) -> Mode:
 
 
 def ruled_modes(catalog: Catalog, provider: str, *, on_demand: Mode, quoted: Sequence[Mode]) -> list[Mode]:
-    """Modes that the cloud sells but that no list prices for this server: the on-demand price less the published discount, with its range."""
+    """Modes that the cloud sells but that no list prices for this server: the on-demand price less the published discount, with its
+    range."""
     known, found = {mode.purchase for mode in quoted}, []
     for row in catalog.discounts(provider):
         purchase = RULES.get((row["mechanism"], row["term"] or ""))
@@ -161,7 +167,7 @@ def ruled_modes(catalog: Catalog, provider: str, *, on_demand: Mode, quoted: Seq
 
 def with_break_even(mode: Mode, *, on_demand: Mode | None, office_h: float) -> Mode:
     """The mode with its month, its term and from how much use on it is cheaper than on demand."""
-    month = mode.price_usd_per_h * MONTH_H
+    month = mode.price_usd_per_h * HOURS_PER_MONTH
     values: dict[str, Any] = {
         "month_usd": month,
         "office_usd": month if mode.is_committed else mode.price_usd_per_h * office_h,
@@ -171,8 +177,8 @@ def with_break_even(mode: Mode, *, on_demand: Mode | None, office_h: float) -> M
         ratio = mode.price_usd_per_h / on_demand.price_usd_per_h
         values["saving"] = 1.0 - ratio
         if ratio < 1.0:
-            values["even_hours"] = ratio * MONTH_H if mode.is_committed else 0.0
-            values["even_months"] = ratio * mode.term_h / MONTH_H
+            values["even_hours"] = ratio * HOURS_PER_MONTH if mode.is_committed else 0.0
+            values["even_months"] = ratio * mode.term_h / HOURS_PER_MONTH
     return dataclasses.replace(mode, **values)
 
 
@@ -194,13 +200,13 @@ def how_to_buy(
     provider = market.offers.servers.provider[server]
     ruled = ruled_modes(catalog, provider, on_demand=steady, quoted=quoted) if steady is not None else []
     if job_h is not None:
-        ruled = [dataclasses.replace(mode, job_usd=spent_usd(mode, job_h / MONTH_H)) for mode in ruled]
+        ruled = [dataclasses.replace(mode, job_usd=spent_usd(mode, job_h / HOURS_PER_MONTH)) for mode in ruled]
     filled = [with_break_even(mode, on_demand=steady, office_h=office_h) for mode in (*quoted, *ruled)]
     return tuple(sorted(filled, key=lambda mode: (mode.price_usd_per_h, mode.purchase)))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Step:
+class LadderStep:
     """From `start` (hours a month, or months of steady use) on, `purchase` is the cheapest way that cannot be interrupted."""
 
     start: float
@@ -208,25 +214,26 @@ class Step:
     month_usd: float
 
 
-def ladder_of_hours(modes: Sequence[Mode], *, most_term_h: float) -> tuple[Step, ...]:
+def ladder_of_hours(modes: Sequence[Mode], *, most_term_h: float) -> tuple[LadderStep, ...]:
     """The cheapest uninterruptible way by hours of use a month, commitments of at most `most_term_h` being open."""
     metered = [mode for mode in modes if not mode.is_committed and mode.purchase == ON_DEMAND]
     flat = [mode for mode in modes if mode.is_committed and mode.term_h <= most_term_h * (1 + 1e-9)]
     if not metered:
-        return tuple(Step(0.0, mode.purchase, mode.month_usd) for mode in sorted(flat, key=lambda mode: mode.month_usd)[:1])
+        return tuple(LadderStep(0.0, mode.purchase, mode.month_usd) for mode in sorted(flat, key=lambda mode: mode.month_usd)[:1])
     hourly = min(metered, key=lambda mode: mode.price_usd_per_h)
-    steps = [Step(0.0, hourly.purchase, hourly.month_usd)]
+    steps = [LadderStep(0.0, hourly.purchase, hourly.month_usd)]
     if flat:
         least = min(flat, key=lambda mode: mode.month_usd)
         if least.month_usd < hourly.month_usd:
-            steps.append(Step(least.month_usd / hourly.price_usd_per_h, least.purchase, least.month_usd))
+            steps.append(LadderStep(least.month_usd / hourly.price_usd_per_h, least.purchase, least.month_usd))
     return tuple(steps)
 
 
 def spent_usd(mode: Mode, months: float, *, rest_usd_per_h: float = math.inf) -> float:
-    """What `months` of steady use cost: whole terms of a commitment, the hours otherwise. What is left after the last whole term may be bought at
+    """What `months` of steady use cost: whole terms of a commitment, the hours otherwise. What is left after the last whole term may be
+    bought at
     `rest_usd_per_h` instead of owing another term."""
-    hours = months * MONTH_H
+    hours = months * HOURS_PER_MONTH
     if not mode.term_h:
         return hours * mode.price_usd_per_h
     whole = math.floor(hours / mode.term_h + 1e-9)
@@ -235,17 +242,17 @@ def spent_usd(mode: Mode, months: float, *, rest_usd_per_h: float = math.inf) ->
     return whole * mode.term_h * mode.price_usd_per_h + left_usd
 
 
-def ladder_of_months(modes: Sequence[Mode], *, most_months: int = 60) -> tuple[Step, ...]:
+def ladder_of_months(modes: Sequence[Mode], *, most_months: int = 60) -> tuple[LadderStep, ...]:
     """The cheapest uninterruptible way by months of steady use (730 h each); what a term does not cover is bought on demand."""
     steady = [mode for mode in modes if mode.purchase not in (SPOT, LONG_USE)]
     hourly = min((mode.price_usd_per_h for mode in steady if not mode.is_committed), default=math.inf)
-    steps: list[Step] = []
+    steps: list[LadderStep] = []
     for months in range(1, most_months + 1):
         if not steady:
             break
         best = min(steady, key=lambda mode: (spent_usd(mode, months, rest_usd_per_h=hourly), mode.term_h))
         if not steps or steps[-1].purchase != best.purchase:
-            steps.append(Step(float(months), best.purchase, best.month_usd))
+            steps.append(LadderStep(float(months), best.purchase, best.month_usd))
     return tuple(steps)
 
 
@@ -298,13 +305,14 @@ def _steady_reasons(modes: Sequence[Mode], steady: Mode) -> list[Reason]:
     return reasons
 
 
-def cheapest_region(market: Market, wanted: Sequence[str]) -> str:
-    """The region where a server is cheapest on demand (else at all), of those wanted where it is sold in one of them. Raises where it is in none."""
+def cheapest_region(market: Market, asked: Sequence[str]) -> str:
+    """The region where a server is cheapest on demand (else at all), of those asked where it is sold in one of them. Raises where it is in
+    none."""
     offers = market.offers
-    here = np.array([not wanted or offers.regions[place] in wanted for place in offers.region_index], dtype=np.bool_)
+    here = np.array([not asked or offers.regions[place] in asked for place in offers.region_index], dtype=np.bool_)
     if not here.any():
         sold = tuple(dict.fromkeys(offers.regions[place] for place in offers.region_index.tolist()))
-        names = ", ".join(wanted)
+        names = ", ".join(asked)
         raise InputError(f"this server has no price in {names}; it has in {', '.join(sold[:12])}", field="region")
     later = (offers.purchase_index != PURCHASES.index(ON_DEMAND)).astype(np.intp)
     order = np.lexsort((offers.price_usd_per_h, later, ~here))

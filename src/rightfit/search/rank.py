@@ -1,23 +1,29 @@
-"""Order what is feasible, fold near-duplicates, keep a varied top. Deterministic: equal scores fall back to cost, time, certainty, table order."""
+"""Order what is feasible, fold near-duplicates, keep a varied top. Deterministic: equal scores fall back to cost, time, certainty, table
+order."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rightfit import facts
+from rightfit.catalog.sellers import is_major
 from rightfit.physics.columns import Array
 from rightfit.search.doubt import BOUNDS
 from rightfit.search.factor import distinct_rows, first_rows
+from rightfit.search.found import Found
+from rightfit.search.mainland import elsewhere
 from rightfit.search.market import SPOT
 from rightfit.search.objective import pareto_front, scores
-
-if TYPE_CHECKING:
-    from rightfit.search.explore import Exploration
+from rightfit.search.option_facts import PriceFacts
+from rightfit.search.several import counted_usd, several_of
 
 Index = NDArray[np.intp]
+Folding = Callable[[Any, Index, Index], Index]
 
 MOST_PER_ACCELERATOR = 2
 MOST_ALTERNATIVES = 8
@@ -43,57 +49,83 @@ class Ranking:
     num_feasible: int
 
 
-def rank(found: Exploration, *, top: int) -> Ranking:
+def rank(exploration: Found, *, top: int, folding: Folding | None = None) -> Ranking:
     """The best `top` rows of an exploration and its Pareto front.
 
-    Rows are first grouped by what folds together; only the groups that can reach the top are put in order.
+    Rows are first grouped by what folds together (`folding`); only the groups that can reach the top are put in order.
     """
-    offer, node = np.nonzero(found.bits == 0)
+    offer, node = np.nonzero(exploration.bits == 0)
     if offer.shape[0] == 0:
         return Ranking((), (), 0)
-    usd, seconds = ranked_usd(found, offer, node), found.bill.total_s[offer, node]
+    usd, seconds = ranked_usd(exploration, offer, node), exploration.bill.total_s[offer, node]
     front = pareto_front(usd, seconds)
     pareto = tuple(Row(int(offer[row]), int(node[row])) for row in front)
-    group = folding_groups(found, offer, node)
-    score = score_of(found, offer, node)
-    near = contenders(found, offer, score, group, top=top)
-    near = near[ordered(found, offer[near], node[near], score[near])]
-    rows = leading_rows(found, offer[near], node[near], group[near], top=top)
+    group = (folding or folding_groups)(exploration, offer, node)
+    score = score_of(exploration, offer, node)
+    near = contenders(exploration, offer, score, group, top=top)
+    near = near[ordered(exploration, offer[near], node[near], score[near])]
+    rows = leading_rows(exploration, offer[near], node[near], group[near], top=top)
     return Ranking(rows, pareto, offer.shape[0])
 
 
-def ranked_usd(found: Exploration, offer: Index, node: Index) -> Array:
+def ranked_usd(exploration: Found, offer: Index, node: Index) -> Array:
     """What rows count as in ranking: their cost, with estimated prices at the upper end of what they are likely to be."""
-    total, doubt = found.bill.total_usd[offer, node], found.market.doubt
-    return total if doubt is None else total + found.bill.servers_usd[offer, node] * (doubt.rank_factor[offer] - 1.0)
+    total, doubt = exploration.bill.total_usd[offer, node], exploration.market.doubt
+    return total if doubt is None else total + exploration.bill.servers_usd[offer, node] * (doubt.rank_factor[offer] - 1.0)
 
 
-def price_facts(found: Any, row: Row) -> dict[str, float]:
+def price_facts(exploration: Found, row: Row) -> PriceFacts:
     """How sure the price of a row is: the source's figure, the expected one with its interval, and the total that the row is ranked by."""
-    doubt, price = found.market.doubt, float(found.market.offers.price_usd_per_h[row.offer])
-    factors = doubt.factors[row.offer].tolist() if doubt is not None else [1.0] * len(BOUNDS)
+    doubt, price = exploration.market.doubt, float(exploration.market.offers.price_usd_per_h[row.offer])
+    low80, high80, low95, high95 = doubt.factors[row.offer].tolist() if doubt is not None else [1.0] * len(BOUNDS)
     return {
         "listed_usd_per_h": float(doubt.listed_usd_per_h[row.offer]) if doubt is not None else price,
         "expected_usd_per_h": price,
-        **{f"{name}_usd_per_h": price * factor for name, factor in zip(BOUNDS, factors, strict=True)},
-        "ranked_usd": float(ranked_usd(found, np.array([row.offer]), np.array([row.node]))[0]),
+        "low80_usd_per_h": price * low80,
+        "high80_usd_per_h": price * high80,
+        "low95_usd_per_h": price * low95,
+        "high95_usd_per_h": price * high95,
+        "ranked_usd": float(ranked_usd(exploration, np.array([row.offer]), np.array([row.node]))[0]),
     }
 
 
-def score_of(found: Exploration, offer: Index, node: Index) -> Array:
-    """The objective's score of feasible rows; smaller is better."""
-    return scores(found.wish.workload.objective, total_usd=ranked_usd(found, offer, node), total_s=found.bill.total_s[offer, node])
+def price_regions(exploration: Found, offer: int) -> int:
+    """In how many regions the catalog has a price of this server bought this way."""
+    offers = exploration.market.offers
+    same = np.flatnonzero(offers.server_index == offers.server_index[offer])  # few of all offers
+    same = same[offers.purchase_index[same] == offers.purchase_index[offer]]
+    return len(np.unique(offers.region_index[same]))
 
 
-def contenders(found: Exploration, offer: Index, score: Array, group: Index, *, top: int) -> Index:
-    """Rows of the groups whose best score is among the best; the best of each purchase kind, and of more groups than can be left out for variety."""
+def score_of(exploration: Found, offer: Index, node: Index) -> Array:
+    """The objective's score of feasible rows; smaller is better. One server goes before several that cost little less; prices that nobody asks
+    (estimates, formulas, floors) stand behind all others, however low they are, and so do places outside mainland China where the wish means
+    it."""
+    usd = counted_usd(exploration, ranked_usd(exploration, offer, node), offer, node)
+    slack_s = 0.0 if exploration.workload.task == "serve" else facts.coefficients("planning")["same_time_s"]
+    score = scores(exploration.workload.objective, total_usd=usd, total_s=exploration.bill.total_s[offer, node], slack_s=slack_s)
+    return behind(behind(score, exploration.market.offers.is_estimate[offer]), elsewhere(exploration)[offer])
+
+
+def behind(score: Array, is_behind: NDArray[np.bool_]) -> Array:
+    """Scores with some rows moved behind all others, in their own order."""
+    known = score[np.isfinite(score)]
+    span = float(known.max() - known.min()) + 1.0 if known.size else 0.0
+    return score + np.where(is_behind & ~np.all(is_behind), span, 0.0)
+
+
+def contenders(exploration: Found, offer: Index, score: Array, group: Index, *, top: int) -> Index:
+    """Rows of the groups whose best score is among the best; the best of each purchase kind, and of more groups than can be left out for
+    variety."""
     groups = int(group.max()) + 1
     best = np.full(groups, np.inf)
     np.minimum.at(best, group, score)
     is_spot = np.zeros(groups, dtype=np.bool_)
-    is_spot[group] = found.market.offers.purchase_index[offer] == SPOT
+    is_spot[group] = exploration.market.offers.purchase_index[offer] == SPOT
     wanted = np.zeros(groups, dtype=np.bool_)
-    for kind in (is_spot, ~is_spot):
+    is_major = np.zeros(groups, dtype=np.bool_)
+    is_major[group] = of_major_cloud(exploration, offer)
+    for kind in (is_spot, ~is_spot, is_major):
         members = np.flatnonzero(kind)
         leading = np.argsort(best[members], kind="stable")[: CONTENDERS_PER_OPTION * top]
         limit = best[members[leading]].max(initial=-np.inf)
@@ -101,28 +133,51 @@ def contenders(found: Exploration, offer: Index, score: Array, group: Index, *, 
     return np.flatnonzero(wanted[group])
 
 
-def leading_rows(found: Exploration, offer: Index, node: Index, group: Index, *, top: int) -> tuple[Row, ...]:
+def leading_rows(exploration: Found, offer: Index, node: Index, group: Index, *, top: int) -> tuple[Row, ...]:
     """The first row of each group, as far as there is room, with the rest of the group folded into it. Rows come in order."""
     _, dense = np.unique(group, return_inverse=True)
     leaders = np.sort(first_rows(dense, int(dense.max()) + 1))
-    chosen = varied(found, offer[leaders], top=top)
-    chosen = with_other_purchases(found, offer[leaders], chosen, top=top)
-    chosen = with_another_provider(found, offer[leaders], chosen)
+    chosen = varied(exploration, offer[leaders], top=top)
+    chosen = with_other_purchases(exploration, offer[leaders], chosen, top=top)
+    chosen = with_another_provider(exploration, offer[leaders], chosen)
+    chosen = with_a_major_cloud(exploration, offer[leaders], chosen)
     return tuple(_row(offer, node, group, int(leader)) for leader in leaders[chosen])
 
 
-def ordered(found: Exploration, offer: Index, node: Index, score: Array) -> Index:
-    """Rows by objective, then cost, time, sound price before estimate, real region before pseudo region, fresh before stale, table order."""
-    usd, seconds = ranked_usd(found, offer, node), found.bill.total_s[offer, node]
-    offers = found.market.offers
+def cheapest_row(exploration: Found) -> Row | None:
+    """The cheapest row within the user's filters, else of all whose time is known; price unknown counts last."""
+    known = np.isfinite(exploration.bill.total_s)
+    for mask in ((exploration.bits == 0) & known, known):
+        if (row := first_row(exploration, mask)) is not None:
+            return row
+    return None
+
+
+def first_row(exploration: Found, mask: NDArray[np.bool_]) -> Row | None:
+    """The row of a mask that the objective puts first."""
+    offer, node = np.nonzero(mask)
+    if not offer.shape[0]:
+        return None
+    best = ordered(exploration, offer, node, score_of(exploration, offer, node))[0]
+    return Row(int(offer[best]), int(node[best]))
+
+
+def ordered(exploration: Found, offer: Index, node: Index, score: Array) -> Index:
+    """Rows by objective, then cost, time, sound price before estimate, real region before pseudo region, fresh before stale, table
+    order."""
+    usd = counted_usd(exploration, ranked_usd(exploration, offer, node), offer, node)
+    seconds = exploration.bill.total_s[offer, node]
+    offers = exploration.market.offers
     doubt = offers.is_estimate[offer] * 4 + offers.is_pseudo_region[offer] * 2 + offers.is_stale[offer] * 1
-    return np.lexsort((node, offer, doubt, seconds, usd, score))
+    # Where time is what counts and is the same, one server goes before several: fewer have to start.
+    several = several_of(exploration, offer, node) & (exploration.workload.objective == "time")
+    return np.lexsort((node, offer, doubt, seconds, usd, several, score))
 
 
-def folding_groups(found: Exploration, offer: Index, node: Index) -> Index:
+def folding_groups(exploration: Found, offer: Index, node: Index) -> Index:
     """Rows of one provider with the same accelerators on the same number of nodes, spot apart from the rest, are one option: they differ in
     region, purchase mode, host size."""
-    offers, servers = found.market.offers, found.market.offers.servers
+    offers, servers = exploration.market.offers, exploration.market.offers.servers
     kinds = [codes_of(servers.provider), codes_of(servers.accelerator_name), servers.num_accelerators.astype(np.intp)]
     _, kind = distinct_rows(kinds)
     spot = (offers.purchase_index[offer] == SPOT).astype(np.intp)
@@ -136,25 +191,25 @@ def codes_of(labels: tuple[str, ...]) -> Index:
     return np.array([code[label] for label in labels], dtype=np.intp)
 
 
-def varied(found: Exploration, offer: Index, *, top: int) -> list[int]:
+def varied(exploration: Found, offer: Index, *, top: int) -> list[int]:
     """Positions of the best rows with at most two of one provider's accelerator, filled up from the rest in order."""
-    servers = found.market.offers.servers
+    servers = exploration.market.offers.servers
     taken: dict[tuple[str, str], int] = {}
     chosen: list[int] = []
     left: list[int] = []
     for position, row in enumerate(offer.tolist()):
         if len(chosen) >= top:
             break
-        server = int(found.market.offers.server_index[row])
+        server = int(exploration.market.offers.server_index[row])
         key = (servers.provider[server], servers.accelerator_name[server])
         taken[key] = taken.get(key, 0) + 1
         (chosen if taken[key] <= MOST_PER_ACCELERATOR else left).append(position)
     return sorted(chosen + left[: max(0, top - len(chosen))])
 
 
-def with_other_purchases(found: Exploration, offer: Index, chosen: list[int], *, top: int) -> list[int]:
+def with_other_purchases(exploration: Found, offer: Index, chosen: list[int], *, top: int) -> list[int]:
     """Make sure that the best row that cannot be interrupted is among them, and the best spot row too where there is one."""
-    spot = found.market.offers.purchase_index[offer] == SPOT
+    spot = exploration.market.offers.purchase_index[offer] == SPOT
     for wanted in (False, True):
         candidates = np.flatnonzero(spot == wanted)
         if candidates.shape[0] and top > 1 and not any(bool(spot[position]) == wanted for position in chosen):
@@ -162,9 +217,10 @@ def with_other_purchases(found: Exploration, offer: Index, chosen: list[int], *,
     return chosen
 
 
-def with_another_provider(found: Exploration, offer: Index, chosen: list[int]) -> list[int]:
-    """Make sure that two providers are among three rows or more: the best row of another one takes the last place that no way to pay depends on."""
-    offers = found.market.offers
+def with_another_provider(exploration: Found, offer: Index, chosen: list[int]) -> list[int]:
+    """Make sure that two providers are among three rows or more: the best row of another one takes the last place that no way to pay
+    depends on."""
+    offers = exploration.market.offers
     provider = codes_of(offers.servers.provider)[offers.server_index[offer]]
     others = np.flatnonzero(provider != provider[chosen[0]])
     if len(chosen) < 3 or not others.shape[0] or bool(np.any(provider[chosen] != provider[chosen[0]])):
@@ -173,6 +229,24 @@ def with_another_provider(found: Exploration, offer: Index, chosen: list[int]) -
     kinds = [spot[position] for position in chosen]
     spare = [position for position in chosen[1:] if kinds.count(spot[position]) > 1 or spot[position] == spot[others[0]]]
     return sorted([*(position for position in chosen if position != spare[-1]), int(others[0])]) if spare else chosen
+
+
+def of_major_cloud(exploration: Found, offer: Index) -> NDArray[np.bool_]:
+    """Which offers are of a major cloud."""
+    offers = exploration.market.offers
+    major = np.array([is_major(provider) for provider in offers.servers.provider], dtype=np.bool_)
+    return np.asarray(major[offers.server_index[offer]])
+
+
+def with_a_major_cloud(exploration: Found, offer: Index, chosen: list[int]) -> list[int]:
+    """Make sure that a major cloud is among three rows or more: its best row takes the last place that no way to pay depends on."""
+    major = of_major_cloud(exploration, offer)
+    if len(chosen) < 3 or not major.any() or bool(major[chosen].any()):
+        return chosen
+    spot = (exploration.market.offers.purchase_index[offer] == SPOT).tolist()
+    kinds, first = [spot[position] for position in chosen], int(np.flatnonzero(major)[0])
+    spare = [position for position in chosen[1:] if kinds.count(spot[position]) > 1 or spot[position] == spot[first]] or chosen[-1:]
+    return sorted([*(position for position in chosen if position != spare[-1]), first])
 
 
 def _row(offer: Index, node: Index, group: Index, leader: int) -> Row:

@@ -1,120 +1,220 @@
-"""Why offers were refused: by criterion with counts, the nearest miss of each with the least change, and which criteria are to blame together."""
+"""Why offers were refused: by criterion with counts, the nearest miss of each with the least change, and which criteria are to blame
+together."""
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rightfit.physics.columns import Array
 from rightfit.search.answer import NearMiss, Reason, Rejection
-from rightfit.search.constraints import WISHES, first_failure
-from rightfit.search.reasons import CRITERIA
+from rightfit.search.constraints import LATENCIES, WISHES, bits_beside, blamable, first_failure
+from rightfit.search.criteria import CRITERIA
+from rightfit.search.found import Found
 from rightfit.search.software import listed_stacks
 
-if TYPE_CHECKING:
-    from rightfit.search.explore import Exploration
-
-HOPELESS = frozenset({"status", "capability"})
+HOPELESS = frozenset({"status", "capability"})  # no change of the wish mends these
+NO_CARD = "none"  # as the user asks for servers without any
+UNKNOWN = "unknown"
 MUCH_LESS = 2.0
 PRECISIONS = frozenset({"bf16", "fp16", "fp8", "tf32"})
+#: Criteria that the user can give way on.
+CHANGEABLE = WISHES.union(LATENCIES)
+#: Limits that cannot be held against a row where their figure is not known: nothing fits there, or no number of servers carries the load.
+FIGURES = frozenset({"max_nodes", "quota", "stock", "deadline", "budget", *LATENCIES})
+#: Criteria that no change of the wish mends count as so many others where the nearest row is looked for.
+UNCHANGEABLE_WEIGHT = 10
+REFUSED_FAR = 1e9
+#: Changes that say what is lacking, not that they would do.
+UNPROMISING = frozenset({"change_gpu_memory", "change_host_memory", "change_server", "change_software", "serve_change_latency"})
 
 
-def rejections(found: Exploration) -> tuple[Rejection, ...]:
+def rejections(exploration: Found) -> tuple[Rejection, ...]:
     """One record for each criterion that refused offers, in the order in which criteria are applied.
 
     An offer counts for the criterion that it got furthest to: over its node counts, the last of the first failures.
     """
-    first = first_failure(found.bits)
+    first = first_failure(exploration.bits)
     decided = first.max(axis=1)
     counts = np.bincount(decided, minlength=len(CRITERIA) + 1)
-    return tuple(_rejection(found, position, int(counts[position]), first) for position in range(len(CRITERIA)) if counts[position])
+    return tuple(_rejection(exploration, position, int(counts[position]), first) for position in range(len(CRITERIA)) if counts[position])
 
 
-def _rejection(found: Exploration, position: int, count: int, first: NDArray[np.intp]) -> Rejection:
+def _rejection(exploration: Found, position: int, count: int, first: NDArray[np.intp]) -> Rejection:
     criterion = CRITERIA[position]
-    lone = found.bits == (1 << position)
+    lone = exploration.bits == (1 << position)
     alone = int(lone.any(axis=1).sum())
-    at = nearest(found, criterion, lone if alone else (first == position))
-    needed, had = needed_and_had(found, criterion, at)
-    margin = float(found.failures.margin(criterion)[at])
-    miss = near_miss(found, criterion, at)
-    return Rejection(criterion, count, alone, needed, had, margin, f"{miss.provider}/{miss.instance_type}", miss)
+    at = nearest(exploration, criterion, lone if alone else (first == position))
+    return dataclasses.replace(_lone_rejection(exploration, criterion, at), count=count, alone=alone)
 
 
-def nearest(found: Exploration, criterion: str, rows: NDArray[np.bool_]) -> tuple[int, int]:
+def nearest(exploration: Found, criterion: str, rows: NDArray[np.bool_]) -> tuple[int, int]:
     """The row that fails by least; of equal ones the cheapest, then the first."""
-    return least(found, rows, found.failures.margin(criterion))
+    return least(exploration, rows, exploration.failures.margin(criterion))
 
 
-def least(found: Exploration, rows: NDArray[np.bool_], margin: Array) -> tuple[int, int]:
-    """The row with the least margin, of equal ones the cheapest, then the first."""
+def least(exploration: Found, rows: NDArray[np.bool_], margin: Array) -> tuple[int, int]:
+    """The row with the least margin; of equal ones that which fails fewest criteria, then the cheapest, then the first."""
     offer, node = np.nonzero(rows)
     margins = margin[offer, node]
     closest = np.flatnonzero(margins <= margins.min())
-    chosen = closest[np.argmin(found.bill.total_usd[offer[closest], node[closest]])]
+    at = offer[closest], node[closest]
+    chosen = closest[np.lexsort((exploration.bill.total_usd[at], num_failing(exploration.bits[at])))[0]]
     return int(offer[chosen]), int(node[chosen])
 
 
-def needed_and_had(found: Exploration, criterion: str, at: tuple[int, int]) -> tuple[float | str, float | str]:
+def num_failing(bits: NDArray[np.int32]) -> NDArray[np.int32]:
+    """How many criteria each row fails, shaped like `bits`; what no change of the wish mends counts as many."""
+    count = np.zeros_like(bits)
+    for position, criterion in enumerate(CRITERIA):  # one at a time: all together hold 25 times the memory of the rows
+        count += (bits >> position & 1) * (1 if criterion in CHANGEABLE else UNCHANGEABLE_WEIGHT)
+    return count
+
+
+def needed_and_had(exploration: Found, criterion: str, cell: tuple[int, int]) -> tuple[float | str, float | str]:
     """What the criterion asks for and what the offer has: numbers in base units, or names."""
-    failures = found.failures
+    failures = exploration.failures
     if criterion in failures.needed:
-        pair = [float(np.broadcast_to(values[criterion], failures.shape)[at]) for values in (failures.needed, failures.had)]
+        pair = [float(np.broadcast_to(values[criterion], failures.shape)[cell]) for values in (failures.needed, failures.had)]
         return pair[0], pair[1]
-    offer = found.market.offers.row(at[0])
-    server = int(found.market.offers.server_index[at[0]])
-    servers = found.market.offers.servers
+    offer = exploration.market.offers.row(cell[0])
+    server = int(exploration.market.offers.server_index[cell[0]])
+    servers = exploration.market.offers.servers
+    card = servers.accelerator_name[server] or NO_CARD
     had = {
-        "status": servers.not_recommended[server],
-        "cloud": offer["provider"],
+        "status": servers.not_recommended[server] or "retired",
+        **dict.fromkeys(("cloud", "seller"), offer["provider"]),
         "region": offer["region"],
-        "country": offer["country"],
-        "gpu": servers.accelerator_name[server],
-        "software": servers.accelerator_name[server],
+        "country": offer["country"] or UNKNOWN,
         "purchase": offer["purchase"],
-        "capability": servers.accelerator_name[server],
-        "layout": servers.accelerator_name[server],
     }
-    needed = {"status": "active", "software": listed_stacks(), "capability": found.fleet.missing[server], "layout": "layout"}
-    return needed.get(criterion) or found.wanted.value_of(criterion), had.get(criterion, "")
+    needed = {"status": "active", "software": listed_stacks(), "capability": exploration.missing(server)}
+    needed |= {name: name for name in ("layout", "throughput")}
+    return needed.get(criterion) or exploration.wanted.value_of(criterion), had.get(criterion, card)
 
 
-def near_miss(found: Exploration, criterion: str, at: tuple[int, int]) -> NearMiss:
+def near_miss(exploration: Found, criterion: str, cell: tuple[int, int]) -> NearMiss:
     """One refused row with the least change that would let it pass this criterion."""
-    offer = found.market.offers.row(at[0])
-    needed, had = needed_and_had(found, criterion, at)
+    offer = exploration.market.offers.row(cell[0])
+    needed, had = needed_and_had(exploration, criterion, cell)
     return NearMiss(
         provider=offer["provider"],
         instance_type=offer["instance_type"],
         region=offer["region"],
         purchase=offer["purchase"],
-        nodes=found.space.limits.node_counts[at[1]],
+        nodes=num_servers(exploration, cell),
         needed=needed,
         had=had,
-        change=change(found, criterion, at),
-        also=tuple(name for position, name in enumerate(CRITERIA) if int(found.bits[at]) >> position & 1 and name != criterion),
-        unknown=()
-        if np.isfinite(found.bill.total_s[at])
-        else tuple(name for name in ("deadline", "budget") if name in found.failures.fails),
+        change=change(exploration, criterion, cell),
+        also=tuple(name for name in failing(exploration, cell) if name != criterion),
+        unknown=unknown(exploration, cell),
     )
 
 
-def change(found: Exploration, criterion: str, at: tuple[int, int]) -> Reason:
+def num_servers(exploration: Found, cell: tuple[int, int]) -> int:
+    """Servers of a row; 1 where no number of them is enough."""
+    nodes = exploration.nodes(cell)
+    return int(nodes) if np.isfinite(nodes) else 1
+
+
+def failing(exploration: Found, cell: tuple[int, int]) -> tuple[str, ...]:
+    """The criteria that a row fails, in the order in which they are applied."""
+    return tuple(name for position, name in enumerate(CRITERIA) if int(exploration.bits[cell]) >> position & 1)
+
+
+def unknown(exploration: Found, cell: tuple[int, int]) -> tuple[str, ...]:
+    """The limits that a row does not fail for want of a figure."""
+    had = exploration.failures.had
+    figures = FIGURES if exploration.workload.max_nodes else FIGURES - {"max_nodes"}  # a number of servers that was given is not a limit
+    asked = [name for name in CRITERIA if name in figures and name in had and name not in failing(exploration, cell)]
+    return tuple(name for name in asked if not np.isfinite(np.broadcast_to(had[name], exploration.failures.shape)[cell]))
+
+
+def failed_criteria(exploration: Found, cell: tuple[int, int]) -> tuple[Rejection, ...]:
+    """The criteria that one row fails, each with its least change."""
+    return tuple(_lone_rejection(exploration, criterion, cell) for criterion in failing(exploration, cell))
+
+
+def nearest_to_passing(exploration: Found, offers: NDArray[np.intp]) -> tuple[int, int]:
+    """Of these offers the row that is nearest to passing: what the machine cannot do counts only if no number of servers and no layout can;
+    then
+    the fewest failing criteria, then the least margin."""
+    bits = exploration.bits[offers]
+    margin = np.zeros(bits.shape)
+    for position, criterion in enumerate(CRITERIA):
+        margin += ((bits >> position) & 1) * np.minimum(exploration.failures.margin(criterion)[offers], REFUSED_FAR)
+    beside = num_failing(bits & bits_beside(blamable(bits)))
+    offer, node = np.unravel_index(int(np.lexsort((margin.ravel(), num_failing(bits).ravel(), beside.ravel()))[0]), bits.shape)
+    return int(offers[offer]), int(node)
+
+
+def standing_of(failed: Sequence[Rejection]) -> tuple[Reason, ...]:
+    """Why one server was refused, and what would let it pass: a change that alone would not do is not promised."""
+    return (*(refusal(rejection) for rejection in failed), *_changes_together(failed))
+
+
+def refusal(rejection: Rejection) -> Reason:
+    """One criterion that a server fails."""
+    nodes = rejection.nearest.nodes if rejection.nearest else 1
+    return Reason(
+        "why_refused",
+        {"criterion": rejection.criterion, "needed": rejection.needed, "had": rejection.had, "margin": rejection.margin, "nodes": nodes},
+    )
+
+
+def _changes_together(failed: Sequence[Rejection]) -> tuple[Reason, ...]:
+    criteria = tuple(rejection.criterion for rejection in failed)
+    misses = [rejection.nearest for rejection in failed if rejection.nearest]
+    if len(misses) == 1:
+        missing = (Reason("why_unknown", {"criteria": misses[0].unknown}),) if misses[0].unknown else ()
+        return (misses[0].change, *missing)
+    plain = tuple(miss.change for miss in misses if miss.change.key in UNPROMISING)
+    together = len(plain) < len(misses) and CHANGEABLE.issuperset(criteria)
+    return (*plain, Reason("change_together", {"criteria": criteria})) if together else plain
+
+
+def placeless(failed: Sequence[Rejection], hidden: frozenset[str]) -> tuple[Rejection, ...]:
+    """Refusals of a server that has no offers: they name no region and no way to pay, and nothing is held against it (`hidden`) for want of
+    a price."""
+    return tuple(_placeless(rejection, hidden) for rejection in failed if rejection.criterion not in hidden)
+
+
+def _placeless(rejection: Rejection, hidden: frozenset[str]) -> Rejection:
+    if rejection.nearest is None:
+        return rejection
+    also = tuple(name for name in rejection.nearest.also if name not in hidden)
+    return dataclasses.replace(rejection, nearest=dataclasses.replace(rejection.nearest, region="", purchase="", also=also))
+
+
+def _lone_rejection(exploration: Found, criterion: str, cell: tuple[int, int]) -> Rejection:
+    miss, margin = near_miss(exploration, criterion, cell), float(exploration.failures.margin(criterion)[cell])
+    return Rejection(criterion, 1, 1, miss.needed, miss.had, margin, f"{miss.provider}/{miss.instance_type}", miss)
+
+
+def change(exploration: Found, criterion: str, cell: tuple[int, int]) -> Reason:
     """The least change that makes this row pass `criterion`."""
-    needed, had = needed_and_had(found, criterion, at)
+    needed, had = needed_and_had(exploration, criterion, cell)
     if criterion == "capability":
         return _capability_change(str(needed))
     if criterion == "software":
         return Reason("change_software", {"accelerator": had})
-    if criterion in ("status", "layout"):
+    if criterion in ("status", "layout", "host_cpus", "fabric", "throughput"):
+        return Reason("change_server", {"criterion": criterion, "value": had})
+    if had == UNKNOWN:
         return Reason("change_server", {"criterion": criterion, "value": had})
     if isinstance(needed, str) or isinstance(had, str):
         return Reason("change_filter", {"criterion": criterion, "value": had})
+    if criterion in LATENCIES:
+        return Reason("serve_change_latency", {"metric": criterion, "limit_s": rounded_up(had)})
     if criterion == "quota":
         return Reason("change_quota", {"count": had, "allowed": needed})
+    if criterion == "stock":
+        return Reason("change_stock", {"count": had, "allowed": needed})
     params: dict[str, Any] = {
         "deadline": {"deadline_s": had, "factor": had / needed},
         "budget": {"budget_usd": had, "factor": had / needed},
@@ -123,6 +223,12 @@ def change(found: Exploration, criterion: str, at: tuple[int, int]) -> Reason:
         "host_memory": {"bytes": needed - had},
     }[criterion]
     return Reason("change_nodes" if criterion == "max_nodes" else f"change_{criterion}", params)
+
+
+def rounded_up(seconds: float) -> float:
+    """The next number of three digits, so that the limit that is named does let the offer pass."""
+    step = 10.0 ** (np.floor(np.log10(seconds)) - 2.0)
+    return float(np.ceil(seconds / step - 1e-9) * step)
 
 
 def _capability_change(lacking: str) -> Reason:
@@ -134,37 +240,41 @@ def _capability_change(lacking: str) -> Reason:
     return Reason("change_server", {"criterion": "capability", "value": lacking})
 
 
-def least_changes(found: Exploration, *, most: int = 4) -> tuple[Reason, ...]:
-    """When nothing passes: single changes of the wish that would let something pass, smallest first; and a pair of changes where that asks much
+def least_changes(exploration: Found, *, most: int = 4) -> tuple[Reason, ...]:
+    """When nothing passes: single changes of the wish that would let something pass, smallest first; and a pair of changes where that asks
+    much
     less of each. Only where no machine can do it at all, what the machines lack."""
-    physical = sum(1 << position for position, criterion in enumerate(CRITERIA) if criterion not in WISHES)
-    able = bool(np.any((found.bits & physical) == 0))
-    positions = [position for position, criterion in enumerate(CRITERIA) if (criterion in WISHES if able else criterion not in HOPELESS)]
-    singles = _changes_of(found, [(position,) for position in positions])
-    joint = _changes_of(found, list(itertools.combinations(positions, 2)))[:1]
+    held = blamable(exploration.bits) - HOPELESS
+    positions = [position for position, criterion in enumerate(CRITERIA) if criterion in held]
+    singles = _changes_of(exploration, [(position,) for position in positions])
+    wishes = [position for position in positions if CRITERIA[position] in CHANGEABLE]
+    joint = _changes_of(exploration, list(itertools.combinations(wishes, 2)))[:1]
     reasons = [reason for _, one in singles for reason in one][:most]
     if joint and (not singles or joint[0][0] * MUCH_LESS < singles[0][0]):
         reasons = [*joint[0][1], *reasons]
     return tuple(reasons)
 
 
-def _changes_of(found: Exploration, groups: list[tuple[int, ...]]) -> list[tuple[float, tuple[Reason, ...]]]:
-    """For each group of criteria that alone keeps some row out: the largest margin of its nearest row, and what must change, with what it gives."""
+def _changes_of(exploration: Found, groups: list[tuple[int, ...]]) -> list[tuple[float, tuple[Reason, ...]]]:
+    """For each group of criteria that alone keeps some row out: the largest margin of its nearest row, and what must change, with what it
+    gives."""
     out = []
     for group in groups:
-        rows = found.bits == sum(1 << position for position in group)
+        rows = exploration.bits == sum(1 << position for position in group)
         if not rows.any():
             continue
         criteria = [CRITERIA[position] for position in group]
-        margin = np.max([found.failures.margin(criterion) for criterion in criteria], axis=0)
-        at = least(found, rows, margin)
-        out.append((float(margin[at]), tuple(_with_effect(found, reason, at) for reason in _changes(found, criteria, at))))
+        margin = np.max([exploration.failures.margin(criterion) for criterion in criteria], axis=0)
+        at = least(exploration, rows, margin)
+        effect = _effect(exploration, at, is_known=all(criterion in CHANGEABLE for criterion in criteria))
+        changes = tuple(Reason(reason.key, {**reason.params, **effect}) for reason in _changes(exploration, criteria, at))
+        out.append((float(margin[at]), changes))
     return sorted(out, key=lambda item: item[0])
 
 
-def _changes(found: Exploration, criteria: list[str], at: tuple[int, int]) -> tuple[Reason, ...]:
+def _changes(exploration: Found, criteria: list[str], cell: tuple[int, int]) -> tuple[Reason, ...]:
     """What must change for a row; two changes that only help together are one statement."""
-    reasons = tuple(change(found, criterion, at) for criterion in criteria)
+    reasons = tuple(change(exploration, criterion, cell) for criterion in criteria)
     if criteria == ["deadline", "budget"]:
         params = {"deadline_s": reasons[0].params["deadline_s"], "budget_usd": reasons[1].params["budget_usd"]}
         return (Reason("change_deadline_and_budget", params),)
@@ -173,16 +283,16 @@ def _changes(found: Exploration, criteria: list[str], at: tuple[int, int]) -> tu
     return reasons
 
 
-def _with_effect(found: Exploration, reason: Reason, at: tuple[int, int]) -> Reason:
-    """The change together with the offer that it makes possible."""
-    offer = found.market.offers.row(at[0])
-    usd, seconds = float(found.bill.total_usd[at]), float(found.bill.total_s[at])
+def _effect(exploration: Found, cell: tuple[int, int], *, is_known: bool) -> dict[str, Any]:
+    """The offer that a change makes possible, and what it would cost and take where that is known: of a service the bill of a month."""
+    offer = exploration.market.offers.row(cell[0])
     effect = {
         "provider": offer["provider"],
         "instance_type": offer["instance_type"],
-        "nodes": found.space.limits.node_counts[at[1]],
+        "nodes": num_servers(exploration, cell),
         "purchase": offer["purchase"],
-        "total_usd": usd if np.isfinite(usd) else None,
-        "total_time_s": seconds if np.isfinite(seconds) else None,
     }
-    return Reason(reason.key, {**reason.params, **effect})
+    names = ("monthly_usd", "latency_s") if exploration.workload.task == "serve" else ("total_usd", "total_time_s")
+    figures = (float(exploration.bill.total_usd[cell]), float(exploration.bill.total_s[cell]))
+    known = [is_known and bool(np.isfinite(value)) for value in figures]
+    return effect | {name: value if is_so else None for name, value, is_so in zip(names, figures, known, strict=True)}

@@ -1,6 +1,7 @@
 """Runs on servers that can be taken away: when they end, how sure that is, and what they would take without checkpoints.
 
-Three doubts meet in the wall time of a spot run: how fast the work goes (the interval of the prediction), how often servers are taken (a published band, or
+Three doubts meet in the wall time of a spot run: how fast the work goes (the interval of the prediction), how often servers are taken (a
+published band, or
 a usual range) and chance itself. The law of the last (physics.completion) is mixed over the first two.
 """
 
@@ -31,7 +32,8 @@ CALM = 0.005  # below this chance of any stop the law is that of the undisturbed
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Hazard:
-    """What stops a run, and what a stop costs. `spot_low`, `spot_high`: fraction of servers taken within a month; `other_per_s`: hardware failures
+    """What stops a run, and what a stop costs. `spot_low`, `spot_high`: fraction of servers taken within a month; `other_per_s`: hardware
+    failures
     of the whole job [1/s]; `save_s` a checkpoint, `restart_s` from a stop to working again [s]."""
 
     spot_low: float
@@ -56,8 +58,10 @@ class Hazard:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Risk:
-    """What interruptions do to one run. `total`: wall time with start-up, its interval with chance in it; `late`: probability of missing the deadline
-    (None without one); `interval_s`: work between checkpoints; `without_checkpoints_s`: expected wall time if nothing were saved (infinite: it
+    """What interruptions do to one run. `total`: wall time with start-up, its interval with chance in it; `late`: probability of missing
+    the deadline
+    (None without one); `interval_s`: work between checkpoints; `without_checkpoints_s`: expected wall time if nothing were saved (infinite:
+    it
     would hardly ever end)."""
 
     total: Figure
@@ -95,7 +99,8 @@ def optimal_interval_s(hazard: Hazard) -> float:
 def completion_of(run: Figure, hazard: Hazard, *, interval_s: float) -> Completion:
     """The law of the wall time from the first step to the last, speed and rate being known only within their limits.
 
-    Known error: the stretch is that of the middle speed; it changes slowly with the length of the work (under 0.7 % in any bound against nine anchors).
+    Known error: the stretch is that of the middle speed; it changes slowly with the length of the work (under 0.7 % in any bound against
+    nine anchors).
     """
     if float(hazard.rates_per_s().max()) * run.high95 < CALM:
         calm = likely_values(run, SPEEDS * RATES)
@@ -116,7 +121,8 @@ def completion_of(run: Figure, hazard: Hazard, *, interval_s: float) -> Completi
 
 
 def risk_of(run: Figure, hazard: Hazard, *, startup_s: float, expected_s: float, deadline_s: float | None = None) -> Risk:
-    """What interruptions do to `run` (seconds of undisturbed work, with its interval). `expected_s`: the wall time that the search found, the middle."""
+    """What interruptions do to `run` (seconds of undisturbed work, with its interval). `expected_s`: the wall time that the search found,
+    the middle."""
     interval_s = optimal_interval_s(hazard)
     law = completion_of(run, hazard, interval_s=interval_s)
     low95, low80, high80, high95 = (law.quantile_s(share) + startup_s for share in (0.025, 0.1, 0.9, 0.975))
@@ -151,7 +157,8 @@ def without_checkpoints_s(work_s: float, hazard: Hazard) -> float:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RunOfRow:
-    """A run on `nodes` servers with `accelerators` each: undisturbed `work` [s], `startup_s` before it, `total_s` as the search expects it."""
+    """A run on `nodes` servers with `accelerators` each: undisturbed `work` [s], `startup_s` before it, `total_s` as the search expects
+    it."""
 
     work: Figure
     startup_s: float

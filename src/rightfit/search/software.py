@@ -1,7 +1,9 @@
 """What software stands behind an answer: which accelerators PyTorch's usual stack runs on, and which training stacks can split a model.
 
-A plan must be one that its reader can start. So accelerators with a software stack of their own (TPU, Trainium, Gaudi, Ascend, chips whose maker a
-cloud hides) are offered only where the user names them, and tensor, pipeline and expert parallelism only where a stack that has them is meant.
+A plan must be one that its reader can start. So accelerators with a software stack of their own (TPU, Trainium, Gaudi, Ascend, chips whose
+maker a
+cloud hides) are offered only where the user names them, and tensor, pipeline and expert parallelism only where a stack that has them is
+meant.
 """
 
 from __future__ import annotations

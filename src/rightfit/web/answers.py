@@ -1,4 +1,5 @@
-"""Plans for the page, worked out beside the event loop: a bounded pool of threads, answers kept for a while, nothing local in reach of a visitor."""
+"""Plans for the page, worked out beside the event loop: a bounded pool of threads, answers kept for a while, nothing local in reach of a
+visitor."""
 
 from __future__ import annotations
 
@@ -13,13 +14,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rightfit import reach
 from rightfit.errors import RightfitError
-from rightfit.rest.work import Market
+from rightfit.rest.work import ServedMarket
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
+    from rightfit.planner.field import Field
     from rightfit.search.answer import Plan
-    from rightfit.search.field import Field
-    from rightfit.search.single import Verdict
+    from rightfit.search.verdict import Verdict
 
 logger = logging.getLogger("rightfit.web")
 Found = TypeVar("Found")
@@ -40,13 +41,14 @@ class InternalError(RightfitError):
 
 @dataclasses.dataclass(slots=True)
 class Answers:
-    """Runs what pages ask for. `threads` at a time, `most_waiting` in the queue, `most_kept` answers in memory, `answer_s` the longest wait [s]."""
+    """Runs what pages ask for. `threads` at a time, `most_waiting` in the queue, `most_kept` answers in memory, `answer_s` the longest wait
+    [s]."""
 
     threads: int = 2
     most_waiting: int = 64
     most_kept: int = 128
     answer_s: float = 30.0
-    market: Market = dataclasses.field(default_factory=Market)
+    market: ServedMarket = dataclasses.field(default_factory=ServedMarket)
     _kept: OrderedDict[tuple[Any, ...], Any] = dataclasses.field(default_factory=OrderedDict)
     _running: dict[tuple[Any, ...], asyncio.Future[Any]] = dataclasses.field(default_factory=dict)
     _pool: concurrent.futures.ThreadPoolExecutor | None = None
@@ -54,6 +56,10 @@ class Answers:
     async def plan(self, wishes: Mapping[str, str]) -> Plan:
         """The plan for wishes."""
         return await self.ask(("plan", _key(wishes)), lambda: _plan(wishes, self.market.catalog()))
+
+    async def staged(self, wishes: Mapping[str, str]) -> Plan:
+        """The plan for wishes with the smallest trial that would confirm it."""
+        return await self.ask(("staged", _key(wishes)), lambda: _staged(wishes, self.market.catalog()))
 
     async def field(self, wishes: Mapping[str, str]) -> Field:
         """Every feasible offer for wishes."""
@@ -129,9 +135,15 @@ def _plan(wishes: Mapping[str, str], catalog: Catalog) -> Plan:
     return api.plan(api.read_workload(None, wishes), catalog=catalog, top=TOP)
 
 
+def _staged(wishes: Mapping[str, str], catalog: Catalog) -> Plan:
+    from rightfit import api
+
+    return api.plan(api.read_workload(None, wishes), catalog=catalog, top=TOP, staged=True)
+
+
 def _field(wishes: Mapping[str, str], catalog: Catalog) -> Field:
     from rightfit import api
-    from rightfit.search.field import market_field
+    from rightfit.planner.field import market_field
 
     return market_field(api.read_workload(None, wishes), catalog=catalog)
 

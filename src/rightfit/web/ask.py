@@ -9,13 +9,13 @@ from nicegui import ui
 
 from rightfit.errors import RightfitError
 from rightfit.web.draw import box, button, heading, paragraph, text
-from rightfit.web.forms import MODEL_LIST, field, main_options, model_names, more_options, show_error, value_name
-from rightfit.web.state import LONGEST_SENTENCE, PageState
+from rightfit.web.forms import field, list_name, main_options, model_names, more_options, show_error, value_name
+from rightfit.web.state import LONGEST_SENTENCE, PageState, clean
 from rightfit.web.words import option_name, word, words
 from rightfit.workload.options import OPTIONS
 
 if TYPE_CHECKING:
-    from rightfit.web.plan_page import PlanPage
+    from rightfit.web.host import PlanHost
     from rightfit.workload.ask import Understood
 
 SUGGEST_PAUSE_S = 0.15
@@ -24,13 +24,14 @@ SUGGEST_PAUSE_S = 0.15
 class AskPanel:
     """Where a visitor says what they want."""
 
-    def __init__(self, page: PlanPage) -> None:
+    def __init__(self, page: PlanHost) -> None:
         self.page = page
         self.understood: Understood | None = None
         self.fields: dict[str, Any] = {}
         self.is_open = False
         self.places: dict[str, Any] = {}
         self.typed = 0
+        self.edited: dict[str, str] = {}  # fields changed since the sentence was last typed in: what was said last holds
 
     def draw(self) -> None:
         """The box, the examples and the fields."""
@@ -41,7 +42,8 @@ class AskPanel:
             with box("div", "sentence"):
                 sentence = ui.input(word("ask.sentence", lang), value=state.ask, placeholder=word("ask.placeholder", lang))
                 sentence.props(f"outlined stack-label maxlength={LONGEST_SENTENCE} autocomplete=off").mark("sentence")
-                sentence.on("keydown.enter", lambda: self._submit())
+                sentence.on_value_change(lambda _: self.edited.clear())
+                sentence.on("keydown.enter", self._submit)
                 self.places["sentence"] = sentence
                 button(word("ask.submit", lang), self._submit, "button primary").mark("submit")
             with box("div", "chips scrolling") as chips:
@@ -56,6 +58,12 @@ class AskPanel:
             self.understand(state.ask)
         self.settle()
 
+    def show_sentence(self, sentence: str) -> None:
+        """Another sentence in its line, as it was typed once; what was read of the one before is gone."""
+        self.places["sentence"].value = sentence
+        self.places["understood"].clear()
+        self.edited.clear()
+
     def settle(self) -> None:
         """What this is, and examples, are for those who have not begun."""
         begun = bool(self.page.state.wishes or self.page.state.ask)
@@ -63,15 +71,20 @@ class AskPanel:
             self.places[name].set_visibility(not begun)
 
     async def _submit(self) -> None:
-        sentence = str(self.places["sentence"].value or "").strip()
-        if sentence:
+        """A new sentence is read; one that was read already does not undo what its fields say by now."""
+        sentence = clean(self.places["sentence"].value, LONGEST_SENTENCE)
+        if sentence and sentence != self.page.state.ask:
             await self.page.say(sentence)
         else:
-            await self.page.replan()
+            if not sentence:
+                self.places["understood"].clear()
+            await self.page.plan_again(sentence)
 
     async def _example(self, name: str) -> None:
-        self.places["sentence"].value = word(f"example.{name}", self.page.state.lang)
-        await self._submit()
+        sentence = word(f"example.{name}", self.page.state.lang)
+        self.places["sentence"].value = sentence
+        self.edited.clear()
+        await self.page.say(sentence)
 
     def understand(self, sentence: str) -> RightfitError | None:
         """Read a sentence and show what was understood and what was not; the problem where there is one."""
@@ -124,7 +137,8 @@ class AskPanel:
                 button(word("ask.fewer" if self.is_open else "ask.more", lang), self._toggle, "button quiet").mark("more-options")
                 button(word("ask.clear", lang), self._clear, "button quiet").mark("clear")
             self.places["names"] = box("datalist")
-            self.places["names"].props["id"] = MODEL_LIST
+            if "model" in self.fields:
+                self.places["names"].props["id"] = list_name(self.fields["model"])
 
     def _grid(self, names: Any, state: PageState) -> None:
         with box("div", "fields"):

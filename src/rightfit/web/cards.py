@@ -58,10 +58,10 @@ def _actions(
     with box("div", "end no-print"):
         label = word("result.opened" if is_open else "result.details", lang)
         opener = button(label, on_open, "button", label_text=f"{label}: {card.server}").mark(f"open-{card.rank}")
-        opener.props["aria-pressed"] = "true" if is_open else "false"
+        opener.props.update({"aria-pressed": "true" if is_open else "false", "data-key": f"open-{card.rank}"})
         with box("label", "tick"):
             tick = box("input").mark(f"compare-{card.rank}")
-            tick.props["type"] = "checkbox"
+            tick.props.update({"type": "checkbox", "data-key": f"compare-{card.rank}"})
             tick.props["checked"] = compared
             tick.on("change", lambda event: on_compare(bool(event.args)), js_handler="(event) => emit(event.target.checked)")
             text(word("result.compare", lang))

@@ -94,7 +94,9 @@ class CatalogView:
         with self.bar:
             for kind in KINDS:
                 tab = button(word(f"catalog.{kind}", self.state.lang), lambda kind=kind: self._turn_to(kind), "tab").mark(f"kind-{kind}")
-                tab.props.update({"role": "tab", "aria-selected": "true" if kind == self.state.kind else "false"})
+                is_open = kind == self.state.kind
+                tab.props.update({"role": "tab", "aria-selected": "true" if is_open else "false", "data-key": f"kind-{kind}"})
+                tab.props["tabindex"] = "0" if is_open else "-1"
 
     async def _turn_to(self, kind: str) -> None:
         kept = Question(query=self.state.question.query)
@@ -115,7 +117,9 @@ class CatalogView:
                     self._choice(name, {code: q.purchase_text(code, lang) for code in PURCHASES.words})
                 else:
                     self._line(name, option_name(name, lang), "")
-            self._choice("sort", {name: word(f"catalog.sort_{name}", lang) for name in SORTS[state.kind]}, title=word("catalog.sort", lang))
+            orders = {name: word(f"catalog.sort_{name}", lang) for name in SORTS[state.kind]}
+            if len(orders) > 1:
+                self._choice("sort", orders, title=word("catalog.sort", lang))
             self._choice(
                 "descending",
                 {"": word("catalog.ascending", lang), "yes": word("catalog.descending", lang)},

@@ -19,12 +19,12 @@ from rightfit.web.words import option_name, problem_lines, word
 
 if TYPE_CHECKING:
     from rightfit.search.answer import Option, Plan
-    from rightfit.web.plan_page import PlanPage
+    from rightfit.web.host import PlanHost
 
 PAUSE_S = 0.25
 
 
-def change_tab(page: PlanPage, plan: Plan, option: Option) -> None:
+def change_tab(page: PlanHost, plan: Plan, option: Option) -> None:
     """Advice, then the knobs."""
     lang = page.state.lang
     draw_parts(named(plan_sheet(plan, lang), "advice", "faster"), lang)
@@ -40,8 +40,8 @@ def change_tab(page: PlanPage, plan: Plan, option: Option) -> None:
 class Board:
     """The knobs of one plan and the plan that they lead to. Nothing is kept until the visitor says so."""
 
-    def __init__(self, page: PlanPage, plan: Plan, found: tuple[Knob, ...]) -> None:
-        self.page, self.plan, self.knobs = page, plan, found
+    def __init__(self, page: PlanHost, plan: Plan, knobs: tuple[Knob, ...]) -> None:
+        self.page, self.plan, self.knobs = page, plan, knobs
         self.turned: dict[str, str] = {}
         self.turn = 0
         self.sliders: dict[str, Any] = {}
@@ -76,14 +76,14 @@ class Board:
             slider.on_value_change(lambda event: self._turned(knob, int(event.value)))
             self.sliders[knob.option] = slider
 
-    def _value_text(self, knob: Knob, at: int) -> str:
-        return knob.values[at] or word("tab.no_limit", self.page.state.lang)
+    def _value_text(self, knob: Knob, index: int) -> str:
+        return knob.values[index] or word("tab.no_limit", self.page.state.lang)
 
-    async def _turned(self, knob: Knob, at: int) -> None:
-        self.shown[knob.option].text = self.sliders[knob.option].props["aria-valuetext"] = self._value_text(knob, at)
+    async def _turned(self, knob: Knob, index: int) -> None:
+        self.shown[knob.option].text = self.sliders[knob.option].props["aria-valuetext"] = self._value_text(knob, index)
         self.turned = {name: value for name, value in self.turned.items() if name != knob.option}
-        if at != knob.at:
-            self.turned[knob.option] = knob.values[at]
+        if index != knob.at:
+            self.turned[knob.option] = knob.values[index]
         self.turn += 1
         turn = self.turn
         await asyncio.sleep(PAUSE_S)

@@ -1,4 +1,5 @@
-"""Charts as options of ECharts: where things go and what they are called. Figures come as they are from search and explain; colours from the style sheet."""
+"""Charts as options of ECharts: where things go and what they are called. Figures come as they are from search and explain; colours from
+the style sheet."""
 
 from __future__ import annotations
 
@@ -15,10 +16,12 @@ from rightfit.workload.money import exchange_rate
 
 if TYPE_CHECKING:
     from rightfit.explain.buy_curves import BuyCurve
+    from rightfit.planner.field import Field
     from rightfit.search.answer import Plan
-    from rightfit.search.field import Field
 
 NUM_COLOURS = 6
+#: Marks of the chart, in the order in which they are taken: each has the shape of its name in the style sheet.
+MARKS = ("circle", "triangle", "diamond", "rect", "pin")
 PLANS, FRONT = "plans", "front"
 
 
@@ -28,16 +31,22 @@ def _colour(name: str) -> str:
 
 
 def colour_of(position: int) -> str:
-    """The colour of a cloud: the largest have their own, the rest share one."""
-    return f"c{position + 1}" if position < NUM_COLOURS else "c7"
+    """The colour of a cloud; those beyond the colours begin again with another mark."""
+    return f"c{position % NUM_COLOURS + 1}"
 
 
-def clouds_of(field: Field) -> list[str]:
-    """Clouds by how many offers they have in the field."""
+def mark_of(position: int) -> str:
+    """The mark of a cloud in the chart."""
+    return MARKS[position // NUM_COLOURS % len(MARKS)]
+
+
+def clouds_of(field: Field, plan: Plan) -> list[str]:
+    """Clouds of the ranked plans in their order, then the others by how many offers they have in the field."""
     counts: dict[str, int] = {}
     for name in field.provider:
         counts[name] = counts.get(name, 0) + 1
-    return sorted(counts, key=lambda name: (-counts[name], name))
+    ranked = dict.fromkeys(option.provider for option in plan.options if option.provider in counts)
+    return [*ranked, *sorted(counts.keys() - ranked.keys(), key=lambda name: (-counts[name], name))]
 
 
 def field_chart(field: Field, plan: Plan, lang: Lang, *, hidden: Sequence[str] = ()) -> dict[str, Any]:
@@ -51,7 +60,7 @@ def field_chart(field: Field, plan: Plan, lang: Lang, *, hidden: Sequence[str] =
     rows: dict[str, list[list[float]]] = {}
     for row, name in enumerate(field.provider):
         rows.setdefault(name, []).append([_short(times[row]), _short(money[row]), row])
-    clouds = clouds_of(field)
+    clouds = clouds_of(field, plan)
     series = [_cloud_series(name, rows[name], position, lang) for position, name in enumerate(clouds)]
     front = sorted((rows_of for name in clouds for rows_of in rows[name] if field.is_front[int(rows_of[2])]), key=lambda point: point[0])
     sign = currency_sign(plan.workload.currency)
@@ -80,7 +89,8 @@ def _cloud_series(name: str, points: list[list[float]], position: int, lang: Lan
         "type": "scatter",
         "name": q.provider_text(name, lang),
         "data": points,
-        "symbolSize": 7,
+        "symbol": mark_of(position),
+        "symbolSize": 7 if position < NUM_COLOURS else 9,
         "itemStyle": {":color": _colour(colour_of(position)), "opacity": 0.6},
         "emphasis": {"itemStyle": {"opacity": 1}},
     }

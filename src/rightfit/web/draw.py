@@ -1,4 +1,5 @@
-"""Small pieces that every part of the page is drawn with. Text always goes through the browser's text nodes: nothing typed is ever markup."""
+"""Small pieces that every part of the page is drawn with. Text always goes through the browser's text nodes: nothing typed is ever
+markup."""
 
 from __future__ import annotations
 
@@ -58,19 +59,19 @@ def bullets(lines: Iterable[str], classes: str = "lines") -> None:
             text(line.strip(), "more" if line.startswith("  ") else "", "li")
 
 
-def table(found: Table, lang: Lang, *, classes: str = "table", title: bool = True) -> None:
+def table(content: Table, lang: Lang, *, classes: str = "table", title: bool = True) -> None:
     """A table with its headings; numbers to the right."""
-    if title and found.title:
-        heading(found.title.rstrip(":："), 3)
+    if title and content.title:
+        heading(content.title.rstrip(":："), 3)
     with box("div", "scroll") as around, box("table", classes):
         around.props["tabindex"] = "0"
         around.props["role"] = "region"
-        around.props["aria-label"] = found.title or label("column", found.columns[0].key, lang)
+        around.props["aria-label"] = content.title or label("column", content.columns[0].key, lang)
         with box("thead"), box("tr"):
-            for column in found.columns:
+            for column in content.columns:
                 text(label("column", column.key, lang), _classes(column), "th").props["scope"] = "col"
         with box("tbody"):
-            rows(found.columns, found.records)
+            rows(content.columns, content.records)
 
 
 def rows(columns: Sequence[Column], records: Sequence[Any]) -> None:

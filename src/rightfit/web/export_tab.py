@@ -15,10 +15,10 @@ from rightfit.web.words import problem_lines, word
 
 if TYPE_CHECKING:
     from rightfit.search.answer import Option, Plan
-    from rightfit.web.plan_page import PlanPage
+    from rightfit.web.host import PlanHost
 
 
-def export_tab(page: PlanPage, plan: Plan, option: Option) -> None:
+def export_tab(page: PlanHost, plan: Plan, option: Option) -> None:
     """Targets that can express the plan, and the files of the chosen one."""
     from rightfit.export import all_targets, job_of, plan_document
 
@@ -57,7 +57,7 @@ def export_tab(page: PlanPage, plan: Plan, option: Option) -> None:
     ui.timer(0, show, once=True)
 
 
-async def _files(page: PlanPage, job: Any, target: str) -> Mapping[str, str]:
+async def _files(page: PlanHost, job: Any, target: str) -> Mapping[str, str]:
     from rightfit.export import files_of
 
     try:
@@ -67,7 +67,7 @@ async def _files(page: PlanPage, job: Any, target: str) -> Mapping[str, str]:
         return {}
 
 
-async def _download(page: PlanPage, job: Any, target: str, name: str) -> None:
+async def _download(page: PlanHost, job: Any, target: str, name: str) -> None:
     found = await _files(page, job, target)
     if found:
         ui.download.content(zipped(found), name)
@@ -82,7 +82,7 @@ def zipped(files: Mapping[str, str]) -> bytes:
     return buffer.getvalue()
 
 
-def _file(path: str, content: str, page: PlanPage) -> None:
+def _file(path: str, content: str, page: PlanHost) -> None:
     lang = page.state.lang
 
     def copy() -> None:

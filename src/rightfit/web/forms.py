@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from nicegui import ui
@@ -11,10 +11,11 @@ from rightfit.explain import quantities as q
 from rightfit.explain.messages import Lang
 from rightfit.web.state import LONGEST_VALUE, WISHES
 from rightfit.web.words import choice_name, option_name, word
-from rightfit.workload.options import OPTIONS, Option
+from rightfit.workload.options import OPTIONS, WishOption
 from rightfit.workload.vocabulary import fold
 
-Changed = Callable[[str, str], Any]
+#: A coroutine, said exactly: mypy refuses whoever calls it without waiting for it.
+Changed = Callable[[str, str], Coroutine[Any, Any, None]]
 #: The fields that matter for each task, in the order of a conversation; everything else is under "more options".
 MAIN = {
     "train": ("model", "task", "data", "epochs", "deadline", "budget", "cloud", "purchase"),
@@ -24,7 +25,7 @@ MAIN = {
     "prepare": ("operation", "task", "data", "library", "deadline", "budget", "cloud", "purchase"),
 }
 USUAL_TASK = "finetune"
-MODEL_LIST, MOST_SUGGESTED = "model-names", 12
+MOST_SUGGESTED = 12
 
 
 def main_options(task: str) -> tuple[str, ...]:
@@ -58,7 +59,7 @@ def value_name(option: str, code: str, lang: Lang) -> str:
     return code.upper() if option == "currency" else choice_name(option, code, lang)
 
 
-def _choices(option: Option, value: str, words: dict[str, str], lang: Lang, changed: Changed, *, several: bool) -> Any:
+def _choices(option: WishOption, value: str, words: dict[str, str], lang: Lang, changed: Changed, *, several: bool) -> Any:
     """A list to choose from; a value that is not in the list (another spelling, or nonsense from an address) is shown as it was given."""
     given = [part.strip() for part in value.split(",") if part.strip()] if several else [value] if value else []
     settled = [_settled(option, part) for part in given]
@@ -70,45 +71,49 @@ def _choices(option: Option, value: str, words: dict[str, str], lang: Lang, chan
     return _labelled(found, option, lang)
 
 
-def _settled(option: Option, text: str) -> str:
+def _settled(option: WishOption, text: str) -> str:
     if option.vocabulary is None:
         return text
     folded = fold(text)
     return folded if folded in option.vocabulary.words else option.vocabulary.aliases.get(folded, text)
 
 
-def _line(option: Option, value: str, lang: Lang, changed: Changed) -> Any:
+def _line(option: WishOption, value: str, lang: Lang, changed: Changed) -> Any:
     found = ui.input(
         option_name(option.name, lang),
         value=value,
         placeholder=word("ask.for_example", lang, example=option.example) if option.example else "",
     )
     found.props(f"outlined dense stack-label maxlength={LONGEST_VALUE} autocomplete=off spellcheck=false")
-    if option.name == "model":
-        found.props(f"list={MODEL_LIST}")
-    state = {"last": value}
+    last = value
 
-    def settle() -> None:
+    async def settle() -> None:
+        nonlocal last
         now = str(found.value or "")
-        if now != state["last"]:
-            state["last"] = now
-            changed(option.name, now)
+        if now != last:
+            last = now
+            await changed(option.name, now)
 
-    found.on("change", settle)
+    found.on("change", settle)  # Tab, a click elsewhere, a suggestion that was taken
     found.on("keydown.enter", settle)
     return _labelled(found, option, lang)
 
 
-def _labelled(found: Any, option: Option, lang: Lang) -> Any:
+def _labelled(element: Any, option: WishOption, lang: Lang) -> Any:
     if lang == "en" and option.help:
-        found.props["title"] = option.help
-    return found.mark(f"field-{option.name}")
+        element.props["title"] = option.help
+    return element.mark(f"field-{option.name}")
 
 
-def show_error(found: Any, message: str) -> None:
+def show_error(element: Any, message: str) -> None:
     """One line below a field; an empty one takes it away."""
-    found.props["error"] = bool(message)
-    found.props["error-message"] = message
+    element.props["error"] = bool(message)
+    element.props["error-message"] = message
+
+
+def list_name(element: Any) -> str:
+    """The name under which a line of text looks for its suggestions; NiceGUI gives it, whatever is said of `list`."""
+    return f"{element.html_id}-datalist"
 
 
 def model_names(query: str) -> list[str]:

@@ -13,18 +13,33 @@ from nicegui import ui
 from starlette.requests import Request
 
 from rightfit.explain.messages import Lang
+from rightfit.units import SECONDS_PER_YEAR
 from rightfit.web.draw import box, button, link, text
+from rightfit.web.visitors import admit
 from rightfit.web.words import word
 
-PAGES = {"plan": "/", "catalog": "/catalog", "accuracy": "/accuracy", "rules": "/rules", "about": "/about"}
+PAGES = {
+    "plan": "/",
+    "measure": "/measure",
+    "fleet": "/fleet",
+    "catalog": "/catalog",
+    "accuracy": "/accuracy",
+    "rules": "/rules",
+    "about": "/about",
+}
 THEME_COOKIE, LANG_COOKIE = "rightfit_theme", "rightfit_lang"
-_YEAR_S = 31_536_000
 
 
 @functools.cache
 def style() -> str:
     """The style sheet of the page."""
     return resources.files("rightfit.web").joinpath("data", "style.css").read_text(encoding="utf-8")
+
+
+@functools.cache
+def script() -> str:
+    """What every page does in the browser."""
+    return resources.files("rightfit.web").joinpath("data", "browser.js").read_text(encoding="utf-8")
 
 
 def lang_of(request: Request) -> Lang:
@@ -46,10 +61,14 @@ def dark_of(request: Request) -> bool | None:
 
 @contextmanager
 def frame(page: str, lang: Lang, *, dark: bool | None, title: str = "", other: str = "") -> Iterator[dict[str, Any]]:
-    """Draw the surroundings of a page; the content goes inside. `other`: the address of this page in the other language. Gives the links that move
+    """Draw the surroundings of a page; the content goes inside. `other`: the address of this page in the other language. Gives the links
+    that move
     with the state of the page."""
+    admit(ui.context.client)
     ui.add_head_html(f"<style>{style()}</style>")
     ui.add_head_html(f"<script>document.documentElement.lang = {json.dumps('zh-CN' if lang == 'zh' else 'en')};</script>")
+    ui.add_head_html(f"<script>{script()}</script>")
+    _only_main(ui.context.client)
     ui.page_title(f"{title} · rightfit" if title else "rightfit")
     ui.dark_mode(dark)
     found: dict[str, Any] = {}
@@ -73,6 +92,13 @@ def frame(page: str, lang: Lang, *, dark: bool | None, title: str = "", other: s
             text(word("page.footer", lang))
 
 
+def _only_main(client: Any) -> None:
+    """The page of the framework around ours is a box: the one `main` is where the content is."""
+    around = client.content.parent_slot.parent if client.content.parent_slot else None
+    if around is not None and around.tag == "q-page":
+        around.tag = "div"
+
+
 def _other(page: str, lang: Lang) -> str:
     return f"{PAGES.get(page, '/')}?lang={'en' if lang == 'zh' else 'zh'}"
 
@@ -81,10 +107,10 @@ def _toggle_theme() -> None:
     """The other of light and dark, kept in a cookie; the page is drawn anew so that charts follow. The text is ours alone."""
     ui.run_javascript(
         f"document.cookie = '{THEME_COOKIE}=' + (document.body.classList.contains('body--dark') ? 'light' : 'dark')"
-        f" + '; path=/; max-age={_YEAR_S}; samesite=lax'; location.reload();"
+        f" + '; path=/; max-age={SECONDS_PER_YEAR:.0f}; samesite=lax'; location.reload();"
     )
 
 
 def remember_lang(lang: Lang) -> str:
     """The Set-Cookie value that keeps the language."""
-    return f"{LANG_COOKIE}={lang}; Path=/; Max-Age={_YEAR_S}; SameSite=Lax"
+    return f"{LANG_COOKIE}={lang}; Path=/; Max-Age={SECONDS_PER_YEAR:.0f}; SameSite=Lax"

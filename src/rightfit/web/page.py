@@ -9,10 +9,12 @@ from fastapi import FastAPI
 from nicegui import Client, ui
 from starlette.requests import Request
 
-from rightfit.web import reading_pages
+from rightfit.web import reading_pages, visitors
 from rightfit.web.answers import Answers
 from rightfit.web.catalog_page import CatalogState, CatalogView
+from rightfit.web.fleet_page import FleetPage
 from rightfit.web.frame import dark_of, frame, lang_of
+from rightfit.web.measure_page import MeasurePage
 from rightfit.web.plan_page import PlanPage
 from rightfit.web.report_page import Report
 from rightfit.web.state import PageState
@@ -23,10 +25,12 @@ if TYPE_CHECKING:
 
 
 def mount(app: FastAPI, settings: Settings) -> Answers:
-    """Add the pages to an application; gives where their answers are worked out. Call it once, after all other routes: the pages lie at the root."""
+    """Add the pages to an application; gives where their answers are worked out. Call it once, after all other routes: the pages lie at the
+    root."""
     answers = Answers(most_waiting=settings.most_waiting, answer_s=settings.answer_s)
     add_pages(answers)
     ui.run_with(app, title="rightfit", favicon=ICON, dark=None, tailwind=False, show_welcome_message=False, reconnect_timeout=30.0)
+    visitors.watch()
     return answers
 
 
@@ -51,6 +55,17 @@ def add_pages(answers: Answers) -> None:
         with frame("report", state.lang, dark=dark_of(request), title=word("report.heading", state.lang), other=other):
             Report(state, answers).draw()
 
+    async def measure(request: Request, client: Client) -> None:
+        state = PageState.from_query(request.query_params, lang=lang_of(request))
+        other = dataclasses.replace(state, lang="en" if state.lang == "zh" else "zh").address("/measure")
+        with frame("measure", state.lang, dark=dark_of(request), title=word("page.measure", state.lang), other=other) as links:
+            MeasurePage(state, answers, client, links).draw()
+
+    async def fleet(request: Request, client: Client) -> None:
+        lang = lang_of(request)
+        with frame("fleet", lang, dark=dark_of(request), title=word("page.fleet", lang)):
+            FleetPage(lang, answers, client).draw()
+
     async def catalog(request: Request) -> None:
         state = CatalogState.from_query(request.query_params, lang=lang_of(request))
         with frame("catalog", state.lang, dark=dark_of(request), title=word("page.catalog", state.lang)) as links:
@@ -63,14 +78,25 @@ def add_pages(answers: Answers) -> None:
 
     async def rules(request: Request) -> None:
         lang = lang_of(request)
-        with frame("rules", lang, dark=dark_of(request), title=word("page.rules", lang)):
-            reading_pages.Rules(answers, lang).draw()
+        claim = request.query_params.get("claim", "")
+        other = reading_pages.rules_address("en" if lang == "zh" else "zh", claim)
+        with frame("rules", lang, dark=dark_of(request), title=word("page.rules", lang), other=other) as links:
+            reading_pages.Rules(answers, lang, claim).draw(links)
 
     async def about(request: Request) -> None:
         lang = lang_of(request)
         with frame("about", lang, dark=dark_of(request), title=word("page.about", lang)):
             reading_pages.about(lang)
 
-    pages = {"/": plan, "/report": report, "/catalog": catalog, "/accuracy": accuracy, "/rules": rules, "/about": about}
+    pages = {
+        "/": plan,
+        "/report": report,
+        "/measure": measure,
+        "/fleet": fleet,
+        "/catalog": catalog,
+        "/accuracy": accuracy,
+        "/rules": rules,
+        "/about": about,
+    }
     for path, page in pages.items():
         ui.page(path)(page)

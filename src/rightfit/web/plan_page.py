@@ -1,32 +1,36 @@
-"""The planning page: a sentence or fields, the best plans as cards, the chart of everything feasible, and what is said about the opened plan."""
+"""The planning page: a sentence or fields, the best plans as cards, the chart of everything feasible, and what is said about the opened
+plan."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
 
 from nicegui import Client, ui
 
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
 from rightfit.explain.cards import option_card
-from rightfit.explain.sheets import plan_sheet, verdict_sheet
+from rightfit.explain.sheets import Choice, plan_sheet, verdict_sheet
+from rightfit.explain.short import short_sheet
+from rightfit.explain.tables import Table
 from rightfit.web.answers import Answers
 from rightfit.web.ask import AskPanel
 from rightfit.web.cards import draw_card
 from rightfit.web.change_tab import change_tab
-from rightfit.web.charts import clouds_of, colour_of, field_chart
+from rightfit.web.charts import clouds_of, colour_of, field_chart, mark_of
 from rightfit.web.details import draw_parts
 from rightfit.web.draw import box, button, heading, link, paragraph, text
 from rightfit.web.export_tab import export_tab
 from rightfit.web.state import MOST_COMPARED, TABS, PageState
 from rightfit.web.tabs import breakdown_tab, buying_tab, compare_tab, opened, regions_tab, verdict_dialog, why_tab
-from rightfit.web.words import problem_lines, word
+from rightfit.web.words import on_page, problem_lines, word
 
 if TYPE_CHECKING:
+    from rightfit.planner.field import Field
     from rightfit.search.answer import Option, Plan
-    from rightfit.search.field import Field
 
 NUM_CARDS = 3
 _TABS = {
@@ -47,6 +51,8 @@ class PlanPage:
         self.state, self.answers, self.client = state, answers, client
         self.plan: Plan | None = None
         self.turn = 0
+        self.address, self.is_walking = "", False  # what the browser shows, and whether Back or Forward leads there
+        self.status: Any = None
         self.num_shown = max(NUM_CARDS, state.option, *state.compare) if state.compare else max(NUM_CARDS, state.option)
         self.panel = AskPanel(self)
         self.results: Any = None
@@ -57,11 +63,13 @@ class PlanPage:
         """The page without an answer; `links` lead to other languages and follow the state."""
         self.links = links
         self.panel.draw()
+        self.status = paragraph("", "busy")
+        self.status.props["role"] = "status"
         self.results = box("div", "results")
         self.results.props["aria-live"] = "polite"
+        ui.on("rightfit_moved", lambda event: self.went(str(event.args or "")))
         if self.state.wishes or self.state.ask:
-            with self.results:
-                paragraph(word("result.working", self.state.lang), "busy")
+            self._busy(is_busy=True)
             ui.timer(0, self.start, once=True)
 
     async def start(self) -> None:
@@ -74,18 +82,20 @@ class PlanPage:
     # ---- what the visitor does
 
     async def say(self, sentence: str) -> None:
-        """A sentence: its wishes take the place of those before."""
+        """A sentence: its wishes take the place of those before, but for fields that were changed after it was typed."""
         problem = self.panel.understand(sentence)
         if problem is not None:
+            self.turn += 1  # an answer under way belongs to what was asked before
             self._problem(problem)
             return
         assert self.panel.understood is not None
-        self.state = self.state.with_wishes(self.panel.understood.wishes, ask=sentence)
+        self.state = self.state.with_wishes({**self.panel.understood.wishes, **self.panel.edited}, ask=sentence)
         self.panel.redraw_fields()
         await self.replan()
 
     async def wish(self, wishes: Mapping[str, str]) -> None:
         """Other wishes altogether; the sentence stays as the visitor's own words."""
+        self.panel.edited.update({name: value for name, value in wishes.items() if self.state.wishes.get(name) != value})
         self.state = self.state.with_wishes(wishes, ask=self.state.ask)
         self.panel.redraw_fields()
         await self.replan()
@@ -93,10 +103,40 @@ class PlanPage:
     async def change(self, name: str, value: str) -> None:
         """One field changed."""
         before = self.state.wishes.get("task", "")
+        self.panel.edited[name] = value
         self.state = self.state.with_wish(name, value)
         if self.state.wishes.get("task", "") != before:
             self.panel.redraw_fields()
         await self.replan()
+
+    async def plan_again(self, sentence: str) -> None:
+        """What the fields say; `sentence` is what stands above them, read already or empty."""
+        self.state = dataclasses.replace(self.state, ask=sentence)
+        await self.replan()
+
+    async def went(self, query: str) -> None:
+        """Back or Forward: the page as its address says, without a further entry in the history."""
+        state = PageState.from_query(dict(parse_qsl(query.removeprefix("?"))), lang=self.state.lang)
+        is_same = (state.wishes, state.ask) == (self.state.wishes, self.state.ask) and self.plan is not None
+        self.state, self.is_walking = state, True
+        try:
+            if is_same:
+                self._moved()
+                self._draw_cards()
+                self._draw_tabs()
+                return
+            self.panel.show_sentence(state.ask)
+            self.panel.redraw_fields()
+            if state.wishes or state.ask:
+                await self.replan()
+            else:
+                self.turn += 1
+                self.plan = None
+                self._moved()
+                self.panel.settle()
+                self._empty()
+        finally:
+            self.is_walking = False
 
     def open(self, rank: int) -> None:
         """Open another plan."""
@@ -105,14 +145,14 @@ class PlanPage:
         self._draw_cards()
         self._draw_tabs()
 
-    def compare(self, rank: int, wanted: bool) -> None:
+    def compare(self, rank: int, is_wanted: bool) -> None:
         """Take a plan into the comparison, or out of it."""
         others = tuple(known for known in self.state.compare if known != rank)
-        if wanted and len(others) >= MOST_COMPARED:
+        if is_wanted and len(others) >= MOST_COMPARED:
             ui.notify(word("tab.compare_most", self.state.lang))
             self._draw_cards()
             return
-        compared = tuple(sorted((*others, rank))) if wanted else others
+        compared = tuple(sorted((*others, rank))) if is_wanted else others
         self.state = dataclasses.replace(self.state, compare=compared)
         self._moved()
         if self.state.tab == "compare":
@@ -145,6 +185,7 @@ class PlanPage:
         self.panel.clear_errors()
         self.panel.settle()
         self.results.classes("stale")
+        self._busy(is_busy=True)
         try:
             plan = await self.answers.plan(self.state.wishes)
         except RightfitError as error:
@@ -159,7 +200,13 @@ class PlanPage:
 
     def _moved(self) -> None:
         """The address and the links follow the state."""
-        ui.navigate.history.replace(self.state.address())
+        address = self.state.address()
+        with self.client:  # the field that was changed may be gone by now: another task has other fields
+            if self.address and address != self.address and not self.is_walking:
+                ui.navigate.history.push(address)
+            else:
+                ui.navigate.history.replace(address)
+        self.address = address
         other = dataclasses.replace(self.state, lang="en" if self.state.lang == "zh" else "zh")
         if "language" in self.links:
             self.links["language"].props["href"] = other.address()
@@ -170,8 +217,7 @@ class PlanPage:
         """What is wrong, beside the field it came from, and once more in a box where the answer would be."""
         self.plan = None
         lang = self.state.lang
-        self.results.classes(remove="stale")
-        self.results.clear()
+        self._empty()
         lines = problem_lines(error, lang)
         for name, message in lines:
             self.panel.show_error(name, message)
@@ -181,9 +227,15 @@ class PlanPage:
             for name, message in lines:
                 paragraph(self.panel.named(name, message))
 
-    def _draw_results(self, plan: Plan) -> None:
+    def _empty(self) -> None:
+        """Take the answer away, and what led from it."""
         self.results.classes(remove="stale")
+        self._busy(is_busy=False)
         self.results.clear()
+        self.links.pop("report", None)
+
+    def _draw_results(self, plan: Plan) -> None:
+        self._empty()
         lang = self.state.lang
         if plan.best is None:
             with self.results, box("section", "section panel"):
@@ -192,6 +244,7 @@ class PlanPage:
         if opened(plan, self.state.option) is plan.best and self.state.option != 1:
             self.state = dataclasses.replace(self.state, option=1)
         with self.results:
+            self._draw_answer(plan)
             with box("section", "section"):
                 self._head(plan)
                 self.parts["cards"] = box("div")
@@ -201,6 +254,25 @@ class PlanPage:
                 section.props["id"] = "details"
                 self.parts["tabs"] = box("div")
                 self._draw_tabs()
+
+    def _draw_answer(self, plan: Plan) -> None:
+        """What to rent, what to expect and what to mind, in few lines; the cards show the options beside it."""
+        lang = self.state.lang
+        choice, *others = [part for part in short_sheet(plan, lang) if not isinstance(part, Table)][:-1]  # the last says what to type next
+        with box("section", "section panel answer") as section:
+            section.props["aria-label"] = word("result.answer", lang)
+            for part in (choice, *others):
+                if isinstance(part, Choice):
+                    heading(part.headline, 2)
+                    for line in part.lines:
+                        paragraph(on_page(line, lang))
+                else:
+                    draw_parts([part], lang)
+
+    def _busy(self, *, is_busy: bool) -> None:
+        """Say that an answer is worked out, beside the old one that still stands."""
+        self.results.props["aria-busy"] = "true" if is_busy else "false"
+        self.status.text = word("result.working", self.state.lang) if is_busy else ""
 
     def _head(self, plan: Plan) -> None:
         lang = self.state.lang
@@ -235,7 +307,7 @@ class PlanPage:
             is_open=rank == state.option,
             compared=rank in state.compare,
             on_open=lambda: self.open(rank),
-            on_compare=lambda wanted: self.compare(rank, wanted),
+            on_compare=lambda is_wanted: self.compare(rank, is_wanted),
         )
 
     def _show_more(self) -> None:
@@ -254,7 +326,9 @@ class PlanPage:
                 bar.props.update({"role": "tablist", "aria-label": word("tab.label", lang)})
                 for name in TABS:
                     tab = button(word(f"tab.{name}", lang), lambda name=name: self.turn_to(name), "tab").mark(f"tab-{name}")
-                    tab.props.update({"role": "tab", "aria-selected": "true" if name == self.state.tab else "false", "id": f"tab-{name}"})
+                    is_open = name == self.state.tab
+                    tab.props.update({"role": "tab", "id": f"tab-{name}", "data-key": f"tab-{name}"})
+                    tab.props.update({"aria-selected": "true" if is_open else "false", "tabindex": "0" if is_open else "-1"})
             with box("div", "tab-panel") as panel:
                 panel.props.update({"role": "tabpanel", "aria-labelledby": f"tab-{self.state.tab}"})
                 _TABS[self.state.tab](self, plan, option)
@@ -286,7 +360,7 @@ class FieldChart:
         with box("div", "panel"):
             with box("div", "chips scrolling") as chips:
                 chips.props.update({"role": "group", "aria-label": word("chart.clouds", lang)})
-                for position, name in enumerate(clouds_of(self.field)):
+                for position, name in enumerate(clouds_of(self.field, self.plan)):
                     self._chip(name, position)
             self.chart = ui.echart(field_chart(self.field, self.plan, lang), on_point_click=self._clicked).classes("chart")
             self.chart.props.update({"role": "img", "aria-label": word("chart.label", lang)})
@@ -305,7 +379,7 @@ class FieldChart:
         chip = button("", toggle, "chip").mark(f"cloud-{name}")
         chip.props["aria-pressed"] = "true"
         with chip:
-            box("span", "swatch").style(f"background: var(--{colour_of(position)})")
+            box("span", f"swatch mark-{mark_of(position)}").style(f"background: var(--{colour_of(position)})")
             text(shown)
 
     async def _clicked(self, event: Any) -> None:

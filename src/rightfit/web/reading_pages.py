@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from nicegui import ui
 
@@ -25,7 +26,8 @@ from rightfit.web.words import problem_lines, word, words
 
 @functools.cache
 def published_tables() -> tuple[tuple[tuple[str, ...], ...], ...]:
-    """The tables under the headline of docs/accuracy.md, as rows of cells, the heading first; empty where this installation lacks the page."""
+    """The tables under the headline of docs/accuracy.md, as rows of cells, the heading first; empty where this installation lacks the
+    page."""
     page = _published_page()
     if "## Headline" not in page:
         return ()
@@ -96,27 +98,32 @@ def _key(text_: str) -> str:
 class Rules:
     """Rules of thumb by the post they stand in, each tried on its example when asked; and any other claim."""
 
-    def __init__(self, answers: Answers, lang: Lang) -> None:
-        self.answers, self.lang = answers, lang
+    def __init__(self, answers: Answers, lang: Lang, claim: str = "") -> None:
+        self.answers, self.lang, self.claim = answers, lang, clean(claim, LONGEST_VALUE)
 
-    def draw(self) -> None:
-        """The page."""
+    def draw(self, links: dict[str, Any]) -> None:
+        """The page; a claim that stands in the address is checked at once."""
         lang = self.lang
         heading(word("page.rules", lang), 1)
         paragraph(word("rules.intro", lang), "lead")
         with box("section", "panel section"):
             heading(word("rules.check", lang), 3)
             with box("div", "sentence-row"):
-                field = ui.input(word("rules.claim", lang), placeholder="RAM >= 4x VRAM · g5.xlarge=T4")
+                field = ui.input(word("rules.claim", lang), value=self.claim, placeholder="RAM >= 4x VRAM · g5.xlarge=T4")
                 field.props(f"outlined dense stack-label maxlength={LONGEST_VALUE}").mark("claim")
                 button(word("rules.ask", lang), lambda: ask(), "button primary").mark("claim-ask")
             place: Any = box("div", "gap")
             place.props["aria-live"] = "polite"
 
         async def ask() -> None:
-            await self._try(clean(str(field.value or ""), LONGEST_VALUE), place)
+            claim = clean(field.value, LONGEST_VALUE)
+            ui.navigate.history.replace(rules_address(lang, claim))
+            links["language"].props["href"] = rules_address("en" if lang == "zh" else "zh", claim)
+            await self._try(claim, place)
 
         field.on("keydown.enter", ask)
+        if self.claim:
+            ui.timer(0, ask, once=True)
         posts: dict[int, list[Any]] = {}
         for rule in all_rules().values():
             posts.setdefault(rule.post, []).append(rule)
@@ -153,6 +160,11 @@ class Rules:
             with place:
                 for line in lines:
                     paragraph(line, "muted")
+
+
+def rules_address(lang: Lang, claim: str = "") -> str:
+    """The permanent link of the rules, or of a claim that is checked."""
+    return f"/rules?{urlencode({'claim': claim, 'lang': lang} if claim else {'lang': lang})}"
 
 
 # ---- about

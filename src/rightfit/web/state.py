@@ -22,7 +22,8 @@ WISHES = tuple(name for name in OPTIONS if name not in LOCAL_OPTIONS)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PageState:
-    """`ask`: the sentence, as typed; `wishes`: options in the words of their fields; `option`: the rank that is opened; `compare`: ranks side by side."""
+    """`ask`: the sentence, as typed; `wishes`: options in the words of their fields; `option`: the rank that is opened; `compare`: ranks
+    side by side."""
 
     ask: str = ""
     wishes: Mapping[str, str] = dataclasses.field(default_factory=dict)

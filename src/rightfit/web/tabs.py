@@ -22,7 +22,7 @@ from rightfit.web.words import word
 
 if TYPE_CHECKING:
     from rightfit.search.answer import Option, Plan
-    from rightfit.web.plan_page import PlanPage
+    from rightfit.web.host import PlanHost
 
 
 def opened(plan: Plan, rank: int) -> Option | None:
@@ -30,7 +30,7 @@ def opened(plan: Plan, rank: int) -> Option | None:
     return next((option for option in plan.options if option.rank == rank), plan.best)
 
 
-def why_tab(page: PlanPage, plan: Plan, option: Option) -> None:
+def why_tab(page: PlanHost, plan: Plan, option: Option) -> None:
     """Why this one, how it is set up, what to take care of, and why not the others."""
     lang, voice = page.state.lang, voice_of(plan)
     said = option_text(option, plan.workload, lang)
@@ -51,7 +51,7 @@ def why_tab(page: PlanPage, plan: Plan, option: Option) -> None:
     paragraph(sheet[-1] if isinstance(sheet[-1], str) else "", "muted small gap")
 
 
-def _server_question(page: PlanPage, lang: Lang) -> None:
+def _server_question(page: PlanHost, lang: Lang) -> None:
     with box("div", "sentence-row"):
         field = ui.input(word("tab.ask_server_hint", lang)).props("outlined dense stack-label maxlength=120").mark("ask-server")
         field.props["aria-label"] = word("tab.ask_server", lang)
@@ -63,7 +63,7 @@ def _server_question(page: PlanPage, lang: Lang) -> None:
         button(word("tab.ask_why", lang), ask).mark("ask-server-button")
 
 
-def breakdown_tab(page: PlanPage, plan: Plan, option: Option) -> None:
+def breakdown_tab(page: PlanHost, plan: Plan, option: Option) -> None:
     """Memory, time and cost as stacked bars."""
     lang = page.state.lang
     said = option_text(option, plan.workload, lang)
@@ -74,10 +74,10 @@ def breakdown_tab(page: PlanPage, plan: Plan, option: Option) -> None:
                 breakdown(part, lang, room=memory_use(option) if part.name == "memory" else None)
 
 
-def buying_tab(page: PlanPage, plan: Plan, option: Option) -> None:
+def buying_tab(page: PlanHost, plan: Plan, option: Option) -> None:
     """Every way to pay for the best server, from how much use on each pays, and the bill."""
     lang, currency = page.state.lang, plan.workload.currency
-    sheet = plan_sheet(plan, lang, everything=True, catalog=None) if not voice_of(plan).has_rules else plan_sheet(plan, lang)
+    sheet = plan_sheet(plan, lang, everything=True, catalog=None) if not voice_of(plan).is_training else plan_sheet(plan, lang)
     section = next((section for section in plan.sections if section.name == "buy"), None)
     for part in sheet:
         if isinstance(part, Table) and "purchase" in {column.key for column in part.columns} and part.title:
@@ -92,7 +92,7 @@ def buying_tab(page: PlanPage, plan: Plan, option: Option) -> None:
         paragraph(word("tab.no_prices", lang), "muted")
 
 
-def compare_tab(page: PlanPage, plan: Plan, option: Option) -> None:
+def compare_tab(page: PlanHost, plan: Plan, option: Option) -> None:
     """Up to four plans side by side."""
     lang = page.state.lang
     chosen = [known for known in plan.options if known.rank in page.state.compare]
@@ -102,7 +102,7 @@ def compare_tab(page: PlanPage, plan: Plan, option: Option) -> None:
     compare_table([option_card(known, plan.workload, lang) for known in chosen], lang)
 
 
-def regions_tab(page: PlanPage, plan: Plan, option: Option) -> None:
+def regions_tab(page: PlanHost, plan: Plan, option: Option) -> None:
     """Prices of the server by region."""
     from rightfit.explain.places import region_prices
 
@@ -126,7 +126,7 @@ def verdict_dialog(parts: tuple[Any, ...], lang: Lang) -> Any:
     return dialog
 
 
-Drawer = Callable[["PlanPage", "Plan", "Option"], None]
+Drawer = Callable[["PlanHost", "Plan", "Option"], None]
 
 __all__ = [
     "Breakdown",

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BaseModel, Field, ValidationError
 
-from rightfit.workload.options import OPTIONS, Option
+from rightfit.errors import InputError, QuantityError
+from rightfit.workload.options import OPTIONS, WishOption
+from rightfit.workload.vocabulary import nearest_words
 
 LONGEST_TEXT, LONGEST_NAME, MOST_NAMES = 4096, 200, 100
+_MOST_PROBLEMS = 10
+_OF_NUMBERS = ("int_", "float_", "greater_than", "less_than")
 _NUMERIC = frozenset({"number", "count", "length", "lengths", "percent", "share", "size", "duration", "rate", "money", "price_pair"})
 _LISTS = frozenset({"names", "words"})
 _FILES = frozenset({"trace"})
 
 
 def workload_fields(*, as_text: bool = False) -> dict[str, tuple[Any, Any]]:
-    """{option: (type, pydantic field)}, all optional; `as_text`: for a query, where everything is text. Limits and words are checked by Workload."""
+    """{option: (type, pydantic field)}, all optional; `as_text`: for a query, where everything is text. Limits and words are checked by
+    Workload."""
     return {name: (_kind(option, as_text=as_text) | None, _field(option)) for name, option in OPTIONS.items()}
 
 
-def _field(option: Option) -> Any:
+def _field(option: WishOption) -> Any:
     return Field(default=None, description=_description(option), examples=[option.example])
 
 
-def _kind(option: Option, *, as_text: bool) -> Any:
+def _kind(option: WishOption, *, as_text: bool) -> Any:
     text = Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT)]
     if as_text:
         return text
@@ -35,7 +41,50 @@ def _kind(option: Option, *, as_text: bool) -> Any:
     return text
 
 
-def _description(option: Option) -> str:
+def _description(option: WishOption) -> str:
     words = f" ({', '.join(option.vocabulary.words)})" if option.vocabulary else ""
     refused = "; refused here: a server reads no file for a client" if option.name in _FILES else ""
     return option.help + words + refused
+
+
+def settled(model: type[BaseModel], values: Any) -> dict[str, Any]:
+    """The values of a question, checked; every problem names its field, an unknown field the nearest one."""
+    if not isinstance(values, Mapping):
+        raise InputError("expected a JSON object with the fields of the question")
+    try:
+        return dict(model.model_validate(values))
+    except ValidationError as error:
+        problems = [_problem(model, item) for item in _without_repeats(error.errors(include_url=False, include_input=False))]
+        raise problems[0] if len(problems) == 1 else InputError("\n".join(map(str, problems)), problems=problems) from None
+
+
+def _without_repeats(items: list[Any]) -> list[Any]:
+    """One problem a field: a union complains once for each of its kinds."""
+    first: dict[str, Any] = {}
+    for item in items:
+        field = str(item["loc"][0]) if item["loc"] else ""
+        if field not in first or first[field]["type"].endswith("_type"):  # that a value is of no other kind either says less
+            first[field] = item
+    return list(first.values())[:_MOST_PROBLEMS]
+
+
+def _problem(model: type[BaseModel], item: Mapping[str, Any]) -> InputError:
+    field = str(item["loc"][0])[:80] if item["loc"] else ""
+    shown = field.encode("utf-8", "backslashreplace").decode()
+    if item["type"] == "extra_forbidden":
+        nearest = nearest_words(field, list(model.model_fields), count=2)
+        hint = f"; did you mean {' or '.join(nearest)}?" if nearest else ""
+        return InputError(f"no such field {shown!r}{hint}", field=shown, nearest=nearest)
+    if item["type"].endswith("_type") and field in OPTIONS:
+        return InputError(f"{field}: not a value for this option; write for example {OPTIONS[field].example}", field=field)
+    if (limits := _limits(model, field)) and item["type"].startswith(_OF_NUMBERS):
+        return QuantityError(f"{shown}: not a number from {limits}", field=shown, allowed=limits)
+    message = item["msg"][:1].lower() + item["msg"][1:]
+    return InputError(f"{shown}: {message}", field=shown, allowed=str((item.get("ctx") or {}).get("expected", "")))
+
+
+def _limits(model: type[BaseModel], field: str) -> str:
+    """The numbers that a field takes: "1 to 20"."""
+    info = model.model_fields.get(field)
+    found = {name: getattr(one, name) for one in (info.metadata if info else ()) for name in ("ge", "le") if hasattr(one, name)}
+    return f"{found['ge']} to {found['le']}" if len(found) == 2 else ""

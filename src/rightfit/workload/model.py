@@ -13,13 +13,17 @@ from rightfit.workload import rules
 from rightfit.workload.options import OPTIONS, overrules, raise_problems, read_wishes
 
 Task = Literal["train", "finetune", "serve", "batch", "prepare"]
-Method = Literal["full", "lora", "qlora", "dora", "ptuning", "prefix", "freeze", "galore", "dreambooth", "textual-inversion"]
+Method = Literal[
+    "full", "lora", "qlora", "dora", "ptuning", "prefix", "freeze", "galore", "dreambooth", "textual-inversion",
+    "dpo", "orpo", "kto", "reward", "ppo", "grpo",
+]  # fmt: skip
 
 
 class Workload(BaseModel):
     """What the user wants to run, on how much data, by when, for how much.
 
-    The constructor takes the option names of `rightfit plan` with friendly values (`deadline="24h"`, `budget="1500cny/month"`, `cloud="aws,gcp"`), or
+    The constructor takes the option names of `rightfit plan` with friendly values (`deadline="24h"`, `budget="1500cny/month"`,
+    `cloud="aws,gcp"`), or
     the attributes below in base units (`deadline_s=86400.0`). `assumed` names the attributes that the user left open and rightfit chose.
     """
 
@@ -43,8 +47,10 @@ class Workload(BaseModel):
     budget_usd: float | None = None
     budget_per_month: bool = False
     budget: str | None = Field(default=None, description="budget as typed")
+    confidence: float | None = Field(default=None, description="probability in percent with which deadline and budget are to hold")
     rate_per_s: float | None = None
     users: int | None = None
+    think_s: float | None = Field(default=None, description="time that a user takes from an answer to the next request")
     input_tokens: int | None = None
     output_tokens: int | None = None
     input_law: str | None = Field(default=None, description="law of prompt lengths as typed; input_tokens is its mean")
@@ -66,11 +72,18 @@ class Workload(BaseModel):
     draft_tokens: int | None = None
     acceptance: float | None = None
     kv_cache: str | None = None
+    kv_offload: str | None = Field(default=None, description="where caches of prompts are kept for later requests: host or ssd")
+    cache_hits: float | None = Field(default=None, description="share of prompt tokens that are found in that cache")
+    slice: str | None = Field(default=None, description="part of a card that a replica has: a MIG profile or a fraction")
+    beside: tuple[str, ...] = Field(default=(), description="other models on the same servers, each MODEL or MODEL@RATE")
     fleet: Literal["single", "mixed"] | None = None
     cloud: tuple[str, ...] = ()
     region: tuple[str, ...] = ()
     country: tuple[str, ...] = ()
     residency: tuple[str, ...] = Field(default=(), description="where data may be kept: areas of law or countries")
+    sellers: tuple[str, ...] = Field(
+        default=(), description="whom to rent from: tiers of trust in words (major, hyperscaler, all), or names"
+    )
     quota: tuple[str, ...] = Field(default=(), description="limits of the account, in words")
     purchase: tuple[str, ...] = ()
     gpu: tuple[str, ...] = ()
@@ -83,6 +96,12 @@ class Workload(BaseModel):
     optimizer: str | None = None
     lora_rank: int | None = None
     lora_targets: tuple[str, ...] = ()
+    update: str | None = Field(
+        default=None, description="weights that preference or reinforcement tuning trains: full, lora, qlora or dora"
+    )
+    rollout: str | None = Field(default=None, description="where the engine of ppo and grpo answers: colocated, separate or async")
+    completions: int | None = Field(default=None, description="answers to each prompt of ppo and grpo")
+    reward_model: str | None = Field(default=None, description="model that rewards the answers of ppo and grpo")
     recompute: str | None = None
     attention: str | None = None
     micro_batch: int | None = None
@@ -95,9 +114,11 @@ class Workload(BaseModel):
     data_location: str | None = Field(default=None, description="where the data lie: a region, or home; null: the region that is rented")
     decode: str | None = None
     input_shape: str | None = Field(default=None, description="shape of one input of a model of the user's own, without the batch")
-    image_size: str | None = Field(default=None, description="pixels of a training image: a side, or height x width")
-    frames: int | None = Field(default=None, description="frames of a training clip")
-    audio_length_s: float | None = Field(default=None, description="length of a training recording")
+    image_size: str | None = Field(default=None, description="pixels of an image: a side, or height x width")
+    frames: int | None = Field(default=None, description="frames of a clip or video")
+    images: int | None = Field(default=None, description="images in a request to a vision-language model")
+    denoise_steps: int | None = Field(default=None, description="denoising steps that draw one image or video")
+    audio_length_s: float | None = Field(default=None, description="length of a recording")
     latents: str | None = Field(default=None, description="cached or live: latents of diffusion models made beforehand or in every step")
     workers: int | None = Field(default=None, description="loader processes for each accelerator")
     columns: int | None = Field(default=None, description="columns of a table whose size is given in rows or bytes")

@@ -14,15 +14,14 @@ from typing import Any
 
 from rightfit import units
 from rightfit.errors import InputError, QuantityError, UnknownNameError
+from rightfit.units import SECONDS_PER_YEAR
 from rightfit.workload import money, vocabulary
 from rightfit.workload.table_size import is_table, parse_table_size
 from rightfit.workload.vocabulary import Vocabulary
 
-_YEAR_S = 365 * 86400.0
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Option:
+class WishOption:
     """One option. `attributes` are the fields it sets, the one that carries the limits first; `low`..`high` in base units."""
 
     name: str
@@ -35,11 +34,11 @@ class Option:
     example: str = ""
 
 
-def _option(name: str, kind: str, *attributes: str, **values: Any) -> Option:
-    return Option(name, kind, attributes or (name,), **values)
+def _option(name: str, kind: str, *attributes: str, **values: Any) -> WishOption:
+    return WishOption(name, kind, attributes or (name,), **values)
 
 
-OPTIONS: Mapping[str, Option] = {
+OPTIONS: Mapping[str, WishOption] = {
     option.name: option
     for option in (
         _option(
@@ -65,7 +64,7 @@ OPTIONS: Mapping[str, Option] = {
         _option("epochs", "number", low=1e-3, high=1e5, help="passes over the data", example="3"),
         _option("seq_len", "length", low=1, high=2**24, help="tokens per sequence", example="4096"),
         _option("global_batch", "count", low=1, high=1e8, help="sequences per optimizer step, all GPUs together", example="64"),
-        _option("deadline", "duration", "deadline_s", low=1.0, high=10 * _YEAR_S, help="done within", example="24h"),
+        _option("deadline", "duration", "deadline_s", low=1.0, high=10 * SECONDS_PER_YEAR, help="done within", example="24h"),
         _option(
             "budget",
             "money",
@@ -77,8 +76,18 @@ OPTIONS: Mapping[str, Option] = {
             help="total, or per month for a service",
             example="200usd",
         ),
+        _option("confidence", "percent", low=50, high=99.9, help="probability with which deadline and budget hold", example="90"),
         _option("rate", "rate", "rate_per_s", low=1e-7, high=1e7, help="requests to serve", example="10/s"),
         _option("users", "count", low=1, high=1e8, help="users at the same time", example="200"),
+        _option(
+            "think",
+            "duration",
+            "think_s",
+            low=0.0,
+            high=86400.0,
+            help="time that each user takes between an answer and the next request",
+            example="30s",
+        ),
         _option(
             "input_tokens",
             "lengths",
@@ -126,16 +135,32 @@ OPTIONS: Mapping[str, Option] = {
         ),
         _option("adapters", "count", low=1, high=10000, help="LoRA adapters served at the same time", example="20"),
         _option("adapter_rank", "count", low=1, high=4096, help="rank of the adapters served", example="16"),
-        _option("speculative", "text", help="speculative decoding with this draft model, or ngram", example="qwen2.5-0.5b"),
+        _option(
+            "speculative",
+            "text",
+            help="speculative decoding with this draft model, a head (eagle3, eagle, mtp), or ngram",
+            example="qwen2.5-0.5b",
+        ),
         _option("draft_tokens", "count", low=1, high=32, help="tokens that are drafted in a step", example="3"),
         _option("acceptance", "share", low=0.0, high=0.999, help="probability that a drafted token is accepted", example="0.7"),
         _option("kv_cache", "word", vocabulary=vocabulary.KV_CACHES, help="number format of the key-value cache", example="fp8"),
+        _option(
+            "kv_offload",
+            "word",
+            vocabulary=vocabulary.KV_OFFLOADS,
+            help="where prompts' caches are kept for later: host or ssd",
+            example="host",
+        ),
+        _option("cache_hits", "share", low=0.01, high=0.99, help="share of prompt tokens that are found in that cache", example="0.5"),
+        _option("slice", "slice", help="each replica on a slice of a card: a MIG profile, or a fraction", example="3g.40gb"),
+        _option("beside", "names", help="other models on the same servers, each with its rate", example="bert-base-uncased@50/s"),
         _option("fleet", "word", vocabulary=vocabulary.FLEETS, help="one kind of server, or several at least cost", example="mixed"),
         _option("percentile", "percent", low=1, high=99.99, help="percentile at which the latencies hold", example="95"),
         _option("cloud", "names", help="only these clouds", example="aws,gcp"),
         _option("region", "names", help="only these regions", example="us-east-1"),
         _option("country", "names", help="only these countries", example="US,DE"),
         _option("residency", "names", help="data stay in this area: eu, eea, gdpr, cn-mainland, or countries", example="eu"),
+        _option("sellers", "names", help="whom to rent from: major (the default), hyperscaler, all, or names", example="all"),
         _option("quota", "names", help="limits of your account", example="8 A100 in us-east-1"),
         _option("purchase", "words", vocabulary=vocabulary.PURCHASES, help="ways to pay", example="on-demand,spot"),
         _option("gpu", "names", help="only these accelerators", example="H100,A100"),
@@ -150,6 +175,12 @@ OPTIONS: Mapping[str, Option] = {
         _option("optimizer", "word", vocabulary=vocabulary.OPTIMIZERS, help="optimizer", example="adamw-8bit"),
         _option("lora_rank", "count", low=1, high=4096, help="rank of the adapter", example="16"),
         _option("lora_targets", "names", help="layers that get an adapter", example="q,k,v,o"),
+        _option(
+            "update", "word", vocabulary=vocabulary.UPDATES, help="weights that preference or reinforcement tuning trains", example="lora"
+        ),
+        _option("rollout", "word", vocabulary=vocabulary.ROLLOUTS, help="where the engine of ppo and grpo answers", example="colocated"),
+        _option("completions", "count", low=1, high=4096, help="answers to each prompt of ppo and grpo", example="8"),
+        _option("reward_model", "text", help="model that rewards the answers of ppo and grpo", example="Qwen/Qwen2.5-1.5B"),
         _option("recompute", "word", vocabulary=vocabulary.RECOMPUTES, help="activation recomputation", example="full"),
         _option("attention", "word", vocabulary=vocabulary.ATTENTIONS, help="attention kernel", example="flash"),
         _option("micro_batch", "count", low=1, high=65536, help="sequences per GPU and pass", example="4"),
@@ -163,9 +194,11 @@ OPTIONS: Mapping[str, Option] = {
         _option("storage", "text", help="disk that holds the data: a volume's name, local, memory or stream", example="gp3"),
         _option("data_location", "text", help="where the data lie: a region, or home", example="aws/us-east-1"),
         _option("input_shape", "text", help="shape of one input of your own model, without the batch", example="3x224x224"),
-        _option("image_size", "size", low=8, high=2**17, help="pixels of a training image: a side, or height x width", example="512"),
-        _option("frames", "count", low=1, high=10_000, help="frames of a training clip", example="16"),
-        _option("audio_length", "duration", "audio_length_s", low=0.1, high=3600.0, help="length of a training recording", example="10s"),
+        _option("image_size", "size", low=8, high=2**17, help="pixels of an image: a side, or height x width", example="512"),
+        _option("frames", "count", low=1, high=10_000, help="frames of a clip or video", example="16"),
+        _option("images", "count", low=1, high=1000, help="images in a request to a vision-language model", example="2"),
+        _option("denoise_steps", "count", low=1, high=1000, help="denoising steps of a diffusion model", example="30"),
+        _option("audio_length", "duration", "audio_length_s", low=0.1, high=3600.0, help="length of a recording", example="10s"),
         _option(
             "latents",
             "word",
@@ -237,7 +270,7 @@ def _friendly_first(wishes: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
             yield key, value
 
 
-def _read_option(option: Option, value: Any) -> dict[str, Any]:
+def _read_option(option: WishOption, value: Any) -> dict[str, Any]:
     try:
         return _READERS[option.kind](option, value)
     except InputError as error:
@@ -257,7 +290,7 @@ def _read_attribute(name: str, value: Any) -> dict[str, Any]:
     return {name: float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else value}
 
 
-def _text(option: Option, value: Any) -> str:
+def _text(option: WishOption, value: Any) -> str:
     """Text from a string or a plain number."""
     if isinstance(value, bool) or not isinstance(value, (str, numbers.Real)):
         raise InputError(f"{_kind_name(value)} is not a value for this option; write for example {option.example}")
@@ -280,7 +313,7 @@ def _kind_name(value: Any) -> str:
     )
 
 
-def _within(option: Option, number: float, *, shown: str) -> float:
+def _within(option: WishOption, number: float, *, shown: str) -> float:
     """Refuse what is outside the limits and name the nearest valid value."""
     if option.low <= number <= option.high:
         return number
@@ -291,11 +324,11 @@ def _within(option: Option, number: float, *, shown: str) -> float:
     raise QuantityError(message, field=option.name, allowed=f"{low} to {high}", nearest=(nearest,))
 
 
-def _limit_text(option: Option, number: float) -> str:
+def _limit_text(option: WishOption, number: float) -> str:
     if option.kind == "duration":
         return (
-            f"{number / _YEAR_S:g}y"
-            if number >= _YEAR_S
+            f"{number / SECONDS_PER_YEAR:g}y"
+            if number >= SECONDS_PER_YEAR
             else units.format_duration(number).replace(" ", "")
             if number >= 1e-3
             else f"{number * 1e6:g}us"
@@ -305,17 +338,17 @@ def _limit_text(option: Option, number: float) -> str:
     return f"{number:,.0f}" if number >= 1 else f"{number:g}" + ("/s" if option.kind == "rate" else "")
 
 
-def _read_text(option: Option, value: Any) -> dict[str, Any]:
+def _read_text(option: WishOption, value: Any) -> dict[str, Any]:
     return {option.name: _text(option, value)}
 
 
-def _read_word(option: Option, value: Any) -> dict[str, Any]:
+def _read_word(option: WishOption, value: Any) -> dict[str, Any]:
     assert option.vocabulary is not None
     text = {True: "on", False: "off"}[value] if isinstance(value, bool) else _text(option, value)
     return {option.name: option.vocabulary.find(text, kind=option.name, field=option.name)}
 
 
-def _read_currency(option: Option, value: Any) -> dict[str, Any]:
+def _read_currency(option: WishOption, value: Any) -> dict[str, Any]:
     """A currency whose rate is known: the bundled ones, and those that a price book adds."""
     code = units.currency_code(_text(option, value))
     if code not in money.exchange_rates():
@@ -325,7 +358,7 @@ def _read_currency(option: Option, value: Any) -> dict[str, Any]:
     return {option.name: code}
 
 
-def _listed(option: Option, value: Any) -> list[str]:
+def _listed(option: WishOption, value: Any) -> list[str]:
     """The entries of "a,b", ["a", "b"] or ("a,b", "c")."""
     parts = value if isinstance(value, (list, tuple, set, frozenset)) else [value]
     joined = ",".join(_text(option, part) for part in parts).replace("、", ",").replace(";", ",")
@@ -333,13 +366,13 @@ def _listed(option: Option, value: Any) -> list[str]:
     return list(dict.fromkeys(entry for entry in entries if entry))
 
 
-def _read_words(option: Option, value: Any) -> dict[str, Any]:
+def _read_words(option: WishOption, value: Any) -> dict[str, Any]:
     assert option.vocabulary is not None
     entries = _listed(option, value)
     return {option.name: tuple(dict.fromkeys(option.vocabulary.find(entry, kind=option.name, field=option.name) for entry in entries))}
 
 
-def _read_names(option: Option, value: Any) -> dict[str, Any]:
+def _read_names(option: WishOption, value: Any) -> dict[str, Any]:
     """Names that the catalog or the facts know; only other spellings are settled here."""
     spell = {"cloud": _cloud, "country": _country}.get(option.name, str)
     entries = tuple(dict.fromkeys(spell(entry) for entry in _listed(option, value)))
@@ -360,12 +393,12 @@ def _country(text: str) -> str:
     return vocabulary.COUNTRIES.get(folded) or (folded.upper() if is_code else text)
 
 
-def _read_number(option: Option, value: Any) -> dict[str, Any]:
+def _read_number(option: WishOption, value: Any) -> dict[str, Any]:
     text = _text(option, value)
     return {option.name: _within(option, units.parse_count(text, example=option.example), shown=repr(text))}
 
 
-def _read_count(option: Option, value: Any) -> dict[str, Any]:
+def _read_count(option: WishOption, value: Any) -> dict[str, Any]:
     """A whole number."""
     text = _text(option, value)
     number = _within(option, units.parse_count(text, example=option.example), shown=repr(text))
@@ -374,7 +407,7 @@ def _read_count(option: Option, value: Any) -> dict[str, Any]:
     return {option.name: int(number)}
 
 
-def _read_length(option: Option, value: Any) -> dict[str, Any]:
+def _read_length(option: WishOption, value: Any) -> dict[str, Any]:
     """Tokens. As everybody means it, "8k" is 8192 and "128k" is 131072; "1M" is a million."""
     text = _text(option, value)
     plain = text.casefold().removesuffix("tokens").removesuffix("token").removesuffix("tok").strip()
@@ -383,7 +416,7 @@ def _read_length(option: Option, value: Any) -> dict[str, Any]:
     return _read_count(option, plain or text)
 
 
-def _read_lengths(option: Option, value: Any) -> dict[str, Any]:
+def _read_lengths(option: WishOption, value: Any) -> dict[str, Any]:
     """Tokens of every request, or the law of them: the mean is kept as the number, the law as typed."""
     text = _text(option, value)
     if not any(mark in text for mark in ("..", "~", "=", ":")):
@@ -395,7 +428,7 @@ def _read_lengths(option: Option, value: Any) -> dict[str, Any]:
     return {option.name: max(round(law.mean), 1), option.attributes[1]: text}
 
 
-def _read_size(option: Option, value: Any) -> dict[str, Any]:
+def _read_size(option: WishOption, value: Any) -> dict[str, Any]:
     """A side ("512") or height x width ("512x768"), in pixels; kept as text in that form."""
     text = _text(option, value)
     sides = text.casefold().removesuffix("px").replace("\u00d7", "x").replace("*", "x").split("x")
@@ -407,13 +440,20 @@ def _read_size(option: Option, value: Any) -> dict[str, Any]:
     return {option.name: "x".join(str(int(number)) for number in dict.fromkeys(numbers) or numbers)}
 
 
-def _read_percent(option: Option, value: Any) -> dict[str, Any]:
+def _read_percent(option: WishOption, value: Any) -> dict[str, Any]:
     text = _text(option, value)
     number = units.parse_count(text.casefold().removeprefix("p").removesuffix("%").strip() or text, example=option.example)
     return {option.name: _within(option, number, shown=repr(text))}
 
 
-def _read_share(option: Option, value: Any) -> dict[str, Any]:
+def _read_slice(option: WishOption, value: Any) -> dict[str, Any]:
+    """A MIG profile or a fraction of a card, as it is kept."""
+    from rightfit.facts.slices import read_slice  # only a slice needs the table
+
+    return {option.name: read_slice(_text(option, value))}
+
+
+def _read_share(option: WishOption, value: Any) -> dict[str, Any]:
     """A part of one: "0.6" or "60%"."""
     text = _text(option, value)
     number = units.parse_count(text.removesuffix("%").strip() or text, example=option.example) / (100.0 if text.endswith("%") else 1.0)
@@ -424,7 +464,7 @@ def _read_share(option: Option, value: Any) -> dict[str, Any]:
     return {option.name: _within(option, number, shown=repr(text))}
 
 
-def _read_price_pair(option: Option, value: Any) -> dict[str, Any]:
+def _read_price_pair(option: WishOption, value: Any) -> dict[str, Any]:
     """Prices of a million tokens in and out: "0.15/0.60" (USD), "1/4cny", "$0.2" for both."""
     text = _text(option, value)
     parts = [part.strip() for part in text.split("/")]
@@ -436,7 +476,7 @@ def _read_price_pair(option: Option, value: Any) -> dict[str, Any]:
     return {"api_price": text, "api_input_usd_per_million": prices[0], "api_output_usd_per_million": prices[-1]}
 
 
-def _amount(part: str, option: Option) -> units.Money:
+def _amount(part: str, option: WishOption) -> units.Money:
     """An amount of money whose currency may be left out (then empty)."""
     if part.replace(".", "", 1).isdigit():
         return units.Money(float(part), "", False)
@@ -448,23 +488,23 @@ def _amount(part: str, option: Option) -> units.Money:
         raise QuantityError(f"cannot read {part!r} as a price; write for example {option.example}, in USD or with a currency") from None
 
 
-def _read_duration(option: Option, value: Any) -> dict[str, Any]:
+def _read_duration(option: WishOption, value: Any) -> dict[str, Any]:
     text = _text(option, value)
     return {option.attributes[0]: _within(option, units.parse_duration(text), shown=repr(text))}
 
 
-def _read_rate(option: Option, value: Any) -> dict[str, Any]:
+def _read_rate(option: WishOption, value: Any) -> dict[str, Any]:
     text = _text(option, value)
     return {option.attributes[0]: _within(option, units.parse_rate(text), shown=repr(text))}
 
 
-def _read_money(option: Option, value: Any) -> dict[str, Any]:
+def _read_money(option: WishOption, value: Any) -> dict[str, Any]:
     text = _text(option, value)
     amount = units.parse_money(text)
     return {"budget": text, "budget_usd": _within(option, money.to_usd(amount), shown=repr(text)), "budget_per_month": amount.per_month}
 
 
-def _read_data(option: Option, value: Any) -> dict[str, Any]:
+def _read_data(option: WishOption, value: Any) -> dict[str, Any]:
     """An amount with a unit, or the name of a dataset in the facts."""
     text = _text(option, value)
     if not (text[0].isdigit() or text[0] in "+-.半一二三四五六七八九十百千万两" or text.casefold() in ("nan", "inf")):
@@ -502,7 +542,7 @@ def _dataset_size(name: str) -> dict[str, Any]:
     return {"data_unit": "dataset", **{attribute: float(amount) for attribute, amount in sizes.items() if amount}}
 
 
-_READERS: Mapping[str, Callable[[Option, Any], dict[str, Any]]] = {
+_READERS: Mapping[str, Callable[[WishOption, Any], dict[str, Any]]] = {
     "text": _read_text,
     "word": _read_word,
     "words": _read_words,
@@ -514,6 +554,7 @@ _READERS: Mapping[str, Callable[[Option, Any], dict[str, Any]]] = {
     "lengths": _read_lengths,
     "percent": _read_percent,
     "share": _read_share,
+    "slice": _read_slice,
     "price_pair": _read_price_pair,
     "size": _read_size,
     "duration": _read_duration,

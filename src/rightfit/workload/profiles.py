@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from rightfit import reach
 from rightfit.errors import FileInputError, QuantityError, UnknownNameError
+from rightfit.units import SECONDS_PER_HOUR
 from rightfit.workload.traces import Requests
 from rightfit.workload.vocabulary import nearest_words
 
 Array = NDArray[np.float64]
 
 HOURS = 24
-SECONDS_PER_HOUR = 3600.0
 
 #: Shapes by assumption, not by measurement: relative load of each hour from midnight. A user's own profile or trace is always better.
 SHAPES: dict[str, tuple[float, ...]] = {
@@ -52,7 +52,8 @@ SHAPES: dict[str, tuple[float, ...]] = {
 
 
 def hourly_rates(profile: str, *, peak_per_s: float) -> Array:
-    """Rates of 24 hours (24,) [1/s] whose busiest is `peak_per_s`: the name of a shape, or 24 numbers separated by commas (relative or in requests/s)."""
+    """Rates of 24 hours (24,) [1/s] whose busiest is `peak_per_s`: the name of a shape, or 24 numbers separated by commas (relative or in
+    requests/s)."""
     if not 0 < peak_per_s < math.inf:
         raise QuantityError(f"a rate of {peak_per_s:g}/s makes no sense; give a number above 0", field="rate")
     shape = shape_of(profile)

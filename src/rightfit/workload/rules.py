@@ -7,11 +7,13 @@ from typing import Any
 
 from rightfit.errors import ContradictionError, InputError
 from rightfit.units import exact_number, parse_money
+from rightfit.workload.vocabulary import REINFORCEMENTS, TUNINGS
 
 _TRAINING = ("train", "finetune")
 _SERVING_ATTRIBUTES = {
     "rate_per_s": "rate",
     "users": "users",
+    "think_s": "think",
     "ttft_s": "ttft",
     "tpot_s": "tpot",
     "latency_s": "latency",
@@ -28,7 +30,13 @@ _SERVING_ATTRIBUTES = {
     "draft_tokens": "draft_tokens",
     "acceptance": "acceptance",
     "kv_cache": "kv_cache",
+    "kv_offload": "kv_offload",
+    "cache_hits": "cache_hits",
+    "slice": "slice",
+    "beside": "beside",
     "fleet": "fleet",
+    "denoise_steps": "denoise_steps",
+    "images": "images",
 }
 _TRAINING_ATTRIBUTES = (
     "method",
@@ -37,6 +45,10 @@ _TRAINING_ATTRIBUTES = (
     "optimizer",
     "lora_rank",
     "lora_targets",
+    "update",
+    "rollout",
+    "completions",
+    "reward_model",
     "recompute",
     "micro_batch",
     "sharding",
@@ -44,11 +56,10 @@ _TRAINING_ATTRIBUTES = (
     "data_location",
     "decode",
     "workers",
-    "image_size",
-    "frames",
-    "audio_length_s",
     "latents",
 )
+#: What one input is like: training is meant where no task is said.
+_OF_INPUTS = ("image_size", "frames", "audio_length_s")
 #: Options about the place of the data, which preparation has too.
 _OF_PREPARATION = ("storage", "data_location", "workers")
 _OF_NETWORKS = (
@@ -58,6 +69,10 @@ _OF_NETWORKS = (
     "optimizer",
     "lora_rank",
     "lora_targets",
+    "update",
+    "rollout",
+    "completions",
+    "reward_model",
     "recompute",
     "attention",
     "micro_batch",
@@ -69,7 +84,14 @@ _OF_NETWORKS = (
     "decode",
 )
 _ADAPTERS = ("lora", "qlora", "dora")
-_PARTIAL = (*_ADAPTERS, "ptuning", "prefix", "freeze", "dreambooth", "textual-inversion")
+_PARTIAL = (*_ADAPTERS, "ptuning", "prefix", "freeze", "dreambooth", "textual-inversion", *TUNINGS)
+#: Options of tuning on preferences or rewards, and the methods that read them.
+_OF_TUNING = {
+    "update": TUNINGS,
+    **dict.fromkeys(("rollout", "completions", "reward_model"), REINFORCEMENTS),
+}
+#: Lengths of prompt and answer are options of serving, and of methods in which an engine answers prompts.
+_OF_ANSWERS = ("input_tokens", "output_tokens")
 
 Given = Mapping[str, Any]
 
@@ -111,8 +133,17 @@ def _services(given: Given, task: str) -> list[tuple[str, str]]:
         for name in ("draft_tokens", "acceptance")
         if name in given and "speculative" not in given
     ]
+    if "cache_hits" in given and "kv_offload" not in given:
+        found.append(("cache_hits", "cache_hits: found where? give kv_offload with it, for example kv_offload host"))
     if "adapter_rank" in given and "adapters" not in given:
         found.append(("adapter_rank", "adapter_rank: of how many? give adapters with it, for example adapters 20"))
+    found += [
+        (name, f"{name} contradicts fleet mixed: one kind of server holds all of it; leave one out")
+        for name in ("slice", "beside")
+        if given.get(name) and given.get("fleet") == "mixed"
+    ]
+    if given.get("slice") and given.get("tensor_parallel", 1) > 1:
+        found.append(("slice", "slice contradicts tensor_parallel: slices have no links to one another; leave one out"))
     if task == "batch" and given.get("fleet") == "mixed":
         found.append(("fleet", "fleet mixed contradicts task batch: it shares a rate out among servers; leave it out, or say task serve"))
     return found
@@ -125,6 +156,10 @@ def _loads(given: Given, task: str) -> list[tuple[str, str]]:
         for name in ("input_tokens", "output_tokens")
         if name in given and "trace" in given
     ]
+    if "think_s" in given and "users" not in given:
+        found.append(("think", "think: of whom? it is the time that each of users takes between two requests; give users, or leave it out"))
+    if "think_s" in given and "rate_per_s" in given:
+        found.append(("think", "think contradicts rate: users who think make their own rate; leave one of the two out"))
     return found + [
         (name, f"{name} contradicts users: it is about requests over time; give rate in place of users, or leave {name} out")
         for name in ("trace", "profile")
@@ -147,12 +182,13 @@ def as_typed(given: Given) -> dict[str, Any]:
 
 
 def _implied_task(given: Given) -> str:
-    """What the other options say: an operation means preparation, a rate or a latency serving, an algorithm training; otherwise fine-tuning is meant."""
+    """What the other options say: an operation means preparation, a rate or a latency serving, an algorithm training; otherwise fine-tuning
+    is meant."""
     if "operation" in given:
         return "prepare"
     if is_classical(given) and not any(name in given for name in _SERVING_ATTRIBUTES):
         return "train"
-    trains = any(name in given for name in _TRAINING_ATTRIBUTES)
+    trains = any(name in given for name in (*_TRAINING_ATTRIBUTES, *_OF_INPUTS))
     return "serve" if not trains and any(name in given for name in _SERVING_ATTRIBUTES) else "finetune"
 
 
@@ -192,13 +228,13 @@ def _against_task(given: Given, task: str) -> list[tuple[str, str]]:
             "method" if "method" in given else next((name for name in _TRAINING_ATTRIBUTES if name in given and name not in excused), None)
         )
         if name:
-            shown = f"{name} {given[name]}" if name == "method" else name.removesuffix("_s") if name == "audio_length_s" else name
+            shown = f"{name} {given[name]}" if name == "method" else name
             found.append((name, f"{shown} contradicts task {task}: it is for training; leave it out, or say task finetune"))
     if task in (*_TRAINING, "prepare"):
         found += [
             (option, f"{option} contradicts task {task}: it is for serving; leave it out, or say task serve")
             for attribute, option in _SERVING_ATTRIBUTES.items()
-            if attribute in given
+            if attribute in given and not (option in _OF_ANSWERS and given.get("method") in REINFORCEMENTS)
         ]
     if task == "batch":
         found += [
@@ -260,11 +296,12 @@ def _against_method(given: Given, task: str) -> list[tuple[str, str]]:
         return found
     if task == "train" and method in _PARTIAL:
         found.append(("method", f"method {method} contradicts task train (from scratch, all weights); say task finetune, or method full"))
-    if method is not None and method not in _ADAPTERS:
+    found += _against_tuning(given, method)
+    settled = given.get("update", "lora") if method in TUNINGS else method or _usual_method(task, given)
+    if settled is not None and settled not in _ADAPTERS:
+        what = "update full" if method in TUNINGS else f"method {method}" if method else f"task {task}, which trains all weights"
         found += [
-            (name, f"{name} contradicts method {method}: it is for lora, qlora and dora")
-            for name in ("lora_rank", "lora_targets")
-            if name in given
+            (name, f"{name} contradicts {what}: it is for lora, qlora and dora") for name in ("lora_rank", "lora_targets") if name in given
         ]
     quantization = given.get("quantization", "none")
     if task in _TRAINING and method in ("full", "galore") and quantization not in ("none", "fp8"):
@@ -278,9 +315,22 @@ def _against_method(given: Given, task: str) -> list[tuple[str, str]]:
         found.append(
             ("quantization", f"quantization {quantization} contradicts task {task}: it is for serving; say quantization nf4, or task serve")
         )
+    if method in TUNINGS and given.get("update") in ("full", "lora", "dora") and quantization not in ("none", "fp8"):
+        trained = given["update"]
+        found.append(("quantization", f"quantization {quantization} contradicts update {trained}: say update qlora, or leave it out"))
     if method == "qlora" and given.get("quantization") == "none":
         found.append(("quantization", "quantization none contradicts method qlora (4-bit weights); say method lora, or quantization nf4"))
     return found
+
+
+def _against_tuning(given: Given, method: str | None) -> list[tuple[str, str]]:
+    """Options that only tuning on preferences or rewards reads, given beside another method."""
+    shown = f"method {method}" if method else f"model {given.get('model', '')}"
+    return [
+        (name, f"{name} contradicts {shown}: it is for method {', '.join(methods)}; leave it out, or say method {methods[-1]}")
+        for name, methods in _OF_TUNING.items()
+        if name in given and method not in methods
+    ]
 
 
 def _money_and_time(given: Given, task: str) -> list[tuple[str, str]]:
@@ -293,7 +343,13 @@ def _money_and_time(given: Given, task: str) -> list[tuple[str, str]]:
             found.append(("budget", f"budget: {typed!r} has no period, and a service runs on; say {typed}/month?"))
         else:
             found.append(("budget", f"budget: {typed!r} is per month, but task {task} ends; give the total, for example 200usd"))
+    if "confidence" in given and "deadline_s" not in given and "budget_usd" not in given:
+        what = "budget" if task == "serve" else "deadline or budget"
+        found.append(("confidence", f"confidence: of what? give {what} with it, for example {_LIMIT_EXAMPLES[task == 'serve']}"))
     return found
+
+
+_LIMIT_EXAMPLES = {True: "budget 1500usd/month", False: "deadline 24h"}
 
 
 def _batches(given: Given, task: str) -> list[tuple[str, str]]:

@@ -6,29 +6,26 @@ import dataclasses
 import re
 
 from rightfit.errors import QuantityError, RightfitError
+from rightfit.facts.word_tables import says, shape
 from rightfit.units import normalize, parse_bytes, parse_count
 
 EXAMPLE = "11Mrows x 28cols"
-_ROWS = r"(?:rows?|samples?|lines?|records?|examples?|observations?|行|条)"
-_COLS = r"(?:col(?:umn)?s?|features?|fields?|variables?|dims?|列|特征)"
 _SIDES = re.compile(r"^(?P<first>.+?)\s*(?:[x×*,]|by|和)\s*(?P<second>[^x×*,]+)$", re.IGNORECASE)
-_UNIT = re.compile(rf"\s*(?P<rows>{_ROWS})$|\s*(?P<cols>{_COLS})$", re.IGNORECASE)
-
-
+_UNIT = r"\s*(?P<rows>{rows})$|\s*(?P<cols>{columns})$"
 _NUMBER_START = r"[\d半一二三四五六七八九十百千万两]"
-_IS_TABLE = re.compile(
-    rf"[\s\d\w](?:[x×*]|\bby\b)\s*{_NUMBER_START}|{_ROWS}\b.*\d.*{_COLS}|{_COLS}\b.*\d.*{_ROWS}|行.*列|列.*行", re.IGNORECASE
-)
+_IS_TABLE = rf"[\s\d\w](?:[x×*]|\bby\b)\s*{_NUMBER_START}" + r"|{rows}\b.*\d.*{columns}|{columns}\b.*\d.*{rows}|行.*列|列.*行"
 
 
 def is_table(text: str) -> bool:
-    """Whether an amount of data is written as rows and columns ("11M x 28"), not as one number with a unit ("5k examples", "1,000 rows")."""
-    return bool(_IS_TABLE.search(normalize(text)))
+    """Whether an amount of data is written as rows and columns ("11M x 28"), not as one number with a unit ("5k examples", "1,000
+    rows")."""
+    return bool(shape("amounts", _IS_TABLE, ignore_case=True).search(normalize(text)))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TableSize:
-    """Rows and columns of a table; `size_bytes` where its size was given in place of its rows (rows then follow from the width of a cell)."""
+    """Rows and columns of a table; `size_bytes` where its size was given in place of its rows (rows then follow from the width of a
+    cell)."""
 
     rows: float
     cols: float
@@ -37,14 +34,14 @@ class TableSize:
 
 def _side(text: str) -> tuple[str, str]:
     """The number of one side, and "rows", "cols" or "" by its unit."""
-    found = _UNIT.search(text)
+    found = shape("amounts", _UNIT, ignore_case=True).search(text)
     if not found:
         return text.strip(), ""
     return text[: found.start()].strip(), "rows" if found["rows"] else "cols"
 
 
 def _bytes(text: str) -> float:
-    if not re.search(r"[kmgtp]?i?b(?:ytes?)?$|字节$", text, re.IGNORECASE) or re.search(r"\d\s*b$", text, re.IGNORECASE):
+    if not says("amounts", "byte", text, ignore_case=True) or re.search(r"\d\s*b$", text, re.IGNORECASE):
         return 0.0
     try:
         return float(parse_bytes(text))
@@ -53,7 +50,8 @@ def _bytes(text: str) -> float:
 
 
 def parse_table_size(text: str, *, cell_bytes: float = 8.0) -> TableSize:
-    """Rows and columns of `text`, in either order where their words stand beside them; a size in bytes becomes rows of `cell_bytes` a cell [bytes]."""
+    """Rows and columns of `text`, in either order where their words stand beside them; a size in bytes becomes rows of `cell_bytes` a cell
+    [bytes]."""
     cleaned = normalize(text)
     sides = _SIDES.match(cleaned)
     if sides is None:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from rightfit import reach
 from rightfit.errors import FileInputError, QuantityError
+from rightfit.facts.word_tables import shape
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -93,7 +94,8 @@ class Requests:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Lengths:
-    """A law of token counts: fixed (`variation` 0), else log-normal with that coefficient of variation, within [smallest, largest]; or `even`, all
+    """A law of token counts: fixed (`variation` 0), else log-normal with that coefficient of variation, within [smallest, largest]; or
+    `even`, all
     lengths from smallest to largest alike."""
 
     mean: float
@@ -140,11 +142,12 @@ class Lengths:
 
 _LENGTHS_EXAMPLE = "write one number, a range (200..4000), two percentiles (p50=500,p95=3000), or a mean and its variation (mean=512,cv=1)"
 _EVEN = re.compile(r"^([0-9][0-9,_.]*k?)\s*(?:\.\.|-|~|to)\s*([0-9][0-9,_.]*k?)$")
-_NAMED = re.compile(r"(p[0-9]{1,2}(?:\.[0-9]+)?|mean|cv|min|max)\s*[=:]\s*([0-9]+(?:\.[0-9]+)?)(k?)")
+_NAMED = r"({statistic})\s*[=:]\s*([0-9]+(?:\.[0-9]+)?)(k?)"
 
 
 def read_lengths(text: str) -> Lengths:
-    """A law of lengths as typed: "1024", "200..4000" (all alike), "p50=500,p95=3000" or "mean=512,cv=1" (log-normal; min= and max= cut it)."""
+    """A law of lengths as typed: "1024", "200..4000" (all alike), "p50=500,p95=3000" or "mean=512,cv=1" (log-normal; min= and max= cut
+    it)."""
     folded = text.strip().casefold().removesuffix("tokens").strip()
     between = _EVEN.match(folded.replace(" ", "")) if ".." in folded or "~" in folded else None
     if between:
@@ -152,8 +155,9 @@ def read_lengths(text: str) -> Lengths:
         if low > high:
             raise QuantityError(f"lengths {text!r}: the first is the shorter one; say {high}..{low}?")
         return Lengths((low + high) / 2.0, 0.0, low, high, even=low < high)
-    named = {name: float(value) * (1024.0 if kilo else 1.0) for name, value, kilo in _NAMED.findall(folded)}
-    if _NAMED.sub("", folded).strip(" ,;/") or not named:
+    parts = shape("amounts", _NAMED)
+    named = {name: float(value) * (1024.0 if kilo else 1.0) for name, value, kilo in parts.findall(folded)}
+    if parts.sub("", folded).strip(" ,;/") or not named:
         raise QuantityError(f"cannot read {text!r} as lengths in tokens; {_LENGTHS_EXAMPLE}")
     return _log_normal(named, text)
 
@@ -190,7 +194,8 @@ def _log_normal(named: Mapping[str, float], text: str) -> Lengths:
 
 
 def draw_requests(count: int, *, rate_per_s: float, inputs: Lengths, outputs: Lengths, variation: float = 1.0, seed: int = 0) -> Requests:
-    """`count` requests at a mean rate: Poisson, or bursty with gamma gaps whose coefficient of variation is not 1 (0 = one every 1/rate)."""
+    """`count` requests at a mean rate: Poisson, or bursty with gamma gaps whose coefficient of variation is not 1 (0 = one every
+    1/rate)."""
     _check_positive(rate_per_s, "rate")
     if count < 1:
         raise QuantityError(f"{count} requests; draw at least 1")

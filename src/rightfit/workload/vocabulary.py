@@ -60,8 +60,12 @@ TASKS = Vocabulary(
         prepare="prep data preprocess data-preparation 数据准备 预处理",
     ),
 )
+#: Methods that learn from preferences or rewards: what they train is said by `update`.
+PREFERENCES = ("dpo", "orpo", "kto", "reward")
+REINFORCEMENTS = ("ppo", "grpo")
+TUNINGS = (*PREFERENCES, *REINFORCEMENTS)
 METHODS = Vocabulary(
-    ("full", "lora", "qlora", "dora", "ptuning", "prefix", "freeze", "galore", "dreambooth", "textual-inversion"),
+    ("full", "lora", "qlora", "dora", "ptuning", "prefix", "freeze", "galore", "dreambooth", "textual-inversion", *TUNINGS),
     _aliases(
         full="sft full-finetune full-parameter all 全参 全量 全参数",
         qlora="q-lora lora-4bit 4bit-lora",
@@ -70,6 +74,17 @@ METHODS = Vocabulary(
         dreambooth="dream-booth db",
         textual_inversion="inversion ti embedding 文本反演",
         freeze="frozen linear-probe 冻结",
+        dpo="direct-preference-optimization 直接偏好优化",
+        reward="reward-model reward-modeling reward-modelling rm 奖励模型",
+        ppo="rlhf 近端策略优化",
+        grpo="rlvr",
+    ),
+)
+UPDATES = Vocabulary(("full", "lora", "qlora", "dora"), _aliases(full="all whole 全参 全量 全参数", qlora="q-lora"))
+ROLLOUTS = Vocabulary(
+    ("colocated", "separate", "async"),
+    _aliases(
+        colocated="colocate inside hybrid 同卡", separate="server beside 分离", **{"async": "asynchronous overlapped one-step-off 异步"}
     ),
 )
 PURCHASES = Vocabulary(
@@ -87,12 +102,14 @@ PURCHASES = Vocabulary(
         "subscription-5y",
         "capacity-block",
         "on-demand-tier3",
+        "on-demand-community",
         "owned",
         "any",
     ),
     {
         **_aliases(on_demand="ondemand od pay-as-you-go payg hourly 按量 按量付费 按需", spot="preemptible preempt bid 竞价 抢占式 抢占"),
         **_aliases(reserved="reserve ri committed 预留", subscription="prepaid monthly 包月 包年包月 包年", savings_plan_1y="savings-plan"),
+        **_aliases(on_demand_community="community community-cloud 社区云 社区主机"),
         **_aliases(capacity_block="capacity-blocks", any="all 任意 全部"),
     },
 )
@@ -114,6 +131,10 @@ QUANTIZATIONS = Vocabulary(
         **{name: f"gguf-{name}" for name in ("q8-0", "q6-k", "q5-k-m", "q4-k-m", "q4-0", "q3-k-m", "q2-k")},
         "gguf": "gguf-q4-k-m",
     },
+)
+KV_OFFLOADS = Vocabulary(
+    ("host", "ssd"),
+    _aliases(host="cpu ram memory dram 内存 主机内存", ssd="disk nvme 硬盘 固态硬盘 磁盘"),
 )
 KV_CACHES = Vocabulary(
     ("16bit", "fp8", "any"),

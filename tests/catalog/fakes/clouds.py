@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fakes.server import Answer, Reply, Request
@@ -119,6 +119,31 @@ def lambda_cloud(prices: Mapping[str, float], *, key: str = "right") -> Answer:
 def runpod(gpus: Sequence[Mapping[str, Any]]) -> Answer:
     """POST /graphql, query gpuTypes."""
     return lambda request: Reply({"data": {"gpuTypes": list(gpus)}})
+
+
+def aws_spot(prices: Mapping[tuple[str, str], str]) -> tuple[Answer, Answer]:
+    """GET spot.json and spot-advisor-data.json: Linux prices by region and type as the feed writes them, "N/A*" for none."""
+    regions = [
+        {
+            "region": region,
+            "instanceTypes": [
+                {
+                    "type": "all",
+                    "sizes": [
+                        {
+                            "size": name,
+                            "valueColumns": [{"name": "linux", "prices": {"USD": text}}, {"name": "mswin", "prices": {"USD": "N/A*"}}],
+                        }
+                        for (place, name), text in prices.items()
+                        if place == region
+                    ],
+                }
+            ],
+        }
+        for region in dict.fromkeys(place for place, _ in prices)
+    ]
+    bands = {"spot_advisor": {"us-east-1": {"Linux": {"g5.xlarge": {"r": 3, "s": 62}}, "Windows": {}}}}
+    return (lambda request: Reply({"config": {"regions": regions}})), (lambda request: Reply(bands))
 
 
 def vast(offers: Sequence[Mapping[str, Any]]) -> Answer:
@@ -358,3 +383,22 @@ def tencent(items: Sequence[Mapping[str, Any]], *, error: str = "", inquiry: flo
         return Reply({"Response": {"InstanceTypeQuotaSet": own, "RequestId": "r"}})
 
     return answer
+
+
+# What plays each source of prices; a source without one cannot be tested.
+FAKES: Mapping[str, tuple[Callable[..., Answer], ...]] = {
+    "skypilot": (skypilot,),
+    "aws-spot": (aws_spot,),
+    "aws": (aws_pricing, aws_ec2),
+    "azure": (azure,),
+    "gcp": (gcp,),
+    "alicloud": (alicloud,),
+    "tencent": (tencent,),
+    "lambda": (lambda_cloud,),
+    "runpod": (runpod,),
+    "vast": (vast,),
+    "nebius": (gpuhunt,),
+    "oci": (oci,),
+    "verda": (verda,),
+    "crusoe": (crusoe,),
+}

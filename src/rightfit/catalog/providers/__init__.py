@@ -10,7 +10,7 @@ from rightfit.errors import UnknownNameError
 
 # In the order in which they are asked: a provider's own interface comes after collections of others, so that its word is the last.
 NAMES: tuple[str, ...] = (
-    *("skypilot", "aws", "azure", "gcp", "alicloud", "tencent"),
+    *("skypilot", "aws-spot", "aws", "azure", "gcp", "alicloud", "tencent"),
     *("lambda", "runpod", "vast", "nebius", "oci", "verda", "crusoe"),
 )
 
@@ -25,4 +25,7 @@ def provider(name: str) -> Provider:
     if found not in NAMES:
         near = fuzzy.nearest(wanted, NAMES, count=3)
         raise UnknownNameError("source of prices", name, nearest=near, allowed="known: " + ", ".join(NAMES), field="provider")
-    return cast("Provider", importlib.import_module(f"rightfit.catalog.providers.{found.replace('lambda', 'lambda_cloud')}").PROVIDER)
+    return cast(
+        "Provider",
+        importlib.import_module(f"rightfit.catalog.providers.{found.replace('lambda', 'lambda_cloud').replace('-', '_')}").PROVIDER,
+    )

@@ -1,4 +1,5 @@
-"""Alibaba Cloud ECS through its SDK: DescribeAvailableResource (what a region sells), DescribePrice, DescribeSpotPriceHistory, DescribeInstanceTypes.
+"""Alibaba Cloud ECS through its SDK: DescribeAvailableResource (what a region sells), DescribePrice, DescribeSpotPriceHistory,
+DescribeInstanceTypes.
 
 DescribePrice answers for one type a request, so only types with an accelerator are asked for unless every type is wanted.
 """
@@ -41,10 +42,10 @@ class _Alicloud:
         files=("~/.alibabacloud/credentials", "~/.alibabacloud/credentials.ini", "~/.aliyun/config.json"),
     )
 
-    def parts(self, known: Known) -> Sequence[str]:
-        return ["types:cn-hangzhou", *(f"{kind}:{region}" for region in known.regions["alicloud"] for kind in ("listed", "spot"))]
+    def parts(self, inventory: Known) -> Sequence[str]:
+        return ["types:cn-hangzhou", *(f"{kind}:{region}" for region in inventory.regions["alicloud"] for kind in ("listed", "spot"))]
 
-    def fetch(self, client: Client, part: str, *, known: Known) -> Iterator[Row]:
+    def fetch(self, client: Client, part: str, *, inventory: Known) -> Iterator[Row]:
         kind, _, region = part.partition(":")
         service = _service(region)
         if kind == "types":
@@ -52,7 +53,9 @@ class _Alicloud:
             return
         sold = _sold(service, client, region)
         wanted = [
-            name for name, server in known.servers["alicloud"].items() if name in sold and (known.every_type or server.num_accelerators)
+            name
+            for name, server in inventory.servers["alicloud"].items()
+            if name in sold and (inventory.every_type or server.num_accelerators)
         ]
         rows = _listed if kind == "listed" else _spot
         for name in wanted:
@@ -125,7 +128,8 @@ def _listed(service: Any, client: Client, *, region: str, name: str) -> Iterator
     from alibabacloud_ecs20140526 import models
 
     for purchase, unit, period, hours in _TERMS:
-        # Types that are new or sold in one zone only want a disk that fits them; the smallest ESSD costs nothing in the instance's own line.
+        # Types that are new or sold in one zone only want a disk that fits them; the smallest ESSD costs nothing in the instance's own
+        # line.
         request = models.DescribePriceRequest(
             region_id=region, resource_type="instance", instance_type=name, price_unit=unit, period=period
         )

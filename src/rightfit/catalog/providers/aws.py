@@ -11,9 +11,10 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rightfit.catalog.providers.base import HOURS_PER_YEAR, InterruptionRow, Known, Need, PriceRow, Row, ServerRow, match_accelerator
+from rightfit.catalog.providers.base import InterruptionRow, Known, Need, PriceRow, Row, ServerRow, match_accelerator
 from rightfit.catalog.providers.client import Client, endpoint, refused
 from rightfit.errors import NetworkError, RightfitError
+from rightfit.units import HOURS_PER_YEAR
 
 _FILTERS = {
     "operatingSystem": "Linux",
@@ -50,14 +51,16 @@ class _Aws:
         files=("~/.aws/credentials", "~/.aws/config"),
     )
 
-    def parts(self, known: Known) -> Sequence[str]:
-        regions = [region for region in known.regions["aws"] if not region.startswith("cn-")]  # another partition with accounts of its own
+    def parts(self, inventory: Known) -> Sequence[str]:
+        regions = [
+            region for region in inventory.regions["aws"] if not region.startswith("cn-")
+        ]  # another partition with accounts of its own
         return ["advisor:", "types:us-east-1", *(f"{kind}:{region}" for region in regions for kind in ("listed", "spot"))]
 
-    def fetch(self, client: Client, part: str, *, known: Known) -> Iterator[Row]:
+    def fetch(self, client: Client, part: str, *, inventory: Known) -> Iterator[Row]:
         kind, _, region = part.partition(":")
         if kind == "advisor":
-            yield from _advisor(client)
+            yield from advisor_rows(client)
             return
         try:
             yield from {"types": _types, "listed": _listed, "spot": _spot}[kind](client, region)
@@ -181,7 +184,7 @@ def server_row(item: Mapping[str, Any]) -> ServerRow:
     )
 
 
-def _advisor(client: Client) -> Iterator[Row]:
+def advisor_rows(client: Client) -> Iterator[Row]:
     """Bands of interruption by region and type; public, no account."""
     feed = client.json(endpoint("aws_advisor", "https://spot-bid-advisor.s3.amazonaws.com") + "/spot-advisor-data.json")
     for region, systems in feed["spot_advisor"].items():

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rightfit.catalog.providers.base import HOURS_PER_YEAR, Known, Need, PriceRow, Row
+from rightfit.catalog.providers.base import Known, Need, PriceRow, Row
 from rightfit.catalog.providers.client import Client, endpoint
+from rightfit.units import HOURS_PER_YEAR
 
 _TERMS = {"1 Year": ("1y", 1), "3 Years": ("3y", 3)}
 # Windows and other licences, whole hosts, and the withdrawn "Low Priority" are other products than a Linux server.
@@ -19,10 +20,10 @@ class _Azure:
     source = "Azure Retail Prices API"
     needs = Need()
 
-    def parts(self, known: Known) -> Sequence[str]:
-        return known.regions["azure"]
+    def parts(self, inventory: Known) -> Sequence[str]:
+        return inventory.regions["azure"]
 
-    def fetch(self, client: Client, part: str, *, known: Known) -> Iterator[Row]:
+    def fetch(self, client: Client, part: str, *, inventory: Known) -> Iterator[Row]:
         address = endpoint("azure", "https://prices.azure.com") + "/api/retail/prices"
         wanted = {
             "api-version": "2023-01-01-preview",

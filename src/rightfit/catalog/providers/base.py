@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 if TYPE_CHECKING:
     from rightfit.catalog.providers.client import Client
 
-HOURS_PER_YEAR = 8760.0
-
 
 class PriceRow(NamedTuple):
     """One price as the provider states it: `price` in `currency` for `hours` hours of the whole server."""
@@ -133,11 +131,11 @@ class Provider(Protocol):
     source: str  # what stands beside each price
     needs: Need
 
-    def parts(self, known: Known) -> Sequence[str]:
+    def parts(self, inventory: Known) -> Sequence[str]:
         """The pieces that are asked for one by one."""
         ...
 
-    def fetch(self, client: Client, part: str, *, known: Known) -> Iterator[Row]:
+    def fetch(self, client: Client, part: str, *, inventory: Known) -> Iterator[Row]:
         """The rows of one piece; a RightfitError in one line when it cannot be had."""
         ...
 

@@ -30,10 +30,10 @@ class _Crusoe:
         variables=(("CRUSOE_ACCESS_KEY", "CRUSOE_SECRET_KEY", "CRUSOE_PROJECT_ID"),),
     )
 
-    def parts(self, known: Known) -> Sequence[str]:
+    def parts(self, inventory: Known) -> Sequence[str]:
         return ["types"]
 
-    def fetch(self, client: Client, part: str, *, known: Known) -> Iterator[Row]:
+    def fetch(self, client: Client, part: str, *, inventory: Known) -> Iterator[Row]:
         import requests
         from gpuhunt.providers import crusoe
 
@@ -46,7 +46,7 @@ class _Crusoe:
             raise one_line("crusoe", error) from None
         except (requests.RequestException, KeyError, ValueError) as error:
             raise one_line("crusoe", error) from None
-        servers, places = known.servers["crusoe"], frozenset(known.regions["crusoe"])
+        servers, places = inventory.servers["crusoe"], frozenset(inventory.regions["crusoe"])
         for offer in offers:
             purchase = "spot" if offer.spot else "on-demand"
             price = float(offer.price)

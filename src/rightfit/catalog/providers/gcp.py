@@ -12,6 +12,7 @@ from typing import Any
 from rightfit.catalog.providers.base import Known, KnownServer, Need, PriceRow, Row
 from rightfit.catalog.providers.client import Client, endpoint, refused
 from rightfit.errors import NetworkError
+from rightfit.units import HOURS_PER_MONTH
 
 _COMPUTE_ENGINE = "services/6F81-5844-456A"
 _PURCHASES = {"OnDemand": "on-demand", "Preemptible": "spot", "Commit1Yr": "reserved-1y", "Commit3Yr": "reserved-3y"}
@@ -33,9 +34,9 @@ _GPU_OF = {
 # Families whose price is more than cores, memory and GPUs of one SKU family each, or whose SKUs are named after something else.
 _LEFT_OUT = ("f1", "g1", "m2", "e2-micro", "e2-small", "e2-medium", "a4", "a4x", "ct", "a3-megagpu", "a3-ultragpu")
 
-# GiB of local SSD that these types always have, a GPU of them; billed as a part of its own. https://cloud.google.com/compute/docs/disks/local-ssd
+# GiB of local SSD that these types always have, a GPU of them; billed as a part of its own.
+# https://cloud.google.com/compute/docs/disks/local-ssd
 _SSD_GIB_PER_GPU = {"a2-ultragpu": 375, "a3-highgpu": 750}
-_HOURS_IN_MONTH = 730.0
 
 Parts = Mapping[tuple[str, str, str, str], float]  # (family or gpu, core|ram|gpu|ssd, region, purchase) -> USD an hour
 
@@ -52,10 +53,10 @@ class _Gcp:
         files=("~/.config/gcloud/application_default_credentials.json",),
     )
 
-    def parts(self, known: Known) -> Sequence[str]:
+    def parts(self, inventory: Known) -> Sequence[str]:
         return ["skus"]
 
-    def fetch(self, client: Client, part: str, *, known: Known) -> Iterator[Row]:
+    def fetch(self, client: Client, part: str, *, inventory: Known) -> Iterator[Row]:
         address = f"{endpoint('gcp', 'https://cloudbilling.googleapis.com')}/v1/{_COMPUTE_ENGINE}/skus"
         headers = {"Authorization": f"Bearer {_token()}"}
         wanted = {"currencyCode": "USD", "pageSize": 5000}
@@ -66,7 +67,7 @@ class _Gcp:
             next_of=lambda page: {"pageToken": page["nextPageToken"]} if page.get("nextPageToken") else None,
         )
         parts = sku_parts(sku for page in pages for sku in page["skus"])
-        yield from server_prices(known.servers["gcp"], parts, regions=known.regions["gcp"])
+        yield from server_prices(inventory.servers["gcp"], parts, regions=inventory.regions["gcp"])
 
 
 def _token() -> str:
@@ -98,7 +99,7 @@ def sku_parts(skus: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str, st
         if unit.get("currencyCode", "USD") != "USD":
             raise NetworkError(f"gcp: asked for USD and got prices in {unit['currencyCode']}; nothing taken")
         price = float(unit.get("units", 0) or 0) + float(unit.get("nanos", 0)) / 1e9
-        price /= _HOURS_IN_MONTH if named[1] == "ssd" else 1.0
+        price /= HOURS_PER_MONTH if named[1] == "ssd" else 1.0
         for region in sku.get("serviceRegions", ()):
             if price > 0:  # preview SKUs are listed at zero
                 parts[(*named, region, purchase)] = price

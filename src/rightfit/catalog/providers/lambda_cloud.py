@@ -15,10 +15,10 @@ class _Lambda:
     source = "Lambda Cloud API"
     needs = Need(credentials="LAMBDA_API_KEY (cloud.lambda.ai, API keys)", variables=(("LAMBDA_API_KEY",),))
 
-    def parts(self, known: Known) -> Sequence[str]:
+    def parts(self, inventory: Known) -> Sequence[str]:
         return ["types"]
 
-    def fetch(self, client: Client, part: str, *, known: Known) -> Iterator[Row]:
+    def fetch(self, client: Client, part: str, *, inventory: Known) -> Iterator[Row]:
         headers = {"Authorization": f"Bearer {os.environ.get('LAMBDA_API_KEY', '')}"}
         answer = client.json(endpoint("lambda", "https://cloud.lambda.ai") + "/api/v1/instance-types", headers=headers)
         for entry in answer["data"].values():
@@ -38,7 +38,7 @@ class _Lambda:
                     gpu,
                     gpus,
                 )
-            for region in dict.fromkeys([*known.regions["lambda"], *listed]):
+            for region in dict.fromkeys([*inventory.regions["lambda"], *listed]):
                 yield PriceRow("lambda", kind["name"], region, "on-demand", kind["price_cents_per_hour"] / 100)
 
 

@@ -21,10 +21,10 @@ class _Nebius:
     source = "gpuhunt catalog of Nebius"
     needs = Need()
 
-    def parts(self, known: Known) -> Sequence[str]:
+    def parts(self, inventory: Known) -> Sequence[str]:
         return ["catalog"]
 
-    def fetch(self, client: Client, part: str, *, known: Known) -> Iterator[Row]:
+    def fetch(self, client: Client, part: str, *, inventory: Known) -> Iterator[Row]:
         base = endpoint("gpuhunt", "https://dstack-gpu-pricing.s3.eu-west-1.amazonaws.com/v3")
         version = client.text(f"{base}/nebius/version").strip()
         try:

@@ -21,15 +21,15 @@ class _Oci:
     source = "Oracle cost estimator data"
     needs = Need()
 
-    def parts(self, known: Known) -> Sequence[str]:
+    def parts(self, inventory: Known) -> Sequence[str]:
         return ["shapes"]
 
-    def fetch(self, client: Client, part: str, *, known: Known) -> Iterator[Row]:
+    def fetch(self, client: Client, part: str, *, inventory: Known) -> Iterator[Row]:
         base = endpoint("oci", "https://www.oracle.com") + "/a/ocom/docs/cloudestimator2/data"
         products = {item["partNumber"]: item for item in client.json(f"{base}/products.json")["items"]}
         for shape in client.json(f"{base}/shapes.json")["items"]:
             price = shape_price(shape, products) if shape.get("status") == "ACTIVE" and not shape.get("hidden") else None
-            if price is None or shape["name"] not in known.servers["oci"]:
+            if price is None or shape["name"] not in inventory.servers["oci"]:
                 continue
             yield PriceRow("oci", shape["name"], "global", "on-demand", price)
             if shape.get("allowPreemptible"):
@@ -39,7 +39,8 @@ class _Oci:
 
 
 def shape_price(shape: Mapping[str, Any], products: Mapping[str, Mapping[str, Any]]) -> float | None:
-    """USD an hour of a shape of fixed size: its GPUs, or else its cores, plus memory that is not bundled; None where a part has no price."""
+    """USD an hour of a shape of fixed size: its GPUs, or else its cores, plus memory that is not bundled; None where a part has no
+    price."""
     price = 0.0
     for part in shape["products"]:
         kind, unit = part["type"]["value"], _hourly_usd(products.get(part["partNumber"]))

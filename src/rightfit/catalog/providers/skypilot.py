@@ -30,7 +30,7 @@ _COLUMNS = {"InstanceType", "Price", "SpotPrice", "Region"}
 _ONE_PRICE = {"oci": "global"}  # the same list price in all its regions
 
 
-def folder_rows(client: Client, folder: str, *, known: Known) -> Iterator[Row]:
+def folder_rows(client: Client, folder: str, *, inventory: Known) -> Iterator[Row]:
     """Prices of one cloud's file. A price with dearer zones or regions of one name keeps the cheapest."""
     base = endpoint("skypilot", "https://raw.githubusercontent.com/skypilot-org/skypilot-catalog/master")
     text = client.text(f"{base}/catalogs/{_VERSION.get(folder, 'v8')}/{folder}/vms.csv")
@@ -42,7 +42,7 @@ def folder_rows(client: Client, folder: str, *, known: Known) -> Iterator[Row]:
     for line in reader:
         if None in line.values() or None in line:
             raise NetworkError(f"{client.provider}: the file of {folder} is cut short at line {reader.line_num}; try again later")
-        name = _our_name(line["InstanceType"], known.servers[provider])
+        name = _our_name(line["InstanceType"], inventory.servers[provider])
         for purchase, cell in (("on-demand", line["Price"]), ("spot", line["SpotPrice"])):
             if cell.strip():
                 key = (name, _ONE_PRICE.get(provider, line["Region"]), purchase)
@@ -61,11 +61,11 @@ class _SkyPilot:
     source = "skypilot-org/skypilot-catalog"
     needs = Need()
 
-    def parts(self, known: Known) -> Sequence[str]:
+    def parts(self, inventory: Known) -> Sequence[str]:
         return list(_FOLDERS)
 
-    def fetch(self, client: Client, part: str, *, known: Known) -> Iterator[Row]:
-        yield from folder_rows(client, part, known=known)
+    def fetch(self, client: Client, part: str, *, inventory: Known) -> Iterator[Row]:
+        yield from folder_rows(client, part, inventory=inventory)
 
 
 PROVIDER = _SkyPilot()

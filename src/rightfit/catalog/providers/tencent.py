@@ -1,6 +1,8 @@
-"""Tencent Cloud CVM through its SDK: DescribeZoneInstanceConfigInfos (types and prices of a region), InquiryPriceRunInstances where a listed type has no price.
+"""Tencent Cloud CVM through its SDK: DescribeZoneInstanceConfigInfos (types and prices of a region), InquiryPriceRunInstances where a
+listed type has no price.
 
-The interface does not say its currency: CNY for accounts of cloud.tencent.com, USD for those of tencentcloud.com (RIGHTFIT_TENCENT_CURRENCY).
+The interface does not say its currency: CNY for accounts of cloud.tencent.com, USD for those of tencentcloud.com
+(RIGHTFIT_TENCENT_CURRENCY).
 """
 
 from __future__ import annotations
@@ -49,10 +51,10 @@ class _Tencent:
         files=("~/.tencentcloud/credentials", "~/.tccli/default.credential"),
     )
 
-    def parts(self, known: Known) -> Sequence[str]:
-        return [f"{charge}:{region}" for region in known.regions["tencent"] for charge in _MODES]
+    def parts(self, inventory: Known) -> Sequence[str]:
+        return [f"{charge}:{region}" for region in inventory.regions["tencent"] for charge in _MODES]
 
-    def fetch(self, client: Client, part: str, *, known: Known) -> Iterator[Row]:
+    def fetch(self, client: Client, part: str, *, inventory: Known) -> Iterator[Row]:
         charge, _, region = part.partition(":")
         currency = os.environ.get("RIGHTFIT_TENCENT_CURRENCY", "CNY").upper()
         service = _service(region, client)

@@ -24,10 +24,10 @@ class _Vast:
     source = "Vast.ai offers API"
     needs = Need()
 
-    def parts(self, known: Known) -> Sequence[str]:
+    def parts(self, inventory: Known) -> Sequence[str]:
         return ["offers"]
 
-    def fetch(self, client: Client, part: str, *, known: Known) -> Iterator[Row]:
+    def fetch(self, client: Client, part: str, *, inventory: Known) -> Iterator[Row]:
         answer = client.json(endpoint("vast", "https://console.vast.ai") + "/api/v0/bundles/", method="POST", json=_WANTED)
         prices: dict[tuple[str, int, str], list[float]] = {}
         seen: set[int] = set()

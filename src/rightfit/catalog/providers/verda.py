@@ -18,10 +18,10 @@ class _Verda:
         variables=(("VERDA_CLIENT_ID", "VERDA_CLIENT_SECRET"),),
     )
 
-    def parts(self, known: Known) -> Sequence[str]:
+    def parts(self, inventory: Known) -> Sequence[str]:
         return ["types"]
 
-    def fetch(self, client: Client, part: str, *, known: Known) -> Iterator[Row]:
+    def fetch(self, client: Client, part: str, *, inventory: Known) -> Iterator[Row]:
         base = endpoint("verda", "https://api.verda.com") + "/v1"
         secret = {"client_id": os.environ.get("VERDA_CLIENT_ID", ""), "client_secret": os.environ.get("VERDA_CLIENT_SECRET", "")}
         token = client.json(f"{base}/oauth2/token", method="POST", json={"grant_type": "client_credentials", **secret})["access_token"]

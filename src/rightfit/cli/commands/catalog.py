@@ -19,7 +19,7 @@ from rightfit.explain.tables import Column, Table
 
 if TYPE_CHECKING:
     from rightfit.catalog.history import PricePoint
-    from rightfit.catalog.refresh import Outcome
+    from rightfit.catalog.refresh import RefreshOutcome
 
 Providers = Annotated[
     list[str] | None, typer.Argument(help="Sources of prices; nothing asks all that can be asked.", metavar="PROVIDER", show_default=False)
@@ -146,7 +146,7 @@ def refresh(providers: Providers = None, every_type: EveryType = False, *, view:
         raise typer.Exit(3)
 
 
-def _explain(outcomes: Sequence[Outcome], view: View) -> None:
+def _explain(outcomes: Sequence[RefreshOutcome], view: View) -> None:
     """What went wrong, whole, and the rows that refused a list; a table may have cut it short."""
     for outcome in outcomes:
         if outcome.status in ("failed", "refused"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -32,8 +33,11 @@ def export(
         str, typer.Option("--ssh-cidr", help="Address range that may reach the servers, e.g. 203.0.113.7/32.", metavar="CIDR")
     ] = "",
     bucket: Annotated[str, typer.Option("--bucket", help="Where checkpoints go, e.g. s3://my-bucket/runs.", metavar="ADDRESS")] = "",
-    data_path: Annotated[str, typer.Option("--data-path", help="The data set as the job sees it.", metavar="PATH")] = "data",
+    data_path: Annotated[
+        str, typer.Option("--data-path", help="The data set as the job sees it.", metavar="PATH", show_default=False)
+    ] = "",
     stop_after: Annotated[float, typer.Option("--stop-after", help="Hours after which servers stop themselves.", metavar="HOURS")] = 0.0,
+    queue: Annotated[str, typer.Option("--queue", help="Queue of a cluster: kueue/NAME or volcano/NAME.", metavar="QUEUE")] = "",
     view: View,
 ) -> None:
     """Write the files that start a plan: SkyPilot, Terraform, Kubernetes, training and serving commands, monitoring.
@@ -41,6 +45,7 @@ def export(
     Example: rightfit export plan.json --to skypilot --out job
     """
     from rightfit import export as exports
+    from rightfit.export.fleets import files_of_fleet, read_document
 
     if not to:
         rows = [
@@ -53,8 +58,20 @@ def export(
         raise InputError(
             "give the plan to export: rightfit export PLAN.json --to TARGET (write one with rightfit plan ... --format json)", field="plan"
         )
-    settings = exports.ExportSettings(name=name, ssh_cidr=ssh_cidr, bucket=bucket, data_path=data_path, stop_after_h=stop_after)
-    files = exports.files_of(exports.job_of(exports.read_plan(plan), rank=option, settings=settings), to)
+    fleet = read_document(plan)
+    if fleet is not None:
+        _put(files_of_fleet(fleet, to), out, force=force, view=view)
+        return
+    settings = exports.ExportSettings(
+        name=name, ssh_cidr=ssh_cidr, bucket=bucket, data_path=data_path, stop_after_h=stop_after, queue=queue
+    )
+    _put(exports.files_of(exports.job_of(exports.read_plan(plan), rank=option, settings=settings), to), out, force=force, view=view)
+
+
+def _put(files: Mapping[str, str], out: Path | None, *, force: bool, view: View) -> None:
+    """Files to the screen, or into a folder."""
+    from rightfit import export as exports
+
     if out is None:
         for path, text in files.items():
             typer.echo(f"# ==> {path}\n{text}" if len(files) > 1 else text, nl=False)

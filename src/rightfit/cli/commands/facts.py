@@ -12,6 +12,7 @@ from rightfit import units
 from rightfit.cli.commands.catalog import listing_of_history
 from rightfit.cli.market import open_market
 from rightfit.cli.output import Answer, View, emit, listing, note
+from rightfit.cli.parameters import is_added
 from rightfit.errors import InputError
 from rightfit.explain.labels import label
 from rightfit.explain.tables import Column, Table
@@ -123,11 +124,16 @@ _PRICE_COLUMNS = (
     Column("provider"),
     Column("instance_type", flexible=True),
     Column("region", flexible=True),
-    Column("purchase"),
+    Column("purchase", flexible=True),
     Column("price_usd_per_h", hourly, right=True),
     Column("as_of"),
     Column("remark", drop=1),
 )
+
+
+CardCount = Annotated[
+    int | None, typer.Option("--count", help="Cards in the server (default: 8, or those of the server named).", metavar="N", min=1)
+]
 
 
 def models(query: Query = None, kind: Kind = None, *, view: View) -> None:
@@ -196,7 +202,7 @@ def servers(
 def _by_value(query: str, sort: str, model: str, plot: str | None, view: View, **filters: list[str] | None) -> None:
     """Servers by what their money buys; each at its cheapest sound offer."""
     from rightfit import lookup
-    from rightfit.search import value
+    from rightfit.planner import value
 
     found = lookup.value(query, sort=sort, model=model, catalog=open_market(view), **{name: text or () for name, text in filters.items()})
     if plot is not None:
@@ -226,13 +232,22 @@ def prices(
     purchase: Purchases = None,
     history: History = False,
     break_even: BreakEven = False,
+    count: CardCount = None,
     *,
     view: View,
 ) -> None:
     """Prices per hour for the whole server, cheapest first, each with its date.
 
     Example: rightfit prices g5.xlarge --purchase spot
+
+    A quote that you were given is kept in your price book: rightfit prices add tencent/PNV6.16XLARGE640 250cny --region ap-beijing
     """
+    if query and is_added(query):
+        from rightfit.cli.commands.price_add import add_price
+
+        unused = {"cloud": cloud, "country": country, "history": history, "break_even": break_even}
+        add_price(query[1:], region=region, purchase=purchase, gpu=gpu, count=count, unused=unused, view=view)
+        return
     from rightfit import lookup
 
     chosen = {"cloud": cloud or (), "gpu": gpu or (), "region": region or (), "country": country or (), "purchase": purchase or ()}
@@ -276,8 +291,8 @@ def _joined(query: list[str] | None) -> str:
     return " ".join(query or ())
 
 
-def _records(found: Sequence[Any]) -> list[dict[str, Any]]:
-    return [dataclasses.asdict(record) for record in found]
+def _records(items: Sequence[Any]) -> list[dict[str, Any]]:
+    return [dataclasses.asdict(record) for record in items]
 
 
 def _remark(record: Mapping[str, Any], view: View) -> str:
@@ -293,7 +308,10 @@ def _flat(result: Mapping[str, Any]) -> dict[str, Any]:
 
 def _verdict(result: Mapping[str, Any], view: View) -> str:
     """One claim in two to four lines."""
-    exists = label("check", "exists" if result["exists"] else "does_not_exist", view.lang)
+    from rightfit.explain.lookup import is_statement
+
+    missing = "not_a_rule" if is_statement(str(result["query"])) else "does_not_exist"
+    exists = label("check", "exists" if result["exists"] else missing, view.lang)
     claim = "" if result["claim"] is None else label("check", f"claim_{result['claim']}", view.lang)
     colon, semicolon = ("：", "；") if view.lang == "zh" else (": ", "; ")
     head = result["query"] + colon + exists + (semicolon + claim if claim else "")

@@ -24,6 +24,9 @@ def launch(
     tool: Annotated[str, typer.Option("--with", help="Program that starts it: skypilot or terraform.", metavar="TOOL")] = "skypilot",
     option: Annotated[int, typer.Option("--option", help="Rank of the option to start.", metavar="K")] = 1,
     *,
+    trial: Annotated[
+        bool, typer.Option("--trial", help="Run under rightfit probe until the step time has settled, then take the server down.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="The program's own trial run: nothing is rented.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Start without asking.")] = False,
     out: Annotated[
@@ -34,18 +37,26 @@ def launch(
         str, typer.Option("--ssh-cidr", help="Address range that may reach the servers, e.g. 203.0.113.7/32.", metavar="CIDR")
     ] = "",
     bucket: Annotated[str, typer.Option("--bucket", help="Where checkpoints go, e.g. s3://my-bucket/runs.", metavar="ADDRESS")] = "",
-    data_path: Annotated[str, typer.Option("--data-path", help="The data set as the job sees it.", metavar="PATH")] = "data",
+    data_path: Annotated[
+        str, typer.Option("--data-path", help="The data set as the job sees it.", metavar="PATH", show_default=False)
+    ] = "",
     stop_after: Annotated[float, typer.Option("--stop-after", help="Hours after which servers stop themselves.", metavar="HOURS")] = 0.0,
     view: View,
 ) -> None:
     """Start a plan through SkyPilot or Terraform: shows the cost, asks, and runs that program on the exported files.
 
-    Example: rightfit launch plan.json --dry-run
+    Examples:
+
+    rightfit launch plan.json --dry-run
+
+    rightfit launch plan.json --trial --bucket s3://my-bucket/trial
     """
     from rightfit import export as exports
     from rightfit.export import launching
 
-    settings = exports.ExportSettings(name=name, ssh_cidr=ssh_cidr, bucket=bucket, data_path=data_path, stop_after_h=stop_after)
+    settings = exports.ExportSettings(
+        name=name, ssh_cidr=ssh_cidr, bucket=bucket, data_path=data_path, stop_after_h=stop_after, trial=trial
+    )
     job = exports.job_of(exports.read_plan(plan), rank=option, settings=settings)
     found = launching.launch_of(job, tool=tool, dry_run=dry_run)
     launching.check_program(found)
@@ -62,7 +73,7 @@ def launch(
     note(label("launch", "started", view.lang, path=folder), view)
 
 
-def _show(job: Job, found: Launch, view: View) -> None:
+def _show(job: Job, launch: Launch, view: View) -> None:
     """What is rented, what it costs, and what will be run."""
     from rightfit.export.launching import money_at_risk
     from rightfit.export.quoting import shell
@@ -84,7 +95,7 @@ def _show(job: Job, found: Launch, view: View) -> None:
     ]
     if job.stop_after_h:
         lines.append(label("launch", "stops", view.lang, hours=f"{job.stop_after_h:g}"))
-    lines += [label("launch", "runs", view.lang, command=shell(command)) for command in found.commands]
+    lines += [label("launch", "runs", view.lang, command=shell(command)) for command in launch.commands]
     typer.echo("\n".join(lines))
 
 

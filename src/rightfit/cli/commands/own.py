@@ -8,6 +8,7 @@ import typer
 
 from rightfit.cli.market import open_market
 from rightfit.cli.output import Answer, View, emit
+from rightfit.errors import ContradictionError
 from rightfit.explain.labels import label
 from rightfit.explain.messages import Lang
 from rightfit.explain.tables import Column, Table
@@ -34,6 +35,11 @@ Residual = Annotated[str | None, typer.Option("--residual", help="What it is sol
 Interest = Annotated[str | None, typer.Option("--interest", help="Interest a year on the money tied up, e.g. 6%.", metavar="SHARE")]
 Cloud = Annotated[str | None, typer.Option("--cloud", help="Compare with this cloud only.", metavar="WORD")]
 
+Place = Annotated[
+    str | None,
+    typer.Option("--place", help="Where it stands: home, office, colocation (default: a server room).", metavar="WORD", show_default=False),
+]
+
 
 def own(
     target: Target,
@@ -51,6 +57,7 @@ def own(
     residual: Residual = None,
     interest: Interest = None,
     cloud: Cloud = None,
+    place: Place = None,
     *,
     view: View,
 ) -> None:
@@ -59,6 +66,8 @@ def own(
     Examples:
 
     rightfit own H100
+
+    rightfit own RTX-4090 --count 2 --place home --utilisation 20%
 
     rightfit own aws/p4d.24xlarge --utilisation 80% --electricity 0.08usd
     """
@@ -69,7 +78,7 @@ def own(
     numbers = {"years": years, "pue": pue, "servers_per_administrator": servers_per_admin}
     texts: dict[str, dict[str, Any]] = {"money": money, "share": shares, "number": numbers}
     catalog = open_market(view)
-    section = own_of(target, count=count, texts=texts, rent=rent, cloud=cloud, catalog=catalog)
+    section = own_of(target, count=count, texts=texts, rent=rent, cloud=cloud, place=place, catalog=catalog)
     emit(own_answer(section, view), view)
 
 
@@ -110,7 +119,7 @@ def _year(content: Any, lang: Lang, *, currency: str) -> Table:
 
 
 def _assumptions(content: Any, lang: Lang) -> Table:
-    from rightfit.estimate.ownership import defaults
+    from rightfit.estimate.ownership import defaults, habits_of
     from rightfit.explain.quantities import plain
 
     rows = [
@@ -120,7 +129,7 @@ def _assumptions(content: Any, lang: Lang) -> Table:
             "meaning": row.zh if lang == "zh" else row.en,
             "source": label("own", "given", lang) if name in content["given"] else row.source,
         }
-        for name, row in defaults().items()
+        for name, row in {**defaults(), **habits_of(content.get("place", ""))}.items()
     ]
     first = {
         "name": "capex_usd",
@@ -132,23 +141,37 @@ def _assumptions(content: Any, lang: Lang) -> Table:
     return Table(columns, [first, *rows])
 
 
-def with_own(found: Any, catalog: Catalog) -> Any:
-    """A plan with its section "own", where there is one."""
+def with_own(answered: Any, catalog: Catalog) -> Any:
+    """A plan with its section "own"; a plan without an option has none. Raises where the best server has nothing that the comparison is
+    about."""
     import dataclasses
 
     from rightfit.search.ownership import own_section
 
-    section = own_section(found, catalog)
-    return found if section is None else dataclasses.replace(found, sections=(*found.sections, section))
+    section = own_section(answered, catalog)
+    if section is not None:
+        return dataclasses.replace(answered, sections=(*answered.sections, section))
+    if answered.best is None:
+        return answered
+    server = f"{answered.best.provider}/{answered.best.instance_type}"
+    raise ContradictionError(
+        f"own contradicts the best server {server}: it has no accelerator to buy; leave it out, name accelerators with gpu, or ask rightfit own CARD",
+        field="own",
+    )
 
 
-def with_own_parts(answer: Answer, found: Any, view: View) -> Answer:
+def with_own_parts(answer: Answer, answered: Any, view: View) -> Answer:
     """The answer with the comparison at its end, for people; services show their sections themselves."""
     import dataclasses
 
-    if view.is_machine or found.workload.task in ("serve", "batch"):
+    from rightfit.explain.voices import voice_of
+
+    if view.is_machine or voice_of(answered).is_service:
         return answer
     parts = [
-        part for section in found.sections if section.name == "own" for part in own_parts(section, view, currency=found.workload.currency)
+        part
+        for section in answered.sections
+        if section.name == "own"
+        for part in own_parts(section, view, currency=answered.workload.currency)
     ]
     return dataclasses.replace(answer, parts=[*answer.parts, *parts])

@@ -32,7 +32,7 @@ def providers(query: Query = None, *, view: View) -> None:
     """
     from rightfit.search import places
 
-    found = places.providers(open_market(view), wanted=query or (), lang=view.lang)
+    found = places.providers(open_market(view), asked=query or (), lang=view.lang)
     words = {flag: label("places", "yes" if flag else "no", view.lang) for flag in (True, False)}
     told = [{**row, "spot": words[row["spot"]], "chips": [*row["own_silicon"], *row["domestic"]]} for row in found]
     shown = found if view.is_machine else told

@@ -14,6 +14,7 @@ from rightfit.errors import ContradictionError, InputError
 from rightfit.explain.labels import label
 
 if TYPE_CHECKING:
+    from rightfit.cli.asking import NoModelError
     from rightfit.workload.model import Workload
 
 _ALL_OPTIONS = 10_000
@@ -40,8 +41,38 @@ Simulate = Annotated[
         "--simulate", help="Services of language models: simulate the shown options, and print those percentiles beside the analytic ones."
     ),
 ]
+Runs = Annotated[
+    str | None,
+    typer.Option(
+        "--runs",
+        help="Your own runs: a folder of run records, a file, a store, the address of a server, or the word mine.",
+        metavar="DIR",
+        show_default=False,
+    ),
+]
+Staged = Annotated[
+    bool, typer.Option("--staged", help="The smallest trial that would confirm the plan, what to decide from it, then the step up.")
+]
 Own = Annotated[bool, typer.Option("--own", help="Compare buying the best option's hardware with renting it.")]
-Server = Annotated[str, typer.Argument(help="The server, e.g. aws/g5.xlarge.", metavar="PROVIDER/INSTANCE", show_default=False)]
+Have = Annotated[
+    str | None,
+    typer.Option(
+        "--have",
+        help="A machine that you have, e.g. 2xRTX-3090@home: plan on it, against the best rental.",
+        metavar="MACHINE",
+        show_default=False,
+    ),
+]
+Kind = Annotated[
+    str | None,
+    typer.Option(
+        "--kind", help="Kind of the data, without a model: images, text, table, audio, video.", metavar="WORD", show_default=False
+    ),
+]
+Goal = Annotated[
+    str | None, typer.Option("--goal", help="What the data are for, without a model, e.g. detection.", metavar="WORDS", show_default=False)
+]
+Server = Annotated[str | None, typer.Argument(help="The server, e.g. aws/g5.xlarge.", metavar="PROVIDER/INSTANCE", show_default=False)]
 
 
 def plan(
@@ -49,8 +80,13 @@ def plan(
     file: File = None,
     save: Save = None,
     simulate: Simulate = False,
+    staged: Staged = False,
     own_: Own = False,
     ask: Ask = None,
+    runs: Runs = None,
+    have: Have = None,
+    data_kind: Kind = None,
+    goal: Goal = None,
     *,
     view: View,
     wishes: dict[str, Any],
@@ -71,14 +107,35 @@ def plan(
         from rightfit.cli.asking import in_words_of
 
         view = in_words_of(ask, view)
-    workload = _workload(*_said(model, file, wishes, ask=ask, view=view))
+    from rightfit.cli.asking import NoModelError
+
+    if have is not None and not have.strip():
+        raise InputError("have: which machine? write for example 2xRTX-3090@home", field="have")
+    told = next((name for name, text in (("kind", data_kind), ("goal", goal)) if text), "")
+    if told and (model is not None or file is not None or ask is not None):
+        named = f"model {model}" if model is not None else "file" if file is not None else "ask"
+        raise ContradictionError(f"{told} contradicts {named}: it is for a wish without a model; leave it out", field=told)
+    if told:
+        return _of_kind(data_kind or "", goal or "", {name: value for name, value in wishes.items() if value is not None}, view)
+    try:
+        said = _said(model, file, wishes, ask=ask, view=view)
+    except NoModelError as error:
+        return _typical(ask or "", error, view)
+    have = have or said[2].pop("have", None)
+    workload = _workload(*said)
     if save is not None:
         note(label("status", "saved", view.lang, path=workload.save(save)), view)
     from rightfit import api
     from rightfit.cli.plan_view import plan_answer
 
     catalog = open_market(view)
-    found = api.plan(workload, catalog=catalog, top=_num_options(view), simulate=simulate)
+    asked: dict[str, Any] = {"top": _num_options(view), "simulate": simulate, "staged": staged, "runs": runs}
+    if have:
+        from rightfit.planner.have import plan_on_own
+
+        found = plan_on_own(workload, have, api.plan, catalog, **asked)
+    else:
+        found = api.plan(workload, catalog=catalog, **asked)
     if own_:
         from rightfit.cli.commands.own import with_own
 
@@ -98,6 +155,7 @@ def estimate(
     nodes: Nodes = 1,
     engine: Engine = "analytic",
     file: File = None,
+    runs: Runs = None,
     *,
     view: View,
     wishes: dict[str, Any],
@@ -106,7 +164,8 @@ def estimate(
 
     Example: rightfit estimate 7B --on aws/p4d.24xlarge --method full --data 50Mtok
 
-    --engine traced runs one step of the real PyTorch module on fake tensors, without a GPU, for memory alone; MODEL may then be module:function.
+    --engine traced runs one step of the real PyTorch module on fake tensors, without a GPU, for memory alone; MODEL may then be
+    module:function.
     """
     if engine != "analytic":
         from rightfit.cli import traced_view
@@ -121,22 +180,59 @@ def estimate(
     from rightfit.cli.plan_view import estimate_answer
 
     catalog = open_market(view)
-    found = api.estimate(workload, on=on, nodes=nodes, catalog=catalog)
+    found = api.estimate(workload, on=on, nodes=nodes, catalog=catalog, runs=runs)
     emit(estimate_answer(found, view, catalog=catalog), view)
     return 0 if found.best else 1
 
 
-def why(server: Server, model: Model = None, file: File = None, *, view: View, wishes: dict[str, Any]) -> int:
+def why(server: Server = None, model: Model = None, on: On = None, file: File = None, *, view: View, wishes: dict[str, Any]) -> int:
     """Why this server was or was not chosen, and the least change that would alter it.
 
     Example: rightfit why aws/g5.xlarge 7B --method qlora --data 50Mtok
+
+    The server may be given as --on aws/g5.xlarge too, as for estimate.
     """
+    server, model = _server_and_model(server, model, on)
     workload = _workload(model, file, wishes)
     from rightfit import api
     from rightfit.cli.plan_view import verdict_answer
 
     emit(verdict_answer(api.why(server, workload, catalog=open_market(view)), view), view)
     return 0
+
+
+def _typical(sentence: str, error: NoModelError, view: View) -> int:
+    """No model named: typical ones for the kind of data, or the refusal."""
+    from rightfit.cli.typical import typical_answer
+
+    answer = typical_answer(sentence, error.wishes, view, catalog=open_market(view))
+    if answer is None:
+        raise error
+    emit(answer, view)
+    return 0
+
+
+def _of_kind(kind: str, goal: str, wishes: dict[str, Any], view: View) -> int:
+    """Typical models for a kind of data and what it is for."""
+    from rightfit.cli.typical import read_kind, typical_answer
+
+    known = read_kind(kind) if kind else ""
+    answer = typical_answer(goal, wishes, view, catalog=open_market(view), kind=known)
+    if answer is None:
+        raise InputError("model: which one? no typical model is known for these words; name a model, or say --kind images", field="model")
+    emit(answer, view)
+    return 0
+
+
+def _server_and_model(server: str | None, model: str | None, on: str | None) -> tuple[str, str | None]:
+    """The server from --on, else the first word; with --on the first word is the model."""
+    if on is None:
+        if server is None:
+            raise InputError("on: which server? give --on PROVIDER/INSTANCE, for example --on aws/g5.xlarge", field="on")
+        return server, model
+    if server is not None and model is not None:
+        raise ContradictionError(f"on: {on} and {server} are two servers; give one", field="on")
+    return on, server
 
 
 def _said(

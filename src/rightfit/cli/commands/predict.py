@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from rightfit.cli.output import Answer, Format, View, emit, listing, note
-from rightfit.errors import NoAnswerError
+from rightfit.errors import InputError, NoAnswerError
 from rightfit.explain.labels import label
 from rightfit.explain.tables import Column, Table
-
-_NOT_IN_TABLES = ("terms", "fits95")
 
 
 def _figure(value: Any) -> str:
@@ -29,15 +27,58 @@ _COLUMNS = (
     Column("low95", _figure, right=True, drop=3),
     Column("high95", _figure, right=True, drop=2),
     Column("fits", lambda value: {1: "yes", 0: "no"}.get(value, "")),
+    Column("p_fits", _figure, right=True, drop=2),
     Column("error", flexible=True),
 )
 
 
+_CASE_COLUMNS = (Column("table"), Column("column"), Column("unit"), Column("meaning", flexible=True), Column("allowed", flexible=True))
+
+
+def _list_columns(table: str, view: View) -> None:
+    """Every column that is read, of one kind of table or of all."""
+    from rightfit.proof.columns import case_columns
+
+    records = [
+        {
+            "table": one.table,
+            "column": one.column,
+            "unit": one.unit,
+            "allowed": one.allowed,
+            "meaning": one.meaning_zh if view.lang == "zh" else one.meaning,
+        }
+        for one in case_columns(table)
+    ]
+    emit(Answer(records, records, [Table(_CASE_COLUMNS, records)]), view)
+
+
+def _say_unread(table: Sequence[Mapping[str, Any]], view: View) -> None:
+    """Columns that nothing reads, once for the table: a misspelt one would be unknown in silence."""
+    from rightfit.proof.columns import unread
+
+    strange = unread([name for name in table[0] if name]) if table else []
+    if strange:
+        named = ", ".join(f"{column} ({label('status', 'meant', view.lang, nearest=near)})" if near else column for column, near in strange)
+        note(label("status", "unread", view.lang, columns=named), view)
+
+
 def predict(
     cases: Annotated[
-        Path, typer.Argument(help="CSV file with one case a row; - is standard input.", metavar="CASES.csv", show_default=False)
-    ],
+        Path | None, typer.Argument(help="CSV file with one case a row; - is standard input.", metavar="CASES.csv", show_default=False)
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write here instead of standard output.", metavar="PRED.csv")] = None,
+    columns: Annotated[
+        bool, typer.Option("--columns", help="List the columns that are read, of all tables or of the one named in place of CASES.csv.")
+    ] = False,
+    runs: Annotated[
+        str | None,
+        typer.Option(
+            "--runs",
+            help="Your own runs: a folder of run records, a file, a store, the address of a server, or the word mine.",
+            metavar="DIR",
+            show_default=False,
+        ),
+    ] = None,
     *,
     view: View,
 ) -> None:
@@ -45,11 +86,20 @@ def predict(
 
     Example: rightfit predict cases.csv --out predictions.csv
     """
+    if columns:
+        _list_columns(str(cases or ""), view)
+        return
+    if cases is None:
+        raise InputError(
+            "missing argument 'CASES.csv': rightfit predict CASES.csv predicts a table, rightfit predict --columns lists what one may hold"
+        )
     from rightfit import api
-    from rightfit.estimate.tables import read_cases, write_predictions
+    from rightfit.proof.tables import HIDDEN_COLUMNS, read_cases, write_predictions
 
-    rows = api.predict(read_cases("/dev/stdin" if str(cases) == "-" else cases))
-    records = [{key: value for key, value in row.items() if key not in _NOT_IN_TABLES} for row in rows]
+    table = read_cases("/dev/stdin" if str(cases) == "-" else cases)
+    _say_unread(table, view)
+    rows = api.predict(table, runs=runs)
+    records = [{key: value for key, value in row.items() if key not in HIDDEN_COLUMNS} for row in rows]
     if out is not None:
         write_predictions(out, records)
         refused = sum(bool(row["error"]) for row in records)
@@ -78,8 +128,8 @@ def validate(
 
     Example: rightfit validate --truth validation/truth
     """
-    from rightfit.estimate import validate as harness
-    from rightfit.estimate.truth import truth_folder
+    from rightfit.proof import validate as harness
+    from rightfit.proof.truth import truth_folder
 
     result = harness.validate(truth)
     page, headline = harness.repository_paths(truth_folder(truth))

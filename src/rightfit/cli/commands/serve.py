@@ -66,6 +66,7 @@ def serve(
     process.require_web()
     if view.price_book:
         os.environ["RIGHTFIT_PRICE_BOOK"] = view.price_book
+    settings = _with_place(settings, view)
     _check_store(settings)
     listener = process.listen(host, port)
     address = process.address_of(listener, host)
@@ -111,6 +112,26 @@ def _check_origin(origin: str) -> None:
     scheme, _, rest = origin.partition("://")
     if scheme not in ("http", "https") or not rest or "/" in rest or "*" in rest:
         raise InputError(f"cors: {origin[:80]!r} is not an origin; write for example https://tools.example.com", field="cors")
+
+
+def _with_place(settings: Settings, view: View) -> Settings:
+    """The settings with a place for saved plans: where the data folder cannot be written, a temporary one, which is said."""
+    import dataclasses
+    import tempfile
+
+    from rightfit.catalog.pointer import data_folder
+
+    if settings.database_url:
+        return settings
+    folder = data_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return settings
+    except OSError as error:
+        place = tempfile.mkdtemp(prefix="rightfit-")
+        note(label("serve", "read_only", view.lang, folder=folder, reason=error.strerror or error, place=place), view)
+        return dataclasses.replace(settings, database_url=f"sqlite:///{place}/plans.sqlite")
 
 
 def _check_store(settings: Settings) -> None:

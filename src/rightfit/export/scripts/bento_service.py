@@ -1,4 +1,5 @@
-"""A model behind BentoML, which gathers requests that come together into batches. Started by `bentoml serve`; reads service.json beside it."""
+"""A model behind BentoML, which gathers requests that come together into batches. Started by `bentoml serve`; reads service.json beside
+it."""
 
 import hmac
 import json

@@ -1,4 +1,5 @@
-"""Fetch one released file or archive, check that it is the one that was meant, and run a script of it. Usage: run_pinned.py pinned.json ARGUMENTS
+"""Fetch one released file or archive, check that it is the one that was meant, and run a script of it. Usage: run_pinned.py pinned.json
+ARGUMENTS
 
 pinned.json: url; sha256 of a single file, or (for an archive of one commit, whose address names its content) script, the path inside it;
 resume, where given: [option, pattern of checkpoint files], added to the arguments with the newest that there is.

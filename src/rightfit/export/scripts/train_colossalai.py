@@ -1,30 +1,28 @@
 """Train a language model as a rightfit plan says, with ColossalAI's booster. Usage: colossalai run ... train.py train.json"""
 
 import itertools
-import json
 import math
 import sys
 import time
 from pathlib import Path
 
 import colossalai
+import run_core as core
 import torch
 import torch.distributed as dist
 from colossalai.booster import Booster
 from colossalai.booster import plugin as plugins
 from colossalai.nn.optimizer import HybridAdam
-from datasets import load_dataset
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
-plan = json.loads(Path(sys.argv[1]).read_text())
+PREFIX = "step-"
+plan = core.settings()
 output = Path(plan["output"])
 
 
 def load_data(tokenizer):
-    """JSON lines with a "text" (a file, a folder of them, or a data set of the hub), in blocks of the plan's length."""
-    path, length = Path(plan["data"]), plan["seq_len"]
-    names = [str(file) for file in sorted(path.glob("*.jsonl"))] if path.is_dir() else [str(path)] if path.is_file() else None
-    rows = load_dataset("json", data_files=names, split="train") if names else load_dataset(plan["data"], split="train")
+    """Blocks of the plan's length from the column "text"."""
+    rows, length = core.rows(plan), plan["seq_len"]
 
     def blocks(batch):
         ids = list(itertools.chain.from_iterable([*tokenizer(text)["input_ids"], tokenizer.eos_token_id] for text in batch["text"]))
@@ -66,17 +64,22 @@ def main():
     model, optimizer, _, loader, rates = booster.boost(model, optimizer, dataloader=loader, lr_scheduler=rates)
     pipelined = plan["plugin"] == "HybridParallelPlugin" and plan["plugin_settings"]["pp_size"] > 1
     step, saved = 0, time.monotonic()
-    done = sorted(output.glob("step-*/complete"), key=lambda mark: int(mark.parent.name.partition("-")[2]))
+    stopping, log = core.Stop(), core.Report(plan, speaks=dist.get_rank() == 0)
+    done = core.whole(output, PREFIX)
+    dist.barrier()
     if done:
-        folder = done[-1].parent
-        step = int(folder.name.partition("-")[2])
+        folder = done[-1]
+        step = int(folder.name[len(PREFIX) :])
         booster.load_model(model, str(folder / "model"))
         booster.load_optimizer(optimizer, str(folder / "optimizer"))
         booster.load_lr_scheduler(rates, str(folder / "rates"))
     device = torch.cuda.current_device() if torch.cuda.is_available() else "cpu"
-    while step < total:
-        loader.sampler.set_epoch(step // per_epoch)
-        batches = itertools.islice(iter(loader), (step % per_epoch) * accum, per_epoch * accum)
+    leaving, epoch, batches = False, -1, iter(())
+    while step < total and not leaving:
+        if step // per_epoch != epoch:
+            epoch = step // per_epoch
+            loader.sampler.set_epoch(epoch)
+            batches = itertools.islice(iter(loader), (step % per_epoch) * accum, per_epoch * accum)
         if pipelined:
             found = booster.execute_pipeline(batches, model, lambda outputs, _: outputs.loss, optimizer, return_loss=True)
             loss = found["loss"]
@@ -88,20 +91,24 @@ def main():
         rates.step()
         optimizer.zero_grad()
         step += 1
-        if dist.get_rank() == 0:
-            print(json.dumps({"step": step, "loss": float(loss) if loss is not None else None}), flush=True)
-        due = torch.tensor([float(time.monotonic() - saved >= plan["save_every_s"])], device=device)
-        dist.broadcast(due, 0)
-        if due.item() or step == total:
-            folder = output / f"step-{step}"
+        log(step=step, **({"loss": float(loss)} if loss is not None else {}))
+        word = torch.tensor([float(time.monotonic() - saved >= plan["save_every_s"]), float(bool(stopping))], device=device)
+        dist.all_reduce(word, dist.ReduceOp.MAX)
+        due, leaving = (bool(flag) for flag in word.tolist())
+        if due or leaving or step == total:
+            folder = output / f"{PREFIX}{step}"
             folder.mkdir(parents=True, exist_ok=True)
             booster.save_model(model, str(folder / "model"), shard=True)
             booster.save_optimizer(optimizer, str(folder / "optimizer"), shard=True)
             booster.save_lr_scheduler(rates, str(folder / "rates"))
             dist.barrier()
             if dist.get_rank() == 0:
-                (folder / "complete").touch()
+                core.mark_whole(folder)
+                core.tidy(output, PREFIX)
             saved = time.monotonic()
+    log.close()
+    if step < total:
+        sys.exit(core.STOPPED)
 
 
 main()

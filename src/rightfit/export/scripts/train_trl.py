@@ -1,36 +1,50 @@
-"""Fine-tune a language model as a rightfit plan says. Usage: torchrun ... train.py train.json"""
+"""Fine-tune a language model as a rightfit plan says. Usage: torchrun ... train.py train.json
 
-import json
+Checkpoints are written by time, and when the server is told to stop (SIGTERM: the program then ends with 143); a new start goes on from the
+newest whole one.
+"""
+
 import sys
 import time
-from pathlib import Path
 
+import run_core as core
 import torch
 import torch.distributed as dist
-from datasets import load_dataset
 from peft import LoraConfig
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig, TrainerCallback
 from trl import SFTConfig, SFTTrainer
 
-plan = json.loads(Path(sys.argv[1]).read_text())
+PREFIX = "checkpoint-"
+plan = core.settings()
 dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(plan["precision"], torch.float32)
+sharded = plan["sharding"] in ("zero-3", "hybrid")
+CHAT = """{% for message in messages %}<|{{ message['role'] }}|>
+{{ message['content'] }}{{ eos_token }}
+{% endfor %}{% if add_generation_prompt %}<|assistant|>
+{% endif %}"""  # for base models, which have none: Zephyr's, which needs no new words
 
 
-class SaveByTime(TrainerCallback):
-    """Checkpoints at the interval that costs least against interruptions."""
+class SaveInTime(TrainerCallback):
+    """Checkpoints at the interval that costs least against interruptions, and a last one when the server is told to stop."""
 
     def __init__(self, every_s):
-        self.every_s, self.last = every_s, time.monotonic()
+        self.every_s, self.last, self.told, self.stopping = every_s, time.monotonic(), core.Stop(), False
 
     def on_step_end(self, args, state, control, **kwargs):
-        due = time.monotonic() - self.last >= self.every_s
-        if dist.is_initialized():  # all save together: the first process's clock counts
-            word = torch.tensor([float(due)], device=args.device)
-            dist.broadcast(word, 0)
-            due = bool(word.item())
-        if due:
+        word = torch.tensor([float(time.monotonic() - self.last >= self.every_s), float(bool(self.told))], device=args.device)
+        if dist.is_initialized():  # all save together, and all stop when any of them is told to
+            dist.all_reduce(word, dist.ReduceOp.MAX)
+        due, self.stopping = (bool(flag) for flag in word.tolist())
+        if due or self.stopping:
             control.should_save, self.last = True, time.monotonic()
+        control.should_training_stop |= self.stopping
         return control
+
+    def on_save(self, args, state, control, **kwargs):
+        if dist.is_initialized():  # every process has written its part
+            dist.barrier()
+        if state.is_world_process_zero:
+            core.mark_whole(f"{args.output_dir}/{PREFIX}{state.global_step}")
 
 
 def load_model():
@@ -40,10 +54,16 @@ def load_model():
     quantization = None
     if plan["method"] == "qlora":
         quantization = BitsAndBytesConfig(
-            load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True, bnb_4bit_compute_dtype=dtype
+            load_in_4bit=True,
+            bnb_4bit_quant_type="nf4",
+            bnb_4bit_use_double_quant=True,
+            bnb_4bit_compute_dtype=dtype,
+            bnb_4bit_quant_storage=dtype if sharded else torch.uint8,  # shards are cut from what looks like ordinary weights
         )
+    # Weights that are trained stay in fp32, as the plan counts them: in 16 bit most updates would round away. The arithmetic is in 16 bit.
+    kept = torch.float32 if plan["method"] == "full" else dtype
     return AutoModelForCausalLM.from_pretrained(
-        plan["model"], dtype=dtype, attn_implementation=plan["attention"], quantization_config=quantization
+        plan["model"], dtype=kept, attn_implementation=plan["attention"], quantization_config=quantization
     )
 
 
@@ -60,16 +80,26 @@ def adapter():
     )
 
 
+def load_tokenizer():
+    found = AutoTokenizer.from_pretrained(plan["model"])
+    found.chat_template = found.chat_template or CHAT
+    return found
+
+
 def load_data():
-    """A folder or file of JSON lines with a text or messages column, or the name of a data set on the hub."""
-    path = Path(plan["data"])
-    if path.is_dir():
-        return load_dataset("json", data_files=[str(file) for file in sorted(path.glob("*.jsonl"))], split="train")
-    if path.is_file():
-        return load_dataset("json", data_files=str(path), split="train")
-    return load_dataset(plan["data"], split="train")
+    """Rows with one of the sets of columns alone: the trainer guesses what a row is by its columns."""
+    found = core.rows(plan)
+    kept = next(columns for columns in plan["data_columns"] if set(columns) <= set(found.column_names))
+    return found.select_columns(kept)
 
 
+def newest():
+    """The newest whole checkpoint, None where there is none."""
+    found = core.whole(plan["output"], PREFIX)
+    return str(found[-1]) if found else None
+
+
+saving = SaveInTime(plan["save_every_s"])
 arguments = SFTConfig(
     output_dir=plan["output"],
     per_device_train_batch_size=plan["micro_batch"],
@@ -82,6 +112,7 @@ arguments = SFTConfig(
     max_length=plan["seq_len"],
     packing=True,
     packing_strategy="wrapped",  # needs no attention kernel that knows where samples end
+    use_cpu=not torch.cuda.is_available(),
     bf16=plan["precision"] == "bf16",
     fp16=plan["precision"] == "fp16",
     gradient_checkpointing=plan["gradient_checkpointing"],
@@ -91,7 +122,8 @@ arguments = SFTConfig(
     save_strategy="no",
     save_total_limit=2,
     logging_steps=1,
-    report_to=[],
+    report_to=core.trackers(),
+    run_name=plan["plan"],
     # DeepSpeed and Accelerate have settings files of their own; without one the plan's sharding is done by FSDP.
     deepspeed=plan.get("deepspeed"),
     fsdp={"zero-3": "full_shard auto_wrap", "hybrid": "hybrid_shard auto_wrap"}.get(plan["sharding"], "")
@@ -102,10 +134,16 @@ trainer = SFTTrainer(
     model=load_model(),
     args=arguments,
     train_dataset=load_data(),
-    processing_class=AutoTokenizer.from_pretrained(plan["model"]),
+    processing_class=load_tokenizer(),
     peft_config=adapter(),
-    callbacks=[SaveByTime(plan["save_every_s"])],
+    callbacks=[saving],
 )
-checkpoints = sorted(Path(plan["output"]).glob("checkpoint-*"))
-trainer.train(resume_from_checkpoint=bool(checkpoints))
+last = newest()
+if dist.is_initialized():  # nobody tidies up before all have looked
+    dist.barrier()
+if trainer.is_world_process_zero():
+    core.tidy(plan["output"], PREFIX)
+trainer.train(resume_from_checkpoint=last)
+if saving.stopping:
+    sys.exit(core.STOPPED)
 trainer.save_model()

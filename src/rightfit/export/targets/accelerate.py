@@ -8,10 +8,10 @@ from rightfit.export.environment import torch_problem
 from rightfit.export.job import Job
 from rightfit.export.quoting import to_json, to_yaml
 from rightfit.export.registry import Files, Target
-from rightfit.export.stack import TRAINED_BY_TRL, Stack
+from rightfit.export.stack import TRAINED_BY_TRL, ExportStack
 from rightfit.export.targets import deepspeed
 from rightfit.export.targets.trl import packages, script, settings
-from rightfit.export.training_words import PORT, launch_script, recomputes, training_problem, training_stack
+from rightfit.export.training_words import PORT, data_problem, launch_script, training_problem, training_stack
 
 
 def kind(job: Job) -> str:
@@ -26,13 +26,16 @@ def kind(job: Job) -> str:
     return "NO"
 
 
-def fsdp(job: Job) -> dict[str, Any]:
-    """The section fsdp_config, of FSDP2. Layers are wrapped by the classes that the model itself names."""
+def fsdp() -> dict[str, Any]:
+    """The section fsdp_config, of FSDP2. Layers are wrapped by the classes that the model itself names.
+
+    Recomputation is the Trainer's (train.json): with both, the Trainer refuses to start.
+    """
     return {
         "fsdp_version": 2,
         "fsdp_reshard_after_forward": True,
         "fsdp_auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
-        "fsdp_activation_checkpointing": recomputes(job),
+        "fsdp_activation_checkpointing": False,
         "fsdp_cpu_ram_efficient_loading": True,
         "fsdp_offload_params": False,
         "fsdp_state_dict_type": "SHARDED_STATE_DICT",
@@ -57,7 +60,7 @@ def config(job: Job) -> dict[str, Any]:
         "use_cpu": job.gpus_per_node == 0,
     }
     if kind(job) == "FSDP":
-        found["fsdp_config"] = fsdp(job)
+        found["fsdp_config"] = fsdp()
     if kind(job) == "DEEPSPEED":
         found.pop("mixed_precision")  # stands in DeepSpeed's own file, and may not stand twice
         found["deepspeed_config"] = {"deepspeed_config_file": "deepspeed.json", "zero3_init_flag": deepspeed.stage(job) == 3}
@@ -70,9 +73,9 @@ def command(job: Job) -> tuple[str, ...]:
     return ("accelerate", "launch", "--config_file", "accelerate.yaml", *(rank if job.num_nodes > 1 else ()), "train.py", "train.json")
 
 
-def stack(job: Job) -> Stack:
+def stack(job: Job) -> ExportStack:
     """Script, settings of both and the command."""
-    files = {"train.py": script(), "train.json": to_json(settings(job, spread_by="accelerate")), "accelerate.yaml": to_yaml(config(job))}
+    files = {**script(), "train.json": to_json(settings(job, spread_by="accelerate")), "accelerate.yaml": to_yaml(config(job))}
     extra: tuple[str, ...] = ()
     if kind(job) == "DEEPSPEED":
         files["deepspeed.json"], extra = to_json(deepspeed.config(job)), (deepspeed.VERSION,)
@@ -86,7 +89,7 @@ def write(job: Job) -> Files:
 
 
 def _refuses(job: Job) -> str:
-    if problem := training_problem(job, methods=TRAINED_BY_TRL) or torch_problem(job):
+    if problem := training_problem(job, methods=TRAINED_BY_TRL) or data_problem(job) or torch_problem(job):
         return problem
     if kind(job) == "DEEPSPEED":
         return deepspeed.TARGET.refuses(job)

@@ -9,7 +9,7 @@ from rightfit.export.job import Job
 from rightfit.export.model_words import hub_id
 from rightfit.export.quoting import given, to_json, to_yaml
 from rightfit.export.registry import Files, Target
-from rightfit.export.stack import TRAINED_BY_TRL, Stack
+from rightfit.export.stack import TRAINED_BY_TRL, ExportStack
 from rightfit.export.targets import deepspeed
 from rightfit.export.training_words import (
     WARMUP_SHARE,
@@ -101,7 +101,7 @@ def fsdp(job: Job) -> dict[str, Any]:
     }
 
 
-def stack(job: Job) -> Stack:
+def stack(job: Job) -> ExportStack:
     """torchrun on each node."""
     found = settings(job)
     files = {"axolotl.yaml": to_yaml(found)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from rightfit.export.buckets import scheme_of
+from rightfit.export.buckets import place_of, scheme_of
 from rightfit.export.job import Job
 from rightfit.export.operations import folder_of, only_runs
 from rightfit.export.quoting import comment, shell
@@ -51,8 +51,8 @@ push() {
   copy_folder "$folder/$name" "$remote/$name" || return 1
   echo "$name" > "$folder/.sent.part"
   copy_file "$folder/.sent.part" "$remote/latest" || return 1
+  echo "kept $name in $remote" # said first: a signal here ends the watch, and what is kept would go unsaid
   mv "$folder/.sent.part" "$folder/.sent"
-  echo "kept $name in $remote"
 }
 
 restore() {
@@ -71,12 +71,14 @@ restore() {
 
 watch() {
   nap=""
-  trap '[ -z "$nap" ] || kill "$nap" 2>/dev/null; push 2; exit 0' TERM INT
+  # The signal may come at any moment: between naps there is nothing to end, and that must not end the last copy (set -e).
+  trap 'trap "" TERM INT; { [ -z "$nap" ] || kill "$nap"; } 2>/dev/null || :; push 2 || echo "could not copy to $remote at the end" >&2; exit 0' TERM INT
   while :; do
     push "$settle_s" || echo "could not copy to $remote; trying again in $every_s s" >&2
     sleep "$every_s" >/dev/null 2>&1 &
     nap=$!
     wait "$nap" || :
+    nap=""
   done
 }
 
@@ -104,7 +106,7 @@ def sync_script(job: Job) -> str:
         f"# Checkpoints of {comment(job.model)}, plan {job.plan_id}, in a bucket: restore | push (now) | watch (until stopped).",
         "set -eu",
         where,
-        f'remote="${{bucket%/}}/{job.name}{"/node-${NODE_RANK:-0}" if job.num_nodes > 1 else ""}"',
+        f'remote="${{bucket%/}}/{place_of(job)}{"/node-${NODE_RANK:-0}" if job.num_nodes > 1 else ""}"',
         f'folder="${{CHECKPOINTS:-{folder_of(job)}}}"',
         f'every_s="${{EVERY_S:-{POLL_S}}}" settle_s="${{SETTLE_S:-{SETTLE_S}}}"',
         f"command -v {shell([copier.program])} >/dev/null || {{ echo {shell([copier.program + ' is not installed'])} >&2; exit 3; }}",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rightfit.export.bare_server import BUCKET, Ground, first_boot
+from rightfit.export.bare_server import Ground, first_boot
+from rightfit.export.buckets import BUCKET
 from rightfit.export.job import Job
 from rightfit.export.quoting import comment, given, to_yaml
 from rightfit.export.registry import Files, Target
@@ -16,6 +17,9 @@ STORES = {
     "gs": ":gcs,env_auth=true,bucket_policy_only=true,no_check_bucket=true:",
 }
 """Scheme of a bucket -> rclone remote, where a server's own role opens it. The other clouds' need their own words: use their Terraform."""
+
+
+STORES_NAMED = " or ".join(f"{name}://..." for name in STORES)
 
 
 def ground(job: Job) -> Ground:
@@ -52,7 +56,11 @@ def _refuses(job: Job) -> str:
     scheme = job.settings.bucket.partition("://")[0]
     if job.settings.bucket and scheme not in STORES and not job.is_service:
         return f"it reaches buckets of {' and '.join(f'{name}://' for name in STORES)} by the server's own role, not {scheme}://"
-    return spans_servers(job) or stack_problem(job)
+    if problem := spans_servers(job) or stack_problem(job):
+        return problem
+    if not job.is_service and not job.settings.bucket:
+        return f"a run needs a place that outlives its server: give --bucket {STORES_NAMED}"
+    return ""
 
 
 TARGET = Target(

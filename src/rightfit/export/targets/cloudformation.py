@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rightfit.export.bare_server import BUCKET, first_boot
+from rightfit.export.bare_server import first_boot
+from rightfit.export.buckets import BUCKET
 from rightfit.export.job import Job
 from rightfit.export.quoting import given, to_yaml
 from rightfit.export.registry import Files, Target

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import resources
 from typing import Any
 
 from rightfit.export.environment import Span, torch_problem
@@ -10,8 +9,8 @@ from rightfit.export.job import SERVING_TASKS, Job
 from rightfit.export.model_words import architecture, model_kind
 from rightfit.export.quoting import to_json
 from rightfit.export.registry import Files, Target
-from rightfit.export.stack import Stack
-from rightfit.export.training_words import common_settings, launch_script, splits_model, torchrun, training_stack
+from rightfit.export.stack import ExportStack
+from rightfit.export.training_words import common_settings, data_problem, launch_script, scripts, splits_model, torchrun, training_stack
 
 PACKAGES = ("colossalai==0.5.0", "transformers==4.51.3", "datasets==4.3.0", "numpy==1.26.4")
 SPAN: Span = ((2, 2), (2, 5, 1))
@@ -52,7 +51,7 @@ def settings(job: Job) -> dict[str, Any]:
     name, arguments = plugin(job)
     pipelined = layout.pipeline > 1
     return {
-        **common_settings(job),
+        **common_settings(job, columns=(("text",),)),
         "attention": "eager" if layout.attention == "eager" else "sdpa",
         "plugin": name,
         "plugin_settings": arguments,
@@ -61,10 +60,9 @@ def settings(job: Job) -> dict[str, Any]:
     }
 
 
-def stack(job: Job) -> Stack:
+def stack(job: Job) -> ExportStack:
     """torchrun on each node."""
-    script = resources.files("rightfit.export").joinpath("scripts/train_colossalai.py").read_text(encoding="utf-8")
-    files = {"train.py": script, "train.json": to_json(settings(job))}
+    files = {**scripts("train_colossalai.py", "run_core.py"), "train.json": to_json(settings(job))}
     return training_stack(job, "colossalai", packages=PACKAGES, command=torchrun(job, ("train.py", "train.json")), files=files, span=SPAN)
 
 
@@ -90,7 +88,7 @@ def _refuses(job: Job) -> str:
         return f"the script uses its Adam; the plan's optimizer is {job.wish('optimizer')}"
     if not job.gpus_per_node:
         return "its kernels are for accelerators; the plan has none"
-    return torch_problem(job, span=SPAN)
+    return data_problem(job) or torch_problem(job, span=SPAN)
 
 
 TARGET = Target(

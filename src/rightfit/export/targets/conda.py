@@ -1,4 +1,5 @@
-"""conda: an environment file with the stack's pinned packages, and which builds of PyTorch, TensorFlow and JAX go with the plan's accelerator."""
+"""conda: an environment file with the stack's pinned packages, and which builds of PyTorch, TensorFlow and JAX go with the plan's
+accelerator."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from rightfit.export.environment import FRAMEWORKS, build_for
 from rightfit.export.job import SERVING_TASKS, Job
 from rightfit.export.quoting import comment, to_json, to_yaml
 from rightfit.export.registry import Files, Target
-from rightfit.export.stack import Stack, stack_of, stack_problem
+from rightfit.export.stack import ExportStack, stack_of, stack_problem
 
 PYTHON = "3.12"
 PIP = "pip=25.3"
@@ -18,7 +19,7 @@ VALUED = ("--extra-index-url", "--index-url", "--find-links")
 """Options of pip that stand on a line with their value in a list of packages."""
 
 
-def pip_lines(stack: Stack) -> tuple[str, ...]:
+def pip_lines(stack: ExportStack) -> tuple[str, ...]:
     """The stack's packages, a line each, as pip reads them from a file; empty where it comes in an image alone."""
     lines: list[str] = []
     for command in stack.setup:

@@ -9,9 +9,9 @@ from rightfit.export.job import Job
 from rightfit.export.model_words import architecture
 from rightfit.export.quoting import to_json
 from rightfit.export.registry import Files, Target
-from rightfit.export.stack import TRAINED_BY_TRL, Stack
+from rightfit.export.stack import TRAINED_BY_TRL, ExportStack
 from rightfit.export.targets.trl import packages, script, settings
-from rightfit.export.training_words import launch_script, learning_rate, torchrun, training_problem, training_stack
+from rightfit.export.training_words import data_problem, launch_script, learning_rate, torchrun, training_problem, training_stack
 
 VERSION = "deepspeed==0.19.8"
 STAGES = {"zero-1": 1, "zero-2": 2, "zero-3": 3}
@@ -48,7 +48,8 @@ def zero(job: Job) -> dict[str, Any]:
 
 
 def config(job: Job) -> dict[str, Any]:
-    """deepspeed.json. The batch is the plan's; the optimizer stands here only where it works on the host, where DeepSpeed must bring its own."""
+    """deepspeed.json. The batch is the plan's; the optimizer stands here only where it works on the host, where DeepSpeed must bring its
+    own."""
     layout = job.option.layout
     found: dict[str, Any] = {
         "train_micro_batch_size_per_gpu": layout.micro_batch,
@@ -68,10 +69,10 @@ def config(job: Job) -> dict[str, Any]:
     return found
 
 
-def stack(job: Job) -> Stack:
+def stack(job: Job) -> ExportStack:
     """torchrun on each node; DeepSpeed is told by its settings file."""
     train = {**settings(job, spread_by="deepspeed"), "deepspeed": "deepspeed.json"}
-    files = {"train.py": script(), "train.json": to_json(train), "deepspeed.json": to_json(config(job))}
+    files = {**script(), "train.json": to_json(train), "deepspeed.json": to_json(config(job))}
     command = torchrun(job, ("train.py", "train.json"))
     return training_stack(job, "deepspeed", packages=(*packages(job), VERSION), command=command, files=files)
 
@@ -84,7 +85,7 @@ def write(job: Job) -> Files:
 
 def _refuses(job: Job) -> str:
     layout = job.option.layout
-    if problem := training_problem(job, methods=TRAINED_BY_TRL) or torch_problem(job):
+    if problem := training_problem(job, methods=TRAINED_BY_TRL) or data_problem(job) or torch_problem(job):
         return problem
     if layout.sharding == "hybrid":
         return "the plan shards within servers and repeats among them (hybrid); use fsdp2"

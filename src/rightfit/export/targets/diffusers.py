@@ -7,7 +7,7 @@ from rightfit.export.job import SERVING_TASKS, Job
 from rightfit.export.model_words import diffusion_family, hub_id, image_size, model_kind
 from rightfit.export.pinned import DIFFUSERS_COMMIT, pinned_file
 from rightfit.export.registry import Files, Target
-from rightfit.export.stack import Stack
+from rightfit.export.stack import ExportStack
 from rightfit.export.training_words import PORT, launch_script, lora_rank, recomputes, save_every_steps, steps, training_stack, workers
 
 PACKAGES = (
@@ -45,7 +45,8 @@ def script_of(job: Job) -> str:
 
 
 def options(job: Job) -> tuple[str, ...]:
-    """Arguments of the script. The data are a folder of images with metadata.jsonl, or a data set of the hub, whose column "text" captions each."""
+    """Arguments of the script. The data are a folder of images with metadata.jsonl, or a data set of the hub, whose column "text" captions
+    each."""
     layout, script = job.option.layout, script_of(job)
     words = ["--pretrained_model_name_or_path", hub_id(job), "--dataset_name", job.settings.data_path, "--caption_column", "text"]
     words += ["--resolution", str(image_size(job) or 512), "--train_batch_size", str(layout.micro_batch)]
@@ -79,7 +80,7 @@ def command(job: Job) -> tuple[str, ...]:
     return ("accelerate", "launch", *words, *(many if job.num_nodes > 1 else ()), "run_pinned.py", "pinned.json", *options(job))
 
 
-def stack(job: Job) -> Stack:
+def stack(job: Job) -> ExportStack:
     """The command, packages, and what fetches the script."""
     packages = (*PACKAGES, *((EIGHT_BIT,) if job.wish("optimizer") == "adamw-8bit" else ()))
     files = pinned_file("huggingface/diffusers", DIFFUSERS_COMMIT, script_of(job))

@@ -1,15 +1,17 @@
-"""dstack: a task or a service on exactly the plan's server, and the volume that keeps checkpoints."""
+"""dstack: a task or a service on exactly the plan's server, and the fleet that it is placed in."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
+from rightfit.export.buckets import BUCKET, COPIER, COPIER_SECRETS, copied
 from rightfit.export.job import Job
 from rightfit.export.quoting import comment, given, shell, to_yaml
 from rightfit.export.registry import Files, Target
-from rightfit.export.serving_words import spans_servers
-from rightfit.export.stack import launched, stack_of, stack_problem
+from rightfit.export.seller_names import dstack_cards, dstack_name, is_by_the_card, name_problem
+from rightfit.export.serving_words import servers_range, spans_servers
+from rightfit.export.stack import key_of, launched, stack_of, stack_problem
 
 BACKENDS = {
     "aws": "aws",
@@ -28,41 +30,55 @@ BACKENDS = {
     "vultr": "vultr",
 }
 """Provider of a plan -> backend of dstack."""
-WITH_VOLUMES = ("aws", "gcp", "runpod")
 PSEUDO_REGIONS = ("", "any", "global", "eu", "cheapest-listed")
 RETRY_H = 24
+IDLE = "1m"  # before a server without a run is given back
 _WORDS = {"@rank@": '"$DSTACK_NODE_RANK"', "@nodes@": '"$DSTACK_NODES_NUM"', "@head@": '"$DSTACK_MASTER_NODE_IP"'}
 
 
 def write(job: Job) -> Files:
-    """The run, the volume where there is one, and the stack's files."""
+    """The run, the fleet that it is placed in, and the stack's files."""
     head = f"# {comment(job.model)}, plan {job.plan_id}: dstack apply -f "
-    files = {"run.dstack.yml": head + "run.dstack.yml\n" + to_yaml(run(job)), **stack_of(job).files}
-    return {"volume.dstack.yml": head + "volume.dstack.yml (first)\n" + to_yaml(volume(job)), **files} if has_volume(job) else files
-
-
-def has_volume(job: Job) -> bool:
-    """Whether a volume keeps the checkpoints: one server's only, in one region."""
-    option = job.option
-    return not job.is_service and job.num_nodes == 1 and option.provider in WITH_VOLUMES and option.region not in PSEUDO_REGIONS
-
-
-def volume_name(job: Job) -> str:
-    """The same for the same plan, so that a run that was taken away finds it again."""
-    return f"{job.name[:27]}-{job.plan_id}"
-
-
-def volume(job: Job) -> dict[str, Any]:
-    """A network volume of the plan's size."""
-    backend = BACKENDS[job.option.provider]
     return {
-        "type": "volume",
-        "name": volume_name(job),
-        "backend": backend,
-        "region": job.option.region,
-        "size": f"{job.disk_gib}GB",
-        "tags": job.labels,
+        "fleet.dstack.yml": f"{head}fleet.dstack.yml (first)\n" + to_yaml(fleet(job)),
+        "run.dstack.yml": f"{head}run.dstack.yml\n" + to_yaml(run(job)),
+        **stack_of(job).files,
     }
+
+
+def server(job: Job) -> dict[str, Any]:
+    """The plan's server, in the words that runs and fleets share."""
+    option = job.option
+    return given(
+        resources=given(gpu=_cards(job), disk=f"{job.disk_gib}GB..", shm_size="16GB"),
+        backends=[BACKENDS[option.provider]],
+        regions=None if option.region in PSEUDO_REGIONS else [option.region],
+        instance_types=None if is_by_the_card(option) else [dstack_name(option)],
+        spot_policy="spot" if job.is_spot else "on-demand",
+    )
+
+
+def fleet(job: Job) -> dict[str, Any]:
+    """A fleet that is empty until the run asks for servers, and empty again behind it. Servers of one run stand side by side, on the fast network
+    that the plan counts on."""
+    _, most = servers_range(job) if job.is_service else (0, job.num_nodes)
+    together = "cluster" if job.num_nodes > 1 and not job.is_service else None
+    return given(
+        type="fleet",
+        name=job.name,
+        nodes=f"0..{most}",
+        placement=together,
+        **{name: value for name, value in server(job).items() if name != "resources"},
+        resources={name: value for name, value in server(job)["resources"].items() if name != "shm_size"},
+        idle_duration=IDLE,
+        tags=job.labels,
+    )
+
+
+def secrets(job: Job) -> tuple[str, ...]:
+    """Variables that are read where dstack is called; no file holds them."""
+    place = () if job.is_service or job.settings.bucket else (BUCKET,)
+    return (*stack_of(job).secrets, *(() if job.is_service else COPIER_SECRETS), *place)
 
 
 def commands(job: Job) -> list[str]:
@@ -71,43 +87,47 @@ def commands(job: Job) -> list[str]:
     line = shell(launched(stack.command, node_rank="@rank@", num_nodes="@nodes@", head_address="@head@"))
     for mark, word in _WORDS.items():
         line = line.replace(mark, word)
-    return [*(words for words in stack.setup if words.startswith("pip ")), line]
+    found = [*(words for words in stack.setup if words.startswith("pip "))]
+    return [*found, line] if job.is_service else [*found, f"pip install {COPIER}", copied(job, line)]
 
 
 def run(job: Job) -> dict[str, Any]:
     """The run as dstack's configuration has it."""
-    stack, option = stack_of(job), job.option
+    stack = stack_of(job)
     return given(
         type="service" if job.is_service else "task",
         name=job.name,
         image=stack.image,
         nodes=job.num_nodes if not job.is_service and job.num_nodes > 1 else None,
         working_dir="/job",
-        files=[f"{path}:/job/{path}" for path in stack.files] or None,
-        env=[*(f"{name}={value}" for name, value in stack.environment.items()), *stack.secrets]
+        files=[f"{path}:/job/{path}" for path in (*stack.files, *(["model.onnx"] if stack.name == "onnx-service" else []))] or None,
+        env=[*(f"{name}={value}" for name, value in stack.environment.items()), *secrets(job)]
         or None,  # a bare name is read where dstack is called
         commands=commands(job),
         **(service(job) if job.is_service else {}),
-        volumes=[f"{volume_name(job)}:/checkpoints"] if has_volume(job) else None,
-        resources=given(gpu={"count": job.gpus_per_node} if job.gpus_per_node else None, disk=f"{job.disk_gib}GB..", shm_size="16GB"),
-        backends=[BACKENDS[option.provider]],
-        regions=None if option.region in PSEUDO_REGIONS else [option.region],
-        instance_types=[option.instance_type],
-        spot_policy="spot" if job.is_spot else "on-demand",
+        fleets=[job.name],
+        **server(job),
         retry={"on_events": ["no-capacity", "interruption"], "duration": f"{RETRY_H}h"} if job.is_spot else None,
         max_duration=f"{math.ceil(job.stop_after_h * 60)}m" if job.stop_after_h else None,
         tags=job.labels,
     )
 
 
+def _cards(job: Job) -> dict[str, Any] | None:
+    """How many cards, and which where no instance type says it."""
+    if not job.gpus_per_node:
+        return None
+    return dstack_cards(job.option) if is_by_the_card(job.option) else {"count": job.gpus_per_node}
+
+
 def service(job: Job) -> dict[str, Any]:
     """Replicas as the plan counts servers, and the rate at which one more is wanted."""
     stack, facts = stack_of(job), job.option.facts
-    autoscale = facts.get("autoscale") or {}
-    least, most = int(autoscale.get("min_servers") or job.num_nodes), int(autoscale.get("max_servers") or job.num_nodes)
+    least, most = servers_range(job)
     rate = float(facts.get("replica_rate_per_s") or 0.0) * job.option.layout.replicas_per_node
     cooldown_s = round(float(job.section("autoscaling").get("cooldown_s") or 600))
-    found: dict[str, Any] = {"port": stack.port, "probes": [{"type": "http", "url": stack.health_path}]}
+    # The program asks for a key of its own: a second one in the same header could not be sent.
+    found: dict[str, Any] = {"port": stack.port, "auth": not key_of(stack), "probes": [{"type": "http", "url": stack.health_path}]}
     if most > least and rate > 0:
         scaling = {"metric": "rps", "target": round(rate, 3), "scale_down_delay": f"{cooldown_s}s"}
         return {**found, "replicas": f"{least}..{most}", "scaling": scaling}
@@ -120,9 +140,12 @@ def _refuses(job: Job) -> str:
         return f"dstack does not rent on {option.provider}"
     if option.purchase not in ("on-demand", "spot"):
         return f"it buys on demand or spot, the plan is {option.purchase}"
-    return spans_servers(job) or stack_problem(job)
+    scheme = job.settings.bucket.partition("://")[0]
+    if scheme and scheme != "s3" and not job.is_service:
+        return f"the job copies to s3:// only (or what speaks S3, by AWS_ENDPOINT_URL), not {scheme}://"
+    return name_problem(option, dstack_name(option), "dstack") or spans_servers(job) or stack_problem(job)
 
 
 TARGET = Target(
-    "dstack", "launch", "dstack task or service, with its volume", write, _refuses, checked_by="dstack's own configuration parser"
+    "dstack", "launch", "dstack task or service, with its fleet", write, _refuses, checked_by="dstack's own configuration parser"
 )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from rightfit.export.job import Job
 from rightfit.export.registry import Files, Target
-from rightfit.export.stack import Stack
+from rightfit.export.stack import ExportStack
 from rightfit.export.targets.torchrun import SHARDED, made, problem
 from rightfit.export.training_words import launch_script
 
 
-def stack(job: Job) -> Stack:
+def stack(job: Job) -> ExportStack:
     """torchrun on each node."""
     return made(job, "fsdp2", fsdp2=True)
 

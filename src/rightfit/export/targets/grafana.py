@@ -29,7 +29,7 @@ class Curve:
 
 def curves(job: Job) -> list[Curve]:
     """What is worth seeing, in order."""
-    found = [*_of_cards(job), *(_of_service(job) if job.is_service else [])]
+    found = [*([] if job.is_service else _of_run(job)), *_of_cards(job), *(_of_service(job) if job.is_service else [])]
     return [curve for curve in found if curve.query]
 
 
@@ -56,13 +56,30 @@ def _of_cards(job: Job) -> list[Curve]:
     ]
 
 
+def _of_run(job: Job) -> list[Curve]:
+    """The run beside its plan, as `rightfit watch --plan plan.json --listen` shows it."""
+    step, whole, cost = job.option.estimate.get("step_s"), job.option.estimate.get("total_time_s"), job.option.cost.total_usd
+    steps = (("green", step.low95), ("green", step.mid), ("red", step.high95)) if step else ()
+    budget = (("green", cost),) if cost else ()
+    return [
+        Curve("Step time", prometheus.of_plan(job, "rightfit_step_seconds") if step else "", "s", steps, "measured"),
+        Curve("Time left", _bound(job, "rightfit_left_seconds"), "s", (("green", whole.mid),) if whole else (), "left"),
+        Curve("Cost at completion", _bound(job, "rightfit_cost_usd"), "currencyUSD", budget, "rent"),
+        Curve("Findings", f"{prometheus.of_plan(job, 'rightfit_finding')} > 0", "short", (), "{{code}}"),
+    ]
+
+
+def _bound(job: Job, metric: str) -> str:
+    return prometheus.of_plan(job, metric)[:-1] + ',bound="mid"}'
+
+
 def _mfu(job: Job) -> tuple[tuple[str, float], ...]:
     share = job.option.estimate.get("mfu")
     return (("green", share.mid),) if share else ()
 
 
 def _of_service(job: Job) -> list[Curve]:
-    in_flight = keda.QUERIES.get(job.option.layout.engine.casefold(), "").format(name=job.name)
+    in_flight = keda.QUERIES.get(job.option.layout.engine.casefold(), "").format(by=f'app="{job.name}"')
     estimate, limit = job.option.estimate, job.wish("ttft_s")
     first = [("green", figure.mid)] if (figure := estimate.get("ttft_p95_s")) else []
     first += [("red", float(limit))] if limit else []

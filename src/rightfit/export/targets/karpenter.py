@@ -1,4 +1,5 @@
-"""Karpenter: a pool that may rent the plan's server type, and those of its alternatives that run the same job, with a ceiling at the plan's count."""
+"""Karpenter: a pool that may rent the plan's server type, and those of its alternatives that run the same job, with a ceiling at the plan's
+count."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ LONGEST_LIFE = "720h"
 
 
 def types_of(job: Job) -> list[str]:
-    """Server types of the pool: the plan's first, then alternatives in the same region that run the same layout and are bought the same way."""
+    """Server types of the pool: the plan's first, then alternatives in the same region that run the same layout and are bought the same
+    way."""
     same = [other.instance_type for other in job.alternatives if _runs_the_same(job.option, other)]
     return list(dict.fromkeys([job.option.instance_type, *same]))
 

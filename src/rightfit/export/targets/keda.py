@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 from rightfit.export.job import Job
-from rightfit.export.kubernetes_words import metadata, replicas_range
+from rightfit.export.kubernetes_words import metadata, replicas_range, selector
 from rightfit.export.quoting import to_yaml
 from rightfit.export.registry import Files, Target
 from rightfit.export.targets import kubernetes
 
 QUERIES = {
-    "vllm": 'sum(vllm:num_requests_running{{app="{name}"}} + vllm:num_requests_waiting{{app="{name}"}})',
-    "sglang": 'sum(sglang:num_running_reqs{{app="{name}"}} + sglang:num_queue_reqs{{app="{name}"}})',
-    "tgi": 'sum(tgi_batch_current_size{{app="{name}"}} + tgi_queue_size{{app="{name}"}})',
+    "vllm": "sum(vllm:num_requests_running{{{by}}} + vllm:num_requests_waiting{{{by}}})",
+    "sglang": "sum(sglang:num_running_reqs{{{by}}} + sglang:num_queue_reqs{{{by}}})",
+    "tgi": "sum(tgi_batch_current_size{{{by}}} + tgi_queue_size{{{by}}})",
 }
 PROMETHEUS = "http://prometheus-server.monitoring.svc.cluster.local"
 
@@ -20,7 +22,7 @@ def write(job: Job) -> Files:
     """One ScaledObject."""
     day = job.section("autoscaling")
     least, most = replicas_range(job)
-    query = QUERIES[job.option.layout.engine.casefold()].format(name=job.name)
+    query = QUERIES[job.option.layout.engine.casefold()].format(by=series_of(job))
     trigger = {
         "type": "prometheus",
         "metadata": {"serverAddress": PROMETHEUS, "query": query, "threshold": f"{threshold(job):g}"},
@@ -39,6 +41,12 @@ def write(job: Job) -> Files:
         },
     }
     return {"scaled-object.yaml": to_yaml(scaled)}
+
+
+def series_of(job: Job) -> str:
+    """What picks the series of the job's pods: Prometheus' own chart makes labels of series from those of pods, each sign of theirs that is no letter
+    or digit as "_"."""
+    return ", ".join(f'{re.sub(r"[^A-Za-z0-9_]", "_", name)}="{value}"' for name, value in selector(job).items())
 
 
 def threshold(job: Job) -> float:

@@ -23,7 +23,11 @@ def scaling(job: Job) -> tuple[str, dict[str, Any]]:
     if most == least:
         return "none", limits
     if query:
-        metric = {"backend": "prometheus", "serverAddress": keda.PROMETHEUS, "query": query.format(name=job.name)}
+        metric = {
+            "backend": "prometheus",
+            "serverAddress": keda.PROMETHEUS,
+            "query": query.format(by=f'serving_kserve_io_inferenceservice="{job.name}"'),
+        }
         target = {"type": "AverageValue", "averageValue": f"{keda.threshold(job):g}"}
         return "keda", {**limits, "autoScaling": {"metrics": [{"type": "External", "external": {"metric": metric, "target": target}}]}}
     if not job.gpus_per_node:

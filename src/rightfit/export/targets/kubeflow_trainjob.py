@@ -1,11 +1,22 @@
-"""Kubeflow Trainer: a TrainJob with a runtime of its own, so that image, volumes and place are the plan's and not the cluster's defaults."""
+"""Kubeflow Trainer: a TrainJob with a runtime of its own, so that image, volumes and place are the plan's and not the cluster's
+defaults."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from rightfit.export.job import SERVING_TASKS, Job
-from rightfit.export.kubernetes_words import Places, checkpoint_objects, container, files_objects, metadata, pod_metadata, pod_spec
+from rightfit.export.kubernetes_words import (
+    Places,
+    checkpoint_objects,
+    container,
+    files_objects,
+    metadata,
+    pod_metadata,
+    pod_spec,
+    queue_objects,
+    queued,
+)
 from rightfit.export.quoting import given, to_yaml
 from rightfit.export.registry import Files, Target
 from rightfit.export.stack import stack_problem
@@ -43,7 +54,7 @@ def train_job(job: Job) -> dict[str, Any]:
     return {
         "apiVersion": API,
         "kind": "TrainJob",
-        "metadata": metadata(job),
+        "metadata": queued(job, pods=job.num_nodes),
         "spec": given(
             runtimeRef={"apiGroup": "trainer.kubeflow.org", "kind": "TrainingRuntime", "name": job.name},
             trainer={"numNodes": job.num_nodes, "numProcPerNode": max(1, job.gpus_per_node)},
@@ -54,7 +65,11 @@ def train_job(job: Job) -> dict[str, Any]:
 
 def write(job: Job) -> Files:
     """One file of all objects."""
-    return {"trainjob.yaml": to_yaml(*files_objects(job), *checkpoint_objects(job), runtime(job), train_job(job))}
+    return {
+        "trainjob.yaml": to_yaml(
+            *files_objects(job), *queue_objects(job, pods=job.num_nodes), *checkpoint_objects(job), runtime(job), train_job(job)
+        )
+    }
 
 
 def _refuses(job: Job) -> str:

@@ -1,22 +1,67 @@
-"""Plain Kubernetes: a Deployment with Service, scaler, budget and network policy for a service; an indexed Job with its volume for a run."""
+"""Plain Kubernetes: a Deployment with Service, scaler, budget and network policy for a service; an indexed Job with its volume for a
+run."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from rightfit.export.job import Job
-from rightfit.export.kubernetes_words import checkpoint_objects, files_objects, metadata, pod_metadata, pod_spec, replicas_range, selector
+from rightfit.export.kubernetes_words import (
+    checkpoint_objects,
+    files_objects,
+    labels,
+    metadata,
+    pod_metadata,
+    pod_spec,
+    queue_objects,
+    queued,
+    replicas_range,
+    selector,
+)
 from rightfit.export.quoting import given, to_yaml
 from rightfit.export.registry import Files, Target
 from rightfit.export.stack import stack_of, stack_problem
 
+WATCHERS = {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}
+"""Where Prometheus stands (keda.PROMETHEUS): it reads the pods' metrics through the network policy."""
+COPIER_IMAGE = "busybox:1.37.0"  # has tar, which kubectl cp asks for
 CPU_TARGET = 60  # percent; a processor server at the plan's load is below it
 
 
 def write(job: Job) -> Files:
-    """One file of all objects."""
+    """One file of all objects; for a run without a bucket another one, of the volume and a pod that copies to it and from it."""
     objects = service_objects(job) if job.is_service else run_objects(job)
-    return {"objects.yaml": to_yaml(*files_objects(job), *objects)}
+    files = {"objects.yaml": to_yaml(*files_objects(job), *objects)}
+    return files if job.is_service or job.settings.bucket else {**files, "files.yaml": to_yaml(*checkpoint_objects(job), copier(job))}
+
+
+def copier(job: Job) -> dict[str, Any]:
+    """A pod that does nothing but hold the volume open for `kubectl cp`, before the run and after it."""
+    main = {
+        "name": "files",
+        "image": COPIER_IMAGE,
+        "command": ["sleep", "86400"],
+        "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "512Mi"}},
+        "volumeMounts": [{"name": "checkpoints", "mountPath": "/checkpoints"}],
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+    }
+    spec = {
+        "automountServiceAccountToken": False,
+        "restartPolicy": "Never",
+        "containers": [main],
+        "volumes": [{"name": "checkpoints", "persistentVolumeClaim": {"claimName": job.name}}],
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {**metadata(job, f"{job.name}-files"), "labels": copier_labels(job)},
+        "spec": spec,
+    }
+
+
+def copier_labels(job: Job) -> dict[str, str]:
+    """Labels of the pod that copies: not those by which the run's own pods are found."""
+    return {**labels(job), "app.kubernetes.io/name": f"{job.name}-files"}
 
 
 def service_objects(job: Job) -> list[dict[str, Any]]:
@@ -27,7 +72,7 @@ def service_objects(job: Job) -> list[dict[str, Any]]:
     deployment = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": metadata(job),
+        "metadata": queued(job, pods=least),
         "spec": {
             "replicas": least,
             "selector": {"matchLabels": selector(job)},
@@ -54,10 +99,10 @@ def service_objects(job: Job) -> list[dict[str, Any]]:
         "spec": {
             "podSelector": {"matchLabels": selector(job)},
             "policyTypes": ["Ingress"],
-            "ingress": [{"from": [{"podSelector": {}}], "ports": [{"protocol": "TCP", "port": port}]}],
+            "ingress": [{"from": [{"podSelector": {}}, {"namespaceSelector": WATCHERS}], "ports": [{"protocol": "TCP", "port": port}]}],
         },
     }
-    objects = [deployment, service, budget, policy]
+    objects = [*queue_objects(job, pods=least), deployment, service, budget, policy]
     if not job.gpus_per_node and most > least:
         objects.append(processor_scaler(job, least=least, most=most))
     return objects
@@ -90,7 +135,7 @@ def run_objects(job: Job) -> list[dict[str, Any]]:
     run = {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": metadata(job),
+        "metadata": queued(job, pods=job.num_nodes),
         "spec": given(
             completions=job.num_nodes,
             parallelism=job.num_nodes,
@@ -100,7 +145,7 @@ def run_objects(job: Job) -> list[dict[str, Any]]:
             template={"metadata": pod_metadata(job), "spec": pod_spec(job, restartPolicy="Never", subdomain=job.name)},
         ),
     }
-    return [*checkpoint_objects(job), heads, run]
+    return [*queue_objects(job, pods=job.num_nodes), *checkpoint_objects(job), heads, run]
 
 
 def _refuses(job: Job) -> str:

@@ -6,17 +6,17 @@ from rightfit.export.job import Job
 from rightfit.export.registry import Files, Target
 from rightfit.export.script import script
 from rightfit.export.serving_words import KEY, PORT, context_tokens, wrong_engine
-from rightfit.export.stack import Stack
+from rightfit.export.stack import ExportStack
 
 VERSION = "b6900"
 ALL_LAYERS = 999
 CACHE_TYPES = {"8-bit": "q8_0"}
 
 
-def stack(job: Job) -> Stack:
+def stack(job: Job) -> ExportStack:
     """The server's command; weights come from the hub in the plan's format."""
     kind = "server-cuda" if job.gpus_per_node else "server"
-    return Stack(
+    return ExportStack(
         name="llama.cpp",
         image=f"ghcr.io/ggml-org/llama.cpp:{kind}-{VERSION}",
         setup=(f"docker pull ghcr.io/ggml-org/llama.cpp:{kind}-{VERSION}",),

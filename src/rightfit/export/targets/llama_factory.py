@@ -9,7 +9,7 @@ from rightfit.export.job import Job
 from rightfit.export.model_words import architecture, hub_id
 from rightfit.export.quoting import given, to_json, to_yaml
 from rightfit.export.registry import Files, Target
-from rightfit.export.stack import TRAINED_BY_TRL, Stack
+from rightfit.export.stack import TRAINED_BY_TRL, ExportStack
 from rightfit.export.targets import deepspeed
 from rightfit.export.training_words import (
     PORT,
@@ -108,7 +108,7 @@ def command(job: Job) -> tuple[str, ...]:
     return ("env", *told, "llamafactory-cli", "train", "train.yaml")
 
 
-def stack(job: Job) -> Stack:
+def stack(job: Job) -> ExportStack:
     """Settings, packages and command."""
     files = {"train.yaml": to_yaml(settings(job)), "dataset_info.json": to_json(data_description(job))}
     if deepspeed.stage(job):

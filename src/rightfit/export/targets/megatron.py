@@ -9,7 +9,7 @@ from rightfit.export.pinned import MEGATRON_COMMIT, pinned_archive
 from rightfit.export.quoting import comment
 from rightfit.export.registry import Files, Target
 from rightfit.export.script import script
-from rightfit.export.stack import Stack
+from rightfit.export.stack import ExportStack
 from rightfit.export.training_words import WARMUP_SHARE, launch_script, learning_rate, save_every_steps, steps, torchrun, workers
 from rightfit.facts import TransformerArchitecture
 
@@ -127,11 +127,11 @@ def options(job: Job) -> tuple[str, ...]:
     return tuple(words)
 
 
-def stack(job: Job) -> Stack:
+def stack(job: Job) -> ExportStack:
     """torchrun on each node, in NVIDIA's own image."""
     capability = _capability(job)
     ordered = job.option.layout.tensor > 1 and capability < 10 and job.option.layout.sharding not in STRATEGIES
-    return Stack(
+    return ExportStack(
         name="megatron",
         image=IMAGE,
         setup=("pip install transformers==4.57.1 sentencepiece==0.2.1",),

@@ -6,7 +6,7 @@ from rightfit.export.job import Job
 from rightfit.export.model_words import hub_id
 from rightfit.export.quoting import to_json
 from rightfit.export.registry import Files, Target
-from rightfit.export.stack import Stack
+from rightfit.export.stack import ExportStack
 from rightfit.export.targets import deepspeed
 from rightfit.export.targets.llama_factory import BITSANDBYTES, layout_quantizes, refuses_like_deepspeed
 from rightfit.export.training_words import (
@@ -67,7 +67,7 @@ def command(job: Job) -> tuple[str, ...]:
     return ("env", *told, "swift", "pt" if job.task == "train" else "sft", *options(job))
 
 
-def stack(job: Job) -> Stack:
+def stack(job: Job) -> ExportStack:
     """Command, packages, and DeepSpeed's settings where the plan shards."""
     files = {"deepspeed.json": to_json(deepspeed.config(job))} if deepspeed.stage(job) else {}
     extra = ((BITSANDBYTES,) if layout_quantizes(job) else ()) + ((deepspeed.VERSION,) if deepspeed.stage(job) else ())

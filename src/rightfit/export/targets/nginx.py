@@ -1,4 +1,5 @@
-"""NGINX in front of the servers of a service: spreads requests by requests in flight, streams answers, takes no more than the plan's rate."""
+"""NGINX in front of the servers of a service: spreads requests by requests in flight, streams answers, takes no more than the plan's
+rate."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ def upstream(job: Job) -> str:
 
 
 def limits(job: Job) -> tuple[str, str]:
-    """(zone, use) of the limit of requests; empty where the plan knows no rate. NGINX counts whole requests a second, or a minute where there are fewer."""
+    """(zone, use) of the limit of requests; empty where the plan knows no rate. NGINX counts whole requests a second, or a minute where
+    there are fewer."""
     most = rate(job)
     if most <= 0:
         return "", ""

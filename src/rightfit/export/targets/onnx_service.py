@@ -10,7 +10,7 @@ from rightfit.export.quoting import to_json
 from rightfit.export.registry import Files, Target
 from rightfit.export.script import script
 from rightfit.export.serving_words import KEY, PORT
-from rightfit.export.stack import Stack
+from rightfit.export.stack import ExportStack
 
 ENGINES = ("tensorrt", "onnx runtime", "openvino", "pytorch")
 PROVIDERS = {
@@ -55,9 +55,9 @@ def program() -> str:
     return resources.files("rightfit.export").joinpath("scripts/onnx_service.py").read_text(encoding="utf-8")
 
 
-def stack(job: Job) -> Stack:
+def stack(job: Job) -> ExportStack:
     """One worker a card, or one on a processor: a session uses all cores itself."""
-    return Stack(
+    return ExportStack(
         name="onnx-service",
         image="python:3.12-slim" if not job.gpus_per_node else "nvidia/cuda:12.8.1-cudnn-runtime-ubuntu24.04",
         setup=("pip install " + " ".join(packages(job)),),

@@ -10,6 +10,7 @@ from rightfit.export.quoting import to_yaml
 from rightfit.export.registry import Files, Target
 
 TOO_HOT_C = 88
+WATCH_PORT = 9410  # of `rightfit watch --listen 9410` beside the run
 HELD_SHARE = 0.5  # of the predicted memory: a card that holds less has no job on it
 COST = "rightfit:cost_usd_per_hour"
 FIRST_TOKEN = {
@@ -30,6 +31,7 @@ def scrape(job: Job) -> dict[str, Any]:
         jobs.append(
             {"job_name": "service", "metrics_path": "/metrics", "static_configs": [{"targets": ["localhost:8000"], "labels": _labels(job)}]}
         )
+    jobs.append({"job_name": "run", "static_configs": [{"targets": [f"localhost:{WATCH_PORT}"], "labels": _labels(job)}]})
     return {"global": {"scrape_interval": "15s"}, "rule_files": ["alerts.yml"], "scrape_configs": jobs}
 
 
@@ -56,7 +58,23 @@ def first_token(job: Job) -> str:
 
 def rules(job: Job) -> list[dict[str, Any]]:
     """The cost as a series, and alerts, each with the figure that it compares with."""
-    return [{"record": COST, "expr": cost_rate(job)}, *_of_cards(job), *_of_use(job), *_of_service(job)]
+    return [{"record": COST, "expr": cost_rate(job)}, *_of_cards(job), *_of_use(job), *_of_service(job), *_of_run(job)]
+
+
+def _of_run(job: Job) -> list[dict[str, Any]]:
+    """What `rightfit watch --plan plan.json --listen` says of the run, beside the plan."""
+    step = job.option.estimate.get("step_s")
+    finding = of_plan(job, "rightfit_finding")
+    stalled = f'{finding[:-1]},code=~"stall|no_steps"}} == 1'
+    found = [
+        _rule("MemoryLeak", f'{finding[:-1]},code="leak"}} == 1', "10m", "memory grows all the time: a larger server only dies later"),
+    ]
+    if not job.is_service:
+        found.append(_rule("RunStalled", stalled, "1m", "no step for longer than any pause so far: look at the log of every rank"))
+    if step is not None and not job.is_service:
+        text = f"steps are slower than the plan's 95 % interval: over {step.high95:.3g} s"
+        found.append(_rule("StepsSlow", f"{of_plan(job, 'rightfit_step_seconds')} > {step.high95:.6g}", "10m", text))
+    return found
 
 
 def _of_cards(job: Job) -> list[dict[str, Any]]:

@@ -1,4 +1,5 @@
-"""The provider's own command line: one command that rents the plan's server and hands it its first boot. For who has a network and keys there already."""
+"""The provider's own command line: one command that rents the plan's server and hands it its first boot. For who has a network and keys
+there already."""
 
 from __future__ import annotations
 
@@ -77,7 +78,7 @@ def handed_over(job: Job) -> list[str]:
     return [*lines, 'packed="$(base64 -w 0 "$boot")"'] if job.option.provider in ("alicloud", "tencent") else lines
 
 
-class Word(str):
+class CommandWord(str):
     """A word in which the shell puts a variable: it stands in double quotes, everything else in it is ours."""
 
     __slots__ = ()
@@ -85,8 +86,8 @@ class Word(str):
 
 def words(command: Sequence[str]) -> str:
     """The command line, an option a line. Each variable word is put in after quoting, so that nothing of the plan is ever expanded."""
-    marks = {f"@{number}@": word for number, word in enumerate(command) if isinstance(word, Word)}
-    line = shell_lines([f"@{number}@" if isinstance(word, Word) else word for number, word in enumerate(command)])
+    marks = {f"@{number}@": word for number, word in enumerate(command) if isinstance(word, CommandWord)}
+    line = shell_lines([f"@{number}@" if isinstance(word, CommandWord) else word for number, word in enumerate(command)])
     for mark, word in marks.items():
         line = line.replace(mark, f'"{word}"')
     return line
@@ -106,9 +107,9 @@ def aws(job: Job) -> list[str]:
         *("--instance-type", option.instance_type, "--count", str(job.num_nodes)),
         *(("--instance-market-options", json.dumps(spot)) if job.is_spot else ()),
         *("--instance-initiated-shutdown-behavior", "terminate"),
-        *("--subnet-id", Word("$SUBNET_ID"), "--security-group-ids", Word("$SECURITY_GROUP_ID")),
-        *("--iam-instance-profile", Word("Name=$INSTANCE_PROFILE")),
-        *("--user-data", Word("file://$boot")),
+        *("--subnet-id", CommandWord("$SUBNET_ID"), "--security-group-ids", CommandWord("$SECURITY_GROUP_ID")),
+        *("--iam-instance-profile", CommandWord("Name=$INSTANCE_PROFILE")),
+        *("--user-data", CommandWord("file://$boot")),
         *("--metadata-options", "HttpTokens=required"),
         *("--block-device-mappings", json.dumps([{"DeviceName": device, "Ebs": disk}])),
         *("--tag-specifications", json.dumps([{"ResourceType": kind, "Tags": tags} for kind in ("instance", "volume")])),
@@ -120,14 +121,14 @@ def azure(job: Job) -> list[str]:
     option, image = job.option, terraform_azure.IMAGE
     evicted = "Deallocate" if job.is_service else "Delete"
     return [
-        *("az", "vm", "create", "--resource-group", Word("$RESOURCE_GROUP"), "--name", job.name),
+        *("az", "vm", "create", "--resource-group", CommandWord("$RESOURCE_GROUP"), "--name", job.name),
         *(("--count", str(job.num_nodes)) if job.num_nodes > 1 else ()),
         *("--location", option.region, "--size", option.instance_type),
         *("--image", f"{image['publisher']}:{image['offer']}:{image['sku']}:latest"),
         *(("--priority", "Spot", "--max-price", "-1", "--eviction-policy", evicted) if job.is_spot else ()),
-        *("--admin-username", terraform_azure.ADMINISTRATOR, "--ssh-key-values", Word("$SSH_PUBLIC_KEY")),
-        *("--subnet", Word("$SUBNET_ID"), "--nsg", Word("$NSG"), "--public-ip-sku", "Standard"),
-        *("--assign-identity", "[system]", "--custom-data", Word("$boot")),
+        *("--admin-username", terraform_azure.ADMINISTRATOR, "--ssh-key-values", CommandWord("$SSH_PUBLIC_KEY")),
+        *("--subnet", CommandWord("$SUBNET_ID"), "--nsg", CommandWord("$NSG"), "--public-ip-sku", "Standard"),
+        *("--assign-identity", "[system]", "--custom-data", CommandWord("$boot")),
         *("--os-disk-size-gb", str(job.disk_gib), "--storage-sku", "Premium_LRS"),
         *("--tags", *(f"{key}={value}" for key, value in job.labels.items())),
     ]
@@ -143,17 +144,17 @@ def gcp(job: Job) -> list[str]:
         terraform_gcp.IMAGES[job.gpus_per_node > 0].removeprefix("projects/").partition("/global/images/family/")
     )
     return [
-        *("gcloud", "compute", "instances", "create", *names, "--project", Word("$PROJECT"), "--zone", Word("$ZONE")),
-        *("--machine-type", option.instance_type, "--subnet", Word("$SUBNET")),
+        *("gcloud", "compute", "instances", "create", *names, "--project", CommandWord("$PROJECT"), "--zone", CommandWord("$ZONE")),
+        *("--machine-type", option.instance_type, "--subnet", CommandWord("$SUBNET")),
         *("--provisioning-model", "SPOT" if job.is_spot else "STANDARD"),
         *(("--instance-termination-action", end) if job.is_spot or limit else ()),
         *limit,
         *("--maintenance-policy", "TERMINATE" if job.is_spot or job.gpus_per_node else "MIGRATE"),
         *("--image-project", image_project, "--image-family", image_family),
         *("--boot-disk-size", f"{job.disk_gib}GB", "--boot-disk-type", terraform_gcp.disk_type(job)),
-        *("--service-account", Word("$SERVICE_ACCOUNT"), "--scopes", "cloud-platform"),
+        *("--service-account", CommandWord("$SERVICE_ACCOUNT"), "--scopes", "cloud-platform"),
         *("--metadata", "enable-oslogin=TRUE" + (",install-nvidia-driver=True" if job.gpus_per_node else "")),
-        *("--metadata-from-file", Word("startup-script=$boot")),
+        *("--metadata-from-file", CommandWord("startup-script=$boot")),
         *("--labels", ",".join(f"{key}={value}" for key, value in job.labels.items())),
     ]
 
@@ -162,7 +163,7 @@ def alicloud(job: Job) -> list[str]:
     """aliyun ecs RunInstances."""
     option = job.option
     minutes = max(30, math.ceil(job.stop_after_h * 60))
-    end = Word(f"$(date -u -d '+{minutes} minutes' +%Y-%m-%dT%H:%M:%SZ)")
+    end = CommandWord(f"$(date -u -d '+{minutes} minutes' +%Y-%m-%dT%H:%M:%SZ)")
     tags = [
         word
         for number, pair in enumerate(job.labels.items(), start=1)
@@ -170,13 +171,20 @@ def alicloud(job: Job) -> list[str]:
     ]
     return [
         *("aliyun", "ecs", "RunInstances", "--RegionId", option.region, "--InstanceType", option.instance_type),
-        *("--Amount", str(job.num_nodes), "--InstanceName", job.name, "--ImageId", Word("$IMAGE_ID")),
+        *("--Amount", str(job.num_nodes), "--InstanceName", job.name, "--ImageId", CommandWord("$IMAGE_ID")),
         *("--InstanceChargeType", "PostPaid", *(("--SpotStrategy", "SpotAsPriceGo") if job.is_spot else ())),
-        *("--VSwitchId", Word("$VSWITCH_ID"), "--SecurityGroupId", Word("$SECURITY_GROUP_ID"), "--RamRoleName", Word("$RAM_ROLE")),
+        *(
+            "--VSwitchId",
+            CommandWord("$VSWITCH_ID"),
+            "--SecurityGroupId",
+            CommandWord("$SECURITY_GROUP_ID"),
+            "--RamRoleName",
+            CommandWord("$RAM_ROLE"),
+        ),
         *("--SystemDisk.Category", "cloud_essd", "--SystemDisk.Size", str(job.disk_gib)),
         *("--InternetChargeType", "PayByTraffic", "--InternetMaxBandwidthOut", "100"),
         *(("--AutoReleaseTime", end) if job.stop_after_h else ()),
-        *("--UserData", Word("$packed"), *tags),
+        *("--UserData", CommandWord("$packed"), *tags),
     ]
 
 
@@ -190,13 +198,13 @@ def tencent(job: Job) -> list[str]:
         *("tccli", "cvm", "RunInstances", "--region", option.region, "--InstanceType", option.instance_type),
         *("--InstanceChargeType", "SPOTPAID" if job.is_spot else "POSTPAID_BY_HOUR"),
         *(("--InstanceMarketOptions", json.dumps(spot)) if job.is_spot else ()),
-        *("--InstanceCount", str(job.num_nodes), "--InstanceName", job.name, "--ImageId", Word("$IMAGE_ID")),
-        *("--Placement", Word('{\\"Zone\\": \\"$ZONE\\"}')),
-        *("--VirtualPrivateCloud", Word('{\\"VpcId\\": \\"$VPC_ID\\", \\"SubnetId\\": \\"$SUBNET_ID\\"}')),
-        *("--SecurityGroupIds", Word('[\\"$SECURITY_GROUP_ID\\"]'), "--CamRoleName", Word("$CAM_ROLE")),
+        *("--InstanceCount", str(job.num_nodes), "--InstanceName", job.name, "--ImageId", CommandWord("$IMAGE_ID")),
+        *("--Placement", CommandWord('{\\"Zone\\": \\"$ZONE\\"}')),
+        *("--VirtualPrivateCloud", CommandWord('{\\"VpcId\\": \\"$VPC_ID\\", \\"SubnetId\\": \\"$SUBNET_ID\\"}')),
+        *("--SecurityGroupIds", CommandWord('[\\"$SECURITY_GROUP_ID\\"]'), "--CamRoleName", CommandWord("$CAM_ROLE")),
         *("--SystemDisk", json.dumps({"DiskType": "CLOUD_BSSD", "DiskSize": job.disk_gib})),
         *("--InternetAccessible", json.dumps(internet)),
-        *("--UserData", Word("$packed"), "--TagSpecification", json.dumps(tags)),
+        *("--UserData", CommandWord("$packed"), "--TagSpecification", json.dumps(tags)),
     ]
 
 

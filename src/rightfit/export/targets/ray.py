@@ -13,23 +13,25 @@ from rightfit.export.kubernetes_words import (
     metadata,
     placement,
     pod_metadata,
+    queue_of,
+    queued,
     replicas_range,
     shared_gib,
     volumes_of,
 )
 from rightfit.export.kubernetes_words import resources as share_of_server
+from rightfit.export.model_words import hub_id
 from rightfit.export.quoting import given, to_json, to_yaml
 from rightfit.export.registry import Files, Target
-from rightfit.export.serving_words import wrong_engine
+from rightfit.export.serving_words import servers_of_replica, wrong_engine
 from rightfit.export.stack import launched, stack_of, stack_problem
-from rightfit.export.targets import keda, kubernetes, vllm
+from rightfit.export.targets import keda, vllm
 
 VERSION = "2.51.1"
 IMAGES = {"run": f"rayproject/ray:{VERSION}-py312-cu128", "service": f"rayproject/ray-llm:{VERSION}-py311-cu128"}
 MARKS = {"node_rank": "{node_rank}", "num_nodes": "{num_nodes}", "head_address": "{head_address}"}
 PROGRAM = "run_on_nodes.py"
 HEAD_GIB = 8
-SERVING_WORDS = ("--host", "--port", "--data-parallel-size", "--api-key")  # Ray's own affair, or not there
 API = "ray.io/v1"
 
 
@@ -93,7 +95,7 @@ def run_objects(job: Job) -> list[dict[str, Any]]:
     run = {
         "apiVersion": API,
         "kind": "RayJob",
-        "metadata": metadata(job),
+        "metadata": queued(job, pods=job.num_nodes),
         "spec": given(
             entrypoint=f"python /job/{PROGRAM} /job/nodes.json",
             submissionMode="K8sJobMode",
@@ -107,24 +109,13 @@ def run_objects(job: Job) -> list[dict[str, Any]]:
     return [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(job), "data": files}, *checkpoint_objects(job), run]
 
 
-def engine_settings(job: Job) -> dict[str, Any]:
-    """vLLM's options as the names of its engine: --max-num-seqs 64 is max_num_seqs: 64."""
-    words, found = list(vllm.arguments(job))[1:], {}
-    while words:
-        flag = words.pop(0)
-        value: Any = words.pop(0) if words and not words[0].startswith("--") else True
-        if flag not in SERVING_WORDS:
-            found[flag.removeprefix("--").replace("-", "_")] = int(value) if str(value).isdigit() else value
-    return found
-
-
 def application(job: Job) -> dict[str, Any]:
     """Ray Serve's own settings: one model, scaled at the plan's requests in flight."""
     least, most = replicas_range(job)
     in_flight = round(keda.threshold(job))
     model = {
-        "model_loading_config": {"model_id": job.name, "model_source": job.model},
-        "engine_kwargs": engine_settings(job),
+        "model_loading_config": {"model_id": job.name, "model_source": hub_id(job)},
+        "engine_kwargs": vllm.engine_settings(job),
         "deployment_config": {
             "autoscaling_config": {"min_replicas": least, "max_replicas": most, "target_ongoing_requests": in_flight},
             "max_ongoing_requests": max(in_flight, 2 * job.option.layout.max_batch),
@@ -138,8 +129,8 @@ def application(job: Job) -> dict[str, Any]:
 
 
 def service_objects(job: Job) -> list[dict[str, Any]]:
-    """A RayService: a small head, and a worker for each replica of the plan."""
-    least, most = replicas_range(job)
+    """A RayService: a small head, and a worker for each replica of the plan, or for each server of those that span several."""
+    least, most = (servers_of_replica(job) * replicas for replicas in replicas_range(job))
     head = {
         "rayStartParams": {"num-cpus": "0"},
         "template": pod(job, role="head", image=IMAGES["service"], cards=False),
@@ -163,13 +154,15 @@ def write(job: Job) -> Files:
 
 
 def _refuses(job: Job) -> str:
+    if queue_of(job)[0] == "volcano":
+        return "KubeRay must be told of Volcano when it is installed; use jobset, kubernetes or kubeflow-trainjob, or a queue of Kueue"
     if job.task == "batch":
         return "a batch ends by itself, a server of Ray does not"
     if not job.is_service:
         return stack_problem(job)
     if not job.gpus_per_node:
         return "its server of language models needs cards"
-    return wrong_engine(job, "vLLM") or kubernetes.TARGET.refuses(job)
+    return wrong_engine(job, "vLLM") or stack_problem(job)
 
 
 TARGET = Target(

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from rightfit.export.job import Job
+from rightfit.export.model_words import hub_id
 from rightfit.export.registry import Files, Target
 from rightfit.export.script import script
-from rightfit.export.serving_words import KEY, PORT, context_tokens, is_half, wrong_engine
-from rightfit.export.stack import Stack
+from rightfit.export.serving_words import KEY, PORT, is_half, longest_tokens, wrong_engine
+from rightfit.export.stack import ExportStack
 
 VERSION = "0.5.4"
 QUANTIZATIONS = {"fp8": "fp8", "awq": "awq", "gptq": "gptq", "int8": "w8a8_int8"}
 CACHE_TYPES = {"8-bit": "fp8_e4m3", "fp8": "fp8_e4m3"}
 
 
-def stack(job: Job) -> Stack:
+def stack(job: Job) -> ExportStack:
     """The server's command; the key is put in by the shell from the environment."""
-    return Stack(
+    return ExportStack(
         name="sglang",
         image=f"lmsysorg/sglang:v{VERSION}",
         setup=(f"pip install 'sglang[all]=={VERSION}'",),
@@ -30,14 +31,14 @@ def stack(job: Job) -> Stack:
 def arguments(job: Job) -> tuple[str, ...]:
     """Words after `python3 -m sglang.launch_server`."""
     layout = job.option.layout
-    words: list[str] = ["--model-path", job.model, "--host", "0.0.0.0", "--port", str(PORT)]  # noqa: S104  see vllm.py
+    words: list[str] = ["--model-path", hub_id(job), "--host", "0.0.0.0", "--port", str(PORT)]  # noqa: S104  see vllm.py
     for flag, value in (
         ("--tp-size", layout.tensor if layout.tensor > 1 else 0),
         ("--pp-size", layout.pipeline if layout.pipeline > 1 else 0),
         ("--dp-size", layout.replicas_per_node if layout.replicas_per_node > 1 else 0),
         ("--ep-size", layout.expert if layout.expert > 1 else 0),
         ("--max-running-requests", layout.max_batch),
-        ("--context-length", context_tokens(job)),
+        ("--context-length", longest_tokens(job)),
     ):
         if value:
             words += [flag, str(value)]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
+from rightfit.export.buckets import BUCKET, COPIER, COPIER_SECRETS, copied, kept_in, place_of
 from rightfit.export.document import OptionPart
 from rightfit.export.job import Job
 from rightfit.export.quoting import comment, given, shell, to_yaml
 from rightfit.export.registry import Files, Target
-from rightfit.export.serving_words import spans_servers
-from rightfit.export.stack import launched, stack_of, stack_problem
+from rightfit.export.seller_names import name_problem, skypilot_name
+from rightfit.export.serving_words import group_problem, servers_of_replica, servers_range
+from rightfit.export.stack import key_of, launched, stack_of, stack_problem
 from rightfit.export.terraform_words import made_bucket
 
 CLOUDS = {
@@ -58,13 +61,15 @@ LACKS = {
 }
 """What SkyPilot 0.14 cannot do on a cloud: mount buckets, several nodes, open ports, stop by itself, spot. Compared with SkyPilot's own table in our tests."""
 MOST_ALTERNATIVES = 8
-COPY_EVERY_S = 300
-COPIER = "awscli==1.42.66"
-COPIER_SECRETS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+KILL_AFTER_S = 300  # from being told to stop: a last checkpoint is written
+FAST = ("aws", "gcp", "nebius", "oci")
+"""Clouds whose fast network between servers SkyPilot turns on (network_tier)."""
 PSEUDO_REGIONS = ("", "any", "global", "eu", "cheapest-listed")
 BUCKETS = ("s3", "gs", "https")
 PURCHASES = ("on-demand", "spot")
 LEAST_START_S = 300
+PROBE, RECORD = 'pip install "$RIGHTFIT_PACKAGE"', "/checkpoints/run.json"
+PACKAGE = {"RIGHTFIT_PACKAGE": "rightfit[measure]"}  # another wheel: sky launch --env RIGHTFIT_PACKAGE=ADDRESS
 START_MARGIN = 3.0  # over the plan's cold start before a replica that does not answer is given up
 _RANK, _NODES, _HEAD = '"$SKYPILOT_NODE_RANK"', '"$SKYPILOT_NUM_NODES"', '"$(echo "$SKYPILOT_NODE_IPS" | head -n1)"'
 
@@ -79,23 +84,32 @@ def resources(job: Job) -> dict[str, Any]:
         common["job_recovery"] = {"strategy": "EAGER_NEXT_REGION", "max_restarts_on_errors": 3}
     if job.stop_after_h and "stop" not in lacks(job.option.provider):
         common["autostop"] = {"idle_minutes": 15, "down": True}
+    if are_joined(job) and job.gpus_per_node and job.option.provider in FAST:
+        common["network_tier"] = "best"  # the plan counts the speed of EFA, GPUDirect or InfiniBand
     found = places(job)
     return {**common, "any_of": found} if len(found) > 1 else {**found[0], **common}
 
 
+def are_joined(job: Job) -> bool:
+    """Whether several servers work as one."""
+    return (job.num_nodes > 1 and not job.is_service) or servers_of_replica(job) > 1
+
+
 def places(job: Job) -> list[dict[str, Any]]:
-    """The plan's server; then the same accelerators in other regions and on other hosts; then the plan's other options that run the same command."""
+    """The plan's server; then the same accelerators in other regions and on other hosts; then the plan's other options that run the same
+    command. Servers that work as one stay of one type: another host may lack the network that the plan counts on."""
     option = job.option
-    found = [_place(option.provider, option.region, option.instance_type, option.purchase)]
+    types = {option.instance_type} if are_joined(job) else {option.instance_type, *(other.instance_type for other in option.alternatives)}
+    found = [_place(option.provider, option.region, skypilot_name(option), option.purchase)]
     found += [
-        _place(option.provider, other.region, other.instance_type, other.purchase)
+        _place(option.provider, other.region, skypilot_name(option, other.instance_type), other.purchase)
         for other in option.alternatives
-        if other.purchase in PURCHASES and other.region not in PSEUDO_REGIONS
+        if other.purchase in PURCHASES and other.region not in PSEUDO_REGIONS and other.instance_type in types
     ]
     found += [
-        _place(other.provider, other.region, other.instance_type, other.purchase)
+        _place(other.provider, other.region, skypilot_name(other), other.purchase)
         for other in job.alternatives
-        if runs_the_same(option, other)
+        if runs_the_same(option, other) and (not are_joined(job) or other.instance_type in types)
     ]
     return [place for number, place in enumerate(found) if place not in found[:number]][: 1 + MOST_ALTERNATIVES]
 
@@ -109,6 +123,7 @@ def runs_the_same(option: OptionPart, other: OptionPart) -> bool:
     """Whether the job's command, written for `option`, is right on `other` too."""
     return (
         other.provider in CLOUDS
+        and skypilot_name(other) != ""
         and lacks(other.provider) <= lacks(option.provider)
         and other.purchase in PURCHASES
         # Another accelerator may be cheaper by the hour, which is what SkyPilot chooses by, and dearer by the job.
@@ -128,23 +143,42 @@ def _place(provider: str, region: str, instance_type: str, purchase: str) -> dic
 def task(job: Job) -> dict[str, Any]:
     """The task as SkyPilot's schema has it."""
     stack = stack_of(job)
-    words = launched(stack.command, node_rank="@rank@", num_nodes="@nodes@", head_address="@head@")
-    run = shell(words).replace("@rank@", _RANK).replace("@nodes@", _NODES).replace("@head@", _HEAD)
-    secrets = (*stack.secrets, *(COPIER_SECRETS if copies(job) else ()))
+    words = launched(
+        probed(job, stack.command) if job.settings.trial else stack.command, node_rank="@rank@", num_nodes="@nodes@", head_address="@head@"
+    )
+    limit = f"timeout --signal=TERM --kill-after={KILL_AFTER_S} {round(job.stop_after_h * 3600)} " if job.stop_after_h else ""
+    run = limit + shell(words).replace("@rank@", _RANK).replace("@nodes@", _NODES).replace("@head@", _HEAD)
+    envs: dict[str, str | None] = {**stack.environment, **(PACKAGE if job.settings.trial else {})}
+    if bucket_is_told(job):
+        envs[BUCKET] = None  # SkyPilot starts nothing before it is given with --env: what is made would be lost
     body = given(
         name=job.name,
         resources=resources(job),
-        num_nodes=None if job.is_service else job.num_nodes,
-        envs=dict(stack.environment) or None,
-        secrets=dict.fromkeys(secrets) if secrets else None,  # null: given at launch with --secret, never written
+        num_nodes=(servers_of_replica(job) if servers_of_replica(job) > 1 else None) if job.is_service else job.num_nodes,
+        envs=envs or None,
+        secrets=dict.fromkeys(secrets(job)) or None,  # null: given at launch with --secret, never written
         workdir="." if stack.files else None,
         file_mounts={"/checkpoints": checkpoints(job)} if mounts(job) else None,
-        setup="\n".join([*stack.setup, *folder(job)]) + "\n",
+        setup="\n".join([*stack.setup, *([PROBE] if job.settings.trial else []), *folder(job)]) + "\n",
         run=(copied(job, run) if copies(job) else run) + "\n",
     )
     if job.is_service:
         body["service"] = service(job, stack.health_path)
     return body
+
+
+def probed(job: Job, command: Sequence[str]) -> tuple[str, ...]:
+    """The command of a trial: measured until its step time has settled; the record lies with the checkpoints."""
+    layout = job.option.layout
+    known = {
+        "model": job.model,
+        "method": layout.method,
+        "gpu": job.accelerator,
+        "n_gpus": str(job.num_gpus),
+        "precision": layout.precision,
+    }
+    pairs = [word for name, value in known.items() if value for word in ("--set", f"{name}={value}")]
+    return ("rightfit", "probe", "--stop-when-stable", "--out", RECORD, *pairs, "--", *command)
 
 
 def mounts(job: Job) -> bool:
@@ -154,7 +188,27 @@ def mounts(job: Job) -> bool:
 
 def copies(job: Job) -> bool:
     """Whether the job itself copies them to S3, because SkyPilot mounts nothing on that cloud."""
-    return not job.is_service and not mounts(job) and job.settings.bucket.startswith("s3://")
+    return not job.is_service and not mounts(job)
+
+
+MAKES_BUCKETS = ("aws", "gcp")
+"""Clouds where a bucket of a given name is made under an address that is known before."""
+
+
+def bucket_is_told(job: Job) -> bool:
+    """Whether the bucket is named at launch, by a variable without which SkyPilot starts nothing."""
+    return not job.is_service and not job.settings.bucket and (copies(job) or job.option.provider not in MAKES_BUCKETS)
+
+
+def secrets(job: Job) -> tuple[str, ...]:
+    """Names of what the task is given at launch and no file holds."""
+    return (*stack_of(job).secrets, *(COPIER_SECRETS if copies(job) else ()))
+
+
+def managed(job: Job) -> bool:
+    """Whether a controller of SkyPilot's watches the run: it comes back when its spot server is taken, and the server goes when the run ends,
+    where SkyPilot's own timer cannot do that."""
+    return not job.is_service and ((job.is_spot and not job.settings.trial) or "stop" in lacks(job.option.provider))
 
 
 def folder(job: Job) -> list[str]:
@@ -162,31 +216,23 @@ def folder(job: Job) -> list[str]:
     if job.is_service or mounts(job):
         return []
     made = ['sudo mkdir -p /checkpoints && sudo chown "$(id -u)" /checkpoints']
-    return [*made, f"pip install {COPIER}"] if copies(job) else made
-
-
-def copied(job: Job, run: str) -> str:
-    """The command between the return of earlier checkpoints and their copying away, every few minutes and at the end, whatever the end is."""
-    bucket = shell([job.settings.bucket.rstrip("/")])
-    return (
-        f"aws s3 sync {bucket} /checkpoints\n"
-        f"(while sleep {COPY_EVERY_S}; do aws s3 sync --quiet /checkpoints {bucket} || true; done) &\n"
-        f"status=0\n{run} || status=$?\n"
-        f"aws s3 sync /checkpoints {bucket}\nexit $status"
-    )
+    return [*made, f"pip install {COPIER}"]
 
 
 def checkpoints(job: Job) -> dict[str, str]:
-    """A bucket as a folder, written through a cache: what a recovered job finds again. Without an address SkyPilot makes one, and keeps it."""
-    kept = {"source": job.settings.bucket} if job.settings.bucket else {"name": made_bucket(job)}
+    """A bucket as a folder, written through a cache: what a recovered job finds again. Without an address SkyPilot makes one, and keeps
+    it."""
+    if bucket_is_told(job):
+        return {"source": f"${{{BUCKET}}}/{place_of(job)}", "mode": "MOUNT_CACHED"}
+    kept = {"source": kept_in(job)} if job.settings.bucket else {"name": made_bucket(job)}
     return {**kept, "mode": "MOUNT_CACHED"}
 
 
 def service(job: Job, health_path: str) -> dict[str, Any]:
     """Replicas as the plan counts them: one of SkyPilot's is one server, which may hold several of the plan's."""
     facts, day = job.option.facts, job.section("autoscaling")
-    autoscale = facts.get("autoscale") or {}
-    least, most = int(autoscale.get("min_servers") or job.num_nodes), int(autoscale.get("max_servers") or job.num_nodes)
+    # A replica of SkyPilot's is the servers of one group where one of the plan's spans several.
+    least, most = (max(1, servers // servers_of_replica(job)) for servers in servers_range(job))
     rate = float(facts.get("replica_rate_per_s") or 0.0) * job.option.layout.replicas_per_node
     policy: dict[str, Any] = {"min_replicas": least}
     if most > least and rate > 0:
@@ -207,15 +253,17 @@ def write(job: Job) -> Files:
 
 
 def header(job: Job) -> str:
-    """How to start it, and what it does not do."""
-    start = "sky serve up" if job.is_service else "sky jobs launch" if job.is_spot else "sky launch"
-    words = [
-        f"# {comment(job.model)}, plan {job.plan_id}: {start} task.yaml" + "".join(f" --secret {name}" for name in stack_of(job).secrets)
-    ]
-    if not job.is_service and not mounts(job) and not copies(job):
+    """What it is, and where what it makes stays."""
+    kept = kept_in(job) or (
+        f"${{{BUCKET}}}/{place_of(job)}" if bucket_is_told(job) else f"a bucket {made_bucket(job)} of {job.option.provider}"
+    )
+    words = [f"# {comment(job.model)}, plan {job.plan_id}: README.md of the whole export says how to start it"]
+    if job.is_service:
         words.append(
-            "# Nothing keeps the checkpoints when the server is taken away: SkyPilot mounts no bucket there. Export with --bucket s3://... to copy them."
+            f"# Its port is open to everyone, without TLS: whoever sends the key {key_of(stack_of(job))} is answered. For one network only use a terraform target."
         )
+    else:
+        words.append(f"# What it makes is kept in {comment(kept)}; the server is given back when it ends.")
     return "\n".join(words) + "\n"
 
 
@@ -225,17 +273,25 @@ def _refuses(job: Job) -> str:
         return f"SkyPilot does not rent on {option.provider}"
     if option.purchase not in PURCHASES:
         return f"it buys on demand or spot, the plan is {option.purchase}"
+    if problem := name_problem(option, skypilot_name(option), "SkyPilot"):
+        return problem
     missing = lacks(option.provider)
     if job.is_spot and "spot" in missing:
         return f"SkyPilot rents no spot servers on {option.provider}"
     if job.is_service and "ports" in missing:
         return f"SkyPilot opens no ports on {option.provider}"
-    if job.num_nodes > 1 and not job.is_service and "nodes" in missing:
+    if (job.num_nodes > 1 if not job.is_service else servers_of_replica(job) > 1) and "nodes" in missing:
         return f"SkyPilot starts no job on several servers of {option.provider}"
     scheme = job.settings.bucket.partition("://")[0]
+    if scheme and scheme != "s3" and copies(job):
+        return f"SkyPilot mounts no bucket on {option.provider}, and the job copies to s3:// only (or what speaks S3, by AWS_ENDPOINT_URL), not {scheme}://"
     if scheme and scheme not in BUCKETS and not job.is_service:
         return f"it mounts buckets given as {', '.join(f'{name}://' for name in BUCKETS)}, not {scheme}://"
-    return spans_servers(job) or stack_problem(job)
+    if found := group_problem(job) or stack_problem(job):
+        return found
+    if job.is_service and not key_of(stack_of(job)):
+        return f"SkyPilot opens a service's port to everyone, and {option.layout.engine} asks for no key; use a target with a gateway (dstack, terraform)"
+    return ""
 
 
 TARGET = Target(

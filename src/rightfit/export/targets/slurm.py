@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from rightfit.export.buckets import place_of
 from rightfit.export.job import Job
 from rightfit.export.quoting import comment, shell
 from rightfit.export.registry import Files, Target
@@ -29,6 +30,10 @@ def directives(job: Job) -> dict[str, str]:
     return found | ({"requeue": "", "open-mode": "append"} if not job.is_service else {})
 
 
+FOLDER = "RIGHTFIT_CHECKPOINTS"
+"""The variable that names a folder which all nodes see: there stands what other launchers mount at /checkpoints."""
+
+
 def write(job: Job) -> Files:
     """The batch script and the stack's files."""
     stack = stack_of(job)
@@ -39,12 +44,36 @@ def write(job: Job) -> Files:
     exports = "".join(f"export {name}={shell([value])}\n" for name, value in stack.environment.items())
     text = (
         f"#!/bin/bash\n{settings}\n# {comment(job.model)}, plan {job.plan_id}: {job.num_nodes} x {job.gpus_per_node} {comment(job.accelerator) or 'processors'}.\n"
-        f"set -euo pipefail\n{wanted}{exports}"
+        f"set -euo pipefail\n{wanted}{exports}{placed(job)}{environment(job)}"
         'head_address=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)\n'
         "export head_address\n"
         f"srun --kill-on-bad-exit=1 bash -c {shell([f'exec {line}'])}\n"
     )
     return {"job.sbatch": text, **stack.files}
+
+
+def placed(job: Job) -> str:
+    """Shell lines that write the plan's own files with the cluster's folder in the place of /checkpoints, into a folder of this plan's own, and go
+    there."""
+    if job.is_service:
+        return ""
+    return (
+        f': "${{{FOLDER}:?set {FOLDER} to a folder that all nodes see, with room for data and checkpoints}}"\n'
+        f'work="${FOLDER}/{place_of(job)}.job"\n'
+        'mkdir -p "$work"\n'
+        'cp -r "${SLURM_SUBMIT_DIR:-.}/." "$work"\n'
+        'cd "$work"\n'
+        f'find . -maxdepth 1 -type f \\( -name "*.json" -o -name "*.y*ml" -o -name "*.sh" -o -name "*.toml" \\) -exec sed -i "s|/checkpoints/|${FOLDER}/|g" {{}} +\n'
+    )
+
+
+def environment(job: Job) -> str:
+    """Shell lines that make the stack's Python environment once, unless one is active; a module or container of the cluster goes before them."""
+    lines = [line for line in stack_of(job).setup if line.startswith("pip ")]
+    if job.is_service or not lines:
+        return ""
+    made = " && ".join(["python3 -m venv env", *(f"env/bin/{line}" for line in lines), "touch env/.whole"])
+    return f'if [ -z "${{VIRTUAL_ENV:-}}" ]; then\n  [ -e env/.whole ] || {{ {made}; }}\n  . env/bin/activate\nfi\n'
 
 
 TARGET = Target(

@@ -1,4 +1,5 @@
-"""Runs on spot servers: the last checkpoint back before the start, the cloud's notice heard while it runs, a last copy before the server is taken."""
+"""Runs on spot servers: the last checkpoint back before the start, the cloud's notice heard while it runs, a last copy before the server is
+taken."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ POLL_S = 5
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Notice:
-    """Where a cloud says that it takes the server: base address, the shell words that succeed once it has said so, and the seconds from then."""
+    """Where a cloud says that it takes the server: base address, the shell words that succeed once it has said so, and the seconds from
+    then."""
 
     base: str
     heard: str

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from rightfit.export.job import Job
+from rightfit.export.model_words import hub_id
 from rightfit.export.quoting import given, to_yaml
 from rightfit.export.registry import Files, Target
 from rightfit.export.script import script
-from rightfit.export.serving_words import PORT, context_tokens, wrong_engine
-from rightfit.export.stack import Stack
+from rightfit.export.serving_words import PORT, longest_tokens, wrong_engine
+from rightfit.export.stack import ExportStack
 
 VERSION = "1.0.0"
 CACHE_TYPES = {"8-bit": "fp8", "fp8": "fp8"}
 
 
-def stack(job: Job) -> Stack:
+def stack(job: Job) -> ExportStack:
     """The server's command and the options that it takes from a file."""
-    return Stack(
+    return ExportStack(
         name="tensorrt-llm",
         image=f"nvcr.io/nvidia/tensorrt-llm/release:{VERSION}",
         setup=(f"docker pull nvcr.io/nvidia/tensorrt-llm/release:{VERSION}",),
@@ -30,13 +31,13 @@ def stack(job: Job) -> Stack:
 def arguments(job: Job) -> tuple[str, ...]:
     """Words after `trtllm-serve serve`."""
     layout = job.option.layout
-    words: list[str] = [job.model, "--host", "0.0.0.0", "--port", str(PORT), "--backend", "pytorch"]  # noqa: S104  see vllm.py
+    words: list[str] = [hub_id(job), "--host", "0.0.0.0", "--port", str(PORT), "--backend", "pytorch"]  # noqa: S104  see vllm.py
     for flag, value in (
         ("--tp_size", layout.tensor),
         ("--pp_size", layout.pipeline),
         ("--ep_size", layout.expert if layout.expert > 1 else 0),
         ("--max_batch_size", layout.max_batch),
-        ("--max_seq_len", context_tokens(job)),
+        ("--max_seq_len", longest_tokens(job)),
     ):
         if value:
             words += [flag, str(value)]

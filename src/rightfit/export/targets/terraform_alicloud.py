@@ -1,4 +1,5 @@
-"""Terraform for Alibaba Cloud: network, server (or spot), disk, bucket, secrets by reference, balancer before a service, and an end by itself."""
+"""Terraform for Alibaba Cloud: network, server (or spot), disk, bucket, secrets by reference, balancer before a service, and an end by
+itself."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from rightfit.export.job import Job
 from rightfit.export.quoting import hcl, shell
 from rightfit.export.registry import Files, Target
 from rightfit.export.stack import stack_of
-from rightfit.export.terraform_words import made_bucket, problem, user_data, variable
+from rightfit.export.terraform_words import MONTH, bucket_output, made_bucket, problem, user_data, variable
 from rightfit.export.terraform_words import variables as common_variables
 
 PROVIDER_VERSION = "~> 1.260"
@@ -22,7 +23,8 @@ def write(job: Job) -> Files:
 
 
 def boot(job: Job) -> str:
-    """Secrets come from the key management service and checkpoints go to the bucket, both by the server's own role; at its end the server releases itself."""
+    """Secrets come from the key management service and checkpoints go to the bucket, both by the server's own role; at its end the server
+    releases itself."""
     region = job.option.region
     own = ["--mode", "EcsRamRole", "--ram-role-name", f"{job.name}-server", "--region", region]
     take = " | python3 -c 'import json, sys; print(json.load(sys.stdin)[\"SecretData\"])'"
@@ -61,7 +63,9 @@ def variables(job: Job) -> str:
 def outputs(job: Job) -> str:
     """Where the server and the service are."""
     balancer = '\noutput "service_address" {\n  value = alicloud_slb_load_balancer.service.address\n}\n' if job.is_service else ""
-    return 'output "servers" {\n  value = alicloud_instance.server[*].private_ip\n}\n' + balancer
+    return 'output "servers" {\n  value = alicloud_instance.server[*].private_ip\n}\n' + (
+        balancer or bucket_output("oss://${local.bucket}")
+    )
 
 
 def ending(job: Job) -> str:
@@ -77,10 +81,18 @@ def ending(job: Job) -> str:
 """
 
 
+def paid(job: Job) -> str:
+    """How the server is paid: by the second, as spot, or for a month that is renewed by hand."""
+    if job.option.purchase == MONTH:
+        words = {"instance_charge_type": "PrePaid", "period": 1, "period_unit": "Month", "renewal_status": "Normal"}
+    else:
+        words = {"instance_charge_type": "PostPaid", **({"spot_strategy": "SpotAsPriceGo"} if job.is_spot else {})}
+    return "".join(f"  {name:<26} = {hcl(value)}\n" for name, value in words.items())
+
+
 def main(job: Job) -> str:
     """The resources."""
     option, tags = job.option, hcl(job.labels)
-    spot = '  spot_strategy              = "SpotAsPriceGo"\n' if job.is_spot else ""
     return f"""# {job.name}: plan {job.plan_id}
 terraform {{
   required_version = ">= 1.5"
@@ -163,8 +175,7 @@ resource "alicloud_instance" "server" {{
   image_id                   = var.image_id
   vswitch_id                 = alicloud_vswitch.part.id
   security_groups            = [alicloud_security_group.server.id]
-  instance_charge_type       = "PostPaid"
-{spot}  internet_charge_type       = "PayByTraffic"
+{paid(job)}  internet_charge_type       = "PayByTraffic"
   internet_max_bandwidth_out = 100
   system_disk_category       = "cloud_essd"
   system_disk_size           = {job.disk_gib}
@@ -272,6 +283,6 @@ TARGET = Target(
     "launch",
     "Terraform for Alibaba Cloud",
     write,
-    lambda job: problem(job, "alicloud"),
+    lambda job: problem(job, "alicloud", by_the_month=True),
     checked_by="terraform's own parser; every attribute against the schema in the provider's source",
 )

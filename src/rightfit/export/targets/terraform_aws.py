@@ -7,7 +7,7 @@ from rightfit.export.job import Job
 from rightfit.export.quoting import hcl, shell
 from rightfit.export.registry import Files, Target
 from rightfit.export.stack import stack_of
-from rightfit.export.terraform_words import made_bucket, problem, user_data, variable
+from rightfit.export.terraform_words import bucket_output, made_bucket, problem, user_data, variable
 from rightfit.export.terraform_words import variables as common_variables
 
 PROVIDER_VERSION = "~> 5.100"
@@ -47,7 +47,7 @@ def variables(job: Job) -> str:
 def outputs(job: Job) -> str:
     """Where the server and the service are."""
     balancer = '\noutput "service_address" {\n  value = aws_lb.service.dns_name\n}\n' if job.is_service else ""
-    return 'output "servers" {\n  value = aws_instance.server[*].private_ip\n}\n' + balancer
+    return 'output "servers" {\n  value = aws_instance.server[*].private_ip\n}\n' + (balancer or bucket_output("s3://${local.bucket}"))
 
 
 def main(job: Job) -> str:

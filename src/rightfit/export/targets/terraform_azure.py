@@ -7,7 +7,7 @@ from rightfit.export.job import Job
 from rightfit.export.quoting import hcl
 from rightfit.export.registry import Files, Target
 from rightfit.export.stack import stack_of
-from rightfit.export.terraform_words import CHECKPOINTS, problem, user_data, variable
+from rightfit.export.terraform_words import CHECKPOINTS, bucket_output, problem, user_data, variable
 from rightfit.export.terraform_words import variables as common_variables
 
 PROVIDER_VERSION = "~> 4.55"
@@ -23,7 +23,8 @@ def write(job: Job) -> Files:
 
 
 def boot(job: Job) -> str:
-    """Secrets come from the key vault and checkpoints go to the storage account, both by the server's own identity. A server that is only shut down still
+    """Secrets come from the key vault and checkpoints go to the storage account, both by the server's own identity. A server that is only
+    shut down still
     costs, so it asks to be deallocated."""
     token = (
         "curl -sf -H Metadata:true "
@@ -72,7 +73,9 @@ def variables(job: Job) -> str:
 def outputs(job: Job) -> str:
     """Where the server and the service are."""
     balancer = '\noutput "service_address" {\n  value = azurerm_public_ip.service.ip_address\n}\n' if job.is_service else ""
-    return 'output "servers" {\n  value = azurerm_linux_virtual_machine.server[*].name\n}\n' + balancer
+    return 'output "servers" {\n  value = azurerm_linux_virtual_machine.server[*].name\n}\n' + (
+        balancer or bucket_output(f"https://{account(job)}.blob.core.windows.net/${{local.bucket}}")
+    )
 
 
 def main(job: Job) -> str:

@@ -1,4 +1,5 @@
-"""Terraform for Google Cloud: network, server (or spot), disk, bucket, secrets by reference, balancer before a service, and an end by itself."""
+"""Terraform for Google Cloud: network, server (or spot), disk, bucket, secrets by reference, balancer before a service, and an end by
+itself."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from rightfit.export.job import Job
 from rightfit.export.quoting import hcl, shell
 from rightfit.export.registry import Files, Target
 from rightfit.export.stack import stack_of
-from rightfit.export.terraform_words import aligned, made_bucket, problem, user_data, variable
+from rightfit.export.terraform_words import aligned, bucket_output, made_bucket, problem, user_data, variable
 from rightfit.export.terraform_words import variables as common_variables
 
 PROVIDER_VERSION = "~> 6.50"
@@ -63,11 +64,12 @@ def outputs(job: Job) -> str:
     balancer = (
         '\noutput "service_address" {\n  value = google_compute_global_forwarding_rule.service.ip_address\n}\n' if job.is_service else ""
     )
-    return 'output "servers" {\n  value = google_compute_instance.server[*].name\n}\n' + balancer
+    return 'output "servers" {\n  value = google_compute_instance.server[*].name\n}\n' + (balancer or bucket_output("gs://${local.bucket}"))
 
 
 def scheduling(job: Job) -> str:
-    """Spot or not, and the end: Google itself deletes the server after its longest time. Servers with accelerators cannot be moved while they run."""
+    """Spot or not, and the end: Google itself deletes the server after its longest time. Servers with accelerators cannot be moved while
+    they run."""
     values: dict[str, object] = {"provisioning_model": "SPOT", "preemptible": True} if job.is_spot else {"provisioning_model": "STANDARD"}
     values["automatic_restart"] = job.is_service and not job.is_spot
     values["on_host_maintenance"] = "TERMINATE" if job.is_spot or job.gpus_per_node else "MIGRATE"

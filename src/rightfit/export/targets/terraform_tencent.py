@@ -1,4 +1,5 @@
-"""Terraform for Tencent Cloud: network, server (or spot), disk, bucket, secrets by reference, balancer before a service, and an end by itself."""
+"""Terraform for Tencent Cloud: network, server (or spot), disk, bucket, secrets by reference, balancer before a service, and an end by
+itself."""
 
 from __future__ import annotations
 
@@ -7,12 +8,16 @@ from rightfit.export.job import Job
 from rightfit.export.quoting import hcl, shell
 from rightfit.export.registry import Files, Target
 from rightfit.export.stack import stack_of
-from rightfit.export.terraform_words import problem, user_data, variable
+from rightfit.export.terraform_words import MONTH, bucket_output, problem, user_data, variable
 from rightfit.export.terraform_words import variables as common_variables
 
 PROVIDER_VERSION = "~> 1.82"
 CLIENT = "tccli==3.0.1478.1"
 METADATA = "http://metadata.tencentyun.com/latest/meta-data"
+PREPAID = """
+  instance_charge_type_prepaid_period     = 1
+  instance_charge_type_prepaid_renew_flag = "NOTIFY_AND_MANUAL_RENEW"
+"""  # a month, renewed by hand
 MOST_BUCKET_NAME = 49  # characters before the account's number
 
 
@@ -27,7 +32,8 @@ def own_words(job: Job) -> list[str]:
 
 
 def boot(job: Job) -> str:
-    """Secrets come from the secrets manager and checkpoints go to the bucket, both by the server's own role; at its end the server returns itself."""
+    """Secrets come from the secrets manager and checkpoints go to the bucket, both by the server's own role; at its end the server returns
+    itself."""
     region = job.option.region
     take = " | python3 -c 'import json, sys; print(json.load(sys.stdin)[\"SecretString\"])'"
 
@@ -70,13 +76,17 @@ def variables(job: Job) -> str:
 def outputs(job: Job) -> str:
     """Where the server and the service are."""
     balancer = '\noutput "service_address" {\n  value = tencentcloud_clb_instance.service.clb_vips\n}\n' if job.is_service else ""
-    return 'output "servers" {\n  value = tencentcloud_instance.server[*].private_ip\n}\n' + balancer
+    return 'output "servers" {\n  value = tencentcloud_instance.server[*].private_ip\n}\n' + (
+        balancer or bucket_output("cos://${local.bucket}")
+    )
 
 
 def main(job: Job) -> str:
     """The resources."""
     option, tags = job.option, hcl(job.labels)
-    paid = '"SPOTPAID"\n  spot_instance_type         = "ONE-TIME"' if job.is_spot else '"POSTPAID_BY_HOUR"'
+    paid, month = '"SPOTPAID"\n  spot_instance_type         = "ONE-TIME"' if job.is_spot else '"POSTPAID_BY_HOUR"', ""
+    if option.purchase == MONTH:
+        paid, month = '"PREPAID"', PREPAID
     return f"""# {job.name}: plan {job.plan_id}
 terraform {{
   required_version = ">= 1.5"
@@ -181,7 +191,7 @@ resource "tencentcloud_instance" "server" {{
   user_data                  = base64encode({user_data(job, bucket="local.bucket")})
   tags                       = {tags}
   depends_on                 = [tencentcloud_cam_role_policy_attachment.server]
-}}
+{month}}}
 {balancer(job) if job.is_service else bucket(job)}"""
 
 
@@ -274,6 +284,6 @@ TARGET = Target(
     "launch",
     "Terraform for Tencent Cloud",
     write,
-    lambda job: problem(job, "tencent"),
+    lambda job: problem(job, "tencent", by_the_month=True),
     checked_by="terraform's own parser; every attribute against the schema in the provider's source",
 )

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from rightfit.export.job import Job
+from rightfit.export.model_words import hub_id
 from rightfit.export.registry import Files, Target
 from rightfit.export.script import script
-from rightfit.export.serving_words import KEY, PORT, context_tokens, is_half, wrong_engine
-from rightfit.export.stack import Stack
+from rightfit.export.serving_words import KEY, PORT, is_half, longest_tokens, wrong_engine
+from rightfit.export.stack import ExportStack
 
 VERSION = "3.3.6"
 IMAGE = f"ghcr.io/huggingface/text-generation-inference:{VERSION}"
 QUANTIZATIONS = {"fp8": "fp8", "awq": "awq", "gptq": "gptq", "int8": "bitsandbytes", "nf4": "bitsandbytes-nf4"}
 
 
-def stack(job: Job) -> Stack:
+def stack(job: Job) -> ExportStack:
     """The launcher's command."""
-    return Stack(
+    return ExportStack(
         name="tgi",
         image=IMAGE,
         setup=(f"docker pull {IMAGE}",),
@@ -31,12 +32,12 @@ def arguments(job: Job) -> tuple[str, ...]:
     """Words after `text-generation-launcher`."""
     layout = job.option.layout
     prompt = int(float(job.wish("input_tokens") or 0))
-    words: list[str] = ["--model-id", job.model, "--hostname", "0.0.0.0", "--port", str(PORT)]  # noqa: S104  see vllm.py
+    words: list[str] = ["--model-id", hub_id(job), "--hostname", "0.0.0.0", "--port", str(PORT)]  # noqa: S104  see vllm.py
     for flag, value in (
         ("--num-shard", layout.tensor),
         ("--max-concurrent-requests", layout.max_batch),
         ("--max-input-tokens", prompt),
-        ("--max-total-tokens", context_tokens(job)),
+        ("--max-total-tokens", longest_tokens(job)),
     ):
         if value:
             words += [flag, str(value)]

@@ -9,7 +9,7 @@ from rightfit.export.job import SERVING_TASKS, Job
 from rightfit.export.model_words import hub_id, image_size, model_kind
 from rightfit.export.pinned import TIMM_COMMIT, pinned_file
 from rightfit.export.registry import Files, Target
-from rightfit.export.stack import Stack
+from rightfit.export.stack import ExportStack
 from rightfit.export.training_words import epochs, launch_script, recomputes, torchrun, training_stack, workers
 
 PACKAGES = ("timm==1.0.29", "torchvision==0.23.0", "pyyaml==6.0.3", "huggingface_hub==0.36.0", "safetensors==0.6.2")
@@ -59,7 +59,7 @@ def options(job: Job) -> tuple[str, ...]:
     return tuple(words)
 
 
-def stack(job: Job) -> Stack:
+def stack(job: Job) -> ExportStack:
     """torchrun on each node; a new start goes on from the last epoch."""
     files = pinned_file(
         "huggingface/pytorch-image-models", TIMM_COMMIT, "train.py", resume=("--resume", f"/checkpoints/{job.name}/last.pth.tar")

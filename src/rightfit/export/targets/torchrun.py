@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import resources
 from typing import Any
 
 from rightfit.export.environment import torch_problem
@@ -10,46 +9,63 @@ from rightfit.export.job import Job
 from rightfit.export.model_words import model_kind
 from rightfit.export.quoting import to_json
 from rightfit.export.registry import Files, Target
-from rightfit.export.stack import Stack
-from rightfit.export.training_words import common_settings, launch_script, torchrun, training_problem, training_stack
+from rightfit.export.stack import ExportStack
+from rightfit.export.training_words import (
+    common_settings,
+    data_problem,
+    launch_script,
+    optimizer,
+    scripts,
+    torchrun,
+    training_problem,
+    training_stack,
+)
 
 PACKAGES = ("transformers==4.57.1", "datasets==4.3.0", "accelerate==1.11.0", "numpy==2.2.6")
 ADAPTER_PACKAGES = ("peft==0.17.1",)
 METHODS = ("full", "lora", "dora")
+COLUMNS = {"classification": (("text", "label"),), "causal": (("text",),)}
+"""What a row of the data must hold, by what is learnt."""
 SHARDED = ("zero-1", "zero-2", "zero-3", "hybrid")
 
 
-def settings(job: Job, *, fsdp2: bool) -> dict[str, Any]:
-    """What train.json holds. ZeRO-1 and ZeRO-2 become FSDP2 that keeps gathered weights after the forward pass."""
+def spreading(job: Job, *, fsdp2: bool | None = None) -> dict[str, Any]:
+    """How train_loop.py spreads the model: FSDP2 where the plan shards (or `fsdp2` says so), else DDP."""
     layout = job.option.layout
     return {
-        **common_settings(job),
-        "objective": "classification" if model_kind(job) == "encoder" else "causal",
-        "attention": "eager" if layout.attention == "eager" else "sdpa",
-        "parallel": "fsdp2" if fsdp2 else "ddp",
+        "parallel": "fsdp2" if (layout.sharding in SHARDED if fsdp2 is None else fsdp2) else "ddp",
         "reshard_after_forward": layout.sharding in ("zero-3", "hybrid") or layout.offload != "none",
         "offload": layout.offload != "none",
         "gpus_per_node": max(1, job.gpus_per_node),
     }
 
 
+def settings(job: Job, *, fsdp2: bool) -> dict[str, Any]:
+    """What train.json holds. ZeRO-1 and ZeRO-2 become FSDP2 that keeps gathered weights after the forward pass."""
+    layout = job.option.layout
+    objective = "classification" if model_kind(job) == "encoder" else "causal"
+    return {
+        **common_settings(job, columns=COLUMNS[objective]),
+        "objective": objective,
+        "attention": "eager" if layout.attention == "eager" else "sdpa",
+        **spreading(job, fsdp2=fsdp2),
+    }
+
+
 def packages(job: Job) -> tuple[str, ...]:
     """Pinned packages beside PyTorch."""
     adapter = ADAPTER_PACKAGES if job.option.layout.method in METHODS[1:] else ()
-    eight_bit = (
-        ("bitsandbytes==0.48.1",) if "8bit" in common_settings(job)["optimizer"] or "paged" in common_settings(job)["optimizer"] else ()
-    )
+    eight_bit = ("bitsandbytes==0.48.1",) if "8bit" in optimizer(job) or "paged" in optimizer(job) else ()
     return (*PACKAGES, *adapter, *eight_bit)
 
 
-def made(job: Job, name: str, *, fsdp2: bool) -> Stack:
+def made(job: Job, name: str, *, fsdp2: bool) -> ExportStack:
     """The script, its settings and the command."""
-    script = resources.files("rightfit.export").joinpath("scripts/train_torch.py").read_text(encoding="utf-8")
-    files = {"train.py": script, "train.json": to_json(settings(job, fsdp2=fsdp2))}
+    files = {**scripts("train_text.py", "train_loop.py", "run_core.py"), "train.json": to_json(settings(job, fsdp2=fsdp2))}
     return training_stack(job, name, packages=packages(job), command=torchrun(job, ("train.py", "train.json")), files=files)
 
 
-def stack(job: Job) -> Stack:
+def stack(job: Job) -> ExportStack:
     """torchrun on each node."""
     return made(job, "torchrun", fsdp2=job.option.layout.sharding in SHARDED)
 
@@ -66,7 +82,7 @@ def problem(job: Job) -> str:
         return "quantised weights are trained by the trl target"
     if model_kind(job) == "encoder" and job.task == "train":
         return "it fine-tunes text encoders as classifiers; their pre-training on masked words is another script"
-    return training_problem(job, methods=METHODS, kinds=("decoder", "encoder")) or torch_problem(job)
+    return training_problem(job, methods=METHODS, kinds=("decoder", "encoder")) or data_problem(job) or torch_problem(job)
 
 
 def _refuses(job: Job) -> str:

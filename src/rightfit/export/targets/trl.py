@@ -1,42 +1,54 @@
-"""Transformers + PEFT + TRL: a training script that reads the plan's figures from a JSON file beside it, and the torchrun command that starts it."""
+"""Transformers + PEFT + TRL: a training script that reads the plan's figures from a JSON file beside it, and the torchrun command that
+starts it."""
 
 from __future__ import annotations
 
-from importlib import resources
 from typing import Any
 
 from rightfit.export.environment import torch_problem
 from rightfit.export.job import Job
 from rightfit.export.quoting import to_json
 from rightfit.export.registry import Files, Target
-from rightfit.export.stack import TRAINED_BY_TRL, Stack
-from rightfit.export.training_words import common_settings, launch_script, torchrun, training_problem, training_stack
+from rightfit.export.stack import TRAINED_BY_TRL, ExportStack
+from rightfit.export.training_words import (
+    common_settings,
+    data_problem,
+    launch_script,
+    optimizer,
+    scripts,
+    torchrun,
+    training_problem,
+    training_stack,
+)
 
 PACKAGES = ("transformers==4.57.1", "trl==0.24.0", "peft==0.17.1", "accelerate==1.11.0", "datasets==4.3.0")
 QUANTIZED = ("qlora",)
 BITSANDBYTES = "bitsandbytes==0.48.1"
+COLUMNS = (("messages",), ("prompt", "completion"), ("text",))
+"""What a row of the data may hold: a conversation, a prompt with its answer, or plain text."""
 
 
 def settings(job: Job, *, spread_by: str = "trainer") -> dict[str, Any]:
-    """What train.json holds: the plan's figures under the script's names. PyTorch's own attention has the flash kernel inside: no package to build."""
+    """What train.json holds: the plan's figures under the script's names. PyTorch's own attention has the flash kernel inside: no package
+    to build."""
     attention = "eager" if job.option.layout.attention == "eager" else "sdpa"
-    return {**common_settings(job), "attention": attention, "spread_by": spread_by}
+    return {**common_settings(job, columns=COLUMNS), "attention": attention, "spread_by": spread_by}
 
 
-def script() -> str:
-    """The training script, the same for every plan."""
-    return resources.files("rightfit.export").joinpath("scripts/train_trl.py").read_text(encoding="utf-8")
+def script() -> Files:
+    """The training script and its core, the same for every plan."""
+    return scripts("train_trl.py", "run_core.py")
 
 
 def packages(job: Job) -> tuple[str, ...]:
     """Pinned packages beside PyTorch."""
-    quantized = job.option.layout.method in QUANTIZED or "bit" in str(common_settings(job)["optimizer"])
+    quantized = job.option.layout.method in QUANTIZED or "bit" in optimizer(job)
     return (*PACKAGES, *((BITSANDBYTES,) if quantized else ()))
 
 
-def stack(job: Job) -> Stack:
+def stack(job: Job) -> ExportStack:
     """torchrun on each node."""
-    files = {"train.py": script(), "train.json": to_json(settings(job))}
+    files = {**script(), "train.json": to_json(settings(job))}
     return training_stack(job, "trl", packages=packages(job), command=torchrun(job, ("train.py", "train.json")), files=files)
 
 
@@ -48,7 +60,7 @@ def write(job: Job) -> Files:
 
 def _refuses(job: Job) -> str:
     layout = job.option.layout
-    if problem := training_problem(job, methods=TRAINED_BY_TRL) or torch_problem(job):
+    if problem := training_problem(job, methods=TRAINED_BY_TRL) or data_problem(job) or torch_problem(job):
         return problem
     if layout.offload != "none":
         return f"the plan keeps {layout.offload} in host memory; use deepspeed"

@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+import json
+import math
+from importlib import resources
+from typing import Any
+
 from rightfit.export.job import Job
+from rightfit.export.model_words import hub_id
 from rightfit.export.registry import Files, Target
 from rightfit.export.script import script
-from rightfit.export.serving_words import KEY, PORT, context_tokens, is_half, wrong_engine
-from rightfit.export.stack import Stack
+from rightfit.export.serving_words import KEY, PORT, is_half, longest_tokens, servers_of_replica, wrong_engine
+from rightfit.export.stack import ExportStack, launched
 
 VERSION = "0.11.0"
+GROUP = "serve_group.sh"
 QUANTIZATIONS = {"fp8": "fp8", "awq": "awq", "gptq": "gptq", "int8": "bitsandbytes", "nf4": "bitsandbytes"}
 CACHE_TYPES = {"8-bit": "fp8", "fp8": "fp8"}
 
 
-def stack(job: Job) -> Stack:
-    """The server's command. The key of the interface is read from the environment, never written."""
-    return Stack(
+def stack(job: Job) -> ExportStack:
+    """The server's command; on each server of a replica that spans several, that of its part, joined by Ray. The key of the interface is read
+    from the environment, never written."""
+    command: tuple[str, ...] = ("vllm", "serve", *arguments(job))
+    files: Files = {}
+    if servers_of_replica(job) > 1:
+        script = resources.files("rightfit.export").joinpath(f"scripts/{GROUP}").read_text(encoding="utf-8")
+        files, own = {GROUP: script}, ("sh", GROUP, "{node_rank}", "{num_nodes}", "{head_address}")
+        command = (*own, *command, "--distributed-executor-backend", "ray")
+    return ExportStack(
         name="vllm",
         image=f"vllm/vllm-openai:v{VERSION}",
         setup=(f"pip install vllm=={VERSION}",),
-        command=("vllm", "serve", *arguments(job)),
-        files={},
+        command=command,
+        files=files,
         environment={},
         secrets=("VLLM_API_KEY", "HF_TOKEN"),
         port=PORT,
@@ -31,13 +45,13 @@ def arguments(job: Job) -> tuple[str, ...]:
     """Words after `vllm serve`."""
     layout = job.option.layout
     # All addresses of the server: it stands behind a balancer, and the launch files open no port to the world.
-    words: list[str] = [job.model, "--host", "0.0.0.0", "--port", str(PORT)]  # noqa: S104
+    words: list[str] = [hub_id(job), "--host", "0.0.0.0", "--port", str(PORT)]  # noqa: S104
     for flag, value in (
         ("--tensor-parallel-size", layout.tensor if layout.tensor > 1 else 0),
         ("--pipeline-parallel-size", layout.pipeline if layout.pipeline > 1 else 0),
         ("--data-parallel-size", layout.replicas_per_node if layout.replicas_per_node > 1 else 0),
         ("--max-num-seqs", layout.max_batch),
-        ("--max-model-len", context_tokens(job)),
+        ("--max-model-len", longest_tokens(job)),
     ):
         if value:
             words += [flag, str(value)]
@@ -47,15 +61,74 @@ def arguments(job: Job) -> tuple[str, ...]:
         words += ["--quantization", method]
     if layout.kv_format in CACHE_TYPES:
         words += ["--kv-cache-dtype", CACHE_TYPES[layout.kv_format]]
+    words += beside(job)
     if layout.expert > 1:
         words.append("--enable-expert-parallel")
     return tuple(words)
 
 
+SERVER_WORDS = ("--host", "--port", "--data-parallel-size", "--api-key")  # of the server, which an engine by itself has not
+
+
+def engine_settings(job: Job) -> dict[str, Any]:
+    """vLLM's options as the names of its engine: --max-num-seqs 64 is max_num_seqs: 64."""
+    words, found = list(arguments(job))[1:], {}
+    while words:
+        flag = words.pop(0)
+        value: Any = words.pop(0) if words and not words[0].startswith("--") else True
+        if flag not in SERVER_WORDS:
+            found[flag.removeprefix("--").replace("-", "_")] = json.loads(value) if str(value)[:1] in "0123456789{" else value
+    return found
+
+
+CARRIES = ("speculative", "adapters", "kv_offload")
+HEADS = {"mtp": "mtp", "nextn": "mtp", "ngram": "ngram", "n-gram": "ngram", "prompt-lookup": "ngram"}
+BLOCK_TOKENS = 16  # of a block of the cache, vLLM's default
+USUAL_DRAFTED, USUAL_RANK = {"mtp": 1, "ngram": 3}, 16
+
+
+def beside(job: Job) -> list[str]:
+    """Words for drafts, adapters and a cache in host memory."""
+    words: list[str] = []
+    method = HEADS.get(str(job.wish("speculative") or "").casefold(), "")
+    if method:
+        drafts = {"method": method, "num_speculative_tokens": int(job.wish("draft_tokens") or USUAL_DRAFTED[method])}
+        words += ["--speculative-config", json.dumps(drafts | ({"prompt_lookup_max": 4} if method == "ngram" else {}))]
+    if job.wish("adapters"):
+        words += ["--enable-lora", "--max-loras", str(job.wish("adapters")), "--max-lora-rank", str(job.wish("adapter_rank") or USUAL_RANK)]
+    if job.wish("kv_offload") == "host":
+        kept = float(job.section("extras").get("kept_tokens") or 0.0) / max(job.option.layout.replicas, 1)
+        blocks = {"num_cpu_blocks": max(1, math.ceil(kept / BLOCK_TOKENS))}
+        offload = {"kv_connector": "OffloadingConnector", "kv_role": "kv_both", "kv_connector_extra_config": blocks}
+        words += ["--kv-transfer-config", json.dumps(offload)]
+    return words
+
+
+def refuses(job: Job) -> str:
+    """Why vLLM cannot be started as planned."""
+    problem = wrong_engine(job, "vLLM", carries=CARRIES)
+    drafts = str(job.wish("speculative") or "")
+    if not problem and drafts and drafts.casefold() not in HEADS:
+        return f"the plan drafts with {drafts}: vLLM {VERSION} drafts with mtp or ngram as they stand, and a head of eagle must be named to it by hand; make one with --speculative ngram"
+    if not problem and job.wish("kv_offload") == "ssd":
+        return f"the plan keeps caches on an SSD, which vLLM {VERSION} does through LMCache only; make one with --kv-offload host"
+    return problem
+
+
 def write(job: Job) -> Files:
-    """One script."""
+    """One script; for a replica on several servers the one beside it that joins them, and the script is started on each."""
+    found, servers = stack(job), servers_of_replica(job)
     about = f"{job.model} with vLLM {VERSION}, plan {job.plan_id}"
-    return {"serve.sh": script(about, stack(job).command, needs=[("VLLM_API_KEY", KEY[1])])}
+    needs = [("VLLM_API_KEY", KEY[1])]
+    if servers == 1:
+        return {"serve.sh": script(about, found.command, needs=needs)}
+    needs += [
+        ("NODE_RANK", f"0 on the first of the {servers} servers, then 1 and so on"),
+        ("HEAD_ADDRESS", "the address of the first server"),
+    ]
+    words = launched(found.command, node_rank="@rank@", num_nodes=str(servers), head_address="@head@")
+    text = script(about, words, needs=needs)
+    return {"serve.sh": text.replace("@rank@", '"$NODE_RANK"').replace("@head@", '"$HEAD_ADDRESS"'), **found.files}
 
 
 TARGET = Target(
@@ -63,6 +136,6 @@ TARGET = Target(
     "serving",
     "vLLM server",
     write,
-    lambda job: wrong_engine(job, "vLLM"),
+    refuses,
     checked_by="shellcheck; every option against those of its source at the pinned version",
 )

@@ -1,4 +1,5 @@
-"""Counts kept in the cache folder by the content of what they were counted from. A cache that cannot be used costs time, never an answer."""
+"""Counts kept in the cache folder by the content of what they were counted from. A cache that cannot be used costs time, never an
+answer."""
 
 from __future__ import annotations
 
@@ -66,5 +67,11 @@ def write(key: str, result: dict[str, Any], *, files: dict[str, str] | None = No
     with contextlib.suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".part", delete=False, encoding="utf-8") as stream:
-            json.dump({"result": result, "files": files or {}}, stream)
-        Path(stream.name).replace(folder / f"{key}.json")
+            draft = Path(stream.name)
+            try:
+                json.dump({"result": result, "files": files or {}}, stream)
+                stream.flush()
+                draft.replace(folder / f"{key}.json")
+            except BaseException:
+                draft.unlink(missing_ok=True)
+                raise

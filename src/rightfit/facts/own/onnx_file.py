@@ -196,18 +196,18 @@ def _is_batch(sides: list[Any]) -> bool:
     return sides[0].dim_value in (0, 1) or len(sides) in (4, 5)
 
 
-def _side(name: str, sides: list[Any], position: int, wanted: int, names: dict[str, int]) -> int:
+def _side(name: str, sides: list[Any], position: int, target: int, names: dict[str, int]) -> int:
     """A size of an input: what is fixed, what was asked for, or what the same letter had before."""
     fixed = sides[position].dim_value
     if fixed < 0:
         raise RefusedError(f"input {name[:60]!r} has a negative size", "file")
     if fixed:
-        if wanted and wanted != fixed:
+        if target and target != fixed:
             raise RefusedError(
                 f"input {name[:60]!r} is fixed at {_shown(sides)} in the file; export it with free sizes, or leave the shape out"
             )
         return int(fixed)
-    number = wanted or names.get(sides[position].dim_param, 0)
+    number = target or names.get(sides[position].dim_param, 0)
     if not number:
         raise RefusedError(f"input {name[:60]!r} has free sizes ({_shown(sides)}); {SHAPE_HINT}")
     return number
@@ -276,7 +276,8 @@ _BYTES = {"float": 4.0, "float16": 2.0, "bfloat16": 2.0, "double": 8.0, "int8": 
 
 
 def _count_parameters(graph: Any, tally: Tally) -> None:
-    """Stored numbers that are weights: floating point, and integers of at most eight bits; indices and shapes are not. Shared ones count once."""
+    """Stored numbers that are weights: floating point, and integers of at most eight bits; indices and shapes are not. Shared ones count
+    once."""
     tables = {
         node.input[0] for inner in graphs(graph) for node in inner.node if node.op_type in ("Gather", "GatherBlockQuantized") and node.input
     }

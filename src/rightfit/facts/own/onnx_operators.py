@@ -1,6 +1,7 @@
 """Multiply-adds of ONNX operators from the shapes of their tensors, by the operators' definitions (onnx/docs/Operators.md, opset 1 to 24).
 
-Each counter takes the shapes of inputs and outputs, the attributes, and which inputs are constant; it returns the class of work (tally.CLASSES),
+Each counter takes the shapes of inputs and outputs, the attributes, and which inputs are constant; it returns the class of work
+(tally.CLASSES),
 multiply-adds, and elements written. Shapes hold the batch.
 """
 

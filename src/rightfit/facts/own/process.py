@@ -15,7 +15,8 @@ from rightfit.errors import FileInputError, InputError, MissingComponentError
 
 #: Files are read in well under a second each 100 MB; building and tracing large PyTorch modules takes minutes at most.
 SECONDS = {"onnx": 60, "function": 300}
-#: Address space of the process that parses a file: Python and onnx, and several copies of the file while it is parsed. The user's own code is not
+#: Address space of the process that parses a file: Python and onnx, and several copies of the file while it is parsed. The user's own code
+#: is not
 #: limited, it may need what it needs.
 BASE_BYTES, BYTES_PER_BYTE = 2 << 30, 8
 _EXTRAS = {"onnx": "onnx", "function": "trace"}

@@ -119,7 +119,8 @@ def read_shape(text: str) -> Shape:
 
 
 def with_input(text: str, *, input_shape: str = "", image_size: str = "", seq_len: int | None = None) -> str:
-    """`text` with the shape that the options say. Options that contradict each other or the text are refused; no option leaves it as it is."""
+    """`text` with the shape that the options say. Options that contradict each other or the text are refused; no option leaves it as it
+    is."""
     reference = parse(text)
     if reference is None:
         raise InputError(f"{text!r} is no model of your own", field="model")

@@ -1,6 +1,7 @@
 """Parameters of safetensors files from their headers, through the safetensors package; weights are never read.
 
-With a config.json beside them the configuration says the rest (a language model, or a model of timm or torchvision by its name); without one only
+With a config.json beside them the configuration says the rest (a language model, or a model of timm or torchvision by its name); without
+one only
 parameters are known, and the record says what is missing.
 """
 
@@ -150,10 +151,10 @@ def _described(config: Path, tally: Tally, name: str, source: str) -> Model | No
     return dataclasses.replace(found, source=f"{source} and config.json", params_stored=tally.params)
 
 
-def _is_tied(found: TransformerArchitecture, tally: Tally) -> bool:
+def _is_tied(model: TransformerArchitecture, tally: Tally) -> bool:
     """Whether the difference is an output layer that is stored twice, or left out because it is tied."""
-    head = found.vocab_size * found.hidden_size
-    return any(abs(tally.params - found.params_total + sign * head) < 0.03 * tally.params for sign in (1, -1))
+    head = model.vocab_size * model.hidden_size
+    return any(abs(tally.params - model.params_total + sign * head) < 0.03 * tally.params for sign in (1, -1))
 
 
 def _named(architecture: str, tally: Tally, name: str, source: str) -> Model | None:

@@ -17,10 +17,12 @@ CLASSES = ("conv", "grouped", "depthwise", "conv3d", "linear", "recurrent", "sco
 class Tally:
     """Counts of one pass. `macs` and `elements` (written by weighted operators) by CLASSES, `layers` weighted operators by class.
 
-    `tokens` most rows that one linear operator sees in a sample, `attended` longest row of attention scores, `kernel` of the widest depthwise
+    `tokens` most rows that one linear operator sees in a sample, `attended` longest row of attention scores, `kernel` of the widest
+    depthwise
     convolution, `upsamplings`, `blocks` of attention, `gathered` elements looked up in
     tables, `steps` of recurrent layers in sequence; `widest` output. `kept_bytes` what autograd keeps (0: not traced),
-    `fixed_bytes` of that whatever the batch; `backward_macs` of the backward pass. `inputs` and `outputs`: (name, shape of a sample, dtype).
+    `fixed_bytes` of that whatever the batch; `backward_macs` of the backward pass. `inputs` and `outputs`: (name, shape of a sample,
+    dtype).
     """
 
     macs: dict[str, float] = dataclasses.field(default_factory=lambda: dict.fromkeys(CLASSES, 0.0))

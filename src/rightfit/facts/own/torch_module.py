@@ -28,7 +28,8 @@ _RETURN_HINT = "the function may return (module, inputs), with inputs a tuple or
 
 
 def count_function(target: str, shape: str) -> dict[str, Any]:
-    """Counts of `module:function` for inputs of `shape`, its Hugging Face configuration where it has one, and digests of the user's files."""
+    """Counts of `module:function` for inputs of `shape`, its Hugging Face configuration where it has one, and digests of the user's
+    files."""
     import torch
 
     warnings.simplefilter("ignore")

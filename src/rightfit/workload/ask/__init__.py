@@ -14,6 +14,7 @@ from typing import Any
 
 from rightfit import facts
 from rightfit.errors import InputError
+from rightfit.facts import word_tables
 from rightfit.units import normalize
 from rightfit.workload.ask import grammar, names, words
 from rightfit.workload.options import OPTIONS, read_wish
@@ -35,12 +36,28 @@ class Reading:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Understood:
-    """What a sentence says. `wishes` are options as Workload takes them; `inferred` those that follow from others; `unused` words that no option holds."""
+    """What a sentence says. `wishes` are options as Workload takes them; `inferred` those that follow from others; `unused` words that no
+    option holds."""
 
     sentence: str
     readings: tuple[Reading, ...]
     inferred: tuple[Reading, ...]
     unused: tuple[str, ...]
+
+    @property
+    def weighty(self) -> tuple[str, ...]:
+        """Of the words that no option holds those that would change the answer: a law, a period, a promise."""
+        return tuple(piece for piece in self.unused if words.WEIGHTY.search(piece))
+
+    @property
+    def own_machine(self) -> str:
+        """The machine that somebody has ("I have two RTX 3090 at home"), as --have takes it; empty where none is told."""
+        gpu = next((reading.value for reading in self.readings if reading.option == "gpu"), "")
+        if not gpu or not words.OWNING.search(self.sentence):
+            return ""
+        count = next((piece.split()[0] for piece in self.unused if piece.endswith(f"({gpu})") and piece[0].isdigit()), "1")
+        place = next((name for name, spelled in words.OWN_PLACES.items() if spelled.search(self.sentence)), "")
+        return f"{int(''.join(char for char in count if char.isdigit()))}x{gpu}" + (f"@{place}" if place else "")
 
     @property
     def wishes(self) -> dict[str, Any]:
@@ -83,6 +100,7 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
         raise InputError(f"the sentence has {len(plain)} characters; {LONGEST_SENTENCE} is the most", field="ask")
     if endless := re.search(rf"\d{{{LONGEST_NUMBER + 1}}}", plain):  # every rule for quantities would try each of its digits
         raise InputError(f"a number of over {LONGEST_NUMBER} digits ({endless[0][:10]}...) makes no sense", field="ask")
+    _refuse_unplanned(plain)
     sentence = _Sentence(_with_digits(plain))
     unused: list[str] = []
     _read_hub_id(sentence)
@@ -92,6 +110,7 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     for rule in grammar.QUANTITIES:
         _apply(sentence, rule)
     _read_deadline(sentence, today or datetime.date.today())
+    _read_reward_model(sentence)
     _read_words(sentence)
     _read_places(sentence)
     task_text = sentence.text
@@ -100,14 +119,26 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     return Understood(plain, tuple(sentence.readings), tuple(inferred), (*unused, *_left_over(sentence.text)))
 
 
+def _refuse_unplanned(text: str) -> None:
+    """Methods that no plan knows are refused: without their word the sentence would be another wish."""
+    for name, pattern in words.UNPLANNED.items():
+        match = pattern.search(text)
+        if match and not _NEGATION.search(text[: match.start()]):
+            raise InputError(
+                f"{match[0]}: {name} is not planned by this version; say the method that is nearest, "
+                "for example: GRPO train Qwen2.5-7B on 7k prompts",
+                field="ask",
+            )
+
+
 def _with_digits(text: str) -> str:
     """English number words as digits, and "2w条" as 2 万, so that one grammar reads all."""
-    text = re.sub(r"(?<=\d)\s?[wW](?=\s*(?:条|张|个|元|块|行|份|篇|样本|数据|多条|tokens?))", "万", text)
+    text = word_tables.shape(grammar.TABLE, r"(?<=\d)\s?[wW](?=\s*{counted_after_w})").sub("万", text)
     digits = grammar.NUMBER_WORDS.sub(lambda match: grammar.ENGLISH_NUMBERS[match[0].casefold()], text)
     return re.sub(r"(?<![\w.])(\d{1,2}) hundred(?![a-z])", r"\g<1>00", digits, flags=re.IGNORECASE)
 
 
-def _apply(sentence: _Sentence, rule: grammar.Rule) -> None:
+def _apply(sentence: _Sentence, rule: grammar.GrammarRule) -> None:
     """The first place where a rule holds and its option takes the value."""
     if sentence.has(rule.option):
         return
@@ -128,30 +159,18 @@ def _is_taken(option: str, value: str) -> bool:
 
 def _read_hub_id(sentence: _Sentence) -> None:
     for found in (*names.HUB_ID.finditer(sentence.text), *names.PATH.finditer(sentence.text)):
-        is_unit = re.fullmatch(
-            r"(?:\d[\w.]*|req\w*|tokens?|images?|qps|usd|cny|次|images)/(?:s|sec|second|min|minute|h|hour|day|month|mo|d|user|token)s?",
-            found[0],
-            re.IGNORECASE,
-        )
+        is_unit = grammar.shape("{rate_not_id}/{rate_period}s?").fullmatch(found[0])
         if is_unit or sentence.has("model"):
             continue
         sentence.take(found.start(), found.end(), "model", found[0])
 
 
-_MEMORY = re.compile(
-    r"(?:\d+(?:\.\d+)?\s?(?:gb?|gib)\s*(?:of\s)?(?:的)?(?:显存|vram|gpu memory|video memory|memory|内存|ram)|(?:显存|内存|vram|ram)\s*(?:至少|大于|不少于|>=|>)?\s*\d+(?:\.\d+)?\s?(?:gb?|gib))(?![a-z])",
-    re.IGNORECASE,
+_MEMORY = grammar.shape(
+    r"(?:\d+(?:\.\d+)?\s?{gigabyte}\s*(?:of\s)?(?:的)?{memory}|{memory_head}\s*{at_least}?\s*\d+(?:\.\d+)?\s?{gigabyte})(?![a-z])"
 )
-_TOKEN_RATE = re.compile(
-    r"\d[\d,.]*\s?[kmb]?\s*tokens?\s*(?:/|per|a)\s*(?:seconds?|sec|s|minutes?|min|hours?|hr|h|days?|d)(?![a-z])(?!\s*(?:per|/|each|for)\s*(?:user|stream|request|each|every))",
-    re.IGNORECASE,
-)
-_CARD_COUNT = re.compile(
-    r"(?P<count>\d+|[一二两三四五六七八九十单双]|single|dual)\s?(?:x|×|\*|-)?\s?(?:张|块|卡|颗|gpus?|cards?)?\s?(?:的)?$", re.IGNORECASE
-)
-_NEGATION = re.compile(
-    r"(?:\bno|\bnot|without|except|don't (?:want|use)|avoid|不要|不用|除了|别用|不想用|没有)\s*(?:an?|any|the)?\s*$", re.IGNORECASE
-)
+_TOKEN_RATE = grammar.shape(r"\d[\d,.]*\s?[kmb]?\s*tokens?\s*{each_second}\s*{token_period}(?![a-z])(?!\s*{each_again}\s*{token_receiver})")
+_CARD_COUNT = grammar.shape(r"(?P<count>{card_count})\s?{times}?\s?{card}?\s?(?:的)?$")
+_NEGATION = grammar.shape(r"{negation}\s*{article}?\s*$")
 
 
 def _memory_sizes(sentence: _Sentence) -> list[str]:
@@ -195,15 +214,18 @@ def _read_deadline(sentence: _Sentence, today: datetime.date) -> None:
         sentence.take(match.start(), match.end(), "deadline", f"{ahead * 24}h")
         return
     for pattern, value in grammar.DEADLINE_WORDS:
-        if match := re.search(rf"(?<![A-Za-z])(?:{pattern})(?![A-Za-z])", sentence.text, re.IGNORECASE):
+        if match := pattern.search(sentence.text):
             sentence.take(match.start(), match.end(), "deadline", value)
             return
 
 
 def _read_words(sentence: _Sentence) -> None:
-    """Words for a choice. Purchase modes may be several; of the others the first that fits is taken, the most particular being listed first."""
+    """Words for a choice. Purchase modes may be several; of the others the first that fits is taken, the most particular being listed
+    first."""
     for option, choices, several in (
         ("purchase", words.PURCHASES, True),
+        ("method", words.TUNING_METHODS, False),
+        ("update", words.UPDATES, False),
         ("method", words.METHODS, False),
         ("optimizer", words.OPTIMIZERS, False),
         ("sharding", words.SHARDINGS, False),
@@ -212,17 +234,40 @@ def _read_words(sentence: _Sentence) -> None:
         ("precision", words.PRECISIONS, False),
         ("objective", words.OBJECTIVES, False),
         ("max_nodes", words.MAX_NODES, False),
+        ("residency", words.RESIDENCIES, False),
     ):
         _read_choice(sentence, option, choices, several=several)
 
 
 def _read_choice(sentence: _Sentence, option: str, choices: Mapping[str, re.Pattern[str]], *, several: bool) -> None:
+    if option == "update" and not sentence.has("method"):
+        return  # only beside a method that learns from preferences or rewards
+    if option == "method" and sentence.has("method"):
+        return
+    if choices is words.TUNING_METHODS:
+        _read_tuning(sentence)
+        return
     for value, pattern in choices.items():
         match = pattern.search(sentence.text)
         if match and not _NEGATION.search(sentence.text[: match.start()]):
             sentence.take(match.start(), match.end(), option, value)
             if not several:
                 return
+
+
+def _read_tuning(sentence: _Sentence) -> None:
+    """A method that learns from preferences or rewards: the first that is named, an abbreviation before the words for its kind. The other
+    words for it have then been used."""
+    named = [*words.TUNING_METHODS.items(), *words.TUNING_KINDS.items()]
+    for value, pattern in named:
+        match = pattern.search(sentence.text)
+        if match and not _NEGATION.search(sentence.text[: match.start()]):
+            sentence.take(match.start(), match.end(), "method", value)
+            break
+    if sentence.has("method"):
+        for _, pattern in named:
+            for match in list(pattern.finditer(sentence.text)):
+                sentence.blank(match.start(), match.end())
 
 
 def _read_places(sentence: _Sentence) -> None:
@@ -238,7 +283,20 @@ def _read_places(sentence: _Sentence) -> None:
         key = re.sub(r"[\s-]+", " ", match[0].casefold())
         sentence.take(match.start(), match.end(), "country", words.COUNTRY_NAMES.get(key) or words.COUNTRY_NAMES[match[0]])
     for match in list(words.COUNTRY_CODE.finditer(sentence.text)):
-        sentence.take(match.start(), match.end(), "country", {"UK": "GB", "EU": "Europe"}.get(match["code"], match["code"]))
+        sentence.take(match.start(), match.end(), "country", words.COUNTRY_CODES[match["code"]])
+
+
+_REWARD_MODEL = grammar.shape(r"{reward_model_head}\s*")
+
+
+def _read_reward_model(sentence: _Sentence) -> None:
+    """The model after "reward model": it rewards the answers of another one, which is trained."""
+    for head in _REWARD_MODEL.finditer(sentence.text):
+        before = sentence.text[: head.end()]
+        found = names.model_match(sentence.text[head.end() :])
+        if found and found[0] == 0 and names.model_match(before):
+            sentence.take(head.start(), len(before) + found[1], "reward_model", found[2])
+            return
 
 
 def _read_model(sentence: _Sentence) -> None:
@@ -288,9 +346,9 @@ def _infer(sentence: _Sentence, text: str) -> list[Reading]:
 
 def _operation(text: str) -> str:
     """What is to be done with the data: the first operation of the table whose words the sentence holds; "" where none does."""
-    for pattern, operation in words.OPERATIONS_ZH.items():
-        if re.search(pattern, text):
-            return operation
+    chinese = word_tables.meaning(words.TABLE, "operation_zh", text)
+    if chinese:
+        return chinese
     rows = facts.table("preparation_operations")
     return next((row["operation"] for row in rows if re.search(row["pattern"], text, re.IGNORECASE)), "")
 
@@ -301,7 +359,7 @@ def _as_prompt(reading: Reading) -> Reading:
 
 
 def _as_qlora(reading: Reading) -> Reading:
-    return dataclasses.replace(reading, value="qlora") if reading.option == "method" and reading.value == "lora" else reading
+    return dataclasses.replace(reading, value="qlora") if reading.option in ("method", "update") and reading.value == "lora" else reading
 
 
 def _task(sentence: _Sentence, text: str) -> str:

@@ -8,28 +8,25 @@ from collections.abc import Mapping
 
 from rightfit import facts
 from rightfit.errors import AmbiguousNameError, RightfitError
-from rightfit.facts import architectures, fuzzy, resolve
-from rightfit.workload.ask.words import MODEL_WORDS
+from rightfit.facts import architectures, fuzzy, resolve, word_tables
+from rightfit.workload.ask.words import listed
 
 HUB_ID = re.compile(r"(?<![\w./-])[A-Za-z0-9][\w.-]{1,60}/[A-Za-z0-9][\w.-]{1,90}(?<![.,])")
 PATH = re.compile(r"(?<![\w])(?:\.{0,2}/|~/)[\w./-]+")
-BARE_SIZE = re.compile(
-    r"(?<![A-Za-z0-9.])(?P<latin>\d+(?:\.\d+)?\s?[BM])(?:[- ]?(?:parameters?|params?|models?|llm|级别|的?(?:大)?模型|参数(?:的)?(?:大?模型)?))?(?![A-Za-z0-9])|(?P<han>\d+(?:\.\d+)?|[一二三四五六七八九十百]+)\s?(?P<unit>亿|百亿|千亿)\s?(?:参数(?:量)?(?:的)?(?:大?模型)?|的?大?模型)",
-    re.IGNORECASE,
+BARE_SIZE = word_tables.shape(
+    "names",
+    r"(?<![A-Za-z0-9.])(?P<latin>\d+(?:\.\d+)?\s?[BM])(?:[- ]?{size_after})?(?![A-Za-z0-9])"
+    r"|(?P<han>\d+(?:\.\d+)?|[一二三四五六七八九十百]+)\s?(?P<unit>{size_unit_zh})\s?{size_after_zh}",
+    ignore_case=True,
 )
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]*(?:\s+[A-Za-z0-9][A-Za-z0-9.+_-]*)*")
 _WORD = re.compile(r"\S+")
 _LONGEST_WINDOW = 6
-# Words that are part of some model's name and of most sentences too.
-_COMMON = frozenset(MODEL_WORDS["common"].split())
-_ALONE = frozenset(["falcon", "phi", "granite", "jamba", "aya", "bert", "t5", "e5", "vit", "clip", "sam", "bart", "gpt2", "flux"])
-# Words of models' names that are words of sentences: they do not make a model of what stands around them.
-_PLAIN_WORDS = frozenset(MODEL_WORDS["plain"].split())
-_GPU = re.compile(
-    r"(?<![A-Za-z0-9])(?:nvidia\s+|geforce\s+|tesla\s+|amd\s+|intel\s+|instinct\s+)*(?:(?:rtx|gtx|quadro|titan)\s?(?:pro\s|a)?\d{3,4}(?:\s?(?:ti|super|ada|d))?|[ahvltbp]\d{2,4}[a-z]{0,2}|gh200|gb[23]00|gb\s?200|l4|l40s?|t4g?|mi\d{3}[ax]?|tpu\s?v\d+[ep]?|"
-    r"[1-5]0[5-9]0(?:\s?(?:ti|super|d))?|trainium\s?\d?|inferentia\s?\d?|gaudi\s?\d?|昇腾\s?\d{3}[a-z]?\d?|ascend\s?\d{3}[a-z]?\d?|max\s?1550)(?:[- ]?(?:\d{2,3}\s?gb?|sxm\d?|pcie|nvl))*(?:s)?(?![A-Za-z0-9])",
-    re.IGNORECASE,
+_COMMON, _ALONE, _PLAIN_WORDS, _EVERYDAY, _EVERYDAY_DATASETS = (
+    frozenset(listed(chosen, "names")) for chosen in ("common", "alone", "plain", "everyday", "dataset_everyday")
 )
+_PHRASES = tuple(listed("phrase", "names"))
+_GPU = word_tables.shape("names", r"(?<![A-Za-z0-9]){gpu_maker}*{gpu}(?:[- ]?{gpu_form})*(?:s)?(?![A-Za-z0-9])", ignore_case=True)
 
 
 def gpu_matches(text: str) -> list[tuple[int, int, str]]:
@@ -83,48 +80,12 @@ def is_model(name: str) -> bool:
     return _fits(tokens, known)
 
 
-def _fits(tokens: tuple[str, ...], known: Mapping[tuple[str, ...], object]) -> bool:
+def _fits(tokens: tuple[str, ...], names: Mapping[tuple[str, ...], object]) -> bool:
     """Whether some model's name holds all of these words that matter, and none of them is an everyday one."""
     wanted = set(fuzzy.without_noise(tokens))
     if not wanted or set(tokens) & _EVERYDAY:
         return False
-    return any(wanted <= set(key) for key in known)
-
-
-_PHRASES = (
-    "stable diffusion",
-    "random forest",
-    "linear regression",
-    "logistic regression",
-    "k means",
-    "gradient boosting",
-    "decision tree",
-)
-_EVERYDAY = frozenset(
-    [
-        "the",
-        "a",
-        "an",
-        "to",
-        "on",
-        "of",
-        "for",
-        "in",
-        "with",
-        "and",
-        "or",
-        "model",
-        "models",
-        "my",
-        "our",
-        "data",
-        "using",
-        "use",
-        "from",
-        "by",
-        "at",
-    ]
-)
+    return any(wanted <= set(key) for key in names)
 
 
 def chinese_model(text: str) -> tuple[int, int, str] | None:
@@ -162,18 +123,7 @@ def _named(record: object) -> dict[str, str]:
 
 
 def _is_telling(name: str) -> bool:
-    return len(name) >= 4 and name.casefold() not in {
-        "letters",
-        "expo",
-        "flickr",
-        "yelp",
-        "zinc",
-        "cora",
-        "reddit",
-        "glue",
-        "audio",
-        "code",
-    }
+    return len(name) >= 4 and name.casefold() not in _EVERYDAY_DATASETS
 
 
 def dataset_match(text: str) -> tuple[int, int, str] | None:

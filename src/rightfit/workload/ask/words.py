@@ -1,89 +1,79 @@
-"""Words that name a choice (task, method, purchase mode, cloud, precision ...) in a sentence: workload/data/ask.toml as patterns."""
+"""Words that name a choice (task, method, purchase mode, cloud, precision ...) in a sentence: facts/data/words/{choices,fillers}.csv as
+patterns."""
 
 from __future__ import annotations
 
 import re
-import tomllib
-from collections.abc import Iterable, Mapping
-from importlib import resources
+from collections.abc import Iterable
 
+from rightfit.facts import word_tables
 from rightfit.workload.vocabulary import CLOUDS, COUNTRIES
 
-_LATIN_EDGE = r"(?<![A-Za-z0-9_./-])", r"(?![A-Za-z0-9_/])"
+TABLE = "choices"
 
 
 def pattern(names: Iterable[str]) -> re.Pattern[str]:
-    """Any of the names: Latin ones as whole words (a blank stands for blank or hyphen), Chinese ones anywhere; the longest first."""
-    parts = []
-    for name in sorted(names, key=len, reverse=True):
-        escaped = re.escape(name).replace(r"\ ", r"[\s-]?").replace(r"\-", r"[\s-]?")
-        parts.append(f"{_LATIN_EDGE[0]}{escaped}{_LATIN_EDGE[1]}" if name.isascii() else escaped)
-    return re.compile("|".join(parts), re.IGNORECASE)
+    """Any of the names, the longest first."""
+    return re.compile("|".join(map(word_tables.name_pattern, sorted(names, key=len, reverse=True))), re.IGNORECASE)
 
 
-_LISTS: Mapping[str, Mapping[str, str]] = tomllib.loads(
-    resources.files("rightfit.workload").joinpath("data/ask.toml").read_text(encoding="utf-8")
-)
+def listed(chosen: str, table: str = TABLE) -> list[str]:
+    """The words of one list."""
+    return [word.word for word in word_tables.words(table, chosen)]
 
 
-def _spelled(group: str) -> dict[str, re.Pattern[str]]:
+def _spelled(chosen: str) -> dict[str, re.Pattern[str]]:
     """Value -> pattern of its names."""
-    return {value: pattern(names.split(";")) for value, names in _LISTS[group].items()}
+    names: dict[str, list[str]] = {}
+    for word in word_tables.words(TABLE, chosen):
+        names.setdefault(word.meaning, []).append(word.word)
+    return {value: pattern(spellings) for value, spellings in names.items()}
 
 
-METHODS = _spelled("methods")
-PURCHASES = _spelled("purchases")
-PRECISIONS = _spelled("precisions")
-QUANTIZATIONS = _spelled("quantizations")
-OPTIMIZERS = _spelled("optimizers")
-SHARDINGS = _spelled("shardings")
-FRAMEWORKS = _spelled("frameworks")
-OBJECTIVES = _spelled("objectives")
+METHODS = _spelled("method")
+UPDATES = {value: spelled for value, spelled in METHODS.items() if value in ("qlora", "dora", "lora", "full")}
+TUNING_METHODS = _spelled("tuning_method")
+TUNING_KINDS = _spelled("tuning_kind")
+PURCHASES = _spelled("purchase")
+PRECISIONS = _spelled("precision")
+QUANTIZATIONS = _spelled("quantization")
+OPTIMIZERS = _spelled("optimizer")
+SHARDINGS = _spelled("sharding")
+FRAMEWORKS = _spelled("framework")
+OBJECTIVES = _spelled("objective")
 MAX_NODES = _spelled("max_nodes")
-TASKS = _spelled("tasks")
+UNPLANNED = _spelled("unplanned_method")
+RESIDENCIES = _spelled("residency")
+WEIGHTY = pattern(listed("weighty"))
+"""Words of wishes that no option holds: an answer that left them out would be one to another question."""
+OWNING = pattern(listed("owning"))
+"""Words before cards that somebody has already, and where such a machine stands."""
+OWN_PLACES = _spelled("own_place")
+TASKS = _spelled("task")
 """Words that hint at a task, the most telling task first."""
 STRONG = _spelled("strong")
 """Words that say it."""
-_PLACES = _LISTS["places"]
-_NOT_ALONE = frozenset(_PLACES["not_alone"].split(";"))  # plain words, or names of model makers too
+_NOT_ALONE = frozenset(listed("cloud_not_alone"))
 CLOUD_NAMES = {
-    **{name: name for name in _PLACES["clouds"].split(";") if name not in _NOT_ALONE},
+    **{name: name for name in listed("cloud") if name not in _NOT_ALONE},
     **{alias.replace("-", " "): cloud for alias, cloud in CLOUDS.items() if alias not in _NOT_ALONE},
-    **_LISTS["more_clouds"],
+    **word_tables.senses(TABLE, "cloud_name"),
 }
 CLOUD = pattern(CLOUD_NAMES)
 COUNTRY_NAMES = {
     **{alias.replace("-", " "): code for alias, code in COUNTRIES.items() if len(alias) > 2 or not alias.isascii()},
-    **_LISTS["continents"],
+    **word_tables.senses(TABLE, "continent"),
 }
 COUNTRY = pattern(COUNTRY_NAMES)
-COUNTRY_CODE = re.compile(
-    r"(?:(?<=in )|(?<=in the )|(?<=within the )|(?<=on )|(?<=inside the ))(?P<code>US|EU|UK|CN|JP|SG|DE|FR|IN)(?![A-Za-z])"
-)
-REGION = re.compile(
-    r"(?<![\w-])(?:(?:us|eu|ap|cn|ca|sa|me|af|il|mx)-[a-z]+(?:-?[a-z]+)?-?\d?[a-z]?|(?:us|europe|asia|northamerica|australia)-[a-z]+\d)(?![\w-])"
-)
-CITY = pattern(_PLACES["cities"].split(";"))
-FILLERS = frozenset(_LISTS["fillers"]["en"].split())
-FILLERS_ZH = re.compile(_LISTS["fillers"]["zh"])
-MODEL_WORDS = _LISTS["models"]
-"""Words of models' names that are everyday words: `common` ones take part in names, `plain` ones never make a name of what stands around them."""
+COUNTRY_CODES = word_tables.senses(TABLE, "country_code")
+_BEFORE_CODE = "|".join(f"(?<={word})" for word in listed("before_country_code"))
+COUNTRY_CODE = word_tables.shape(TABLE, rf"(?:{_BEFORE_CODE})(?P<code>{{country_code}})(?![A-Za-z])")
+REGION = word_tables.shape(TABLE, r"(?<![\w-])(?:{region_start}-[a-z]+(?:-?[a-z]+)?-?\d?[a-z]?|{region_start_whole}-[a-z]+\d)(?![\w-])")
+CITY = pattern(listed("city"))
+FILLERS = frozenset(listed("filler_en", "fillers"))
+FILLERS_ZH = word_tables.shape("fillers", "{filler_zh}")
 
-# What is done with data in a sentence of task prepare; English words are in facts/data/preparation_operations.csv. The most particular first.
-OPERATIONS_ZH = {
-    "训练分词": "train-tokenizer",
-    "分词|词元化": "tokenize",
-    "模糊去重|近似去重": "dedup-fuzzy",
-    "文本.{0,6}去重|去重.{0,6}文本": "dedup-text",
-    "去重": "dedup",
-    "缩放|调整.{0,4}尺寸": "resize-images",
-    "解码": "decode-images",
-    "图像增强|数据增强": "augment-images",
-    "特征": "features",
-    "清洗|过滤|筛选": "filter",
-    "打乱|洗牌": "shuffle",
-    "排序": "sort",
-    "分组|聚合": "group",
-    "连接|关联|合并": "join",
-    "转换|转为": "convert",
-}
+
+def is_of_machine(piece: str) -> bool:
+    """Whether words that were left over tell of a machine of one's own, or where it stands."""
+    return bool(OWNING.fullmatch(piece) or any(spelled.fullmatch(piece) for spelled in OWN_PLACES.values()))

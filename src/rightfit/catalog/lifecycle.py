@@ -1,0 +1,70 @@
+"""When types end: dates that providers announced (data/lifecycle.csv), refused from the day, told before."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import datetime
+import functools
+import os
+import re
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from rightfit.catalog.offers import Flags, ServerTable
+from rightfit.catalog.package_data import data_bytes
+
+RETIRED, RESTRICTED = "retired", "restricted"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Event:
+    """What happens to a family on a day (ISO date): `kind` is "retired" (no longer to be had) or "restricted" (not for new accounts)."""
+
+    kind: str
+    family: str
+    date: str
+    source: str
+
+
+def today() -> str:
+    """The day on which types are judged (ISO date): that of the clock, or RIGHTFIT_TODAY."""
+    return os.environ.get("RIGHTFIT_TODAY") or datetime.datetime.now(tz=datetime.UTC).date().isoformat()
+
+
+@functools.cache
+def _rows() -> Mapping[str, tuple[tuple[re.Pattern[str], Event], ...]]:
+    """Patterns of whole type names with what is known of them, by provider."""
+    found: dict[str, list[tuple[re.Pattern[str], Event]]] = {}
+    for row in csv.DictReader(data_bytes("lifecycle.csv").decode().splitlines()):
+        event = Event(row["event"], row["family"], row["date"], row["source"])
+        found.setdefault(row["provider"], []).append((re.compile(row["pattern"]), event))
+    return {provider: tuple(rows) for provider, rows in found.items()}
+
+
+@functools.lru_cache(maxsize=16384)
+def events_of(provider: str, instance_type: str) -> tuple[Event, ...]:
+    """All that is announced for a type."""
+    return tuple(event for pattern, event in _rows().get(provider, ()) if pattern.fullmatch(instance_type))
+
+
+def gone(servers: ServerTable, *, on: str) -> Flags:
+    """Types (S,) that a provider has taken out of service by a day."""
+    due = {provider for provider, rows in _rows().items() if any(_is_due(event, on) for _, event in rows)}
+    return np.array(
+        [
+            provider in due and any(_is_due(event, on) for event in events_of(provider, name))
+            for provider, name in zip(servers.provider, servers.instance_type, strict=True)
+        ],
+        dtype=np.bool_,
+    )
+
+
+def _is_due(event: Event, on: str) -> bool:
+    return event.kind == RETIRED and event.date <= on
+
+
+def retirement(events: Iterable[Event]) -> Event | None:
+    """The first day on which a type is gone."""
+    return min((event for event in events if event.kind == RETIRED), key=lambda event: event.date, default=None)

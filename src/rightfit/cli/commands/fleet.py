@@ -1,0 +1,55 @@
+"""Many jobs and services at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rightfit.cli.market import open_market
+from rightfit.cli.output import Answer, View, emit
+
+_ROWS = 10
+
+
+def fleet(
+    file: Annotated[str, typer.Argument(help="The fleet: a YAML, JSON or CSV file.", metavar="FLEET", show_default=False)],
+    last: Annotated[
+        str | None,
+        typer.Option("--from", help="The last plan (JSON): what runs stays, the rest is planned anew.", metavar="LAST", show_default=False),
+    ] = None,
+    seconds: Annotated[float, typer.Option("--seconds", help="How long the optimiser may think.", metavar="S", min=0.1)] = 20.0,
+    chart: Annotated[
+        str | None, typer.Option("--chart", help="Write the calendar as SVG to this file.", metavar="FILE", show_default=False)
+    ] = None,
+    runs: Annotated[
+        str | None,
+        typer.Option(
+            "--runs",
+            help="Your own runs: a folder of run records, a file, a store, the address of a server, or the word mine.",
+            metavar="DIR",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    view: View,
+) -> int:
+    """Plan many jobs and services at once: where and when each runs, how it is paid, what to buy.
+
+    Example: rightfit fleet fleet.yaml
+    """
+    from rightfit import api
+    from rightfit.explain.fleet_text import parts
+    from rightfit.fleet.document import rows_of
+
+    catalog = open_market(view)
+    plan = api.fleet(file, catalog=catalog if view.price_book else None, seconds=seconds, last=last, runs=runs)
+    found = plan.to_dict()
+    if chart:
+        from rightfit.explain.fleet_chart import calendar_svg
+
+        Path(chart).write_text(calendar_svg(found, view.lang), encoding="utf-8")
+    shown = parts(found, view.lang, most=view.limit(default=_ROWS), quiet=view.quiet, verbose=view.verbose)
+    emit(Answer(found, rows_of(found), shown), view)
+    return 0 if not found["unplaced"] else 1

@@ -1,0 +1,198 @@
+"""Measure a command while it runs."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rightfit.cli.output import View, note
+from rightfit.errors import InputError
+from rightfit.explain.messages import say
+
+if TYPE_CHECKING:
+    from rightfit.measure.probing.joining import Planned
+    from rightfit.measure.record import Run
+    from rightfit.measure.watching.expected import Expected
+
+
+def probe(
+    cmd: Annotated[list[str] | None, typer.Argument(help="The command, after two hyphens.", metavar="-- CMD", show_default=False)] = None,
+    given: Annotated[
+        list[str] | None, typer.Option("--set", help="A column of the set-up, e.g. model=7B; may be repeated.", metavar="NAME=VALUE")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the records here.", metavar="RUN.json")] = None,
+    *,
+    file: Annotated[Path | None, typer.Option("--file", help="The workload of the command: model, method, length.", metavar="FILE")] = None,
+    log: Annotated[
+        Path | None,
+        typer.Option("--log", help="A log that the command writes: its progress, where steps cannot be counted.", metavar="FILE"),
+    ] = None,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="PyTorch's profiler on three steps; a memory snapshot at an out-of-memory error.")
+    ] = False,
+    stop_when_stable: Annotated[
+        bool, typer.Option("--stop-when-stable", help="Ask the command to stop when its step time has settled.")
+    ] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the records in the store.")] = False,
+    url: Annotated[str | None, typer.Option("--url", help="Load test of this OpenAI-compatible endpoint.", metavar="URL")] = None,
+    input_tokens: Annotated[int | None, typer.Option("--input-tokens", help="Length of a prompt.", metavar="N", min=1)] = None,
+    output_tokens: Annotated[int | None, typer.Option("--output-tokens", help="Length of an answer.", metavar="N", min=2)] = None,
+    ttft: Annotated[str | None, typer.Option("--ttft", help="Target of the first token, e.g. 300ms.", metavar="DURATION")] = None,
+    tpot: Annotated[
+        str | None, typer.Option("--tpot", help="Target of the time per token after the first, e.g. 30ms.", metavar="DURATION")
+    ] = None,
+    percentile: Annotated[int | None, typer.Option("--percentile", help="Percentile of the targets: 50|90|95|99.", metavar="N")] = None,
+    plan: Annotated[
+        Path | None, typer.Option("--plan", help="The plan that the command or the service comes from.", metavar="PLAN.json")
+    ] = None,
+    option: Annotated[int, typer.Option("--option", help="Which option of the plan.", metavar="N", min=1)] = 1,
+    usd_per_hour: Annotated[
+        float | None, typer.Option("--usd-per-hour", help="Price of all that stands behind the URL.", metavar="USD", min=0.0)
+    ] = None,
+    model: Annotated[str | None, typer.Option("--model", help="The model, where the URL serves several.", metavar="NAME")] = None,
+    key_env: Annotated[str | None, typer.Option("--key-env", help="Variable that holds the key of the API.", metavar="NAME")] = None,
+    requests: Annotated[int | None, typer.Option("--requests", help="Least requests of a level.", metavar="N", min=10)] = None,
+    level_time: Annotated[str | None, typer.Option("--level-time", help="Least time of a level.", metavar="DURATION")] = None,
+    time: Annotated[str | None, typer.Option("--time", help="Time of the whole test.", metavar="DURATION")] = None,
+    view: View,
+) -> int:
+    """Run a command and measure it, without a change of its code; or load-test an endpoint.
+
+    Examples:
+
+    rightfit probe --set model=7B --out run.json -- python train.py
+
+    rightfit probe --plan plan.json --stop-when-stable --out run.json -- python train.py
+
+    rightfit probe --url http://127.0.0.1:8000 --input-tokens 512 --output-tokens 128 --ttft 300ms --tpot 30ms
+
+    The command's output and exit code stay what they are; what was measured is printed on standard error.
+    """
+    from rightfit.cli.commands.ingest import setup_of
+    from rightfit.cli.commands.probe_url import load_test
+
+    asked = {
+        "input_tokens": input_tokens,
+        "output_tokens": output_tokens,
+        "ttft": ttft,
+        "tpot": tpot,
+        "percentile": percentile,
+        "plan": plan,
+        "option": option,
+        "usd_per_hour": usd_per_hour,
+        "model": model,
+        "key_env": key_env,
+        "requests": requests,
+        "level_time": level_time,
+        "time": time,
+    }
+    if url is not None:
+        wrong = cmd or stop_when_stable or deep or file or log
+        if wrong:
+            raise InputError("--url tests an endpoint: leave the command, --file, --log, --deep and --stop-when-stable out", field="url")
+        return load_test(url, asked, setup=setup_of(given or []), out=out, keep=keep, view=view)
+    stray = [name for name, value in asked.items() if value is not None and name not in ("plan", "option")]
+    if stray:
+        raise InputError(f"--{stray[0].replace('_', '-')} belongs to a load test: give the endpoint with --url", field=stray[0])
+    return _command(
+        cmd or [],
+        Asked(setup_of(given or []), plan, option, file, out, log),
+        deep=deep,
+        stop_when_stable=stop_when_stable,
+        keep=keep,
+        view=view,
+    )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Asked:
+    """What is said of the command beside the command itself."""
+
+    given: dict[str, str]
+    plan: Path | None
+    option: int
+    file: Path | None
+    out: Path | None
+    log: Path | None
+
+
+def _command(cmd: list[str], asked: Asked, *, deep: bool, stop_when_stable: bool, keep: bool, view: View) -> int:
+    """Run the command, hand over its record, and show predictions beside what was measured."""
+    from rightfit.measure.files import write_whole
+    from rightfit.measure.probing.wrapped import probe as run_probed
+    from rightfit.measure.record import written
+    from rightfit.measure.store import RunStore
+
+    planned, expected = _planned(asked)
+    snapshot = asked.out.with_suffix(".memory") if deep and asked.out is not None else None
+    run = run_probed(
+        cmd, setup=asked.given, stop_when_stable=stop_when_stable, planned=planned, deep=deep, log=asked.log, snapshot=snapshot
+    )
+    if asked.out is not None:
+        write_whole(asked.out, written([run]))
+        note(say("measure.wrote", view.lang, count=1, path=asked.out), view)
+    if keep:
+        store = RunStore()
+        note(say("measure.kept", view.lang, count=store.save([run]), total=1, path=store.path), view)
+    _show(run, expected if run.server or not expected else None, view)
+    return run.exit_code or 0
+
+
+def _show(run: Run, expected: Expected | None, view: View) -> None:
+    from rightfit.cli.tables import output_width, render
+    from rightfit.explain.run_text import beside_table, explanation_lines, figure_table, profile_lines, run_lines
+    from rightfit.measure.comparing import beside, explanations
+    from rightfit.proof.predict import predict
+
+    if view.quiet:
+        return
+    width = output_width()
+    parts = ["\n".join(run_lines(run, view.lang)), render(figure_table([run], view.lang), lang=view.lang, width=width)]
+    pairs = beside(run, predict, expected)
+    if pairs:
+        parts.append(render(beside_table(pairs, view.lang), lang=view.lang, width=width))
+    found = [line for one in pairs for line in explanation_lines(one, explanations(run, one, predict), view.lang)]
+    parts += ["\n".join(found)] if found else []
+    parts += ["\n".join(profile_lines(run, view.lang))] if run.profile else []
+    note("\n\n".join(parts), view)
+
+
+def _planned(asked: Asked) -> tuple[Planned, Expected | None]:
+    """What a plan or a workload says of the command."""
+    from rightfit.measure.probing.joining import Planned
+
+    if asked.plan is not None and asked.file is not None:
+        raise InputError("--plan or --file: a plan has its workload already", field="file")
+    if asked.plan is not None:
+        return _of_plan(asked.plan, asked.option)
+    if asked.file is None:
+        return Planned(), None
+    from rightfit.api import read_workload
+    from rightfit.measure.columns import setup_columns
+
+    wish = read_workload(asked.file, {}).to_dict()
+    setup = {
+        name: str(value)
+        for name, value in wish.items()
+        if name in setup_columns() and isinstance(value, (str, int, float)) and name != "task"
+    }
+    return Planned(setup=setup, workload=wish), None
+
+
+def _of_plan(path: Path, rank: int) -> tuple[Planned, Expected]:
+    import json
+
+    from rightfit.export.document import read_plan
+    from rightfit.measure.from_plan import service_of, training_of
+    from rightfit.measure.probing.joining import Planned
+    from rightfit.measure.watching.expected import expected_of
+
+    wish = dict(read_plan(path).workload)
+    document = json.loads(path.read_text(encoding="utf-8"))
+    expected = expected_of(document, rank)
+    chosen = next(option for option in document["options"] if option["rank"] == rank)
+    setup, server = service_of(document, chosen) if expected.is_service else training_of(document, chosen)
+    return Planned(setup=setup, server={name: value for name, value in server.items() if value is not None}, workload=wish), expected

@@ -1,0 +1,208 @@
+"""Follow a run while it goes."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rightfit.cli.output import Answer, View, emit, note
+from rightfit.errors import InputError, NetworkError
+from rightfit.explain.messages import say
+
+if TYPE_CHECKING:
+    from rightfit.explain.sheets import Part
+    from rightfit.measure.watching.expected import Expected
+    from rightfit.measure.watching.judging import State
+    from rightfit.measure.watching.look import Look, Source
+
+#: Looks that a single answer is made of, and the time between them [s]: shares and rates need two moments.
+_ONCE, _BETWEEN_S = 2, 1.0
+
+
+def watch(
+    target: Annotated[
+        str,
+        typer.Argument(
+            help="Process id, folder or log of a run, or address of /metrics; nothing: the probe that runs.", metavar="[PID|URL|DIR]"
+        ),
+    ] = "",
+    plan: Annotated[
+        Path | None, typer.Option("--plan", help="The plan of this run: steps, price and intervals to compare with.", metavar="PLAN.json")
+    ] = None,
+    option: Annotated[int, typer.Option("--option", help="Which option of the plan.", metavar="N", min=1)] = 1,
+    steps: Annotated[
+        int | None, typer.Option("--steps", help="Optimizer steps of the whole run, where no plan tells.", metavar="N", min=1)
+    ] = None,
+    usd_per_hour: Annotated[
+        float | None, typer.Option("--usd-per-hour", help="Price of all servers of the run.", metavar="USD", min=0.0)
+    ] = None,
+    every: Annotated[str | None, typer.Option("--every", help="Time between two looks, e.g. 10s.", metavar="DURATION")] = None,
+    listen: Annotated[
+        str, typer.Option("--listen", help="Show the page and the metrics here, e.g. 127.0.0.1:9410.", metavar="[HOST:]PORT")
+    ] = "",
+    *,
+    once: Annotated[bool, typer.Option("--once", help="Look once, print, and end.")] = False,
+    view: View,
+) -> None:
+    """Follow a run: steps against the plan, time and cost at completion, stalls, leaks, waste.
+
+    Examples:
+
+    rightfit watch --plan plan.json
+
+    rightfit watch 12345 --once
+
+    rightfit watch http://127.0.0.1:8000/metrics --plan plan.json --listen 9410
+
+    It ends with the run, or at Ctrl-C. A look changes nothing in the run.
+    """
+    from rightfit.measure.watching.targets import source_of
+
+    expected = _expected(plan, option, steps, usd_per_hour)
+    wait_s = _wait_s(every)
+    source = source_of(target.strip())
+    if once or view.is_machine:
+        states = list(_states(source, expected, min(wait_s, _BETWEEN_S), most=_ONCE))
+        return _print(states[-1], source.name, view)
+    with _page(listen, source.name, view) as show:
+        _follow(_states(source, expected, wait_s, view=view), source.name, view, show)
+    return None
+
+
+def _expected(plan: Path | None, option: int, steps: int | None, usd_per_hour: float | None) -> Expected:
+    import dataclasses
+
+    from rightfit.measure.watching.expected import Expected, expected_of
+
+    if plan is None:
+        found = Expected()
+    else:
+        from rightfit.export.document import read_plan
+
+        read_plan(plan)  # doubted there, once, for everybody
+        found = expected_of(_content(plan), option)
+    return dataclasses.replace(
+        found,
+        steps=found.steps if steps is None else float(steps),
+        usd_per_h=found.usd_per_h if usd_per_hour is None else usd_per_hour,
+    )
+
+
+def _content(plan: Path) -> Any:
+    import json
+
+    return json.loads(plan.read_text(encoding="utf-8"))
+
+
+def _wait_s(text: str | None) -> float:
+    from rightfit.facts.constants import constant_group
+    from rightfit.units import SECONDS_PER_HOUR, parse_duration
+
+    if text is None:
+        return constant_group("measure", "watch")["every"]
+    try:
+        seconds = parse_duration(text)
+    except InputError as error:
+        raise InputError(f"--every: {error}", field="every") from None
+    if not _BETWEEN_S <= seconds <= SECONDS_PER_HOUR:
+        raise InputError(f"--every: {text} makes no sense here; allowed 1s to 1h", field="every")
+    return seconds
+
+
+def _states(source: Source, expected: Expected, wait_s: float, *, most: int | None = None, view: View | None = None) -> Iterator[State]:
+    """A state a look until the run ends; an exporter that does not answer for a while is asked again."""
+    from rightfit.facts.constants import constant_group
+    from rightfit.measure.watching.judging import judge
+
+    looks: collections.deque[Look] = collections.deque(maxlen=int(constant_group("measure", "watch")["most_looks"]))
+    while most is None or len(looks) < most:
+        try:
+            looks.append(source.look())
+        except NetworkError as error:
+            if not looks or view is None:
+                raise
+            note(say("watch.lost", view.lang, name=source.name, error=error), view)
+        else:
+            yield judge(list(looks), expected)
+            if not looks[-1].is_alive:
+                return
+        if most is None or len(looks) < most:
+            time.sleep(wait_s)
+
+
+def _print(state: State, name: str, view: View) -> None:
+    from rightfit.explain.watch_text import compared_records, compared_table, finding_lines, head_line, progress_lines, to_dict
+
+    prose = [head_line(state, name, view.lang), *progress_lines(state, view.lang)]
+    table = compared_table(state, view.lang)
+    parts: list[Part] = ["\n".join(prose), *([table] if table.records else []), "\n".join(finding_lines(state, view.lang))]
+    emit(Answer(to_dict(state, name), compared_records(state, view.lang), parts), view)
+
+
+def _follow(states: Iterator[State], name: str, view: View, show: Any) -> None:
+    """Draw each state: in place on a terminal, else a line a state that differs."""
+    if not sys.stdout.isatty():
+        return _lines(states, name, view, show)
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    with Live(console=Console(), refresh_per_second=2, transient=False) as live:
+        for state in states:
+            show(state)
+            live.update(Text(_drawn(state, name, view)))
+    return None
+
+
+def _drawn(state: State, name: str, view: View) -> str:
+    from rightfit.cli.tables import output_width, render
+    from rightfit.explain.watch_text import compared_table, finding_lines, head_line, progress_lines
+
+    width = output_width()
+    table = compared_table(state, view.lang)
+    drawn = render(table, lang=view.lang, width=width) if table.records else ""
+    return "\n".join(
+        [head_line(state, name, view.lang), *progress_lines(state, view.lang), "", drawn, "", *finding_lines(state, view.lang)]
+    )
+
+
+def _lines(states: Iterator[State], name: str, view: View, show: Any) -> None:
+    from rightfit.explain.watch_text import finding_lines, head_line, progress_lines
+
+    last: tuple[object, ...] = ()
+    for state in states:
+        show(state)
+        told = (state.look.is_alive, *(finding.code for finding in state.findings))
+        lines = [head_line(state, name, view.lang), *finding_lines(state, view.lang)] if told != last else []
+        lines += [" ".join(progress_lines(state, view.lang))]
+        last = told
+        sys.stdout.write("\n".join(filter(None, lines)) + "\n")
+        sys.stdout.flush()
+
+
+@contextlib.contextmanager
+def _page(listen: str, name: str, view: View) -> Iterator[Any]:
+    """What takes each state: the page and the metrics, where they are asked for."""
+    if not listen:
+        yield lambda _state: None
+        return
+    from rightfit.web.watch_page import WatchServer
+
+    host, port = _address(listen)
+    with WatchServer(host, port, name, view.lang) as server:
+        note(say("watch.serving", view.lang, place=server.place), view)
+        yield server.show
+
+
+def _address(listen: str) -> tuple[str, int]:
+    host, _, port = listen.rpartition(":")
+    if not port.isdigit() or int(port) > 65_535:
+        raise InputError(f"--listen: {listen!r} is no port; write for example 9410 or 127.0.0.1:9410", field="listen")
+    return host.strip("[]") or "127.0.0.1", int(port)

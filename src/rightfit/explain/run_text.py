@@ -1,0 +1,254 @@
+"""Records of runs as sentences and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rightfit.explain.messages import Lang, say
+from rightfit.explain.sheets import Choice, Lines, Part
+from rightfit.explain.tables import Column, Table
+
+if TYPE_CHECKING:
+    from rightfit.measure.comparing import Beside, Explanation
+    from rightfit.measure.load_test.capacity import Capacity, Trial
+    from rightfit.measure.load_test.level import Level
+    from rightfit.measure.record import Measured, Run
+    from rightfit.measure.resizing import Advice
+
+_SHOWN_FIGURES, _SHOWN_OPERATORS = 3, 5
+
+
+def amount(value: Any) -> str:
+    """A figure in four digits."""
+    return "" if value is None else f"{value:,.4g}"
+
+
+def figure_table(runs: Sequence[Run], lang: Lang) -> Table:
+    """One line a figure."""
+    records = [figure_record(item, lang) for run in runs for item in run.measured]
+    columns = [
+        Column("figure"),
+        Column("value", right=True),
+        Column("unit"),
+        Column("statistic"),
+        Column("n", lambda n: "" if n is None else f"{n:,}", right=True, drop=1),
+        Column("definition", flexible=True, drop=2),
+    ]
+    return Table(columns, records)
+
+
+def figure_record(item: Measured, lang: Lang) -> dict[str, Any]:
+    """A figure as a line of a table."""
+    from rightfit.measure.record import metric
+
+    known = metric(item.metric)
+    name = known.zh if lang == "zh" else known.en
+    counter = f" ({item.counter})" if item.counter else ""
+    bound = f"{item.bound} " if item.bound else ""
+    return {
+        "figure": name + counter,
+        "value": bound + amount(item.value),
+        "unit": item.unit,
+        "statistic": item.statistic,
+        "n": item.n,
+        "definition": f"{item.metric}: {item.definition}",
+    }
+
+
+def run_lines(run: Run, lang: Lang) -> list[str]:
+    """What a record says beside its figures."""
+    tool = f" ({' '.join(filter(None, (run.source.tool, run.source.version)))})" if run.source.tool else ""
+    started = f", {run.started[:19]}" if run.started else ""
+    lines = [say("measure.run_head", lang, id=run.id, kind=run.source.kind, tool=tool, started=started, state=_state(run, lang))]
+    if run.setup:
+        lines.append(say("measure.run_setup", lang, setup=pairs(run.setup)))
+    if run.server:
+        lines.append(say("measure.run_server", lang, server=pairs(run.server)))
+    if run.command:
+        lines.append(say("measure.run_command", lang, command=run.command))
+    return lines + [say("measure.run_warning", lang, text=text) for text in run.warnings]
+
+
+def pairs(mapping: Mapping[str, Any]) -> str:
+    """`name value` pairs in one line."""
+    return ", ".join(f"{name} {value}" for name, value in mapping.items())
+
+
+def _state(run: Run, lang: Lang) -> str:
+    if run.oom:
+        return say("measure.state_oom", lang)
+    if run.exit_code:
+        return say("measure.state_failed", lang, code=run.exit_code)
+    return "" if run.complete else say("measure.state_incomplete", lang)
+
+
+def beside_table(pairs: Sequence[Beside], lang: Lang) -> Table:
+    """What was measured beside what was predicted."""
+    columns = [Column("figure"), *(Column(key, right=True) for key in ("measured", "predicted", "interval95")), Column("inside")]
+    return Table(columns, [_beside_record(one, lang) for one in pairs])
+
+
+def _beside_record(one: Beside, lang: Lang) -> dict[str, str]:
+    item, predicted = one.item, one.predicted
+    return {
+        "figure": figure_record(item, lang)["figure"],
+        "measured": f"{amount(item.value)} {item.unit}",
+        "predicted": f"{amount(predicted.mid)} ({say(f'measure.origin_{one.origin}', lang)})",
+        "interval95": f"{amount(predicted.low95)} – {amount(predicted.high95)}",
+        "inside": say(f"watch.verdict_{one.verdict}", lang),
+    }
+
+
+def explanation_lines(one: Beside, found: Sequence[Explanation], lang: Lang) -> list[str]:
+    """Which set-ups would explain a figure that left its interval; that none of those tried does, where none does."""
+    if one.verdict == "inside":
+        return []
+    name = figure_record(one.item, lang)["figure"]
+    if not found:
+        return [say("measure.unexplained", lang, figure=name)]
+    names = [f"{say(f'measure.explains_{one_.name}', lang)} ({100 * one_.missed:+.0f} %)" for one_ in found]
+    return [say("measure.explained", lang, figure=name, names=", ".join(names))]
+
+
+def profile_lines(run: Run, lang: Lang) -> list[str]:
+    """Where a step's time goes, by kind of operator, and the operators that take most."""
+    profile = run.profile
+    whole = sum(profile["kinds_s"].values()) or 1.0
+    shares = ", ".join(
+        f"{say('measure.kind_' + kind.replace(' ', '_'), lang)} {100 * seconds / whole:.0f} %"
+        for kind, seconds in profile["kinds_s"].items()
+    )
+    lines = [say(f"measure.profile_{profile['where']}", lang, steps=profile["steps"], shares=shares)]
+    return lines + [
+        f"  {row['name']}: {amount(1e3 * row['seconds'])} ms, {amount(row['calls'])} x" for row in profile["operators"][:_SHOWN_OPERATORS]
+    ]
+
+
+def list_records(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """One line a run."""
+    return [
+        {
+            "id": run.id,
+            "started": run.started[:19],
+            "kind": run.source.kind,
+            "model": run.setup.get("model", ""),
+            "gpu": run.setup.get("gpu", "") or run.setup.get("device", ""),
+            "figures": ", ".join(f"{item.metric} {item.bound}{amount(item.value)}" for item in run.measured[:_SHOWN_FIGURES]),
+        }
+        for run in runs
+    ]
+
+
+LIST_COLUMNS = (Column("id"), Column("started", drop=2), Column("kind"), Column("model"), Column("gpu"), Column("figures", flexible=True))
+
+
+def advice_lines(advice: Advice, lang: Lang) -> list[str]:
+    """Advice from runs: the verdict, what says so, what to change, which servers, which test."""
+    inner = [*_finding_lines(advice, lang), *_change_lines(advice, lang), *_option_lines(advice, lang)]
+    return [_verdict_line(advice, lang), *(f"  {line}" for line in inner), *_test_lines(advice, lang)]
+
+
+def advice_parts(advice: Advice, lang: Lang) -> list[Part]:
+    """The same as parts of a sheet, for faces that draw: the verdict with the next test, then headed lists."""
+    groups = {"evidence": _finding_lines(advice, lang), "changes": _change_lines(advice, lang), "servers": _option_lines(advice, lang)}
+    lists = [Lines(name, say(f"measure.heading_{name}", lang), tuple(lines)) for name, lines in groups.items() if lines]
+    return [Choice(_verdict_line(advice, lang), tuple(_test_lines(advice, lang))), *lists]
+
+
+def _verdict_line(advice: Advice, lang: Lang) -> str:
+    fields = {"bottleneck": _bound(advice.bottleneck, lang)} if advice.verdict == "change" else {}
+    return say(f"measure.verdict_{advice.verdict}", lang, **fields)
+
+
+def _finding_lines(advice: Advice, lang: Lang) -> list[str]:
+    lines = []
+    for finding in advice.findings:
+        figures = ", ".join(f"{name} {amount(value)}" for name, value in finding.figures.items())
+        conditions = finding.conditions.replace(";", ", ")
+        code = finding.code if finding.bottleneck == "none" else _bound(finding.bottleneck, lang)
+        lines.append(say("measure.finding", lang, figures=figures, conditions=conditions, code=code, source=finding.source))
+    return lines
+
+
+def _change_lines(advice: Advice, lang: Lang) -> list[str]:
+    lines = []
+    for change in advice.changes:
+        slower = "-" if change.slower is None else f"{100 * change.slower:+.0f} %"
+        name = say(f"measure.change_{change.name}", lang)
+        lines.append(say("measure.change", lang, name=name, saved=amount(change.saved_gib), slower=slower))
+    return lines
+
+
+def _option_lines(advice: Advice, lang: Lang) -> list[str]:
+    lines = []
+    for option in advice.options:
+        money = option.cost.total if hasattr(option.cost, "total") else None
+        bounds = (
+            {"low": amount(money.low80), "high": amount(money.high80), "source": money.source}
+            if money
+            else {"low": "-", "high": "-", "source": "-"}
+        )
+        server = f"{option.nodes} x {option.provider}/{option.instance_type} ({option.num_accelerators} x {option.accelerator.name})"
+        place = {"rank": option.rank, "server": server, "region": option.region, "purchase": option.purchase}
+        lines.append(say("measure.option", lang, **place, total=amount(option.cost.total_usd), **bounds))
+    return lines
+
+
+def _test_lines(advice: Advice, lang: Lang) -> list[str]:
+    if not advice.next_test:
+        return []
+    test = advice.next_test
+    numbers = {"minutes": amount(test.minutes), "usd": amount(test.usd), "saving": amount(test.expected_saving_usd)}
+    return [
+        say(
+            "measure.next_test" if test.over == "job" else "measure.next_test_month",
+            lang,
+            server=f"{test.nodes} x {test.provider}/{test.instance_type}",
+            region=test.region,
+            **numbers,
+        )
+    ]
+
+
+def _bound(name: str, lang: Lang) -> str:
+    return say(f"measure.bound_{name}", lang)
+
+
+# ---- load tests --------------------------------------------------------------------------------------------------------------------------
+
+
+def load_lines(found: Capacity, test: Trial, usd_per_h: float | None, lang: Lang) -> list[str]:
+    """A load test: each level, the capacity with its interval, the price."""
+    from rightfit.measure.load_test.result import price_of
+
+    lines = [_level_line(level, test, lang) for level in found.levels]
+    if found.best is None:
+        return [*lines, say("measure.load_none", lang)]
+    bounds = {"low": amount(found.low80), "high": amount(found.high80), "percentile": f"{100 * test.percentile:g}"}
+    name = "measure.load_capacity_least" if found.is_bound else "measure.load_capacity"
+    lines.append(say(name, lang, rate=amount(found.best.rate), tokens=amount(found.best.tokens_per_s), **bounds))
+    price = price_of(found, usd_per_h)
+    if price:
+        lines.append(say("measure.load_price", lang, mid=amount(price[0]), low=amount(price[1]), high=amount(price[2])))
+    return lines
+
+
+def _level_line(level: Level, test: Trial, lang: Lang) -> str:
+    from rightfit.measure.load_test.capacity import holds
+    from rightfit.measure.load_test.percentile import quantile
+
+    tpot = [one.tpot for one in level.good if one.tokens_out > 1]
+    kind = ("open", amount(level.rate)) if level.rate else ("closed", level.streams)
+    return say(
+        f"measure.load_{kind[0]}",
+        lang,
+        load=kind[1],
+        served=amount(level.requests_per_s),
+        tokens=amount(level.tokens_per_s),
+        percentile=f"{100 * test.percentile:g}",
+        ttft=amount(1e3 * quantile([one.ttft for one in level.good], test.percentile)[0]),
+        tpot=amount(1e3 * quantile(tpot, test.percentile)[0]),
+        errors=f"{100 * level.error_share:.1f}",
+        verdict=say("measure.load_holds" if holds(level, test)[0] else "measure.load_misses", lang),
+    )

@@ -1,0 +1,172 @@
+"""check.sh of a bundle: what is missing (program, variable, token, data, bucket, quota, image), said before money is spent; and one step or one
+request on the spot."""
+
+from __future__ import annotations
+
+import json
+
+from rightfit.export.buckets import BUCKET, scheme_of
+from rightfit.export.job import Job
+from rightfit.export.model_words import hub_id
+from rightfit.export.quoting import shell
+from rightfit.export.recipes import CLIENTS, DATA, OPTIONAL_SECRETS, Recipe, uses_own_data
+from rightfit.export.stack import ExportStack, stack_name, stack_of, stack_problem
+
+HUB_STACKS = ("vllm", "sglang", "tgi", "tensorrt_llm", "trl", "torchrun", "deepspeed", "diffusers", "megatron")
+"""Stacks that fetch the plan's model from the hub under its name."""
+SCRIPT_STACKS = ("trl", "torchrun")
+"""Stacks whose train.py takes one step here."""
+CHAT_STACKS = ("vllm", "sglang", "tgi", "tensorrt_llm", "llama_cpp")
+LISTS = {"s3": "aws s3 ls", "gs": "gcloud storage ls", "oss": "ossutil ls", "cos": "coscli ls", "https": "azcopy list"}
+HEAD = """#!/bin/sh
+# Plan %s: what is missing before money is spent. Usage: sh check.sh%s
+set -u
+cd "$(dirname "$0")" || exit 2
+missing=0
+lacks() { echo "missing: $1" >&2; missing=$((missing + 1)); }
+there() { echo "there: $1"; }
+unknown() { echo "not looked at: $1"; }
+"""
+TAIL = """[ "$missing" = 0 ] || { echo "$missing missing" >&2; exit 1; }
+echo "nothing is missing"
+"""
+
+
+def check_script(job: Job, recipe: Recipe | None) -> str:
+    """The script, at the top of the bundle."""
+    if stack_problem(job):
+        return ""
+    stack = stack_of(job)
+    step, request = step_of(job), request_of(job, stack)
+    usage = " [step]" if step else " [request ADDRESS]" if request else ""
+    parts = [HEAD % (job.plan_id, usage), step, request]
+    if recipe is not None:
+        parts += [_program(recipe), *(_variable(name, about) for name, about in recipe.needs)]
+    parts += [_token(job), _data(job), _bucket(job, recipe), _quota(job), _image(stack), TAIL]
+    return "".join(parts)
+
+
+def _program(recipe: Recipe) -> str:
+    name, install = recipe.program
+    return f"if command -v {name} >/dev/null 2>&1; then there {shell([name])}; else lacks {shell([f'the program {name}: {install}'])}; fi\n"
+
+
+def _variable(name: str, about: str) -> str:
+    if name in OPTIONAL_SECRETS:
+        return ""
+    return f'if [ -n "${{{name}:-}}" ]; then there "{name}"; else lacks {shell([f"{name}: {about}"])}; fi\n'
+
+
+def _token(job: Job) -> str:
+    """Whether the hub gives the model to who holds the token."""
+    model = hub_id(job)
+    if stack_name(job) not in HUB_STACKS or "/" not in model:
+        return ""
+    page = shell([model])
+    return (
+        f'code=$(curl -s -o /dev/null -w "%{{http_code}}" --max-time 20 ${{HF_TOKEN:+-H "Authorization: Bearer $HF_TOKEN"}} '
+        f'"${{HF_ENDPOINT:-https://huggingface.co}}"/{page}/resolve/main/config.json)\n'
+        f'case "$code" in\n  200 | 30?) there {shell([f"the model {model}"])} ;;\n'
+        f"  401 | 403) lacks {shell([f'leave to fetch {model}: ask for it on the page of the model, and set HF_TOKEN'])} ;;\n"
+        f"  404) lacks {shell([f'{model}: the hub has no model of that name'])} ;;\n"
+        f"  *) unknown {shell([f'whether the hub gives {model} (it cannot be reached)'])} ;;\nesac\n"
+    )
+
+
+def _data(job: Job) -> str:
+    if not uses_own_data(job):
+        return ""
+    folder = DATA.removeprefix("../")
+    words = f'if [ -n "$(ls -A {folder} 2>/dev/null)" ]; then there "data"; else lacks "data: put the data set into the folder {folder} beside this file{{}}"; fi\n'
+    return words.format(f" ({columns})" if (columns := data_columns(job)) else "")
+
+
+def data_columns(job: Job) -> str:
+    """What a row of the data holds, as the stack's own settings say; "" where they do not."""
+    text = stack_of(job).files.get("train.json", "")
+    wanted = json.loads(text).get("data_columns", []) if text else []
+    return "JSON lines with " + ", or ".join(" and ".join(names) for names in wanted) if wanted else ""
+
+
+def _bucket(job: Job, recipe: Recipe | None) -> str:
+    """Whether the bucket answers; one that the launcher makes is not there yet."""
+    if job.is_service or recipe is None:
+        return ""
+    scheme = scheme_of(job)
+    asked = any(name == BUCKET for name, _ in recipe.needs)
+    if not job.settings.bucket and not asked:
+        return ""
+    whole = "/".join(job.settings.bucket.split("/")[:3])  # a folder of it may not be there yet
+    address = shell([whole]) if job.settings.bucket else '"${RIGHTFIT_BUCKET%/}"'
+    program, install = CLIENTS[scheme]
+    return (
+        f"if ! command -v {program} >/dev/null 2>&1; then lacks {shell([f'the program {program}: {install}'])}\n"
+        f"elif {LISTS[scheme]} {address} >/dev/null 2>&1; then there bucket\n"
+        f"else lacks {shell([f'the bucket {job.settings.bucket or BUCKET}: it is not there, or these keys may not read it'])}; fi\n"
+    )
+
+
+def _quota(job: Job) -> str:
+    """Whether the account may start the servers: asked where the cloud answers by one command."""
+    option = job.option
+    if option.provider != "aws" or not job.gpus_per_node or not option.vcpus:
+        return f"unknown {shell([f'whether the account on {option.provider} may start {job.num_nodes} x {option.instance_type}: its console says so'])}\n"
+    family, kind = option.instance_type[:1].upper(), "Spot" if job.is_spot else "On-Demand"
+    needed = int(option.vcpus * job.num_nodes)
+    query = f"max(Quotas[?contains(QuotaName, '{kind}') && contains(QuotaName, '{family}')].Value)"
+    what = f"a quota of {needed} vCPUs of {kind} {family} servers in {option.region}"
+    return (
+        f"quota=$(aws service-quotas list-service-quotas --service-code ec2 --region {shell([option.region])} --query {shell([query])} --output text 2>/dev/null)\n"
+        f'case "${{quota%.*}}" in\n  "" | *[!0-9]*) unknown {shell([what])} ;;\n'
+        f'  *) if [ "${{quota%.*}}" -ge {needed} ]; then there quota; else lacks {shell([what])}; fi ;;\nesac\n'
+    )
+
+
+def _image(stack: ExportStack) -> str:
+    image = shell([stack.image])
+    return (
+        f"if ! command -v docker >/dev/null 2>&1; then unknown {shell([f'whether the image {stack.image} is there (no docker here)'])}\n"
+        f"elif docker manifest inspect {image} >/dev/null 2>&1; then there {shell([f'the image {stack.image}'])}\n"
+        f"else unknown {shell([f'whether the image {stack.image} is there (its registry cannot be reached from here)'])}; fi\n"
+    )
+
+
+STEP = """if [ "${1:-}" = step ]; then
+  # One step of the plan's own program on this machine, RIGHTFIT_CHECK_MODEL in the place of the model where that is too large for it.
+  folder=$(mktemp -d)
+  cp %(folder)s/* "$folder" && python3 - "$folder" "$PWD/data" <<'EOF' || exit 2
+import json, os, pathlib, sys
+folder = pathlib.Path(sys.argv[1])
+plan = json.loads((folder / "train.json").read_text())
+plan |= {"steps": 1, "micro_batch": 1, "grad_accum": 1, "seq_len": min(plan["seq_len"], 128), "output": str(folder / "out"), "workers": 0}
+if plan["data"] == "/checkpoints/data":
+    plan["data"] = sys.argv[2]
+if os.environ.get("RIGHTFIT_CHECK_MODEL"):
+    plan["model"] = os.environ["RIGHTFIT_CHECK_MODEL"]
+(folder / "train.json").write_text(json.dumps(plan))
+EOF
+  (cd "$folder" && exec torchrun --standalone --nproc_per_node 1 train.py train.json) && echo "one step is taken: $folder/out"
+  exit
+fi
+"""
+
+
+def step_of(job: Job) -> str:
+    """Shell lines of `check.sh step`; "" where the stack has no script that runs here."""
+    if job.is_service or stack_name(job) not in SCRIPT_STACKS:
+        return ""
+    return STEP % {"folder": stack_name(job).replace("_", "-")}
+
+
+def request_of(job: Job, stack: ExportStack) -> str:
+    """Shell lines of `check.sh request ADDRESS`."""
+    if not job.is_service:
+        return ""
+    key = next((name for name in stack.secrets if name != "HF_TOKEN"), "")
+    header = f'-H "Authorization: Bearer ${{{key}:?}}" ' if key else ""
+    if stack_name(job) in CHAT_STACKS:
+        body = json.dumps({"model": hub_id(job), "messages": [{"role": "user", "content": "Say one word."}], "max_tokens": 8})
+        call = f"curl -sSf --max-time 120 {header}-H 'Content-Type: application/json' -d {shell([body])} \"$2\"/v1/chat/completions"
+    else:
+        call = f'curl -sSf --max-time 120 {header}"$2"{stack.health_path}'
+    return f'if [ "${{1:-}}" = request ]; then\n  {call} && echo && echo "it answers"\n  exit\nfi\n'

@@ -1,0 +1,382 @@
+"""The plan of a fleet as files: what SkyPilot, dstack, Kueue, Karpenter and finance read. Pure, from the document alone.
+
+The files rent, queue and count what the plan has chosen; the command of a job is the user's (or of `rightfit export` of the job's own plan): SkyPilot runs
+`run.sh` of the job's folder, in which the workload lies that `rightfit plan --file` reads.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from rightfit.cells import safe_cell
+from rightfit.errors import FileInputError, InputError, UnknownNameError
+from rightfit.export.document import LARGEST_FILE_BYTES, AcceleratorPart, CostPart, LayoutPart, OptionPart
+from rightfit.export.quoting import comment, given, label, shell, to_yaml
+from rightfit.export.seller_names import dstack_cards, dstack_name, is_by_the_card, skypilot_name
+from rightfit.export.targets.dstack import BACKENDS, PSEUDO_REGIONS
+from rightfit.export.targets.karpenter import CLASSES
+from rightfit.export.targets.skypilot import CLOUDS
+
+Files = Mapping[str, str]
+Row = Mapping[str, Any]
+RECOVERY = {"strategy": "FAILOVER", "max_restarts_on_errors": 0}
+IDLE = "5m"
+KUEUE, FIRST_WEIGHT = "kueue.x-k8s.io/v1beta2", 100
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FleetTarget:
+    """One kind of files of a fleet. `checked_by`: what reads them in our tests."""
+
+    name: str
+    summary: str
+    write: Callable[[Row], Files]
+    checked_by: str
+
+
+def is_fleet(values: Any) -> bool:
+    """Whether a document is the plan of a fleet."""
+    return isinstance(values, dict) and values.get("kind") == "fleet"
+
+
+def read_document(path: str | Path) -> Row | None:
+    """The plan of a fleet in a file; None where the file holds something else (whose reader will say what is wrong)."""
+    try:
+        if Path(path).stat().st_size > LARGEST_FILE_BYTES:
+            return None
+        values = json.loads(Path(path).read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return checked(values, name=str(path)) if is_fleet(values) else None
+
+
+def checked(values: Any, *, name: str = "plan") -> Row:
+    """The document, doubted once: every placement names a server that can be written into files."""
+    if not is_fleet(values) or not isinstance(values.get("placements"), list):
+        raise FileInputError(f"{name} is not the plan of a fleet; write one with rightfit fleet ... --format json")
+    for number, row in enumerate(values["placements"], start=1):
+        try:
+            option_of(row)
+            text = (row["name"], row["kind"], row["start"], row["end"])
+            whole = (row["count"], row["servers"])
+            if not all(isinstance(item, str) for item in text) or not all(isinstance(item, int) and item >= 0 for item in whole):
+                raise TypeError
+        except (KeyError, TypeError, ValidationError):
+            raise FileInputError(f"{name}: placement {number} is not whole; write the plan with rightfit fleet ... --format json") from None
+    return dict(values)
+
+
+def files_of_fleet(found: Row, to: str) -> Files:
+    """The files of a target; InputError where nothing of the fleet can be expressed."""
+    import difflib
+
+    wanted = to.strip().casefold()
+    if wanted not in FLEET_TARGETS:
+        near = difflib.get_close_matches(wanted, FLEET_TARGETS, n=2, cutoff=0.5)
+        raise UnknownNameError(
+            "export target of a fleet", to, nearest=near, allowed="choose one of " + ", ".join(FLEET_TARGETS), field="to"
+        )
+    files = FLEET_TARGETS[wanted].write(found)
+    if not files:
+        raise InputError(f"{wanted} cannot express this fleet: none of its servers is of a cloud that it rents from", field="to")
+    return files
+
+
+def option_of(row: Row) -> OptionPart:
+    """A placement in the form that names of servers are found by."""
+    cards = int(row["accelerators_per_server"]) if row["accelerator"] else 0
+    return OptionPart(
+        rank=1,
+        **{key: row[key] for key in ("provider", "region", "instance_type", "purchase")},
+        nodes=max(int(row["servers"]), 1),
+        accelerator=AcceleratorPart(name=row["accelerator"], count_per_node=cards, memory_bytes=0),
+        layout=LayoutPart.model_validate({}),
+        estimate={},
+        cost=CostPart.model_validate({"hourly_usd": 0}),
+    )
+
+
+def _slug(name: str) -> str:
+    """A name that files and resources may have."""
+    return re.sub(r"[^a-z0-9]+", "-", name.casefold()).strip("-")[:40] or "job"
+
+
+def _in_place(region: str) -> bool:
+    return region not in PSEUDO_REGIONS
+
+
+# -- SkyPilot ---------------------------------------------------------------------------------------------------------------------------
+
+
+def skypilot(found: Row) -> Files:
+    """A managed job for each job, with the servers that it may take in order, its workload beside, and a script that submits all by start."""
+    files: dict[str, str] = {}
+    launches: list[tuple[str, str, int]] = []
+    for (name, *_), rows in _by_place([row for row in found["placements"] if row["kind"] == "job"]).items():
+        first = rows[0]
+        places = [place for row in (first, *first.get("alternatives", ())) if row["servers"] == first["servers"] and (place := _sky(row))]
+        if not places or _sky(first) is None:
+            continue
+        folder = _slug(name) if _slug(name) + "/job.yaml" not in files else f"{_slug(name)}-{len(files)}"
+        task = {
+            "name": folder,
+            "num_nodes": first["servers"],
+            "workdir": folder,
+            "resources": {"job_recovery": RECOVERY, **({"ordered": places} if len(places) > 1 else places[0])},
+            "run": "bash run.sh\n",
+        }
+        files[f"{folder}/job.yaml"] = f"# {comment(name)}: sky jobs launch -n {folder} {folder}/job.yaml\n" + to_yaml(task)
+        files[f"{folder}/workload.yaml"] = f"# rightfit plan --file {folder}/workload.yaml\n" + to_yaml(dict(first["workload"]))
+        files[f"{folder}/run.sh"] = _run_sh(name)
+        launches += [(row["start"], folder, row["count"]) for row in rows]
+    if files:
+        files["submit.sh"] = _submit(sorted(launches))
+    return files
+
+
+def _sky(row: Row) -> dict[str, Any] | None:
+    option = option_of(row)
+    if option.provider not in CLOUDS or row["purchase"] not in ("on-demand", "spot") or not (instance := skypilot_name(option)):
+        return None
+    infra = CLOUDS[option.provider] + (f"/{option.region}" if _in_place(option.region) else "")
+    return {"infra": infra, "instance_type": instance, "use_spot": row["purchase"] == "spot"}
+
+
+def _run_sh(name: str) -> str:
+    return (
+        f"#!/usr/bin/env bash\n# The command of {comment(name)}. rightfit plan --file workload.yaml --format json > plan.json; rightfit export plan.json --to torchrun\n"
+        'set -euo pipefail\n: "${COMMAND:?say what to run: put the command here, or sky jobs launch --env COMMAND=...}"\nexec bash -c "$COMMAND"\n'
+    )
+
+
+def _submit(launches: Sequence[tuple[str, str, int]]) -> str:
+    """Waits until each start; SkyPilot's own queue does the rest."""
+    lines = ["#!/usr/bin/env bash", "# Submits every job at its start (UTC).", "set -euo pipefail", 'cd "$(dirname "$0")"']
+    lines.append('until_() { local s=$(( $(date -u -d "$1" +%s) - $(date -u +%s) )); if [ "$s" -gt 0 ]; then sleep "$s"; fi; }')
+    for start, folder, count in launches:
+        lines.append(f"until_ {shell([start])}")
+        lines += [shell(["sky", "jobs", "launch", "-y", "-d", "-n", folder, f"{folder}/job.yaml"])] * count
+    return "\n".join(lines) + "\n"
+
+
+def _by_place(rows: Sequence[Row]) -> dict[tuple[Any, ...], list[Row]]:
+    grouped: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        grouped.setdefault((row["name"], row["provider"], row["instance_type"], row["region"], row["purchase"], row["servers"]), []).append(
+            row
+        )
+    return grouped
+
+
+# -- dstack -----------------------------------------------------------------------------------------------------------------------------
+
+
+def dstack(found: Row) -> Files:
+    """A fleet for each type, region and way to pay, from nothing to the most that the plan has at once."""
+    files: dict[str, str] = {}
+    for (provider, instance, region, spot), rows in _pools(found).items():
+        option = option_of(rows[0])
+        if provider not in BACKENDS or not (dstack_name(option) or is_by_the_card(option)):
+            continue
+        name = _slug(f"{provider}-{instance}-{region}" + ("-spot" if spot else ""))
+        fleet = given(
+            type="fleet",
+            name=name,
+            nodes=f"0..{most_at_once(rows)}",
+            placement="cluster" if any(row["servers"] > 1 and row["kind"] == "job" for row in rows) else None,
+            resources={"gpu": dstack_cards(option)} if is_by_the_card(option) else None,
+            backends=[BACKENDS[provider]],
+            regions=[region] if _in_place(region) else None,
+            instance_types=None if is_by_the_card(option) else [dstack_name(option)],
+            spot_policy="spot" if spot else "on-demand",
+            idle_duration=IDLE,
+        )
+        files[f"{name}.dstack.yml"] = f"# dstack apply -f {name}.dstack.yml\n" + to_yaml(fleet)
+    return files
+
+
+def _pools(found: Row) -> dict[tuple[str, str, str, bool], list[Row]]:
+    """What is rented, by type, region and whether it may be taken away; what is owned is no one's to rent."""
+    pools: dict[tuple[str, str, str, bool], list[Row]] = {}
+    for row in found["placements"]:
+        for purchase in {part["purchase"] for part in row.get("parts", ())} or {row["purchase"]}:
+            if purchase != "owned":
+                pools.setdefault((row["provider"], row["instance_type"], row["region"], purchase == "spot"), []).append(row)
+    return pools
+
+
+def most_at_once(rows: Sequence[Row]) -> int:
+    """The most servers that some placements have at the same time."""
+    events = sorted(
+        [(row["start_h"], row["servers"] * row["count"]) for row in rows] + [(row["end_h"], -row["servers"] * row["count"]) for row in rows]
+    )
+    now, most = 0, 0
+    for _, change in events:
+        now += change
+        most = max(most, now)
+    return most
+
+
+# -- Kueue ------------------------------------------------------------------------------------------------------------------------------
+
+
+def kueue(found: Row) -> Files:
+    """A flavour for each kind of server, a queue for each team with what the plan gives it, one cohort so that idle quota may be borrowed."""
+    pools = {key: rows for key, rows in _pools(found).items() if rows[0]["accelerator"]}
+    owned = [row for row in found["placements"] if row["purchase"] == "owned" and row["accelerator"]]
+    kinds = {(*key,): rows for key, rows in pools.items()}
+    for row in owned:
+        kinds.setdefault((row["provider"], row["instance_type"], "owned", False), []).append(row)
+    if not kinds:
+        return {}
+    order = sorted(kinds, key=lambda key: (key[2] != "owned", not key[3], key))  # what is owned is filled first, then spot
+    flavours = [_flavour(key) for key in order]
+    cohort = {"apiVersion": KUEUE, "kind": "Cohort", "metadata": {"name": _slug(found["name"])}, "spec": {}}
+    documents: list[Mapping[str, Any]] = [*flavours, cohort]
+    for team in sorted({row["team"] or "all" for rows in kinds.values() for row in rows}):
+        documents += _queues(found, team, [(key, kinds[key]) for key in order])
+    return {"kueue.yaml": to_yaml(*documents)}
+
+
+def _flavour_name(key: tuple[str, str, str, bool]) -> str:
+    provider, instance, region, spot = key
+    return _slug(f"{provider}-{instance}-{region}" + ("-spot" if spot else ""))
+
+
+def _flavour(key: tuple[str, str, str, bool]) -> dict[str, Any]:
+    _, instance, region, spot = key
+    labels = {"node.kubernetes.io/instance-type": label(instance)}
+    if region != "owned" and _in_place(region):
+        labels["topology.kubernetes.io/region"] = label(region)
+    if spot:
+        labels["karpenter.sh/capacity-type"] = "spot"
+    return {"apiVersion": KUEUE, "kind": "ResourceFlavor", "metadata": {"name": _flavour_name(key)}, "spec": {"nodeLabels": labels}}
+
+
+def _queues(found: Row, team: str, kinds: Sequence[tuple[Any, Sequence[Row]]]) -> list[Mapping[str, Any]]:
+    name = _slug(team)
+    mine = [(key, [row for row in rows if (row["team"] or "all") == team]) for key, rows in kinds]
+    flavours = [
+        {
+            "name": _flavour_name(key),
+            "resources": [
+                {"name": "nvidia.com/gpu", "nominalQuota": most_at_once(rows) * int(rows[0]["accelerators_per_server"]) if rows else 0}
+            ],
+        }
+        for key, rows in mine
+    ]
+    queue = {
+        "apiVersion": KUEUE,
+        "kind": "ClusterQueue",
+        "metadata": {"name": name},
+        "spec": {
+            "cohortName": _slug(found["name"]),
+            "namespaceSelector": {},
+            "flavorFungibility": {"whenCanBorrow": "MayStopSearch", "whenCanPreempt": "TryNextFlavor"},
+            "preemption": {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"},
+            "resourceGroups": [{"coveredResources": ["nvidia.com/gpu"], "flavors": flavours}],
+        },
+    }
+    local = {"apiVersion": KUEUE, "kind": "LocalQueue", "metadata": {"name": name, "namespace": name}, "spec": {"clusterQueue": name}}
+    return [queue, local]
+
+
+# -- Karpenter --------------------------------------------------------------------------------------------------------------------------
+
+
+def karpenter(found: Row) -> Files:
+    """A pool for each kind of server, the heavier the sooner: what is bought for a term first, then spot, then on demand."""
+    pools: dict[tuple[str, str, str, bool], list[Row]] = {
+        key: rows for key, rows in _pools(found).items() if key[0] in CLASSES and _in_place(key[2])
+    }
+    bought = {(row["provider"], row["instance_type"], row["region"]): row["count"] for row in found.get("purchases", ())}
+    documents = []
+    for (provider, instance, region, spot), rows in pools.items():
+        number = bought.get((provider, instance, region), 0) if not spot else 0
+        name = _slug(f"{provider}-{instance}-{region}" + ("-spot" if spot else ""))
+        if number:
+            documents.append(_node_pool(f"{name}-reserved", provider, instance, region, spot=False, weight=FIRST_WEIGHT, nodes=number))
+        documents.append(_node_pool(name, provider, instance, region, spot=spot, weight=50 if spot else 10, nodes=most_at_once(rows)))
+    return {"nodepools.yaml": to_yaml(*documents)} if documents else {}
+
+
+def _node_pool(name: str, provider: str, instance: str, region: str, *, spot: bool, weight: int, nodes: int) -> dict[str, Any]:
+    group, kind = CLASSES[provider]
+
+    def one_of(key: str, value: str) -> dict[str, Any]:
+        return {"key": key, "operator": "In", "values": [label(value)]}
+
+    requirements = [
+        one_of("node.kubernetes.io/instance-type", instance),
+        one_of("karpenter.sh/capacity-type", "spot" if spot else "on-demand"),
+        one_of("topology.kubernetes.io/region", region),
+    ]
+    spec = {"nodeClassRef": {"group": group, "kind": kind, "name": "default"}, "requirements": requirements, "expireAfter": "720h"}
+    return {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": name},
+        "spec": {
+            "template": {"spec": spec},
+            "weight": weight,
+            "limits": {"nodes": str(nodes)},
+            "disruption": {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "1m"},
+        },
+    }
+
+
+# -- finance ----------------------------------------------------------------------------------------------------------------------------
+
+_PURCHASE_COLUMNS = (
+    *("line", "provider", "instance_type", "region", "purchase", "count", "start", "end", "usd_per_h", "owed_usd", "this_plan_usd"),
+    *("break_even_share", "break_even_months", "utilisation", "price_as_of"),
+)
+
+
+def purchases(found: Row) -> Files:
+    """Two tables for finance: what is bought for a term with its break-even, and every placement with its money."""
+    rows = [
+        {**row, "line": number, "owed_usd": row["owed_usd"] * row["count"], "this_plan_usd": row["cost_usd"]}
+        for number, row in enumerate(found.get("purchases", ()), start=1)
+    ]
+    columns = ("name", "kind", "team", "count", "provider", "instance_type", "region", "purchase", "servers", "start", "end", "cost_usd")
+    return {"purchases.csv": _csv(_PURCHASE_COLUMNS, rows), "placements.csv": _csv(columns, found["placements"])}
+
+
+def _csv(columns: Sequence[str], rows: Sequence[Row]) -> str:
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, columns, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({key: _cell(row.get(key)) for key in columns} for row in rows)
+    return buffer.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    """No cell that a spreadsheet would run."""
+    return "" if value is None else safe_cell(value)
+
+
+FLEET_TARGETS: Mapping[str, FleetTarget] = {
+    target.name: target
+    for target in (
+        FleetTarget(
+            "skypilot",
+            "managed jobs with their servers in order, and a script that submits them by start",
+            skypilot,
+            "SkyPilot's task parser",
+        ),
+        FleetTarget("dstack", "fleets from nothing to the most that the plan has at once", dstack, "dstack's own models"),
+        FleetTarget("kueue", "flavours, cohort and a queue for each team with its share", kueue, "the schemas of Kueue's definitions"),
+        FleetTarget("karpenter", "node pools with weights: terms, spot, on demand", karpenter, "the schema of Karpenter's definition"),
+        FleetTarget("purchases", "the purchase list and all placements as CSV", purchases, "Python's csv reader, money added up"),
+    )
+}

@@ -1,0 +1,514 @@
+"""How a plan is started, followed and ended by hand: the lines that the bundle's README shows, its check.sh looks for, and `rightfit launch` runs.
+
+One builder for all of them, so that what is documented is what is done.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable, Mapping
+
+from rightfit.errors import InputError
+from rightfit.export.buckets import BUCKET, PASSED_ON, SCHEMES, kept_words, place_of, scheme_of
+from rightfit.export.job import Job
+from rightfit.export.model_words import hub_id
+from rightfit.export.quoting import comment, shell
+from rightfit.export.settings import DATA_FOLDER
+from rightfit.export.stack import stack_name, stack_of
+from rightfit.export.targets import dstack, provider_cli, skypilot, terraform_azure, terraform_gcp
+from rightfit.export.targets.checkpoint_sync import COPIERS
+from rightfit.export.terraform_words import made_bucket
+
+WITHOUT_REPLY = "dry-run"
+OPTIONAL_SECRETS = ("HF_TOKEN",)
+Command = tuple[str, ...]
+Environment = Mapping[str, str]
+LAUNCHERS = ("skypilot", "terraform", "dstack", "cloudformation", "provider-cli", "kubernetes", "slurm", "cloud-init")
+"""In the order of preference: the first that can express a plan is the one that its README goes through."""
+CLIENTS = {
+    "s3": ("aws", "pip install awscli"),
+    "gs": ("gcloud", "https://cloud.google.com/sdk/docs/install"),
+    "oss": ("ossutil", "https://help.aliyun.com/zh/oss/developer-reference/install-ossutil"),
+    "cos": ("coscli", "https://cloud.tencent.com/document/product/436/63144"),
+    "https": ("azcopy", "https://learn.microsoft.com/azure/storage/common/storage-use-azcopy-v10"),
+}
+"""Scheme of a bucket -> the program that copies to it, and where it is had."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Recipe:
+    """Shell lines, run in the target's folder. `program`: what runs them, and how it is got; `needs`: (variable, what it holds) that must be set;
+    `before`: secrets and data to where the job finds them; `start`; `result`: the result to the folder RESULT; `end`: everything given back."""
+
+    target: str
+    program: tuple[str, str]
+    needs: tuple[tuple[str, str], ...]
+    before: tuple[str, ...]
+    start: tuple[str, ...]
+    result: tuple[str, ...]
+    end: tuple[str, ...]
+    kept: str = ""
+
+
+RESULT = "../result"
+DATA = "../data"
+
+
+def recipe_of(job: Job, target: str) -> Recipe:
+    """The recipe of a launch target that can express the job. KeyError for other targets."""
+    cloud = target.partition("-")[0] if target.startswith("terraform-") else target
+    return _RECIPES[cloud](job)
+
+
+def launcher_of(job: Job, written: Iterable[str]) -> str:
+    """The launcher that the README goes through; "" where none is written."""
+    names = set(written)
+    order = [f"terraform-{job.option.provider}" if name == "terraform" else name for name in LAUNCHERS]
+    return next((name for name in order if name in names), "")
+
+
+def has_recipe(target: str) -> bool:
+    """Whether a target starts a job."""
+    return target in _RECIPES or target.startswith("terraform-")
+
+
+# ------------------------------------------------------------------------------------------------ what every recipe is made of
+
+
+_ADDRESSES = {
+    "s3": "s3://NAME/PATH",
+    "gs": "gs://NAME/PATH",
+    "oss": "oss://NAME/PATH",
+    "cos": "cos://NAME/PATH",
+    "https": "https://ACCOUNT.blob.core.windows.net/CONTAINER",
+}
+
+
+def secret_needs(job: Job, names: Iterable[str], scheme: str = "") -> tuple[tuple[str, str], ...]:
+    """What each secret holds."""
+    about = {
+        "HF_TOKEN": "a token of huggingface.co, for models that are given on request; empty for others",
+        "AWS_ACCESS_KEY_ID": "an access key that may write to the bucket",
+        "AWS_SECRET_ACCESS_KEY": "its secret",
+        BUCKET: f"the bucket that keeps what the job makes, {_ADDRESSES[scheme or scheme_of(job)]}",
+    }
+    return tuple((name, about.get(name, "a key of your own that clients of the service must send: openssl rand -hex 24")) for name in names)
+
+
+def uses_own_data(job: Job) -> bool:
+    """Whether the job reads a data set that the user brings: not one of the hub, not one that it fetches itself."""
+    return not job.is_service and job.settings.data_path == DATA_FOLDER
+
+
+def place_words(job: Job) -> str:
+    """The plan's folder in the bucket as a word of shell: that of the settings, or of the variable, which the README has made sure of."""
+    return kept_words(job) if job.settings.bucket else f'"${{{BUCKET}%/}}"/{place_of(job)}'
+
+
+def copies_up(job: Job, where: str, scheme: str = "") -> tuple[str, ...]:
+    """Lines that copy the data to the plan's folder of a bucket."""
+    return (_copy_folder(scheme or scheme_of(job), DATA, f"{where}/data"),) if uses_own_data(job) else ()
+
+
+def copies_down(job: Job, where: str, scheme: str = "") -> tuple[str, ...]:
+    """Lines that copy what the job made from there."""
+    return (f"mkdir -p {RESULT}", _copy_folder(scheme or scheme_of(job), f"{where}/{job.name}", RESULT))
+
+
+def _copy_folder(scheme: str, source: str, to: str) -> str:
+    words = COPIERS[scheme].folder
+    return words.replace('"$1"', source).replace('"$2"', to).replace('"$1/"', f"{source}/").replace('"$2/"', f"{to}/")
+
+
+def client(job: Job) -> tuple[tuple[str, str], ...]:
+    """The program that copies to the job's bucket."""
+    return (CLIENTS[scheme_of(job)],) if not job.is_service else ()
+
+
+def exports_model(job: Job) -> tuple[str, ...]:
+    """Lines that make the file which ONNX Runtime serves, where the launcher's folder goes to the server as it is and none lies in it yet."""
+    if stack_name(job) != "onnx_service":
+        return ()
+    return (f"test -f model.onnx || optimum-cli export onnx --model {shell([hub_id(job)])} .   # pip install optimum-onnx",)
+
+
+# ------------------------------------------------------------------------------------------------ SkyPilot
+
+
+def sky_commands(job: Job, *, dry_run: bool, environment: Environment | None = None) -> tuple[Command, ...]:
+    """A service, a managed job, or a plain cluster. A dry run chooses the server and stops there.
+
+    Values never stand in a command line: SkyPilot takes them from the environment, where `environment` says that they are (all, without one).
+    """
+    words = _given(job, dry_run=dry_run, environment=environment)
+    if dry_run:
+        return (("sky", "launch", "--dryrun", "--yes", "--cluster", job.name, *words, "task.yaml"),)
+    if job.is_service:
+        return (("sky", "serve", "up", "--yes", "--service-name", job.name, *words, "task.yaml"),)
+    if skypilot.managed(job):
+        return (("sky", "jobs", "launch", "--yes", "--name", job.name, *words, "task.yaml"),)
+    if job.settings.trial:  # a plain cluster, taken down behind the run: a trial is not brought back when a spot server is taken
+        return (("sky", "launch", "--yes", "--down", "--cluster", job.name, *words, "task.yaml"),)
+    return (("sky", "launch", "--yes", "--cluster", job.name, *words, "task.yaml"),)
+
+
+def _given(job: Job, *, dry_run: bool, environment: Environment | None) -> Command:
+    """Secrets and variables by their names."""
+    found: list[str] = []
+    address = _ADDRESSES["s3" if skypilot.copies(job) else scheme_of(job)]
+    place = (BUCKET,) if skypilot.bucket_is_told(job) else ()
+    for flag, names in (("--secret", skypilot.secrets(job)), ("--env", place)):
+        for name in names:
+            found += [flag, _by_name(name, address, dry_run=dry_run, environment=environment)]
+    if environment is not None:
+        found += [word for name in PASSED_ON if environment.get(name) and not job.is_service for word in ("--env", name)]
+    return tuple(found)
+
+
+def _by_name(name: str, address: str, *, dry_run: bool, environment: Environment | None) -> str:
+    if environment is None or name in environment:
+        return name
+    if dry_run:
+        return f"{name}={address.replace('NAME', WITHOUT_REPLY)}" if name == BUCKET else f"{name}={WITHOUT_REPLY}"
+    if name in OPTIONAL_SECRETS:
+        return f"{name}="
+    if name == BUCKET:
+        raise InputError(
+            f"give --bucket {address}, or set {BUCKET}: nothing of the server outlives it, and what the job makes would be lost",
+            field="bucket",
+        )
+    raise InputError(f"set {name} in the environment: the job needs it, and it is never written to a file", field="with")
+
+
+def _skypilot(job: Job) -> Recipe:
+    cloud = skypilot.CLOUDS[job.option.provider]
+    [dry], [start] = sky_commands(job, dry_run=True, environment=dict.fromkeys(_names(job), "x")), sky_commands(job, dry_run=False)
+    told = skypilot.bucket_is_told(job) or bool(job.settings.bucket)
+    passed = "" if job.is_service else " " + " ".join(f"${{{name}:+--env {name}}}" for name in PASSED_ON)
+    where = place_words(job) if told else f"{scheme_of(job)}://{made_bucket(job)}"
+    bring = _bucket_made(job, where) if not told and uses_own_data(job) else ()
+    follow = f"sky jobs logs --name {job.name}" if skypilot.managed(job) else f"sky logs {job.name}"
+    end = f"sky down --yes {job.name}"
+    if skypilot.managed(job):
+        end = f"sky jobs cancel --yes --name {job.name}"
+    if job.is_service:
+        follow, end = f"sky serve status {job.name}", f"sky serve down --yes {job.name}"
+    needs = secret_needs(job, _names(job))
+    return Recipe(
+        "skypilot",
+        ("sky", f'pip install "skypilot[{cloud}]==0.14.1" && sky check {cloud}'),
+        needs,
+        (*bring, *exports_model(job), *(() if job.is_service else copies_up(job, where))),
+        (f"{shell(dry)}   # chooses the server and rents nothing", f"{shell(start[:-1])}{passed} {start[-1]}"),
+        (follow,) if job.is_service else (follow, *copies_down(job, where)),
+        (end,),
+        kept="" if job.is_service else where,
+    )
+
+
+def _names(job: Job) -> tuple[str, ...]:
+    place = (BUCKET,) if skypilot.bucket_is_told(job) else ()
+    return (*skypilot.secrets(job), *place)
+
+
+def _bucket_made(job: Job, where: str) -> tuple[str, ...]:
+    """The bucket that SkyPilot would make, made before it, so that the data can lie in it."""
+    name, region = made_bucket(job), job.option.region
+    return {
+        "s3": (f"aws s3 ls {shell([where])} >/dev/null 2>&1 || aws s3 mb {shell([where])} --region {shell([region])}",),
+        "gs": (
+            f"gcloud storage ls {shell([where])} >/dev/null 2>&1 || gcloud storage buckets create {shell([where])} --location {shell([region])}",
+        ),
+    }.get(scheme_of(job), (f"# make the bucket {comment(name)} first",))
+
+
+# ------------------------------------------------------------------------------------------------ dstack
+
+
+def _dstack(job: Job) -> Recipe:
+    where = place_words(job)
+    passed = "" if job.is_service else " " + " ".join(f"${{{name}:+-e {name}}}" for name in PASSED_ON)
+    ready = 'until dstack ps --all --json | grep -q \'"status": "\\(done\\|failed\\|terminated\\)"\'; do sleep 30; done'
+    return Recipe(
+        "dstack",
+        ("dstack", 'pip install "dstack[all]==0.22.5"   # a server: dstack server'),
+        secret_needs(job, dstack.secrets(job), "s3"),
+        exports_model(job) if job.is_service else copies_up(job, where, "s3"),
+        ("dstack apply --yes -f fleet.dstack.yml", f"dstack apply --yes --detach{passed} -f run.dstack.yml"),
+        (f"dstack logs {job.name}",) if job.is_service else (ready, *copies_down(job, where, "s3")),
+        (f"dstack stop --yes {job.name} || true", f"dstack fleet delete --yes {job.name}"),
+        kept="" if job.is_service else where,
+    )
+
+
+# ------------------------------------------------------------------------------------------------ bare servers: secrets to the cloud's own store
+
+
+def store_secret(job: Job, name: str) -> str:
+    """A line that puts a secret of the environment where the server's role may read it. The value comes by the standard input where the program
+    takes it."""
+    provider, region = job.option.provider, shell([job.option.region])
+    value = f'printf %s "${{{name}}}"'
+    if provider == "aws":
+        return f"{value} | aws ssm put-parameter --region {region} --name /rightfit/{name} --type SecureString --overwrite --value file:///dev/stdin"
+    if provider == "gcp":
+        found = terraform_gcp.secret_id(name)
+        return (
+            f"gcloud secrets describe {found} >/dev/null 2>&1 || gcloud secrets create {found} --replication-policy automatic; "
+            f"{value} | gcloud secrets versions add {found} --data-file=-"
+        )
+    if provider == "azure":
+        return f'{value} | az keyvault secret set --vault-name "$RIGHTFIT_VAULT" --name {terraform_azure.vault_name(name)} --file /dev/stdin --output none'
+    if provider == "alicloud":
+        return (
+            f'aliyun kms CreateSecret --RegionId {region} --SecretName rightfit/{name} --VersionId v1 --SecretData "${{{name}}}" || '
+            f'aliyun kms PutSecretValue --RegionId {region} --SecretName rightfit/{name} --VersionId "$(date +%s)" --SecretData "${{{name}}}"'
+        )
+    return (
+        f'tccli ssm CreateSecret --region {region} --SecretName rightfit-{name} --VersionId current --SecretString "${{{name}}}" || '
+        f'tccli ssm UpdateSecret --region {region} --SecretName rightfit-{name} --VersionId current --SecretString "${{{name}}}"'
+    )
+
+
+CLOUD_CLIENTS = {
+    "aws": ("aws", "pip install awscli"),
+    "azure": ("az", "pip install azure-cli"),
+    "gcp": ("gcloud", "https://cloud.google.com/sdk/docs/install"),
+    "alicloud": ("aliyun", "https://github.com/aliyun/aliyun-cli"),
+    "tencent": ("tccli", "pip install tccli"),
+}
+
+
+def stored(job: Job) -> tuple[str, ...]:
+    """Every secret of the stack to its store; the optional ones only where they are set."""
+    found = []
+    if job.option.provider == "azure":
+        found.append(
+            f'az keyvault show --name "$RIGHTFIT_VAULT" --output none 2>/dev/null || az keyvault create --name "$RIGHTFIT_VAULT" '
+            f'--resource-group "$RIGHTFIT_VAULT_GROUP" --location {shell([job.option.region])} --enable-rbac-authorization true --output none'
+        )
+    for name in stack_of(job).secrets:
+        line = store_secret(job, name)
+        found.append(f'if [ -n "${{{name}}}" ]; then {line}; fi' if name in OPTIONAL_SECRETS else line)
+    return tuple(found)
+
+
+def vault_needs(job: Job) -> tuple[tuple[str, str], ...]:
+    """Azure's key vault, which holds the secrets."""
+    if job.option.provider != "azure":
+        return ()
+    return (
+        ("RIGHTFIT_VAULT", "name of a key vault of yours, which is made where there is none"),
+        ("RIGHTFIT_VAULT_GROUP", "the resource group for it"),
+    )
+
+
+BUCKET_RESOURCES = {
+    "aws": "aws_s3_bucket.checkpoints",
+    "gcp": "google_storage_bucket.checkpoints",
+    "azure": "azurerm_storage_container.checkpoints",
+    "alicloud": "alicloud_oss_bucket.checkpoints",
+    "tencent": "tencentcloud_cos_bucket.checkpoints",
+}
+
+
+def _terraform(job: Job) -> Recipe:
+    needs = [*secret_needs(job, stack_of(job).secrets), *vault_needs(job), *_TERRAFORM_NEEDS.get(job.option.provider, ())]
+    init, apply = (shell(command) for command in terraform_commands(dry_run=False))
+    vault = (
+        ('export TF_VAR_key_vault_id="$(az keyvault show --name "$RIGHTFIT_VAULT" --query id --output tsv)"',)
+        if job.option.provider == "azure"
+        else ()
+    )
+    first = (
+        f"{apply} -target={BUCKET_RESOURCES[job.option.provider]}   # the bucket alone, so that the data lie in it before the server starts",
+    )
+    where = terraform_place(job)
+    up = copies_up(job, where)
+    begin = (*stored(job), *vault, init, *((*(() if job.settings.bucket else first), *up) if up else ()))
+    plan = "terraform plan -input=false   # shows what would be made"
+    done = f"until {_listed(scheme_of(job), f'{where}/ended')}; do sleep 60; done"
+    result: tuple[str, ...] = ("terraform output",) if job.is_service else (done, *copies_down(job, where))
+    target = f"terraform-{job.option.provider}"
+    install = "https://developer.hashicorp.com/terraform/install"
+    return Recipe(
+        target, ("terraform", install), tuple(needs), begin, (plan, apply), result, ("terraform destroy -auto-approve",), kept=where
+    )
+
+
+_TERRAFORM_NEEDS = {
+    "azure": (("TF_VAR_ssh_public_key", "a public SSH key of yours, the words of the .pub file"),),
+    "gcp": (("TF_VAR_project", "the project that pays"),),
+    "alicloud": (("TF_VAR_image_id", "an image with Docker, and with the driver and container toolkit of the cards"),),
+    "tencent": (("TF_VAR_image_id", "an image with Docker and pip, and with the driver and container toolkit of the cards"),),
+}
+
+
+def terraform_commands(*, dry_run: bool) -> tuple[Command, ...]:
+    """Terraform's own question is answered here: `rightfit launch` has asked before, and the README shows the plan before."""
+    last = ("terraform", "plan", "-input=false") if dry_run else ("terraform", "apply", "-input=false", "-auto-approve")
+    return (("terraform", "init", "-input=false"), last)
+
+
+def terraform_place(job: Job) -> str:
+    """Shell words of the plan's folder in the bucket of the settings, or in the one that Terraform makes."""
+    if job.settings.bucket:
+        return place_words(job)
+    return f'"$(terraform output -raw bucket)"/{place_of(job)}'
+
+
+def _listed(scheme: str, address: str) -> str:
+    words = {"s3": "aws s3 ls", "gs": "gcloud storage ls", "oss": "ossutil stat", "cos": "coscli ls", "https": "azcopy list"}
+    return f"{words[scheme]} {address} >/dev/null 2>&1"
+
+
+def _cloudformation(job: Job) -> Recipe:
+    region, place = shell([job.option.region]), shell([f"s3://{made_bucket(job)}"])
+    own = job.settings.bucket
+    where = place_words(job) if own else f"{place}/{place_of(job)}"
+    made = () if own or job.is_service else (f"aws s3 ls {place} >/dev/null 2>&1 || aws s3 mb {place} --region {region}",)
+    bucket = (
+        ""
+        if job.is_service
+        else f" --parameter-overrides Bucket={shell([(own or made_bucket(job)).partition('://')[2] or made_bucket(job)])}"
+    )
+    stack = f"--stack-name {job.name} --region {region}"
+    start = f"aws cloudformation deploy {stack} --template-file template.yaml --capabilities CAPABILITY_IAM{bucket}"
+    outputs = f"aws cloudformation describe-stacks {stack} --query 'Stacks[0].Outputs'"
+    result = (outputs,) if job.is_service else (f"until {_listed('s3', f'{where}/ended')}; do sleep 60; done", *copies_down(job, where))
+    before = (*stored(job), *made, *(() if job.is_service else copies_up(job, where)))
+    end = (f"aws cloudformation delete-stack {stack}", f"aws cloudformation wait stack-delete-complete {stack}")
+    needs = secret_needs(job, stack_of(job).secrets)
+    return Recipe("cloudformation", CLOUD_CLIENTS["aws"], needs, before, (start,), result, end, kept="" if job.is_service else where)
+
+
+def _provider_cli(job: Job) -> Recipe:
+    provider = job.option.provider
+    where = place_words(job)
+    needs = [*secret_needs(job, stack_of(job).secrets), *vault_needs(job), *provider_cli.NEEDS[provider]]
+    if not job.is_service and not job.settings.bucket:
+        needs.append((BUCKET, f"the bucket that keeps what the job makes, {SCHEMES[provider]}://NAME/PATH"))
+    export = () if job.is_service or not job.settings.bucket else (f"export {BUCKET}={shell([job.settings.bucket])}",)
+    result = () if job.is_service else (f"until {_listed(scheme_of(job), f'{where}/ended')}; do sleep 60; done", *copies_down(job, where))
+    before = (*stored(job), *export, *(() if job.is_service else copies_up(job, where)))
+    return Recipe(
+        "provider-cli",
+        CLOUD_CLIENTS[provider],
+        tuple(dict(needs).items()),
+        before,
+        ("bash launch.sh",),
+        result,
+        (_END_BY_LABEL[provider].format(name=job.name, plan=job.plan_id, region=shell([job.option.region])),),
+        kept="" if job.is_service else where,
+    )
+
+
+_END_BY_LABEL = {
+    "aws": "aws ec2 terminate-instances --region {region} --instance-ids $(aws ec2 describe-instances --region {region} --filters "
+    "Name=tag:rightfit-plan,Values={plan} Name=instance-state-name,Values=pending,running,stopping,stopped "
+    "--query 'Reservations[].Instances[].InstanceId' --output text) || echo 'nothing runs any more'",
+    "azure": 'az vm delete --yes --ids $(az vm list --resource-group "$RESOURCE_GROUP" --query "[?tags."rightfit-plan"==\'{plan}\'].id" --output tsv) '
+    "|| echo 'nothing runs any more'",
+    "gcp": 'gcloud compute instances delete --quiet --project "$PROJECT" --zone "$ZONE" {name}-0 || echo \'nothing runs any more\'',
+    "alicloud": "for id in $(aliyun ecs DescribeInstances --RegionId {region} --Tag.1.Key rightfit-plan --Tag.1.Value {plan} | "
+    'grep -o \'"InstanceId": *"[^"]*"\' | cut -d \'"\' -f 4); do aliyun ecs DeleteInstance --RegionId {region} --Force true --InstanceId "$id"; done',
+    "tencent": "for id in $(tccli cvm DescribeInstances --region {region} --Filters "
+    '\'[{{"Name": "tag:rightfit-plan", "Values": ["{plan}"]}}]\' | grep -o \'"InstanceId": *"[^"]*"\' | cut -d \'"\' -f 4); do '
+    'tccli cvm TerminateInstances --region {region} --InstanceIds "[\\"$id\\"]"; done',
+}
+
+
+def _cloud_init(job: Job) -> Recipe:
+    where = place_words(job)
+    secrets = stack_of(job).secrets
+    needs = (
+        *secret_needs(job, secrets),
+        ("SERVER", "user@address of the server, once the seller has made it with user-data.yaml as its user data"),
+    )
+    put = tuple(
+        f'printf %s "${{{name}:- }}" | ssh "$SERVER" "sudo mkdir -p -m 700 /etc/rightfit/secrets && sudo tee /etc/rightfit/secrets/{name} >/dev/null"'
+        for name in secrets
+    )
+    result = () if job.is_service else (f"until {_listed(scheme_of(job), f'{where}/ended')}; do sleep 60; done", *copies_down(job, where))
+    up = () if job.is_service else copies_up(job, where)
+    end = (
+        f"# delete the server in the console of {comment(job.option.provider)}, or by its API: a server that is only switched off may go on costing",
+    )
+    return Recipe("cloud-init", ("ssh", "a server with user-data.yaml"), needs, up, put, result, end, kept="" if job.is_service else where)
+
+
+# ------------------------------------------------------------------------------------------------ clusters
+
+
+CLUSTER_FILES = {
+    "kubernetes": ("objects.yaml", "condition=complete", "job"),
+    "kubeflow-trainjob": ("trainjob.yaml", "condition=Complete", "trainjob"),
+    "jobset": ("jobset.yaml", "condition=Completed", "jobset"),
+    "ray": ("ray.yaml", "jsonpath={.status.jobStatus}=SUCCEEDED", "rayjob"),
+}
+SERVICE_FILES = {
+    "kubernetes": ("objects.yaml", "condition=Available", "deployment"),
+    "kserve": ("inference-service.yaml", "condition=Ready", "inferenceservice"),
+    "leaderworkerset": ("group.yaml", "condition=Available", "leaderworkerset"),
+    "ray": ("ray.yaml", "condition=Ready", "rayservice"),
+}
+"""Target on a cluster -> its file, and what of it becomes true when a run is done, or a service is ready."""
+KUBECTL = ("kubectl", "https://kubernetes.io/docs/tasks/tools/")
+
+
+def _cluster(job: Job, target: str) -> Recipe:
+    path, ready, kind = (SERVICE_FILES if job.is_service else CLUSTER_FILES)[target]
+    secrets = stack_of(job).secrets
+    literals = " ".join(f'--from-literal={name}="${{{name}}}"' for name in secrets)
+    made = (f"kubectl create secret generic {job.name} {literals} --dry-run=client -o yaml | kubectl apply -f -",) if secrets else ()
+    needs, start = secret_needs(job, secrets), (f"kubectl apply -f {path}",)
+    end: tuple[str, ...] = (f"kubectl delete --ignore-not-found -f {path}",)
+    if job.is_service:
+        follow = (f"kubectl wait --for={shell([ready])} --timeout=30m {kind}/{job.name}",)
+        return Recipe(target, KUBECTL, needs, made, start, follow, end)
+    done = f"kubectl wait --for={shell([ready])} --timeout={max(1, round(job.stop_after_h * 3600))}s {kind}/{job.name}"
+    if job.settings.bucket:
+        where = place_words(job)
+        up, down = copies_up(job, where), copies_down(job, where)
+    else:
+        where, pod = f"the volume claim {job.name}", f"{job.name}-files"
+        files = "files.yaml" if target == "kubernetes" else "../kubernetes/files.yaml"
+        open_it = (f"kubectl apply -f {files}", f"kubectl wait --for=condition=ready --timeout=10m pod/{pod}")
+        close = f"kubectl delete pod {pod} --wait"
+        up = (*open_it, f"kubectl cp {DATA} {pod}:{DATA_FOLDER}", close) if uses_own_data(job) else ()
+        down = (*open_it, f"kubectl cp {pod}:/checkpoints/{job.name} {RESULT}", close)
+        end = (*end, f"kubectl delete --ignore-not-found -f {files}   # the volume too: what is on it is gone then")
+    return Recipe(target, KUBECTL, needs, (*made, *up), start, (done, *down), end, kept=where)
+
+
+def _slurm(job: Job) -> Recipe:
+    needs = secret_needs(job, stack_of(job).secrets)
+    if job.is_service:
+        return Recipe(
+            "slurm",
+            ("sbatch", "a login node of the cluster"),
+            needs,
+            (),
+            ("sbatch job.sbatch",),
+            ("squeue --me",),
+            (f"scancel --name={job.name}",),
+        )
+    needs = (*needs, ("RIGHTFIT_CHECKPOINTS", "a folder that all nodes see, with room for data and checkpoints"))
+    up = ('mkdir -p "$RIGHTFIT_CHECKPOINTS"', *((f'cp -r {DATA} "$RIGHTFIT_CHECKPOINTS/data"',) if uses_own_data(job) else ()))
+    down = (f"mkdir -p {RESULT}", f'cp -r "$RIGHTFIT_CHECKPOINTS/{job.name}/." {RESULT}/')
+    start = ("sbatch --wait job.sbatch",)
+    end = (f"scancel --name={job.name}",)
+    return Recipe("slurm", ("sbatch", "a login node of the cluster"), needs, up, start, down, end, kept='"$RIGHTFIT_CHECKPOINTS"')
+
+
+_RECIPES: dict[str, Callable[[Job], Recipe]] = {
+    "skypilot": _skypilot,
+    "terraform": _terraform,
+    "dstack": _dstack,
+    "cloudformation": _cloudformation,
+    "provider-cli": _provider_cli,
+    "cloud-init": _cloud_init,
+    **{name: functools.partial(_cluster, target=name) for name in {**CLUSTER_FILES, **SERVICE_FILES}},
+    "slurm": _slurm,
+}

@@ -1,0 +1,134 @@
+"""Run a model over every row of a data set as a rightfit plan says, and end. Usage: python run.py run.json NODE_RANK NUM_NODES
+
+Rows are cut into parts, which the replicas share. A part appears under its own name when it is whole, so that a new start does only what is
+missing; when every part is there, results/complete.json says so. Told to stop (SIGTERM), a replica finishes its part and ends with 143.
+"""
+
+import io
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import run_core as core
+
+RESULTS = "results"
+
+
+def generator(plan):
+    """Answers of a language model to prompts or conversations."""
+    from vllm import LLM, SamplingParams
+
+    model = LLM(model=plan["model"], **plan["engine"])
+    asked = SamplingParams(max_tokens=plan["output_tokens"], temperature=0.0)
+
+    def work(rows):
+        if "messages" in rows.column_names:
+            found = model.chat(list(rows["messages"]), asked)
+        else:
+            found = model.generate(list(rows["prompt" if "prompt" in rows.column_names else "text"]), asked)
+        return [{"text": answer.outputs[0].text, "tokens": len(answer.outputs[0].token_ids)} for answer in found]
+
+    return work
+
+
+def embedder(plan):
+    """Vectors of texts."""
+    from sentence_transformers import SentenceTransformer
+
+    settings = {"model_kwargs": plan["engine"]} if plan["engine"] else {}
+    model = SentenceTransformer(plan["model"], backend=plan["backend"], **settings)
+    if plan["half"] and plan["backend"] == "torch":
+        model.half()
+
+    def work(rows):
+        vectors = model.encode(list(rows["text"]), batch_size=plan["batch"], show_progress_bar=False)
+        return [{"embedding": [round(float(value), 6) for value in vector]} for vector in vectors]
+
+    return work
+
+
+def transcriber(plan):
+    """What is said in recordings."""
+    from faster_whisper import BatchedInferencePipeline, WhisperModel
+
+    place = Path(core.local(plan["data"]))
+    folder = place if place.is_dir() else place.parent
+    model = BatchedInferencePipeline(WhisperModel(plan["model"], **plan["engine"]))
+
+    def work(rows):
+        answers = []
+        for value in rows["audio"]:
+            found = value if isinstance(value, dict) else {"path": value}
+            sound = io.BytesIO(found["bytes"]) if found.get("bytes") else str(folder / found["path"])
+            segments, about = model.transcribe(sound, batch_size=plan["batch"])
+            spoken = [{"start": round(part.start, 2), "end": round(part.end, 2), "text": part.text} for part in segments]
+            answers.append({"text": "".join(part["text"] for part in spoken).strip(), "language": about.language, "segments": spoken})
+        return answers
+
+    return work
+
+
+KINDS = {"generate": generator, "embed": embedder, "transcribe": transcriber}
+
+
+def undecoded(rows):
+    """Sound as it is stored: the model's own program decodes it."""
+    from datasets import Audio
+
+    has_sound = isinstance(rows.features.get("audio"), Audio)
+    return rows.cast_column("audio", Audio(decode=False)) if has_sound else rows
+
+
+def replica(plan, number, count):
+    """The parts of one replica, those that are there already left out."""
+    stop = core.Stop()
+    rows = undecoded(core.rows(plan))
+    folder = Path(plan["output"], RESULTS)
+    folder.mkdir(parents=True, exist_ok=True)
+    size = plan["part_rows"]
+    names = [folder / f"part-{part:06d}.jsonl" for part in range(math.ceil(len(rows) / size))]
+    missing = [part for part in range(number, len(names), count) if not names[part].exists()]
+    print(json.dumps({"replica": number, "parts": len(names), "to_do": len(missing)}), flush=True)
+    work = KINDS[plan["kind"]](plan) if missing else None
+    for part in missing:
+        if stop:
+            sys.exit(core.STOPPED)
+        began, first = time.monotonic(), part * size
+        chosen = rows.select(range(first, min(first + size, len(rows))))
+        answers = work(chosen)
+        draft = names[part].with_suffix(".part")
+        draft.write_text(
+            "".join(json.dumps({"row": first + place, **answer}, ensure_ascii=False) + "\n" for place, answer in enumerate(answers))
+        )
+        draft.replace(names[part])
+        print(json.dumps({"part": part, "rows": len(answers), "s": round(time.monotonic() - began, 3)}), flush=True)
+    if all(name.exists() for name in names):
+        for draft in folder.glob("*.part"):
+            draft.unlink(missing_ok=True)
+        core.mark_whole(folder)
+
+
+def main():
+    plan = core.settings()
+    node, nodes = int(sys.argv[2]), int(sys.argv[3])
+    here = plan["replicas_per_node"]
+    if here == 1 or len(sys.argv) > 4:
+        own = int(sys.argv[4]) if len(sys.argv) > 4 else 0
+        replica(plan, node * here + own, nodes * here)
+        return
+    cards = plan["cards_per_replica"]
+    children = []
+    for own in range(here):
+        seen = {"CUDA_VISIBLE_DEVICES": ",".join(str(card) for card in range(own * cards, (own + 1) * cards))} if cards else {}
+        children.append(subprocess.Popen([sys.executable, *sys.argv[:4], str(own)], env={**os.environ, **seen}))  # noqa: S603  itself
+    signal.signal(signal.SIGTERM, lambda *_: [child.terminate() for child in children])
+    codes = [child.wait() for child in children]
+    sys.exit(next((code for code in codes if code), 0))
+
+
+main()

@@ -1,0 +1,165 @@
+"""What the programs of a rightfit plan share: settings, data, the signal to stop, whole checkpoints, and where figures are told. Imported by the
+scripts beside it."""
+
+import importlib.util
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+
+STOPPED = 128 + signal.SIGTERM
+MARK = "complete.json"
+FORMATS = {".jsonl": "json", ".json": "json", ".parquet": "parquet", ".csv": "csv", ".txt": "text"}
+TRACKERS = {"mlflow": "MLFLOW_TRACKING_URI", "wandb": "WANDB_API_KEY", "tensorboard": "RIGHTFIT_TENSORBOARD"}
+
+
+def settings():
+    """The file of settings named on the command line."""
+    return json.loads(Path(sys.argv[1]).read_text())
+
+
+class Stop:
+    """True from the moment on that the server is told to stop."""
+
+    def __init__(self):
+        self.asked = False
+        signal.signal(signal.SIGTERM, self.ask)
+
+    def ask(self, *_):
+        self.asked = True
+
+    def __bool__(self):
+        return self.asked
+
+
+def local(address, folder="/tmp/rightfit-data"):  # noqa: S108  a cache of the server's own
+    """Where a data set lies on this server: one of a bucket is copied here first, by one process of the server."""
+    if "://" not in address:
+        return address
+    import fsspec
+
+    files, path = fsspec.core.url_to_fs(address)
+    place = Path(folder, *Path(path).parts[-2:])
+    done = place.with_name(place.name + ".here")
+    if int(os.environ.get("LOCAL_RANK", "0")):
+        while not done.exists():
+            time.sleep(1)
+        return str(place)
+    if not done.exists():
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if place.is_dir():
+            shutil.rmtree(place)  # an earlier copy that was cut off
+        files.get(path, str(place), recursive=True)
+        done.touch()
+    return str(place)
+
+
+def rows(plan):
+    """Rows of a folder, a file, a bucket (s3://, gs://, oss://) or a data set of the hub, with one of the sets of columns that the settings
+    name."""
+    from datasets import load_dataset
+
+    path = Path(local(plan["data"]))
+    files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.suffix in FORMATS and file.stem != "metadata")
+    if files:
+        kind = FORMATS[files[0].suffix]
+        found = load_dataset(kind, data_files=[str(file) for file in files if FORMATS[file.suffix] == kind], split="train")
+    else:  # a folder of images or sound with metadata.jsonl, or the hub
+        found = load_dataset(str(path) if path.exists() else plan["data"], split="train")
+    if not any(set(columns) <= set(found.column_names) for columns in plan["data_columns"]):
+        wanted = " or ".join(", ".join(columns) for columns in plan["data_columns"])
+        raise SystemExit(f"{plan['data']} has the columns {', '.join(found.column_names)}; this needs {wanted}")
+    return found
+
+
+def mark_whole(folder):
+    """Say that all of a checkpoint is written: the sizes of its files, so that a copy of it that was cut off is not taken for whole."""
+    sizes = {str(file.relative_to(folder)): file.stat().st_size for file in Path(folder).rglob("*") if file.is_file() and file.name != MARK}
+    draft = Path(folder) / f"{MARK}.part"
+    draft.write_text(json.dumps(sizes))
+    draft.replace(Path(folder) / MARK)
+
+
+def is_whole(folder):
+    """Whether a checkpoint has every file in its size."""
+    try:
+        sizes = json.loads((Path(folder) / MARK).read_text())
+        return all((Path(folder) / name).stat().st_size == size for name, size in sizes.items())
+    except (OSError, ValueError):
+        return False
+
+
+def whole(output, prefix):
+    """Whole checkpoints, oldest first: PREFIX and the number of their step."""
+    found = [folder for folder in Path(output).glob(f"{prefix}*") if folder.name[len(prefix) :].isdigit() and is_whole(folder)]
+    return sorted(found, key=lambda folder: int(folder.name[len(prefix) :]))
+
+
+def tidy(output, prefix, kept=2):
+    """Remove what was cut off, and all whole checkpoints but the last ones."""
+    last = whole(output, prefix)[-kept:]
+    for folder in Path(output).glob(f"{prefix}*"):
+        if folder not in last and folder.is_dir():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def trackers():
+    """Programs that the environment names as those to tell figures to, by the names of Transformers' report_to."""
+    asked = [name for name, variable in TRACKERS.items() if os.environ.get(variable)]
+    if missing := [name for name in asked if not importlib.util.find_spec(name)]:
+        raise SystemExit(f"the environment asks to report to {', '.join(missing)}, which is not installed: pip install {' '.join(missing)}")
+    return asked
+
+
+class Report:
+    """Figures of the first process: JSON lines to the log, and to what the environment names (MLFLOW_RUN_ID goes on with that run)."""
+
+    def __init__(self, plan, *, speaks=True):
+        self.speaks, self.to = speaks, trackers() if speaks else []
+        if "mlflow" in self.to:
+            import mlflow
+
+            mlflow.start_run()
+            mlflow.set_tag("rightfit-plan", plan["plan"])
+        if "wandb" in self.to:
+            import wandb
+
+            wandb.init(config=plan, id=os.environ.get("WANDB_RUN_ID"), resume="allow")
+        if "tensorboard" in self.to:
+            from torch.utils.tensorboard import SummaryWriter
+
+            self.writer = SummaryWriter(os.environ["RIGHTFIT_TENSORBOARD"])
+
+    def __call__(self, **values):
+        if not self.speaks:
+            return
+        print(json.dumps(values), flush=True)
+        step = values.pop("step", None)
+        if step is None:
+            return
+        if "mlflow" in self.to:
+            import mlflow
+
+            mlflow.log_metrics(values, step=step)
+        if "wandb" in self.to:
+            import wandb
+
+            wandb.log(values, step=step)
+        if "tensorboard" in self.to:
+            for name, value in values.items():
+                self.writer.add_scalar(name, value, step)
+
+    def close(self):
+        if "mlflow" in self.to:
+            import mlflow
+
+            mlflow.end_run()
+        if "wandb" in self.to:
+            import wandb
+
+            wandb.finish()
+        if "tensorboard" in self.to:
+            self.writer.close()

@@ -1,0 +1,271 @@
+"""The training loop of a rightfit plan in plain PyTorch: DDP, or FSDP2 where the plan shards. Used by the train.py beside it.
+
+Checkpoints are sharded, by time, and also when the server is told to stop (SIGTERM: the run then ends with 143); a new start goes on from the
+newest whole one with the batch that comes next.
+"""
+
+import contextlib
+import itertools
+import math
+import os
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import run_core as core
+import torch
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
+from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict, get_state_dict, set_state_dict
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, fully_shard
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler
+
+PREFIX = "step-"
+plan = core.settings()
+output = Path(plan["output"])
+rank, world, local = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"))
+cuda = torch.cuda.is_available()
+device = torch.device("cuda", local) if cuda else torch.device("cpu")
+low = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(plan["precision"])
+sharded = plan["parallel"] == "fsdp2"
+stopping = core.Stop()
+
+
+def start():
+    """Join the other processes."""
+    if cuda:
+        torch.cuda.set_device(device)
+    dist.init_process_group("cpu:gloo,cuda:nccl" if cuda else "gloo")
+    torch.manual_seed(0)
+    np.random.seed(0)  # noqa: NPY002
+
+
+def first_alone(work):
+    """What `work` gives: the first process prepares it, the others then read what it kept."""
+    if rank:
+        dist.barrier()
+    found = work()
+    if rank == 0:
+        dist.barrier()
+    return found
+
+
+def with_adapter(model, task_type=None):
+    """The model with adapters where the plan trains those alone."""
+    if plan["method"] == "full":
+        return model
+    from peft import LoraConfig, get_peft_model
+
+    adapter = LoraConfig(
+        r=plan["lora_rank"],
+        lora_alpha=2 * plan["lora_rank"],
+        target_modules=plan["lora_targets"],
+        use_dora=plan["method"] == "dora",
+        task_type=task_type,
+    )
+    if plan["gradient_checkpointing"]:
+        model.enable_input_require_grads()
+    return get_peft_model(model, adapter)
+
+
+def kept_dtype():
+    """What is trained is kept in fp32 and computed in the plan's precision; a frozen base is kept in the plan's precision."""
+    return low if low is not None and plan["method"] != "full" else torch.float32
+
+
+def layers(model):
+    """The layers of each stack: elements of the lists of modules that lie in no other one's element."""
+    for part in model.children():
+        if isinstance(part, torch.nn.ModuleList):
+            yield from (layer for layer in part if not isinstance(layer, torch.nn.ModuleList) and any(True for _ in layer.parameters()))
+            yield from itertools.chain.from_iterable(
+                layers(torch.nn.ModuleDict({"0": layer})) for layer in part if isinstance(layer, torch.nn.ModuleList)
+            )
+        else:
+            yield from layers(part)
+
+
+def spread(model):
+    """The model on every process: whole (DDP) or sharded (FSDP2), as the plan has it."""
+    if not sharded:
+        model.to(device)
+        return DistributedDataParallel(model, device_ids=[local] if cuda else None) if world > 1 else model
+    sizes = (world // plan["gpus_per_node"], plan["gpus_per_node"]) if plan["sharding"] == "hybrid" else (world,)
+    mesh = init_device_mesh(device.type, sizes, mesh_dim_names=("replicate", "shard")[-len(sizes) :])
+    # Everything in one dtype, which FSDP2 asks for within a group; the optimizer then works on fp32 shards.
+    model.float()
+    settings = {
+        "mesh": mesh,
+        "reshard_after_forward": plan["reshard_after_forward"],
+        "mp_policy": MixedPrecisionPolicy(param_dtype=low, reduce_dtype=torch.float32) if low else MixedPrecisionPolicy(),
+        **({"offload_policy": CPUOffloadPolicy(pin_memory=cuda)} if plan["offload"] else {}),
+    }
+    if not plan["offload"]:
+        model.to(device)
+    for layer in list(layers(model)):
+        fully_shard(layer, **settings)
+    return fully_shard(model, **settings)
+
+
+def make_optimizer(model):
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    name, rate = plan["optimizer"], plan["learning_rate"]
+    if name == "adafactor":
+        from transformers import Adafactor
+
+        return Adafactor(trained, lr=rate, relative_step=False, scale_parameter=False)
+    if name == "sgd":
+        return torch.optim.SGD(trained, lr=rate, momentum=0.9)
+    if name == "adagrad":
+        return torch.optim.Adagrad(trained, lr=rate)
+    if name in ("adamw_8bit", "paged_adamw_8bit", "paged_adamw_32bit", "lion_32bit"):
+        import bitsandbytes
+
+        kinds = {
+            "adamw_8bit": "AdamW8bit",
+            "paged_adamw_8bit": "PagedAdamW8bit",
+            "paged_adamw_32bit": "PagedAdamW32bit",
+            "lion_32bit": "Lion",
+        }
+        return getattr(bitsandbytes.optim, kinds[name])(trained, lr=rate)
+    return torch.optim.AdamW(trained, lr=rate, fused=cuda and not plan["offload"])
+
+
+def schedule(total):
+    """Linear warm-up, then half a cosine."""
+    warm = max(1, round(plan["warmup_share"] * total))
+    return lambda step: min(1.0, (step + 1) / warm) * 0.5 * (1 + math.cos(math.pi * min(1.0, step / total)))
+
+
+def agreed(flag):
+    """Whether any process says so: all must save together."""
+    word = torch.tensor([float(bool(flag))], device=device)
+    dist.all_reduce(word, dist.ReduceOp.MAX)
+    return bool(word.item())
+
+
+def chance():
+    """The state of this process's random numbers: of dropout, and of masks that models draw with NumPy."""
+    kind, keys, *rest = np.random.get_state()  # noqa: NPY002  the one that the models use
+    return {"cpu": torch.get_rng_state(), "numpy": [kind, keys.tolist(), *rest], **({"cuda": torch.cuda.get_rng_state()} if cuda else {})}
+
+
+def set_chance(kept):
+    torch.set_rng_state(kept["cpu"])
+    kind, keys, *rest = kept["numpy"]
+    np.random.set_state((kind, np.array(keys, np.uint32), *rest))  # noqa: NPY002
+    if cuda and "cuda" in kept:
+        torch.cuda.set_rng_state(kept["cuda"])
+
+
+def save(step, model, optimizer, further):
+    folder = output / f"{PREFIX}{step}"
+    weights, states = get_state_dict(model, optimizer, options=StateDictOptions(ignore_frozen_params=True))
+    dcp.save({"model": weights, "optimizer": states}, checkpoint_id=folder)
+    torch.save({"chance": chance(), **{name: part.state_dict() for name, part in further.items()}}, folder / f"process-{rank}.pt")
+    dist.barrier()
+    if rank == 0:
+        core.mark_whole(folder)
+        core.tidy(output, PREFIX)
+
+
+def restore(folder, model, optimizer, further):
+    options = StateDictOptions(ignore_frozen_params=True, strict=False)
+    weights, states = get_state_dict(model, optimizer, options=options)
+    dcp.load({"model": weights, "optimizer": states}, checkpoint_id=folder)
+    set_state_dict(model, optimizer, model_state_dict=weights, optim_state_dict=states, options=options)
+    own = folder / f"process-{rank}.pt"
+    if own.exists():
+        kept = torch.load(own, weights_only=True)
+        set_chance(kept["chance"])
+        for name, part in further.items():
+            part.load_state_dict(kept[name])
+    return int(folder.name[len(PREFIX) :])
+
+
+def batches_of(rows, collate, sampler, epoch, skipped):
+    """The batches of an epoch behind the first ones, which nobody reads again."""
+    sampler.set_epoch(epoch)
+    if hasattr(rows, "epoch"):
+        rows.epoch = epoch
+    places = list(sampler)[skipped * plan["micro_batch"] :]
+    own = torch.Generator().manual_seed(epoch)  # of the loader alone: it must not draw from the model's
+    return DataLoader(
+        rows, plan["micro_batch"], sampler=places, collate_fn=collate, num_workers=plan["workers"], pin_memory=cuda, generator=own
+    )
+
+
+def one_step(model, optimizer, scaler, group):
+    """Forward and backward passes of one optimizer step; the mean loss."""
+    autocast = contextlib.nullcontext if sharded or low is None else lambda: torch.autocast(device.type, low)
+    loss_sum = torch.zeros((), device=device)
+    for number, batch in enumerate(group):
+        last = number == len(group) - 1
+        if sharded:
+            model.set_requires_gradient_sync(last)
+        hold = model.no_sync if isinstance(model, DistributedDataParallel) and not last else contextlib.nullcontext
+        with hold(), autocast():
+            loss = model(**{name: values.to(device, non_blocking=True) for name, values in batch.items()}).loss / len(group)
+            scaler.scale(loss).backward()
+        loss_sum += loss.detach()
+    scaler.unscale_(optimizer)
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    scaler.step(optimizer)
+    scaler.update()
+    optimizer.zero_grad(set_to_none=True)
+    return loss_sum.item()
+
+
+def train(bare, rows, collate, keep):
+    """Train `bare` on `rows` to the plan's end; `keep(folder, weights)` writes the finished model, on the first process."""
+    if plan["gradient_checkpointing"]:
+        bare.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    log = core.Report(plan, speaks=rank == 0)
+    model = spread(bare)
+    optimizer = make_optimizer(model)
+    sampler = DistributedSampler(rows, world, rank, seed=0, drop_last=len(rows) >= world)
+    each = math.ceil(len(sampler) / plan["micro_batch"])
+    accum = min(plan["grad_accum"], each)
+    per_epoch = max(1, each // accum)
+    total = plan["steps"] or math.ceil(per_epoch * plan["epochs"])
+    rates = torch.optim.lr_scheduler.LambdaLR(optimizer, schedule(total))
+    scaler = torch.amp.GradScaler(device.type, enabled=low is torch.float16)
+    further = {"rates": rates, "scaler": scaler}
+    found = core.whole(output, PREFIX)
+    dist.barrier()  # nobody tidies up before all have looked
+    step = restore(found[-1], model, optimizer, further) if found else 0
+    for _ in range(step - rates.last_epoch):  # a checkpoint of another number of processes
+        rates.step()
+    log(start=step, total=total, samples=len(rows))
+    model.train()
+    leaving, saved, began = False, time.monotonic(), time.monotonic()
+    while step < total and not leaving:
+        epoch, done = divmod(step, per_epoch)
+        batches = iter(batches_of(rows, collate, sampler, epoch, done * accum))
+        for _ in range(done, per_epoch):
+            loss = one_step(model, optimizer, scaler, list(itertools.islice(batches, accum)))
+            rates.step()
+            step += 1
+            log(step=step, loss=loss, s=round(time.monotonic() - began, 3))
+            leaving = agreed(stopping)
+            if step < total and (leaving or agreed(time.monotonic() - saved >= plan["save_every_s"])):
+                save(step, model, optimizer, further)
+                saved = time.monotonic()
+            if leaving or step >= total:
+                break
+    if step < total:
+        log(stopped=step)
+    else:
+        save(step, model, optimizer, further)
+        weights = get_model_state_dict(model, options=StateDictOptions(full_state_dict=True, cpu_offload=True))
+        if rank == 0:
+            keep(output / "model", weights)
+    log.close()
+    dist.barrier()
+    dist.destroy_process_group()
+    sys.stdout.flush()
+    # All is written; threads of a back end that are still there can abort an orderly exit, and the run would count as failed.
+    os._exit(0 if step >= total else core.STOPPED)

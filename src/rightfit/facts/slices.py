@@ -1,0 +1,92 @@
+"""Parts of a card: slices that the vendor's placement table allows (MIG), and fractions that programs share in turn."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+
+from rightfit import facts
+from rightfit.errors import InputError
+from rightfit.facts.records import Accelerator
+from rightfit.facts.tables import table
+from rightfit.units import parse_count
+
+_RATES = ("memory_bandwidth", "fp32_flops", "tf32_flops", "fp16_flops", "bf16_flops", "fp8_flops", "int8_ops", "int4_ops", "fp4_flops")
+_SPEEDS = tuple(name for name in _RATES if name != "memory_bandwidth")
+_PROFILE = re.compile(r"([1-7])g(?:\.\d+gb)?")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Slice:
+    """A part of a card: `name` of the profile or fraction; its shares of memory (and of its bandwidth) and of arithmetic; how many a card
+    has. `isolated`: whether neighbours cannot slow it down."""
+
+    name: str
+    memory_share: float
+    compute_share: float
+    per_card: int
+    isolated: bool
+    source: str
+
+
+def read_slice(text: str) -> str:
+    """A profile ("3g.40gb", or "3g" for the one of each card) or a fraction ("1/4", "25%", "0.25") as it is kept; InputError else."""
+    word = text.strip().casefold().removeprefix("mig-").removeprefix("mig ")
+    if _PROFILE.fullmatch(word):
+        known = sorted({row["profile"] for row in table("card_slices")})
+        if "." in word and word not in known:
+            of_size = [name for name in known if name.startswith(word.partition(".")[0])]
+            raise InputError(
+                f"slice: no card has a slice {text!r}; those of {word.partition('.')[0]} are {', '.join(of_size)}", field="slice"
+            )
+        return word
+    share = _fraction(word)
+    if share is None or not 0.0 < share <= 0.5:
+        raise InputError(
+            f"slice: cannot read {text!r}; write a MIG profile, for example 3g.40gb or 3g, or a fraction of a card, for example 1/4 (at most 1/2)",
+            field="slice",
+        )
+    return f"{share:.6g}"
+
+
+def _fraction(word: str) -> float | None:
+    above, _, below = word.partition("/")
+    try:
+        whole = parse_count(above.removesuffix("%"), example="1/4") / (100.0 if word.endswith("%") else 1.0)
+        return whole / parse_count(below, example="1/4") if below else whole
+    except (InputError, ZeroDivisionError):
+        return None
+
+
+@functools.cache
+def slice_of(card: str, text: str) -> Slice | None:
+    """The slice of an accelerator by name; None where its vendor makes none such."""
+    if _PROFILE.fullmatch(text):
+        rows = (row for row in table("card_slices") if re.fullmatch(row["cards"], card))
+        row = next((row for row in rows if row["profile"] == text or row["profile"].partition(".")[0] == text), None)
+        if row is None:
+            return None
+        return Slice(row["profile"], float(row["memory_share"]), float(row["compute_share"]), int(row["per_card"]), True, row["source"])
+    share, usual = float(text), facts.coefficients("serving_planning")
+    kept = share * (1.0 - usual["shared_card_loss"])
+    return Slice(f"1/{1.0 / share:.3g}", share, kept, int(1.0 / share + 1e-9), False, "time slicing or MPS; serving_planning.toml")
+
+
+def cut(card: Accelerator, part: Slice) -> Accelerator:
+    """The slice as a card of its own: memory and its bandwidth by the share of memory, arithmetic by that of multiprocessors; no link to
+    other slices."""
+    usual = facts.coefficients("serving_planning")
+    rates = {name: getattr(card, name) * part.compute_share for name in _SPEEDS}
+    bandwidth = part.memory_share if part.isolated else part.compute_share
+    return dataclasses.replace(
+        card,
+        name=f"{card.name}/{part.name}",
+        memory_bytes=card.memory_bytes * part.memory_share * (usual["slice_memory"] if part.isolated else 1.0),
+        memory_bandwidth=card.memory_bandwidth * bandwidth,
+        num_sms=max(1, int(card.num_sms * part.compute_share)),
+        l2_bytes=card.l2_bytes * part.memory_share,
+        tdp_w=card.tdp_w * part.compute_share,
+        nvlink_bandwidth=0.0,
+        **rates,
+    )

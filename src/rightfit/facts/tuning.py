@@ -1,0 +1,58 @@
+"""Methods of preference and reinforcement tuning: which models and passes each needs beside the trained model, with sources."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from rightfit.facts.tables import table
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TuningMethod:
+    """One method. A sample of the data gives `sequences` that are trained on (two of a pair, as many as a prompt gets answers). Beside
+    training there are, over the same sequences: `reference` forward passes of a frozen reference, `policy_forwards` of the trained model
+    itself, one of a reward model, one of a value model, which is trained too. `rollout`: an engine writes the answers. `batch`: usual
+    sequences of a step (pairs counted once), `samples`: usual amount of data, called `data_name`."""
+
+    method: str
+    sequences: int
+    reference: int
+    policy_forwards: int
+    reward: bool
+    value: bool
+    rollout: bool
+    batch: int
+    samples: int
+    data_name: str
+    source: str
+
+    @property
+    def is_paired(self) -> bool:
+        """Whether a sample is two answers to one prompt."""
+        return self.sequences == 2 and not self.rollout
+
+
+@functools.cache
+def tuning_methods() -> Mapping[str, TuningMethod]:
+    """Every method by its name in a wish."""
+    return MappingProxyType(
+        {
+            row["method"]: TuningMethod(
+                method=row["method"],
+                sequences=int(row["sequences"]),
+                reference=int(row["reference"]),
+                policy_forwards=int(row["policy_forwards"]),
+                reward=row["reward"] == "1",
+                value=row["value"] == "1",
+                rollout=row["rollout"] == "1",
+                batch=int(row["batch"]),
+                samples=int(row["samples"]),
+                data_name=row["data_name"],
+                source=row["source"],
+            )
+            for row in table("tuning_methods")
+        }
+    )

@@ -1,0 +1,45 @@
+"""Which workloads are of this family: training and fine-tuning that no other family of training takes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rightfit.search.honours import Honours
+from rightfit.workload.vocabulary import REINFORCEMENTS, TUNINGS
+
+if TYPE_CHECKING:
+    from rightfit.workload import Workload
+
+#: Families with a higher number are asked first.
+PRECEDENCE = 0
+#: The least wish that this family answers, and its page below docs/.
+EXAMPLE = {"model": "meta-llama/Meta-Llama-3-8B", "task": "finetune", "data": "10Mtok"}
+PAGE = "tasks/index.md"
+
+
+def matches(workload: Workload) -> bool:
+    """Whether a transformer is trained on tokens."""
+    return workload.task in ("train", "finetune")
+
+
+LEAVE = "it is a language model; leave it out"
+HONOURS = Honours(
+    frozenset({"data", "method", "epochs", "seq_len", "global_batch", "micro_batch", "optimizer", "lora_rank", "lora_targets"})
+    | {"recompute", "attention", "precision", "quantization", "tensor_parallel", "pipeline_parallel", "sharding", "offload", "framework"}
+    | {"storage", "data_location", "decode", "workers"},
+    because=dict.fromkeys(("image_size", "frames", "audio_length", "latents"), LEAVE),
+)
+
+
+OF_REWARDS = frozenset({"rollout", "completions", "reward_model", "input_tokens", "output_tokens"})
+PREFERENCE_HONOURS = Honours(HONOURS.options | {"update"}, because=HONOURS.because)
+REWARD_HONOURS = Honours(
+    PREFERENCE_HONOURS.options - {"seq_len"} | OF_REWARDS, because={**HONOURS.because, "seq_len": "say input_tokens and output_tokens"}
+)
+
+
+def honours(workload: Workload) -> Honours:
+    """The options that training on tokens reads, by preferences and rewards more than by examples."""
+    if workload.method in REINFORCEMENTS:
+        return REWARD_HONOURS
+    return PREFERENCE_HONOURS if workload.method in TUNINGS else HONOURS

@@ -1,0 +1,147 @@
+"""The space of set-ups of a language model: its bounds, its machines, what every set-up has in common, and the data of a run."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+from rightfit import facts
+from rightfit.catalog.offers import ServerTable
+from rightfit.errors import ContradictionError, RightfitError
+from rightfit.estimate.data_path import DataLoad
+from rightfit.estimate.setup import resolve_setup
+from rightfit.physics.columns import MemoryCounter, Method, Recompute, SetupColumns
+from rightfit.search.market import Volume
+from rightfit.search.software import ADAPTER_METHODS, assumed_framework, splits_models
+from rightfit.search.sources import check_storage
+from rightfit.search.training.machines import Fleet, Variant, build_fleet, collapse
+from rightfit.search.training.space import NODE_COUNTS, Sharding, SpaceLimits
+from rightfit.search.training.wish import TrainingWish
+
+SHARDINGS = {"none": (Sharding.NONE,), "zero1": (Sharding.ZERO1,), "zero2": (Sharding.ZERO2,), "zero3": (Sharding.ZERO3,)}
+STATE_SHARDINGS = (Sharding.ZERO1, Sharding.ZERO2, Sharding.OFFLOAD_OPTIMIZER)
+FULLY_SHARDED = (Sharding.ZERO3, Sharding.HYBRID)
+CORE_COST = {"tokenized": "ready_s_per_token", "text": "text_s_per_token"}
+
+
+def space_limits(wish: TrainingWish, node_counts: tuple[int, ...] = NODE_COUNTS) -> SpaceLimits:
+    """The bounds of the space that the model and the user's choices set."""
+    workload, model, tuning = wish.workload, wish.model, wish.tuning
+    return SpaceLimits(
+        num_heads=max(1, model.num_heads),
+        num_layers=max(1, model.num_layers),
+        num_experts=model.num_experts,
+        global_batch=wish.global_batch,
+        seq_len=wish.seq_len,
+        method=wish.method,
+        splits_models=splits_models(workload, wish.method),
+        node_counts=node_counts,
+        tensor=(workload.tensor_parallel,) if workload.tensor_parallel else (),
+        pipeline=(workload.pipeline_parallel,) if workload.pipeline_parallel else (),
+        micro_batch=micro_batches(wish),
+        recompute=(int(Recompute[workload.recompute.upper()]),) if workload.recompute else (),
+        sharding=tuned_shardings(wish) if tuning else chosen_shardings(workload.sharding, workload.offload),
+        last_resort=last_resort(wish),
+        apart=2 if tuning and tuning.is_apart else 1,
+        by_server=bool(tuning and tuning.rollout),
+    )
+
+
+def tuned_shardings(wish: TrainingWish) -> tuple[int, ...]:
+    """Sharding modes of tuning on preferences and rewards: no framework of it streams weights from the host through its several passes."""
+    modes = chosen_shardings(wish.workload.sharding, wish.workload.offload) or (
+        tuple(mode for mode in Sharding if not (wish.method in ADAPTER_METHODS and mode in STATE_SHARDINGS))
+    )
+    return tuple(mode for mode in modes if mode != Sharding.OFFLOAD_ALL)
+
+
+def micro_batches(wish: TrainingWish) -> tuple[int, ...]:
+    """Sequences of a micro-batch that are open: the user's, else (empty) every power of two; both answers of a pair go together."""
+    pair = 2 if wish.tuning and wish.tuning.method.is_paired else 1
+    if wish.workload.micro_batch:
+        return (wish.workload.micro_batch * pair,)
+    return tuple(2**power for power in range(1, wish.global_batch.bit_length())) if pair > 1 else ()
+
+
+def last_resort(wish: TrainingWish) -> tuple[int, ...]:
+    """Shardings that nothing but need speaks for: under adapters on a mixture of experts without expert parallelism ZeRO-3, which gathers
+    every expert for every micro-step."""
+    gathers_experts = wish.model.num_experts > 1 and wish.method in ADAPTER_METHODS and not splits_models(wish.workload, wish.method)
+    return FULLY_SHARDED if gathers_experts else ()
+
+
+def chosen_shardings(sharding: str | None, offload: str | None) -> tuple[int, ...]:
+    """Sharding modes that the user's words leave open; an empty tuple means all."""
+    if offload in ("optimizer",):
+        return (Sharding.OFFLOAD_OPTIMIZER,)
+    if offload in ("params", "all", "activations"):
+        return (Sharding.OFFLOAD_ALL,)
+    modes = FULLY_SHARDED if sharding == "fsdp" else SHARDINGS.get(sharding or "", ())
+    if sharding == "zero3":
+        modes = FULLY_SHARDED
+    if not modes and offload == "none":
+        return tuple(mode for mode in Sharding if mode < Sharding.OFFLOAD_OPTIMIZER)
+    if modes and offload is None and sharding not in ("none",):
+        return (*modes, Sharding.NONE)  # one accelerator has nothing to shard over
+    return tuple(modes)
+
+
+@functools.lru_cache(maxsize=8)
+def _fleet(servers: ServerTable, method: Method, precision: str, attention: str) -> Fleet:
+    """A table of servers is hashed by identity, so the cache keeps the fleets of the last few markets."""
+    return build_fleet(servers, method=method, precision=precision, attention=attention)
+
+
+def fleet_of(servers: ServerTable, wish: TrainingWish) -> Fleet:
+    """Machine classes of servers for this method and precision."""
+    return _fleet(servers, wish.method, wish.workload.precision or "", wish.workload.attention or "")
+
+
+def base_setup(wish: TrainingWish, variants: Sequence[Variant]) -> SetupColumns:
+    """What method, precision, optimizer and framework decide, one row for each variant. Memory is counted as the driver reports it:
+    that is what must fit the card."""
+    workload = wish.workload
+    try:
+        rows = [
+            resolve_setup(
+                wish.model,
+                method=wish.tuning.update if wish.tuning else workload.method or "full",
+                precision=variant.precision,
+                optimizer=workload.optimizer or "",
+                quantization=workload.quantization or "",
+                lora_rank=workload.lora_rank or 0,
+                lora_targets=",".join(workload.lora_targets),
+                framework=workload.framework or assumed_framework(workload, wish.method),
+                attention=workload.attention or ("flash" if variant.flash else "sdpa"),
+                supports_flash=variant.flash,
+            )
+            for variant in variants
+        ]
+    except KeyError as error:
+        raise RightfitError(f"the setup of method {workload.method} cannot be resolved: {error}") from None
+    names = {name: [row[name] for row in rows] for name in rows[0]}
+    sync = {"weight_sync": 1.0} if wish.tuning and wish.tuning.rollout else {}
+    return collapse(SetupColumns.of(**{**names, **sync, "seq_len": wish.seq_len, "memory_counter": float(MemoryCounter.DRIVER)}))
+
+
+def load_of(wish: TrainingWish, volume: Volume) -> DataLoad:
+    """The data of a run: one sample is one token."""
+    usual, workload = facts.coefficients("loading"), wish.workload
+    epochs = workload.epochs or 1.0
+    tokens = wish.amount.tokens / epochs
+    decode = workload.decode or "tokenized"
+    if decode not in CORE_COST:
+        raise ContradictionError(f"decode {decode} does not fit a language model; it reads tokenized data or text", field="decode")
+    storage = workload.storage or ""
+    check_storage(storage)
+    return DataLoad(
+        dataset_bytes=volume.dataset_bytes,
+        samples=tokens,
+        epochs=epochs,
+        core_s=usual[CORE_COST[decode]],
+        reads_per_sample=volume.dataset_bytes / tokens / usual["shard_bytes"],
+        weights_bytes=volume.weights_bytes,
+        decode=decode,
+        storage=storage,
+        workers=workload.workers or 0,
+    )

@@ -1,0 +1,208 @@
+"""From a workload to numbers: the model, the amount of work, the batch, and every default that was taken on the way."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING
+
+from rightfit import facts
+from rightfit.errors import ContradictionError, InputError, UnavailableError, UnknownNameError
+from rightfit.estimate.setup import names_target, target_words
+from rightfit.facts.records import Dataset, TransformerArchitecture
+from rightfit.families.language.tuning_wish import read_tuning, tuned_amount, tuned_batch, tuned_length
+from rightfit.physics.columns import Method
+from rightfit.search.notes import Notes
+from rightfit.search.own_model import note_own
+from rightfit.search.software import assumed_framework, refuse_impossible_splits
+from rightfit.search.training.wish import Amount, TrainingWish, refuse_unknown_framework
+from rightfit.workload.vocabulary import nearest_words
+
+if TYPE_CHECKING:
+    from rightfit.workload import Workload
+
+FLOPS_PER_PARAMETER_AND_TOKEN = 6.0  # forward 2, backward 4: the definition used by the batch-size law
+
+
+def read_wish(workload: Workload) -> TrainingWish:
+    """The workload as numbers; raises what the user must know (contradictions, things that are not there yet)."""
+    notes = Notes()
+    model = transformer(workload)
+    refuse_sample_methods(workload, model.name)
+    refuse_unknown_framework(workload)
+    refuse_unknown_targets(workload)
+    workload = settle_language_method(workload, model)
+    tuning = read_tuning(workload, model, notes)
+    for field in workload.assumed:
+        if field != "currency":
+            whole = field == "method" and workload.method == "full" and workload.task == "finetune"
+            notes.take(field, str(getattr(workload, field)), "encoder_method" if whole else f"default_{field}")
+    note_own(model, notes)
+    if model.certainty == "typical":
+        notes.take("model", model.name, "typical_shape", params=model.params_total)
+    if tuning:
+        seq_len = tuned_length(workload, tuning, model, notes)
+        amount = tuned_amount(workload, tuning, seq_len, notes)
+        batch = tuned_batch(workload, tuning, amount.tokens / seq_len, notes)
+    else:
+        seq_len = sequence_length(workload, model, notes)
+        amount = amount_of_work(workload, model, seq_len, notes)
+        batch = global_batch(workload, model, seq_len, amount, notes)
+    method = Method[(tuning.update if tuning else workload.method or "full").upper()]
+    refuse_impossible_splits(workload, method)
+    if not workload.framework:
+        take_framework(workload, method, notes)
+    return TrainingWish(workload, model, method, seq_len, batch, amount, tuple(notes.taken), tuning)
+
+
+def settle_language_method(workload: Workload, model: TransformerArchitecture) -> Workload:
+    """The method where none was given: encoders are fine-tuned whole, as their papers and examples do; others with adapters."""
+    if "method" not in workload.assumed or workload.task != "finetune" or workload.quantization or model.kind != "encoder":
+        return workload
+    if workload.lora_rank or workload.lora_targets:
+        return workload
+    return workload.model_copy(update={"method": "full"})
+
+
+def take_framework(workload: Workload, method: Method, notes: Notes) -> None:
+    """The training stack that is taken where none is named: it decides whether a copy of the model can be split over accelerators."""
+    usual = assumed_framework(workload, method)
+    if usual:
+        notes.take("framework", usual, "framework")
+    else:
+        notes.take("framework", "PyTorch", "framework_splitting")
+
+
+def refuse_unknown_targets(workload: Workload) -> None:
+    """Layers for adapters by names that mean none are refused with the nearest."""
+    for name in workload.lora_targets:
+        if not names_target(name):
+            raise UnknownNameError(
+                "layer",
+                name,
+                nearest=nearest_words(name.casefold(), target_words()),
+                allowed="for example: q,k,v,o or all-linear",
+                field="lora_targets",
+            )
+
+
+SAMPLE_METHODS = ("dreambooth", "textual-inversion")
+
+
+def refuse_sample_methods(workload: Workload, name: str) -> None:
+    """Methods that mean nothing for a language model."""
+    if workload.method in SAMPLE_METHODS:
+        raise ContradictionError(
+            f"method {workload.method} contradicts model {name}: it is for diffusion models; say method lora", field="method"
+        )
+
+
+def transformer(workload: Workload) -> TransformerArchitecture:
+    """The architecture that `workload.model` names; other kinds of models come later."""
+    model = facts.model(workload.model)
+    if not isinstance(model, TransformerArchitecture):
+        kind = {"VisionModel": "vision", "DiffusionModel": "diffusion"}.get(
+            type(model).__name__, getattr(model, "kind", "") or "this kind of"
+        )
+        raise UnavailableError(f"{model.name} is a {kind} model: rightfit plans transformers only; other models come with version 0.3")
+    return model
+
+
+def sequence_length(workload: Workload, model: TransformerArchitecture, notes: Notes) -> int:
+    """Tokens per sequence: the user's, or the usual one within the model's limit (a typical shape of some size has none of its own)."""
+    limit = model.max_position
+    if workload.seq_len is not None:
+        if limit and workload.seq_len > limit and model.certainty != "typical":
+            raise ContradictionError(
+                f"seq-len {workload.seq_len} is over the limit of {model.name}, which is {limit}; use {limit} or less", field="seq_len"
+            )
+        return workload.seq_len
+    usual = int(facts.coefficients("planning")[f"{workload.task}_seq_len"])
+    chosen = min(usual, limit) if limit else usual
+    notes.take("seq_len", chosen, "seq_len", limit=limit)
+    return chosen
+
+
+def amount_of_work(workload: Workload, model: TransformerArchitecture, seq_len: int, notes: Notes) -> Amount:
+    """Tokens over all epochs and bytes on disk, from what the user gave or from the usual amount."""
+    per_token = facts.coefficients("planning")["bytes_per_token"]
+    once = _one_pass(workload, model, seq_len, notes, per_token)
+    if workload.epochs is None:
+        notes.take("epochs", 1.0, "epochs")
+    epochs = workload.epochs or 1.0
+    return dataclasses.replace(once, tokens=once.tokens * epochs, samples=once.samples * epochs)
+
+
+def _one_pass(workload: Workload, model: TransformerArchitecture, seq_len: int, notes: Notes, per_token: float) -> Amount:
+    if workload.data_tokens is not None:
+        return Amount(workload.data_tokens, workload.data_tokens * per_token)
+    if workload.data_bytes is not None:
+        tokens = workload.data_bytes / per_token
+        notes.take("data_tokens", tokens, "tokens_from_bytes", bytes=workload.data_bytes, bytes_per_token=per_token)
+        return Amount(tokens, workload.data_bytes)
+    if workload.data_samples is not None:
+        length = sample_tokens(workload, model, seq_len)
+        return _from_samples(workload.data_samples, workload.data_unit or "samples", length, notes, per_token, full=length == seq_len)
+    if workload.data is not None:
+        return _from_dataset(facts.dataset(workload.data), seq_len, notes, per_token)
+    return _usual_amount(workload, model, notes, per_token)
+
+
+def sample_tokens(workload: Workload, model: TransformerArchitecture, seq_len: int) -> int:
+    """Tokens of a sample: the usual length of instruction data where a decoder is fine-tuned and no length is said; else the full sequence,
+    to which encoders pad."""
+    if workload.task != "finetune" or workload.seq_len is not None or model.kind == "encoder":
+        return seq_len
+    return min(seq_len, int(facts.coefficients("planning")["finetune_sample_tokens"]))
+
+
+def _from_samples(samples: float, unit: str, seq_len: int, notes: Notes, per_token: float, *, full: bool = True) -> Amount:
+    if unit in ("images", "frames", "hours", "videos", "clips", "utterances", "interactions", "nodes"):
+        raise InputError(f"data in {unit} does not fit a language model; give tokens, samples or bytes, for example 50Mtok", field="data")
+    tokens = samples * seq_len
+    notes.take("data_tokens", tokens, "tokens_from_samples" if full else "tokens_from_usual_samples", samples=samples, seq_len=seq_len)
+    return Amount(tokens, tokens * per_token, samples)
+
+
+def _from_dataset(dataset: Dataset, seq_len: int, notes: Notes, per_token: float) -> Amount:
+    """Tokens where the dataset's card counts them, else its bytes by the usual bytes per token, else full sequences."""
+    if dataset.tokens:
+        return Amount(float(dataset.tokens), dataset.size_bytes or dataset.tokens * per_token, float(dataset.samples))
+    if dataset.domain not in ("text", "code", "preference", "instruction", "pretraining", "math"):
+        raise InputError(
+            f"dataset {dataset.name} holds {dataset.domain}, and its tokens are not known; give an amount, for example 50Mtok", field="data"
+        )
+    if dataset.size_bytes:
+        tokens = dataset.size_bytes / per_token
+        notes.take("data_tokens", tokens, "tokens_from_bytes", bytes=dataset.size_bytes, bytes_per_token=per_token)
+        return Amount(tokens, dataset.size_bytes, float(dataset.samples))
+    return _from_samples(float(dataset.samples), "samples", seq_len, notes, per_token)
+
+
+def _usual_amount(workload: Workload, model: TransformerArchitecture, notes: Notes, per_token: float) -> Amount:
+    usual = facts.coefficients("planning")
+    if workload.task == "train":
+        tokens = usual["train_tokens_per_parameter"] * model.params_active
+        notes.take("data_tokens", tokens, "tokens_train", tokens_per_parameter=usual["train_tokens_per_parameter"])
+    else:
+        tokens = usual["finetune_tokens"]
+        notes.take("data_tokens", tokens, "tokens_finetune")
+    return Amount(tokens, tokens * per_token)
+
+
+def global_batch(workload: Workload, model: TransformerArchitecture, seq_len: int, amount: Amount, notes: Notes) -> int:
+    """Sequences of an optimizer step: the user's or the usual; never more than there are."""
+    if workload.global_batch is not None:
+        return int(workload.global_batch)
+    usual = facts.coefficients("planning")
+    if workload.task == "train":
+        compute = FLOPS_PER_PARAMETER_AND_TOKEN * model.params_active * amount.tokens
+        wanted = usual["train_batch_scale"] * compute ** usual["train_batch_exponent"] / seq_len
+    else:
+        wanted = usual["finetune_global_batch"]
+    sequences = max(1.0, amount.tokens / seq_len)
+    chosen = 2 ** max(0, round(math.log2(min(wanted, sequences)))) if min(wanted, sequences) >= 1 else 1
+    chosen = int(min(chosen, 2 ** math.floor(math.log2(sequences))))
+    chosen = max(chosen, workload.micro_batch or 1)
+    notes.take("global_batch", chosen, f"batch_{workload.task}")
+    return chosen

@@ -1,0 +1,129 @@
+"""Serving classical models: one row a request, on the processors of CPU servers behind a web server, one worker process a core.
+
+A replica is a server. Workers take one request at a time, so what waits is answered at workers / core seconds; the rest is as for models of
+one forward
+pass (serving_forward.py), whose space and grid are used.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rightfit.errors import ContradictionError, InputError, UnavailableError
+from rightfit.estimate.classical import classical_task, cpu_columns
+from rightfit.estimate.classical_service import ClassicalService, classical_service, service_passes
+from rightfit.facts.classical import classical_model
+from rightfit.families.passes.forward import (
+    ForwardChoice,
+    forward_fleet,
+    forward_limits,
+    forward_rate,
+    forward_space,
+)
+from rightfit.search.classical_wish import gpu_only_libraries, library_asked, note_assumed, refuse_idle_words, settings_text, table_of
+from rightfit.search.notes import Notes
+from rightfit.search.offers import Market, read_market
+from rightfit.search.service.cpu_servers import PassMachine, cheapest_cpu_offers
+from rightfit.search.service.grid import PASS_BATCHES, pass_grid
+from rightfit.search.service.judge import judged
+from rightfit.search.service.wish import ServingWish, usual
+
+if TYPE_CHECKING:
+    from rightfit.catalog import Catalog
+    from rightfit.physics.columns import Array
+    from rightfit.search.constraints import Wanted
+    from rightfit.search.service.found import ServingExploration
+    from rightfit.search.service.stacks import ServingStack
+    from rightfit.workload import Workload
+
+_ENGINE = {
+    "name": "FastAPI",
+    "words": "fastapi|uvicorn",
+    "engine": "FastAPI",
+    "modalities": "table",
+    "families": "cpu|cpu-amx",
+    "dtypes": "fp32",
+}
+
+
+def read_classical_service(workload: Workload, notes: Notes) -> ServingWish:
+    """The workload as numbers: how wide a request is, how large the model, how many requests, how soon answered."""
+    named = classical_model(workload.model)
+    assert named is not None
+    _refuse_accelerators(workload)
+    rows, cols = _trained_on(workload, notes)
+    library, is_named = library_asked(workload, named)
+    if library in gpu_only_libraries():
+        raise UnavailableError(
+            f"task serve: {library} scores on GPUs, and such services are not measured; leave library out for processors"
+        )
+    task = classical_task(named.words, rows=rows, cols=cols, library=library, settings=settings_text(workload, named))
+    refuse_idle_words(workload, named, task)
+    for text in task.assumptions:
+        note_assumed(notes, text, task)
+    if not is_named:
+        notes.take("library", library, "host_library")
+    return ServingWish(
+        workload=workload,
+        model=dataclasses.replace(classical_service(named.name, task), certainty="typical" if task.assumptions else "exact"),
+        rate_per_s=forward_rate(workload, notes),
+        users=workload.users or 0,
+        requests=0.0,
+        input_tokens=0,
+        output_tokens=0,
+        limits=forward_limits(workload, "table", notes),
+        assumptions=tuple(notes.taken),
+        modality="table",
+    )
+
+
+def _refuse_accelerators(workload: Workload) -> None:
+    if any(workload.gpu):
+        raise ContradictionError(
+            f"gpu contradicts model {workload.model}: single rows are scored on processors; leave gpu out", field="gpu"
+        )
+
+
+def _trained_on(workload: Workload, notes: Notes) -> tuple[float, float]:
+    """Rows and columns of the table that the model was trained on; a request is one row of it."""
+    if workload.data is not None:
+        rows, cols, _ = table_of(workload, notes)
+        return rows, cols
+    if not workload.columns:
+        raise InputError(
+            "columns: how many numbers has a request? give --columns 30, or with --data '1Mrows x 30cols' the table that the model was trained on",
+            field="columns",
+        )
+    rows = float(usual()["trained_rows"])
+    notes.take("data_rows", rows, "serve_trained_rows")
+    return rows, float(workload.columns)
+
+
+def explore_classical(wish: ServingWish, filters: Wanted, catalog: Catalog, *, market: Market | None = None) -> ServingExploration:
+    """Every CPU server as a replica."""
+    market = market or _cpu_market(catalog, filters)
+    fleet, machines = forward_fleet(market.offers.servers, market.offers, ForwardChoice((_ENGINE,), "fp32"))
+    space, seconds = forward_space(fleet, machines, wish, timed=_timed)
+    grid = pass_grid(seconds, percentile=wish.limits.percentile)
+    return dataclasses.replace(judged(wish, filters, market, fleet, space, grid), passes=seconds)
+
+
+def _cpu_market(catalog: Catalog, filters: Wanted) -> Market:
+    table = catalog.all_offers()
+    sound = ~table.is_quarantined & np.isfinite(table.price_usd_per_h)
+    no_card = (table.servers.num_accelerators <= 0)[table.server_index]
+    return read_market(catalog, table.take(cheapest_cpu_offers(table, sound & no_card, filters)))
+
+
+def _timed(machines: Sequence[PassMachine], stacks: Sequence[ServingStack], wish: ServingWish) -> tuple[Array, Array]:
+    """Seconds and memory of so many waiting requests, (machines, PASS_BATCHES)."""
+    service = wish.model
+    assert isinstance(service, ClassicalService)
+    cores = np.array([float(one.card.num_sms) for one in machines])
+    memory = np.array([one.memory_bytes for one in machines])
+    cpus = cpu_columns([one.device for one in machines], vcpus=cores, memory_bytes=memory)
+    return service_passes(service, cpus.replace(cores=cores), PASS_BATCHES)

@@ -1,0 +1,335 @@
+"""Serving models of one forward pass (encoders, vision, diffusion, speech) on accelerators and on CPU servers.
+
+A replica is one accelerator, or the CPU of one server. It treats what has gathered while it worked (batch while busy): at mean batch b the
+rate is
+b / S(b), and a request waits for the rest of the pass under way and for its own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rightfit import facts
+from rightfit.catalog.offers import OfferTable, ServerTable
+from rightfit.errors import ContradictionError, InputError, UnknownNameError
+from rightfit.estimate.forward_cases import forward_cases
+from rightfit.estimate.forward_models import forward_work
+from rightfit.estimate.forward_predict import metric_values
+from rightfit.estimate.forward_words import wish_of
+from rightfit.facts.records import Accelerator
+from rightfit.families.passes.inputs import read_inputs, seconds_of
+from rightfit.physics.columns import Array, DeviceColumns, LinkColumns, ModelColumns
+from rightfit.physics.serving_columns import ServeColumns
+from rightfit.search.constraints import Wanted
+from rightfit.search.notes import Notes
+from rightfit.search.offers import Market, read_market
+from rightfit.search.own_model import note_own
+from rightfit.search.service.cpu_servers import PassMachine, cheapest_cpu_offers, cpu_machine, cpu_row
+from rightfit.search.service.fit import WEIGHT_BYTES, safe_bytes
+from rightfit.search.service.grid import PASS_BATCHES
+from rightfit.search.service.slices import shared_fleet
+from rightfit.search.service.space import ServingFleet, ServingSpace, family_of
+from rightfit.search.service.stacks import ServingStack
+from rightfit.search.service.wish import LATENCIES, Limits, ServingWish, usual
+from rightfit.search.training.machines import chips
+from rightfit.search.weight_files import num_parameters
+from rightfit.workload.vocabulary import nearest_words
+
+if TYPE_CHECKING:
+    from rightfit.catalog import Catalog
+    from rightfit.workload import Workload
+
+Index = NDArray[np.intp]
+
+NO_INT8 = ("pascal", "volta", "cdna1")  # no int8 matrix units
+Timed = Callable[[Sequence[PassMachine], Sequence[ServingStack], ServingWish], tuple[Array, Array]]
+
+
+def read_forward_wish(workload: Workload, model: Any, notes: Notes) -> ServingWish:
+    """A workload whose model does not generate text."""
+    work = forward_work(wish_of({"model": model.name, "metric": "latency_ms"}))
+    if work is None:
+        raise InputError(
+            f"model: how fast {model.name} runs is not known; encoders, vision, diffusion, speech and language models are", field="model"
+        )
+    if work.modality != "text" and workload.input_tokens is not None:
+        raise ContradictionError(f"input_tokens contradicts model {workload.model}: it reads no tokens; leave it out", field="input_tokens")
+    note_own(model, notes)
+    tokens = 0
+    if work.modality == "text":
+        tokens = workload.input_tokens or int(usual()["forward_tokens"])
+        if workload.input_tokens is None:
+            notes.take("input_tokens", tokens, "serve_forward_tokens")
+    cells = read_inputs(workload, model, work, notes)
+    return ServingWish(
+        workload=workload,
+        model=model,
+        rate_per_s=forward_rate(workload, notes, modality=work.modality),
+        users=workload.users or 0,
+        requests=_requests(workload, work.modality, tokens) if workload.task == "batch" else 0.0,
+        input_tokens=tokens,
+        output_tokens=0,
+        limits=forward_limits(workload, work.modality, notes),
+        assumptions=tuple(notes.taken),
+        modality=work.modality,
+        cells=cells,
+    )
+
+
+def forward_rate(workload: Workload, notes: Notes, *, modality: str = "") -> float:
+    """Requests a second of a service; 0 of a batch job, and where users were given in place of a rate."""
+    if workload.task != "serve":
+        return 0.0
+    rate = workload.rate_per_s or 0.0
+    if not rate and not workload.users:
+        name = f"{modality}_rate_per_s" if modality in ("image", "video") else "rate_per_s"
+        rate = float(usual()[name])
+        notes.take("rate", rate, "serve_rate")
+    return rate
+
+
+def forward_limits(workload: Workload, modality: str, notes: Notes) -> Limits:
+    """The limit of a pass: the user's, or the usual one of its kind of input."""
+    infinity = float("inf")
+    percentile = (workload.percentile or usual()["percentile"]) / 100.0
+    latency = workload.latency_s
+    if workload.task == "batch":
+        return Limits(infinity, infinity, infinity, percentile)
+    if latency is None:
+        latency = float(usual()[f"{modality}_latency_s" if modality in ("image", "video", "audio") else "forward_latency_s"])
+        if modality == "audio":  # a longer recording may take longer by as much
+            latency *= max(seconds_of(workload) / float(usual()["audio_window_s"]), 1.0)
+        notes.take(LATENCIES[2], latency, f"serve_latency_{modality}" if modality in ("video", "audio") else "serve_latency")
+    return Limits(infinity, infinity, float(latency), percentile)
+
+
+def _requests(workload: Workload, modality: str, tokens: int) -> float:
+    """Inputs of a batch job: images, texts, or windows of audio."""
+    unit = workload.data_unit or ""
+    if workload.data_samples is not None:
+        if unit.startswith("hour"):
+            if modality != "audio":
+                raise InputError("data in hours is for speech models; give images or samples", field="data")
+            return workload.data_samples * 3600.0 / seconds_of(workload)
+        _refuse_unit(unit, modality)
+        return workload.data_samples
+    if workload.data_tokens is not None and tokens:
+        return max(1.0, workload.data_tokens / tokens)
+    raise InputError("data: how much is there to work through? give --data, for example 100kimages, 1Msamples or 10000hours", field="data")
+
+
+#: Units of data that only some kinds of input have.
+_UNITS_OF: Mapping[str, tuple[str, ...]] = {
+    "images": ("vision", "image"),
+    "videos": ("vision", "video"),
+    "utterances": ("audio",),
+    "documents": ("text",),
+}
+
+
+def _refuse_unit(unit: str, modality: str) -> None:
+    """Data in the unit of another kind of input are another job."""
+    if unit in _UNITS_OF and modality not in _UNITS_OF[unit]:
+        instead = next((name for name, kinds in _UNITS_OF.items() if modality in kinds), "samples")
+        raise InputError(f"data in {unit} do not fit this model; give {instead} or samples, for example 10k{instead}", field="data")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ForwardChoice:
+    """Engines and arithmetic that the user leaves open: rows of facts/data/forward_stacks.csv, and the number format wanted (empty: the
+    usual)."""
+
+    rows: tuple[dict[str, str], ...]
+    dtype: str
+
+
+def read_forward_choice(workload: Workload, modality: str) -> ForwardChoice:
+    """The user's words as rows of the table."""
+    rows = [row for row in facts.table("forward_stacks") if modality in row["modalities"].split("|")]
+    if workload.framework:
+        lowered = workload.framework.strip().lower()
+        rows = [row for row in rows if row["name"].lower() == lowered or lowered in row["words"].split("|")]
+        if not rows:
+            names = sorted({row["name"] for row in facts.table("forward_stacks") if modality in row["modalities"].split("|")})
+            plain = {name.lower().replace(" ", ""): name for name in names}
+            near = [plain[word] for word in nearest_words(lowered.replace(" ", ""), plain, count=2)]
+            allowed_names = "allowed for this model: " + ", ".join(names)
+            raise UnknownNameError("serving engine", workload.framework, nearest=near, allowed=allowed_names, field="framework")
+    wanted = workload.quantization if workload.quantization not in (None, "none", "any") else workload.precision
+    if wanted and not any(wanted in row["dtypes"].split("|") for row in rows):
+        allowed = sorted({dtype for row in rows for dtype in row["dtypes"].split("|")})
+        raise ContradictionError(
+            f"quantization {wanted} is not served for this kind of model; allowed: {', '.join(allowed)}", field="quantization"
+        )
+    return ForwardChoice(tuple(rows), wanted or "")
+
+
+def forward_stack(choice: ForwardChoice, family: str) -> ServingStack | None:
+    """The first engine of the table that runs on a family, in the arithmetic wanted or the engine's usual one."""
+    for row in choice.rows:
+        dtypes = [name for name in row["dtypes"].split("|") if not (name == "int8" and family in NO_INT8)]
+        if family in row["families"].split("|") and (not choice.dtype or choice.dtype in dtypes):
+            usual_dtype = "fp32" if family == "pascal" and "fp32" in dtypes else dtypes[0]
+            return ServingStack(row["name"], row["engine"], "", choice.dtype or usual_dtype, "")
+    return None
+
+
+def forward_market(catalog: Catalog, filters: Wanted, *, with_cpus: bool) -> Market:
+    """Servers with accelerators, and of each CPU server its cheapest offer that passes the user's filters."""
+    table = catalog.all_offers()
+    sound = ~table.is_quarantined & np.isfinite(table.price_usd_per_h)
+    has_card = (table.servers.num_accelerators > 0)[table.server_index]
+    rows = np.flatnonzero(sound & has_card)
+    if with_cpus and (not filters.gpus or "" in filters.gpus):
+        rows = np.concatenate([rows, cheapest_cpu_offers(table, sound & ~has_card, filters)])
+    offers = table.take(rows)
+    return read_market(catalog, offers)
+
+
+def forward_fleet(servers: ServerTable, offers: OfferTable, choice: ForwardChoice) -> tuple[ServingFleet, list[PassMachine]]:
+    """Machine classes of accelerators (by name and number) and of CPUs (by kind and cores)."""
+    known = chips(servers)
+    families = {name: family_of(card) for name, card in known.items()}
+    stacks = {family: forward_stack(choice, family) for family in {*families.values(), "cpu", "cpu-amx"}}
+    listed = np.unique(offers.server_index)
+    machine, missing = np.full(len(servers), -1, dtype=np.intp), ["accelerator"] * len(servers)
+    keys: dict[tuple[object, ...], int] = {}
+    machines: list[PassMachine] = []
+    first: list[int] = []
+    some = next(iter(facts.accelerators().values()))  # the form of a machine; a processor overwrites what matters
+    for server in listed.tolist():
+        name, count = servers.accelerator_name[server], float(servers.num_accelerators[server])
+        found = _card_machine(known, families, name, count) if name else cpu_machine(servers, server, some)
+        lacks = "accelerator" if found is None else "" if stacks[found.family] else "engine"
+        if name and count != int(count):
+            lacks = "whole accelerators"
+        missing[server] = lacks
+        if lacks or found is None:
+            continue
+        key = (_cpu_key(found) if found.family.startswith("cpu") else found.card.name, found.per_node)
+        if key not in keys:
+            keys[key] = len(machines)
+            machines.append(found)
+            first.append(server)
+        machine[server] = keys[key]
+    fleet = ServingFleet(
+        accelerators=tuple(one.card for one in machines),
+        families=tuple(one.family for one in machines),
+        gpus_per_node=np.array([one.per_node for one in machines], dtype=np.intp),
+        first=np.array(first, dtype=np.intp),
+        machine_index=machine,
+        missing=tuple(missing),
+        stacks=tuple((stack,) if (stack := stacks[one.family]) else () for one in machines),
+    )
+    return fleet, machines
+
+
+def _cpu_key(machine: PassMachine) -> tuple[str, float, float]:
+    """Processors of one class have one kind, as many cores and as much RAM: what does not fit the small one must not be sold on it."""
+    return cpu_row(machine.device)[0], machine.card.num_sms, machine.memory_bytes
+
+
+def _card_machine(cards: Mapping[str, Accelerator], families: Mapping[str, str], name: str, count: float) -> PassMachine | None:
+    card = cards.get(name)
+    if card is None or min(card.memory_bytes, card.memory_bandwidth, max(card.fp16_flops, card.fp32_flops, card.bf16_flops)) <= 0:
+        return None
+    return PassMachine(card.equivalent_to or card.name, families[name], max(int(count), 1), card.memory_bytes, card)
+
+
+def shared_machines(
+    fleet: ServingFleet, machines: list[PassMachine], workload: Workload, market: Market, catalog: Catalog
+) -> tuple[ServingFleet, list[PassMachine]]:
+    """Slices of cards in place of whole ones, and what neighbours take of each class."""
+    if not workload.slice and not workload.beside:
+        return fleet, machines
+    cut = shared_fleet(fleet, workload, market.offers.servers, catalog)
+    if not workload.slice:
+        return cut, machines
+    by_first = dict(zip(fleet.first.tolist(), machines, strict=True))
+    pairs = zip(cut.first.tolist(), cut.accelerators, cut.gpus_per_node.tolist(), strict=True)
+    return cut, [
+        dataclasses.replace(by_first[server], memory_bytes=card.memory_bytes, card=card, per_node=count) for server, card, count in pairs
+    ]
+
+
+def forward_space(
+    fleet: ServingFleet, machines: Sequence[PassMachine], wish: ServingWish, *, timed: Timed | None = None
+) -> tuple[ServingSpace, Array]:
+    """Candidates (one a machine class) and the seconds of a pass at each batch (rows x PASS_BATCHES); infinite where the batch does not
+    fit.
+
+    timed: gives seconds and memory of a pass on machines, in place of `passes`.
+    """
+    distinct: dict[tuple[str, float, ServingStack, str], int] = {}
+    codes = []
+    for number, one in enumerate(machines):
+        key = (
+            one.device if one.card.name else cpu_row(one.device)[0],
+            one.card.num_sms if not one.card.name else 0,
+            fleet.stacks[number][0],
+            one.card.name if wish.workload.slice else "",
+        )
+        codes.append(distinct.setdefault(key, len(distinct)))
+    firsts = [codes.index(code) for code in range(len(distinct))]
+    seconds, memory = (timed or passes)([machines[row] for row in firsts], [fleet.stacks[row][0] for row in firsts], wish)
+    code = np.array(codes, dtype=np.intp)
+    usable = np.array([one.memory_bytes for one in machines]) * usual()["usable_memory"]
+    weights = num_parameters(wish.model) * np.array([WEIGHT_BYTES.get(found[0].format, 2.0) for found in fleet.stacks])
+    safe = safe_bytes(weights[:, None], memory[code], wish)
+    pass_s = np.where(safe <= usable[:, None], seconds[code], np.inf)
+    needed = memory[code][:, 0]
+    machine = np.arange(len(machines), dtype=np.intp)
+    ones = np.ones(len(machines), dtype=np.intp)
+    fits = np.isfinite(pass_s[:, 0])
+    stacks = tuple(found[0] for found in fleet.stacks)
+    parts = (ModelColumns(), ServeColumns(), DeviceColumns(), LinkColumns())
+    return ServingSpace(machine, ones, ones, stacks, *parts, fits, needed, safe[:, 0], usable, code, code), pass_s
+
+
+def passes(machines: Sequence[PassMachine], stacks: Sequence[ServingStack], wish: ServingWish) -> tuple[Array, Array]:
+    """Seconds of a pass and its memory, (machines, PASS_BATCHES)."""
+    tokens, cells = str(wish.input_tokens) if wish.input_tokens else "", dict(wish.cells)
+    rows = [
+        {
+            "model": wish.model.name,
+            "metric": "req_per_s",
+            "device": one.device if one.card.name else f"{one.device} ({one.card.num_sms} cores)",
+            "engine": stack.engine,
+            "weights_dtype": stack.format,
+            "batch_or_concurrency": f"{batch:g}",
+            "n_devices": "1",
+            "input_tokens": tokens,
+            **cells,
+        }
+        for one, stack in zip(machines, stacks, strict=True)
+        for batch in PASS_BATCHES.tolist()
+    ]
+    cases = forward_cases(rows)
+    values = metric_values(cases)
+    shape = (len(machines), PASS_BATCHES.shape[0])
+    seconds, memory = np.full(len(rows), np.inf), np.full(len(rows), np.inf)
+    batch = np.tile(PASS_BATCHES, len(machines))
+    seconds[cases.index] = batch[cases.index] / values["req_per_s"]
+    seconds = seconds / np.repeat([_share_of_card(one) for one in machines], PASS_BATCHES.shape[0])
+    memory[cases.index] = values["peak_mem_gib"] * 2.0**30
+    return seconds.reshape(shape), memory.reshape(shape)
+
+
+def _share_of_card(machine: PassMachine) -> float:
+    """Part of its card's arithmetic that a slice has; 1 of whole cards and processors. Times are those of the card over this share: an upper
+    bound, since what waits for the host does not grow."""
+    whole = facts.accelerators().get(machine.card.name.partition("/")[0])
+    return machine.card.num_sms / max(whole.num_sms, 1) if whole is not None and "/" in machine.card.name else 1.0
+
+
+def suits_cpu(wish: ServingWish) -> bool:
+    """Whether a CPU server is worth a look: small models, none that draws images, and those whose size is tables that are looked up."""
+    work = forward_work(wish_of({"model": wish.model.name, "metric": "latency_ms"}))
+    assert work is not None
+    looks_up = all(stage.kind == "recommender" for stage in work.stages)
+    return looks_up or (wish.modality not in ("image", "video") and work.params <= usual()["largest_cpu_params"])

@@ -1,0 +1,78 @@
+"""What one input of a model of one pass is like: pixels, frames, denoising steps, seconds of sound; each is read or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from rightfit.errors import ContradictionError
+from rightfit.estimate.forward_models import drawn_size, heard_seconds
+from rightfit.estimate.forward_records import ForwardWork
+from rightfit.facts.records import DiffusionModel
+from rightfit.search.notes import Notes
+from rightfit.search.service.wish import usual
+
+if TYPE_CHECKING:
+    from rightfit.facts import Model
+    from rightfit.workload import Workload
+
+Cells = tuple[tuple[str, str], ...]
+
+#: Options of an input -> cell of a measured row.
+CELLS: Mapping[str, str] = {
+    "image_size": "image_size",
+    "frames": "frames",
+    "denoise_steps": "denoise_steps",
+    "audio_length": "audio_s",
+}
+_INSTEAD: Mapping[str, str] = {
+    "image_size": "it takes and draws no images",
+    "frames": "it makes no videos of a length that can be chosen",
+    "denoise_steps": "it does not denoise",
+    "audio_length": "it takes and makes no sound",
+}
+
+
+def taken_options(model: Model, work: ForwardWork) -> tuple[str, ...]:
+    """The options about an input that a model takes."""
+    if isinstance(model, DiffusionModel):
+        if heard_seconds(model):
+            return ("audio_length", "denoise_steps")
+        return ("image_size", "frames", "denoise_steps") if work.modality == "video" else ("image_size", "denoise_steps")
+    return {"vision": ("image_size",), "audio": ("audio_length",)}.get(work.modality, ())
+
+
+def read_inputs(workload: Workload, model: Model, work: ForwardWork, notes: Notes) -> Cells:
+    """Cells of a row for what the user says of an input; what a model does not take is refused, and what it takes and nobody says is
+    noted where the answer hangs on it."""
+    taken = taken_options(model, work)
+    given = {name: getattr(workload, f"{name}_s" if name == "audio_length" else name) for name in CELLS}
+    for name, value in given.items():
+        if value is not None and name not in taken:
+            allowed = f"; it takes {', '.join(taken)}" if taken else "; leave it out"
+            raise ContradictionError(f"{name} contradicts model {workload.model}: {_INSTEAD[name]}{allowed}", field=name)
+    _note_usual(model, work, {name for name in taken if given[name] is None}, notes)
+    return tuple(
+        (CELLS[name], f"{value:g}" if isinstance(value, float) else str(value)) for name, value in given.items() if value is not None
+    )
+
+
+def _note_usual(model: Model, work: ForwardWork, unsaid: set[str], notes: Notes) -> None:
+    if not isinstance(model, DiffusionModel):
+        if "audio_length" in unsaid:
+            notes.take("request", float(usual()["audio_window_s"]), "serve_audio_window")
+        return
+    height, width, frames = drawn_size(model)
+    if "image_size" in unsaid:
+        notes.take("image_size", f"{height:.0f}x{width:.0f}", "image_size")
+    if "frames" in unsaid:
+        notes.take("frames", frames, "frames")
+    if "denoise_steps" in unsaid:
+        notes.take("denoise_steps", work.stages[0].repeats, "denoise_steps")
+    if "audio_length" in unsaid:
+        notes.take("audio_length_s", heard_seconds(model), "audio_length")
+
+
+def seconds_of(workload: Workload) -> float:
+    """Seconds of sound in a request of a speech model [s]."""
+    return workload.audio_length_s or float(usual()["audio_window_s"])

@@ -1,0 +1,1 @@
+"""Training on samples: vision, detection, diffusion, speech, recommenders, graphs."""

@@ -1,0 +1,240 @@
+"""From a workload to a SampleWish: models of vision, diffusion, speech, recommendation and graphs; every default that was taken is
+noted."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import re
+from typing import TYPE_CHECKING, Any
+
+from rightfit import facts
+from rightfit.errors import ContradictionError, RightfitError, UnavailableError, UnknownNameError
+from rightfit.estimate.forward_models import first_match
+from rightfit.facts.records import DiffusionModel, TransformerArchitecture, VisionModel
+from rightfit.families.samples.data import amount_of_samples, load_of
+from rightfit.families.samples.recipe import read_recipe, refuse_other_values, refuse_quantization, settle_method
+from rightfit.families.samples.sample_wish import SampleWish
+from rightfit.physics.columns import Method
+from rightfit.search.notes import Notes
+from rightfit.search.own_model import note_own
+from rightfit.search.training.wish import refuse_unknown_framework
+
+if TYPE_CHECKING:
+    from rightfit.estimate.model_work import ModelWork, TrainWish
+    from rightfit.families.samples.data import Samples
+    from rightfit.workload import Workload
+
+TREES = "trees"
+_IMAGE_SHARE = 0.4
+_STAND_IN = "graphsage"  # whose neighbourhoods stand for those of other graph networks on the same graph
+_PADDED = re.compile(r"whisper", re.IGNORECASE)  # every recording is filled up to one length
+_SIDE = re.compile(r"(\d+)(?:\D+(\d+))?$")
+
+
+@functools.lru_cache(maxsize=256)
+def sample_model(name: str) -> Any:
+    """The record of a model that is trained on samples, its name where only the table of its arithmetic knows it, None for a language model
+    and for
+    trees. A name that nobody knows raises UnknownNameError with the nearest."""
+    try:
+        record = facts.model(name)
+    except RightfitError:
+        if _known_work(name):
+            return name
+        raise
+    if isinstance(record, TransformerArchitecture):
+        return record if _is_encoder(record) else None
+    return None if getattr(record, "kind", "") == TREES else record
+
+
+def _is_encoder(record: TransformerArchitecture) -> bool:
+    """Whether a transformer takes sound or images and writes no text of a language model: Whisper, and CLIP, whose image half is a large
+    part of it."""
+    if record.kind == "vlm":
+        return record.params_vision >= _IMAGE_SHARE * record.params_total
+    if record.kind != "encoder-decoder":
+        return False
+    from rightfit.estimate.forward_models import forward_work
+    from rightfit.estimate.forward_records import ForwardWish as ForwardWish
+
+    work = forward_work(ForwardWish(record.name))
+    return work is not None and work.modality == "audio"
+
+
+def _known_work(name: str) -> bool:
+    return bool(
+        first_match("train_models", name, whole=True)
+        or first_match("train_graphs", name, whole=True)
+        or first_match("train_denoisers", name, whole=True)
+    )
+
+
+def trains_samples(workload: Workload) -> bool:
+    """Whether this is a wish to train a model that is not a language model. An unknown model is left to those who look for it first."""
+    if workload.task not in ("train", "finetune") or workload.model.endswith(".json"):
+        return False
+    try:
+        return sample_model(workload.model) is not None
+    except RightfitError:
+        return False
+
+
+def read_sample_wish(workload: Workload) -> SampleWish:
+    """The workload as numbers; raises what the user must know."""
+    notes = Notes()
+    record = sample_model(workload.model)
+    refuse_unknown_framework(workload)
+    work, asked = _work(workload, record)
+    refuse_other_values(workload, work)
+    for field in workload.assumed:
+        if field not in ("currency", "method"):
+            notes.take(field, str(getattr(workload, field)), f"default_{field}")
+    workload = settle_method(workload, work, notes)
+    refuse_quantization(workload)
+    note_own(record, notes)
+    for text in work.assumptions:
+        notes.take("model", text, "sample_model")
+    row = first_match("training_usual", f"{work.modality}:{'video ' if asked.frames > 1 else ''}{workload.model.lower()}", whole=True)
+    assert row is not None
+    sample = _sample(workload, record, asked, row, notes)
+    if row["domain"] == "speech" and not _PADDED.search(workload.model):
+        work, _ = _work(workload, record, audio_s=sample["seconds"])
+    amount = amount_of_samples(workload, work, row, sample, notes)
+    recipe = read_recipe(workload, work, sample, notes)
+    work = _adapted(work, workload, record, recipe.latents, amount)
+    batch = _global_batch(workload, row, amount, notes)
+    load = load_of(workload, row, recipe.latents, sample, amount)
+    return SampleWish(
+        workload,
+        record if not isinstance(record, str) else None,
+        Method.FULL,
+        1,
+        batch,
+        amount.whole,
+        tuple(notes.taken),
+        work=work,
+        recipe=dataclasses.replace(recipe, host_bytes=_host_bytes(work, amount)),
+        load=load,
+        sample={**sample, "unit": amount.unit},
+    )
+
+
+def _work(workload: Workload, record: Any, *, audio_s: float = 0.0) -> tuple[ModelWork, TrainWish]:
+    """What training on one sample costs, at the size that the user wants; `audio_s` of sound, 0: the length that the model is usually
+    given."""
+    from rightfit.estimate.model_work import TrainWish
+    from rightfit.estimate.train_work import train_work
+
+    height, width = image_sides(workload.image_size or "")
+    frames = float(workload.frames or _usual_frames(record))
+    wish = TrainWish(workload.model, height=height, width=width, frames=frames, audio_s=audio_s)
+    names = [*_with_data(workload), *_without_owner(workload.model), workload.model, *([] if isinstance(record, str) else [record.name])]
+    for name in dict.fromkeys(names):
+        try:
+            return train_work(dataclasses.replace(wish, model=name)), wish
+        except UnknownNameError:
+            continue
+    raise UnavailableError(f"{names[-1]}: what training it takes is not known in this version; models that are: see rightfit models")
+
+
+def _without_owner(name: str) -> list[str]:
+    """The name behind the owner of a hub id, where the tables of arithmetic know that and not the whole."""
+    owner, _, bare = name.rpartition("/")
+    return [bare] if owner and _known_work(bare) and not _known_work(name) else []
+
+
+def _with_data(workload: Workload) -> list[str]:
+    """What is trained on a graph depends on the graph: names of rows that know it."""
+    if workload.data_unit != "dataset" or not workload.data or facts.dataset(workload.data).domain != "graph":
+        return []
+    found = (f"{workload.model} {workload.data}", workload.data, f"{_STAND_IN} {workload.data}")
+    return [name for name in found if first_match("train_graphs", name, whole=True)]
+
+
+def image_sides(text: str) -> tuple[float, float]:
+    """Height and width of "512" or "512x768"; zeros where nothing was said."""
+    found = _SIDE.match(text)
+    if not found:
+        return 0.0, 0.0
+    return float(found[1]), float(found[2] or found[1])
+
+
+def _usual_frames(record: Any) -> float:
+    """Frames of a video model's usual output."""
+    if isinstance(record, DiffusionModel) and record.modality == "video":
+        sizes = re.findall(r"\d+", record.default_output)
+        return float(sizes[0]) if len(sizes) >= 3 else 1.0
+    return 0.0
+
+
+def _sample(workload: Workload, record: Any, asked: TrainWish, row: Any, notes: Notes) -> dict[str, Any]:
+    """One sample: side of its image, frames, seconds."""
+    height, width = asked.height, asked.width
+    pictures = row["domain"] in ("vision", "video")
+    if not height and isinstance(record, VisionModel):
+        height = width = float(record.image_size)
+    if not height and isinstance(record, DiffusionModel):
+        sizes = [float(part) for part in re.findall(r"\d+", record.default_output)]
+        height, width = (sizes[-2], sizes[-1]) if len(sizes) > 1 else (512.0, 512.0)
+    if pictures and height and not workload.image_size:
+        notes.take("image_size", f"{height:.0f}x{width:.0f}", "image_size")
+    if workload.image_size and not pictures:
+        raise ContradictionError(f"image_size contradicts model {workload.model}: it takes no images; leave it out", field="image_size")
+    seconds = workload.audio_length_s or float(row["seconds"])
+    if workload.audio_length_s and row["domain"] != "speech":
+        raise ContradictionError(f"audio_length contradicts model {workload.model}: it takes no sound; leave it out", field="audio_length")
+    if row["domain"] == "speech" and not workload.audio_length_s:
+        notes.take("audio_length_s", seconds, "audio_length")
+    if workload.frames and asked.frames > 1 and row["domain"] != "video":
+        raise ContradictionError(f"frames contradicts model {workload.model}: it takes single images; leave it out", field="frames")
+    return {"domain": row["domain"], "height": height, "width": width, "frames": asked.frames, "seconds": seconds}
+
+
+def _adapted(work: ModelWork, workload: Workload, record: Any, latents: str, amount: Samples) -> ModelWork:
+    """The work under the method: a frozen backbone runs forward only; latents made beforehand cost their encoders once."""
+    usual = facts.coefficients("training")
+    if workload.method == "freeze":
+        share = usual["head_share"]
+        return dataclasses.replace(
+            work,
+            frozen_macs=work.frozen_macs + (1.0 - share) * work.macs,
+            frozen_activations=work.frozen_activations + (1.0 - share) * work.activations,
+            macs=share * work.macs,
+            score_macs=0.0,
+            activations=share * work.activations,
+            layers=max(1.0, share * work.layers),
+            kept=share * work.kept,
+            trained=min(work.trained, share * work.params),
+        )
+    if latents == "cached":
+        once = work.side_macs / max(1.0, amount.epochs)
+        work = dataclasses.replace(work, frozen_macs=work.frozen_macs + once, frozen_activations=work.frozen_activations + once / 1500.0)
+    if not work.adapter_params_per_rank and work.kind in ("transformer", "window", "dit", "denoiser"):
+        width = float(getattr(record, "hidden_size", 0) or 768)
+        # two of a block's matrices of 12 h^2 parameters carry an adapter of 2 h a rank: 4 h a block
+        return dataclasses.replace(work, adapter_params_per_rank=work.params / (3.0 * width))
+    return work
+
+
+def _global_batch(workload: Workload, row: Any, amount: Samples, notes: Notes) -> int:
+    """Samples of an optimizer step: the user's or the usual; where data are few, a small part of them."""
+    if workload.global_batch is not None:
+        return int(workload.global_batch)
+    usual = float(row[f"batch_{workload.task}"])
+    if workload.method in ("dreambooth", "textual-inversion"):
+        usual = facts.coefficients("training")["prior_images"] if workload.method == "dreambooth" else 4.0
+    most = max(1.0, facts.coefficients("training")["largest_batch_share"] * amount.samples)
+    chosen = max(int(2 ** math.floor(math.log2(max(min(usual, most), 1.0)))), min(int(usual), 4), workload.micro_batch or 1)
+    notes.take("global_batch", chosen, "sample_batch")
+    return chosen
+
+
+def _host_bytes(work: ModelWork, amount: Samples) -> float:
+    """RAM that features and edges of a graph take while it is sampled."""
+    if work.modality != "graph":
+        return 0.0
+    row = first_match("train_graphs", work.name, whole=True)
+    known = float(row["features_gib"]) * 2.0**30 if row and row["features_gib"] else 0.0
+    return max(known, amount.dataset_bytes) * facts.coefficients("training")["graph_memory_factor"]

@@ -1,0 +1,61 @@
+"""Which workloads are of this family: services and batches that no other family of services takes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rightfit.search.honours import Honours, by_task
+
+if TYPE_CHECKING:
+    from rightfit.workload import Workload
+
+#: Families with a higher number are asked first.
+PRECEDENCE = 0
+#: The least wish that this family answers, and its page below docs/.
+EXAMPLE = {"model": "meta-llama/Meta-Llama-3-8B", "task": "serve", "rate": "1/s"}
+PAGE = "tasks/serving.md"
+
+
+def matches(workload: Workload) -> bool:
+    """Whether a language model answers, token by token."""
+    return workload.task in ("serve", "batch")
+
+
+_OF_BOTH = frozenset(
+    {"input_tokens", "output_tokens", "precision", "quantization", "kv_cache", "framework", "tensor_parallel", "pipeline_parallel"}
+    | {"images", "image_size", "frames", "audio_length"}
+    | {"api_price", "prefix_share", "cached_tokens", "adapters", "adapter_rank", "speculative", "draft_tokens", "acceptance"}
+)
+_LENGTH = "requests have the lengths input_tokens and output_tokens; give those"
+_ENGINE = "the serving engine chooses its kernel; name the engine with framework, or leave it out"
+SERVICE = Honours(
+    _OF_BOTH
+    | {
+        "slice",
+        "beside",
+        "kv_offload",
+        "cache_hits",
+        "rate",
+        "users",
+        "think",
+        "trace",
+        "profile",
+        "ttft",
+        "tpot",
+        "latency",
+        "percentile",
+        "fleet",
+    },
+    because={"data": "a service has no amount of data; give rate or users, or say task batch", "seq_len": _LENGTH, "attention": _ENGINE},
+    against=by_task,
+)
+BATCH = Honours(
+    _OF_BOTH | {"data"},
+    because={"kv_offload": "a batch reads each prompt once; leave it out", "seq_len": _LENGTH, "attention": _ENGINE},
+    against=by_task,
+)
+
+
+def honours(workload: Workload) -> Honours:
+    """The options that answering token by token reads."""
+    return SERVICE if workload.task == "serve" else BATCH

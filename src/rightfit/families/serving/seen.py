@@ -1,0 +1,89 @@
+"""What a request holds beside text: images, frames of a video, a recording, as tokens of the prompt and work of the vision tower."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING
+
+from rightfit.errors import ContradictionError
+from rightfit.facts.image_tokens import ImageRule, image_rule
+from rightfit.facts.records import TransformerArchitecture
+from rightfit.search.notes import Notes
+from rightfit.search.service.wish import usual
+
+if TYPE_CHECKING:
+    from rightfit.workload import Workload
+
+OPTIONS = ("images", "image_size", "frames", "audio_length")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Seen:
+    """`tokens` of a prompt that are no text; `images` that pass the tower, each of `patches`."""
+
+    tokens: int = 0
+    images: float = 0.0
+    patches: float = 0.0
+
+
+def read_seen(workload: Workload, model: TransformerArchitecture, notes: Notes) -> Seen:
+    """What the workload says of images and sound; raises what the model does not take."""
+    given = {name: getattr(workload, f"{name}_s" if name == "audio_length" else name) for name in OPTIONS}
+    given = {name: value for name, value in given.items() if value is not None}
+    if not given:
+        return Seen()
+    rule = image_rule(model)
+    for name in given:
+        _refuse(name, workload, rule)
+    assert rule is not None
+    for name in ("trace", "input_law"):
+        if getattr(workload, name):
+            _against_lengths(next(iter(given)), name.removesuffix("_law") + ("_tokens" if name == "input_law" else ""))
+    sound = _sound_tokens(workload, rule, notes)
+    if not {"images", "image_size", "frames"} & set(given):
+        return Seen(tokens=sound)
+    return _images(workload, rule, notes, sound)
+
+
+def _refuse(name: str, workload: Workload, rule: ImageRule | None) -> None:
+    if name == "audio_length":
+        if rule is None or not rule.audio_tokens_per_s:
+            raise ContradictionError(f"audio_length contradicts model {workload.model}: it hears no sound; leave it out", field=name)
+    elif rule is None or not rule.takes_images:
+        raise ContradictionError(
+            f"{name} contradicts model {workload.model}: it sees no images; leave it out, or take a vision-language model, for example "
+            "Qwen/Qwen2.5-VL-7B-Instruct",
+            field=name,
+        )
+
+
+def _against_lengths(name: str, other: str) -> None:
+    raise ContradictionError(f"{name} contradicts {other}: it says how long whole prompts are, images included; leave one out", field=name)
+
+
+def _sound_tokens(workload: Workload, rule: ImageRule, notes: Notes) -> int:
+    if workload.audio_length_s is None:
+        return 0
+    tokens = math.ceil(workload.audio_length_s * rule.audio_tokens_per_s)
+    notes.take("audio_tokens", tokens, "audio_tokens", seconds=workload.audio_length_s, each=rule.audio_tokens_per_s, source=rule.source)
+    return tokens
+
+
+def _images(workload: Workload, rule: ImageRule, notes: Notes, sound: int) -> Seen:
+    side = float(usual()["image_side"])
+    height, width = sides_of(workload.image_size) if workload.image_size else (side, side)
+    if not workload.image_size:
+        notes.take("image_size", f"{side:.0f}x{side:.0f}", "serve_image_size")
+    one = rule.size_of(height, width)
+    count = float((workload.images or 0) + math.ceil((workload.frames or 0) / rule.frames_together)) or 1.0
+    tokens = math.ceil(count * one.tokens)
+    key = "image_tokens" if rule.is_known else "image_tokens_guessed"
+    notes.take("image_tokens", tokens, key, images=count, each=one.tokens, size=f"{height:.0f}x{width:.0f}", source=rule.source)
+    return Seen(tokens + sound, count, one.patches)
+
+
+def sides_of(text: str) -> tuple[float, float]:
+    """Height and width of "512" or "512x768" [pixels]."""
+    first, _, second = text.partition("x")
+    return float(first), float(second or first)

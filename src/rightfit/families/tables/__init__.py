@@ -1,0 +1,1 @@
+"""Classical machine learning and data preparation."""

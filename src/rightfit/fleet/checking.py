@@ -1,0 +1,121 @@
+"""Whether a plan keeps everything that a fleet demands: written without the optimiser and its matrices, period by period in plain Python."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from rightfit.fleet.instance import Instance, Solution, cost_of, missing_of
+
+_SLACK = 1e-5
+
+
+def faults(instance: Instance, plan: Solution) -> list[str]:
+    """What a plan breaks, one line each; empty for a sound plan."""
+    return [*_times(instance, plan), *_counts(instance, plan), *_overdrawn(instance, plan), *_money(instance, plan)]
+
+
+def _times(instance: Instance, plan: Solution) -> list[str]:
+    found = []
+    for one in plan.placed:
+        demand = instance.demands[one.demand]
+        choice = demand.choices[one.choice]
+        begin = one.start * instance.period_h
+        end = begin + choice.hours
+        if begin < demand.ready_h - _SLACK:
+            found.append(f"{demand.name} starts at {begin:g} h, before {demand.ready_h:g} h")
+        if end > demand.due_h + _SLACK:
+            found.append(f"{demand.name} ends at {end:g} h, after {demand.due_h:g} h")
+        if end > instance.num_periods * instance.period_h + _SLACK:
+            found.append(f"{demand.name} ends after the horizon")
+    return found
+
+
+def _counts(instance: Instance, plan: Solution) -> list[str]:
+    found = []
+    number: dict[int, int] = defaultdict(int)
+    for one in plan.placed:
+        number[one.demand] += one.count
+        if one.count < 1:
+            found.append(f"{instance.demands[one.demand].name}: a placement of {one.count}")
+    found += [
+        f"{demand.name} runs {number[row]} of {demand.count} times"
+        for row, demand in enumerate(instance.demands)
+        if number[row] > demand.count
+    ]
+    seen: set[int] = set()
+    for pick in plan.picked:
+        service = instance.services[pick.service]
+        if pick.service in seen:
+            found.append(f"{service.name} is picked twice")
+        seen.add(pick.service)
+        kind = service.kinds[pick.kind]
+        for row, layer in enumerate(kind.layers):
+            servers = sum(count for at, _, count in pick.parts if at == row)
+            if servers != layer.width:
+                found.append(f"{service.name}: layer {row} has {servers} servers, needs {layer.width}")
+        found += [f"{service.name}: mode {mode} below its layer" for at, mode, _ in pick.parts if at < kind.modes[mode].lowest]
+        found += [f"{service.name}: {count} servers" for *_, count in pick.parts if count < 0]
+    for item, count in zip(instance.purchases, plan.bought, strict=True):
+        if not 0 <= count <= item.most:
+            found.append(f"{count} of {item.what} bought, at most {item.most}")
+    return found
+
+
+def drawn(instance: Instance, plan: Solution) -> dict[tuple[int, int], float]:
+    """What a plan takes of each row of each resource, (resource, row) -> amount; what it buys counts against it."""
+    used: dict[tuple[int, int], float] = defaultdict(float)
+
+    def take(resource: int, period: int, amount: float) -> None:
+        used[resource, int(instance.resources[resource].row_of[period])] += amount
+
+    for one in plan.placed:
+        demand = instance.demands[one.demand]
+        choice = demand.choices[one.choice]
+        end = one.start
+        while (end - one.start) * instance.period_h < choice.hours - _SLACK or end == one.start:
+            end += 1
+        for period in range(one.start, min(end, instance.num_periods)):
+            for resource, amount in choice.loads:
+                take(resource, period, amount * one.count)
+            for resource in demand.budgets:
+                take(resource, period, choice.cost_usd * one.count / (end - one.start))
+    for pick in plan.picked:
+        service = instance.services[pick.service]
+        kind = service.kinds[pick.kind]
+        for at, mode, count in pick.parts:
+            layer = kind.layers[at]
+            on = [period for period in range(instance.num_periods) if layer.on[period]]
+            for period in on:
+                for resource, amount in kind.modes[mode].loads:
+                    take(resource, period, amount * count)
+                for resource in service.budgets:
+                    take(resource, period, kind.modes[mode].usd_per_h * layer.hours * count / len(on))
+        for resource in service.budgets:
+            for period in range(instance.num_periods):
+                take(resource, period, kind.other_usd / instance.num_periods)
+    for item, count in zip(instance.purchases, plan.bought, strict=True):
+        for period in range(item.first, item.last):
+            take(item.resource, period, -item.adds * count)
+            for resource, amount in item.loads:
+                take(resource, period, amount * count)
+            for resource in item.budgets:
+                take(resource, period, item.cost_usd * count / (item.last - item.first))
+    return used
+
+
+def _overdrawn(instance: Instance, plan: Solution) -> list[str]:
+    found = []
+    for (resource, row), amount in drawn(instance, plan).items():
+        limit = float(instance.resources[resource].caps[row])
+        if amount > limit + _SLACK * max(1.0, abs(limit)):
+            found.append(f"{instance.resources[resource].name}: {amount:g} of {limit:g} {instance.resources[resource].unit} in row {row}")
+    return found
+
+
+def _money(instance: Instance, plan: Solution) -> list[str]:
+    cost = cost_of(instance, plan.placed, plan.picked, plan.bought)
+    missing = missing_of(instance, plan.placed, plan.picked)
+    found = [] if abs(cost - plan.cost_usd) <= _SLACK * max(1.0, cost) else [f"costs {cost:g}, says {plan.cost_usd:g}"]
+    return (
+        found if abs(missing - plan.missing) <= _SLACK * max(1.0, missing) else [*found, f"leaves out {missing:g}, says {plan.missing:g}"]
+    )

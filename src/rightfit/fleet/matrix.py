@@ -1,0 +1,242 @@
+"""The linear model of a fleet in the hands of HiGHS: rows for demands, services and resources; columns for placements, layers and purchases."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from typing import Any
+
+import numpy as np
+
+from rightfit.errors import MissingComponentError
+from rightfit.fleet.instance import Array, Instance, Picked, Placed
+from rightfit.fleet.listing import job_loads, mode_loads, other_loads, purchase_loads
+
+Column = tuple[int, int, int]  # demand, choice, start
+
+
+def highs() -> Any:
+    """The solver's module; MissingComponentError without the extra."""
+    try:
+        import highspy
+    except ModuleNotFoundError:
+        raise MissingComponentError("planning a fleet needs: pip install 'rightfit[fleet]' (highspy is missing)") from None
+    return highspy
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """What the solver says: value, the columns' values, the rows' duals (of an LP), its bound, and whether it found anything."""
+
+    value: float
+    columns: Array
+    duals: Array
+    bound: float
+    found: bool
+
+
+class Matrix:
+    """The model, growing by columns. `limit_missing`: at most so much weight may be left out; None: what is left out is the objective, not money."""
+
+    def __init__(self, instance: Instance, *, limit_missing: float | None) -> None:
+        self.instance, self.limit_missing = instance, limit_missing
+        self._rows()
+        self.cost: list[float] = []
+        self.upper: list[float] = []
+        self.entries: list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]] = []
+        self.integer: list[bool] = []
+        self.columns: list[Column] = []
+        self._solver: Any = None
+        self._held = 0
+        self.known: set[Column] = set()
+        self._fixed()
+        self.num_fixed = len(self.cost)
+
+    # -- rows ----------------------------------------------------------------------------------------------------------------------------
+
+    def _rows(self) -> None:
+        instance = self.instance
+        self.demand_row = 0
+        self.pick_row = len(instance.demands)
+        lower = [float(demand.count) for demand in instance.demands] + [1.0] * len(instance.services)
+        upper = list(lower)
+        self.layer_row: dict[tuple[int, int], int] = {}
+        for at, service in enumerate(instance.services):
+            for number, kind in enumerate(service.kinds):
+                self.layer_row[at, number] = len(lower)
+                lower += [0.0] * len(kind.layers)
+                upper += [0.0] * len(kind.layers)
+        self.resource_row = []
+        for resource in instance.resources:
+            self.resource_row.append(len(lower))
+            lower += [-np.inf] * resource.caps.shape[0]
+            upper += resource.caps.tolist()
+        self.missing_row = len(lower)
+        lower.append(-np.inf)
+        upper.append(np.inf if self.limit_missing is None else self.limit_missing)
+        self.lower, self.upper_row = np.array(lower), np.array(upper)
+
+    # -- columns -------------------------------------------------------------------------------------------------------------------------
+
+    def _add(self, usd: float, upper: float, rows: Any, values: Any, *, weight: float = 0.0, integer: bool = True) -> None:
+        self.cost.append(weight if self.limit_missing is None else usd)
+        self.upper.append(upper)
+        self.entries.append((np.asarray(rows, dtype=np.int32), np.asarray(values, dtype=np.float64)))
+        self.integer.append(integer)
+
+    def _resource_entries(self, loads: list[tuple[int, Any, Any]]) -> tuple[Any, Any]:
+        if not loads:
+            return np.zeros(0, dtype=np.int32), np.zeros(0)
+        rows = np.concatenate([self.resource_row[resource] + at for resource, at, _ in loads])
+        values = np.concatenate([amount for *_, amount in loads])
+        if len(loads) > 1:
+            rows, where = np.unique(rows, return_inverse=True)
+            values = np.bincount(where, weights=values)
+        return rows, values
+
+    def _fixed(self) -> None:
+        """Everything but placements of jobs."""
+        instance = self.instance
+        allowed = self.limit_missing is None or self.limit_missing > 0
+        for row, demand in enumerate(instance.demands):
+            self._add(0.0, demand.count if allowed else 0.0, [row, self.missing_row], [1.0, demand.weight], weight=demand.weight)
+        for at, service in enumerate(instance.services):
+            self._add(0.0, 1.0 if allowed else 0.0, [self.pick_row + at, self.missing_row], [1.0, service.weight], weight=service.weight)
+        self.z: dict[tuple[int, int], int] = {}
+        self.v: dict[tuple[int, int, int, int], int] = {}
+        for at, service in enumerate(instance.services):
+            for number, kind in enumerate(service.kinds):
+                first = self.layer_row[at, number]
+                self.z[at, number] = len(self.cost)
+                rows, values = self._resource_entries(other_loads(instance, service, kind))
+                widths = [-float(layer.width) for layer in kind.layers]
+                rows = np.concatenate([[self.pick_row + at], np.arange(first, first + len(widths)), rows])
+                self._add(kind.other_usd, 1.0, rows, np.concatenate([[1.0], widths, values]))
+                for layer_at, layer in enumerate(kind.layers):
+                    for mode_at, mode in enumerate(kind.modes):
+                        if layer_at < mode.lowest or not layer.width:
+                            continue
+                        self.v[at, number, layer_at, mode_at] = len(self.cost)
+                        rows, values = self._resource_entries(mode_loads(instance, service, kind, layer_at, mode_at, 1))
+                        usd = mode.usd_per_h * layer.hours
+                        self._add(usd, float(layer.width), np.concatenate([[first + layer_at], rows]), np.concatenate([[1.0], values]))
+        self.y0 = len(self.cost)
+        for item in instance.purchases:
+            rows, values = self._resource_entries(purchase_loads(instance, item.first, item.last, item, 1))
+            self._add(item.cost_usd, float(item.most), rows, values)
+
+    def place(self, row: int, choice_at: int, start: int) -> None:
+        """A column: a demand on a choice from one period on."""
+        if (row, choice_at, start) in self.known:
+            return
+        self.known.add((row, choice_at, start))
+        self.columns.append((row, choice_at, start))
+        demand = self.instance.demands[row]
+        choice = demand.choices[choice_at]
+        end = start + self.instance.length(choice)
+        loads = []
+        for resource, amount in job_loads(self.instance, demand, choice):
+            used = self.instance.resources[resource].row_of[start:end]
+            if self.instance.resources[resource].is_momentary:
+                loads.append((resource, used, np.full(end - start, amount)))
+            else:
+                at, number = np.unique(used, return_counts=True)
+                loads.append((resource, at, amount * number))
+        rows, values = self._resource_entries(loads)
+        self._add(choice.cost_usd, float(demand.count), np.concatenate([[row], rows]), np.concatenate([[1.0], values]))
+
+    # -- solving -------------------------------------------------------------------------------------------------------------------------
+
+    def solve(self, *, integer: bool, seconds: float, gap: float = 1e-3, start: Array | None = None) -> Answer:
+        """Solve as it stands; `start`: values of columns to begin with."""
+        solver = self._loaded(integer=True) if integer else self._warm()
+        module = highs()
+        solver.setOptionValue("time_limit", max(seconds, 0.1))
+        solver.setOptionValue("mip_rel_gap", gap)
+        solver.setOptionValue("mip_abs_gap", 1e-7)
+        if start is not None:
+            given = module.HighsSolution()
+            given.col_value = start.tolist()
+            solver.setSolution(given)
+        solver.run()
+        info, values = solver.getInfo(), solver.getSolution()
+        found = bool(info.primal_solution_status == 2)
+        columns = np.array(values.col_value) if found else np.zeros(len(self.cost))
+        duals = np.array(values.row_dual) if not integer and found else np.zeros(self.lower.shape[0])
+        value = float(info.objective_function_value) if found else float("inf")
+        bound = float(info.mip_dual_bound) if integer else value
+        done = solver.getModelStatus() == module.HighsModelStatus.kOptimal
+        return Answer(value, columns, duals, bound if integer or done else -float("inf"), found)
+
+    def _warm(self) -> Any:
+        """The solver of the LP as it was left, with the columns that came since."""
+        if self._solver is None:
+            self._solver, self._held = self._loaded(integer=False), len(self.cost)
+        elif self._held < len(self.cost):
+            new = self.entries[self._held :]
+            starts = np.cumsum([0, *(rows.shape[0] for rows, _ in new)])
+            rows, values = (np.concatenate([entry[side] for entry in new]) for side in (0, 1))
+            costs, uppers = np.array(self.cost[self._held :]), np.array(self.upper[self._held :])
+            arrays = (starts[:-1].astype(np.int32), rows.astype(np.int32), values)
+            self._solver.addCols(len(new), costs, np.zeros(len(new)), uppers, rows.shape[0], *arrays)
+            self._held = len(self.cost)
+        return self._solver
+
+    def _loaded(self, *, integer: bool) -> Any:
+        module = highs()
+        solver = module.Highs()
+        solver.setOptionValue("output_flag", False)
+        solver.setOptionValue("threads", 1)
+        model = module.HighsLp()
+        sizes = np.array([0, *(rows.shape[0] for rows, _ in self.entries)])
+        model.num_col_, model.num_row_ = len(self.cost), self.lower.shape[0]
+        model.col_cost_, model.col_lower_, model.col_upper_ = np.array(self.cost), np.zeros(len(self.cost)), np.array(self.upper)
+        model.row_lower_, model.row_upper_ = self.lower, self.upper_row
+        model.a_matrix_.format_ = module.MatrixFormat.kColwise
+        model.a_matrix_.start_ = np.cumsum(sizes).astype(np.int32)
+        model.a_matrix_.index_ = np.concatenate([rows for rows, _ in self.entries]).astype(np.int32)
+        model.a_matrix_.value_ = np.concatenate([values for _, values in self.entries])
+        if integer:
+            kinds = module.HighsVarType
+            model.integrality_ = [kinds.kInteger if flag else kinds.kContinuous for flag in self.integer]
+        solver.passModel(model)
+        return solver
+
+    # -- reading -------------------------------------------------------------------------------------------------------------------------
+
+    def read(self, values: Array) -> tuple[list[Placed], list[Picked], list[int]]:
+        """The plan that integer values stand for."""
+        counts = np.rint(values).astype(int)
+        placed = [Placed(*column, int(count)) for column, count in zip(self.columns, counts[self.num_fixed :], strict=True) if count > 0]
+        picked = []
+        for (at, number), column in self.z.items():
+            if counts[column]:
+                parts = [
+                    (key[2], key[3], int(counts[where])) for key, where in self.v.items() if key[:2] == (at, number) and counts[where] > 0
+                ]
+                picked.append(Picked(at, number, tuple(parts)))
+        bought = [int(count) for count in counts[self.y0 : self.y0 + len(self.instance.purchases)]]
+        return placed, picked, bought
+
+    def values_of(self, placed: Any, picked: Any, bought: Any) -> Array:
+        """Values of columns that stand for a plan whose placements are all columns."""
+        values = np.zeros(len(self.cost))
+        at = {column: self.num_fixed + number for number, column in enumerate(self.columns)}
+        left = [demand.count for demand in self.instance.demands]
+        for one in placed:
+            values[at[one.demand, one.choice, one.start]] = one.count
+            left[one.demand] -= one.count
+        values[: len(left)] = left
+        values[len(left) : len(left) + len(self.instance.services)] = 1.0
+        for pick in picked:
+            values[len(left) + pick.service] = 0.0
+            values[self.z[pick.service, pick.kind]] = 1.0
+            for layer, mode, count in pick.parts:
+                values[self.v[pick.service, pick.kind, layer, mode]] += count
+        values[self.y0 : self.y0 + len(bought)] = bought
+        return values
+
+
+def remaining(until: float) -> float:
+    """Seconds that are left."""
+    return until - time.monotonic()

@@ -1,0 +1,494 @@
+"""A fleet from a file (YAML, JSON or CSV) or a mapping: checked, with times in hours from its start. Every problem is one line that names the place."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import datetime
+import io
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from rightfit import units
+from rightfit.errors import FileInputError, InputError, QuantityError, UnknownNameError
+from rightfit.fleet import records
+from rightfit.fleet.records import FleetRecord, JobRecord, OwnedRecord, ServiceRecord
+from rightfit.units import HOURS_PER_MONTH, SECONDS_PER_HOUR
+from rightfit.workload.money import to_usd
+from rightfit.workload.options import OPTIONS
+from rightfit.workload.profiles import HOURS, SHAPES, hourly_rates
+from rightfit.workload.vocabulary import nearest_words
+
+MOST_LINES, MOST_BYTES = 20_000, 50_000_000
+LONGEST_HORIZON_H = 3 * 8760.0
+HOURS_OF_WEEK = 168
+_SHOWN_PROBLEMS = 5
+#: Columns of a table that are keys of a job or a service; every other one is an option of the workload.
+_JOB_KEYS, _SERVICE_KEYS = set(JobRecord.model_fields) - {"workload"}, set(ServiceRecord.model_fields) - {"workload"}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Job:
+    """Work that begins and ends. `ready_h`, `due_h` [h from the start of the fleet]; `due_h` is None where nothing presses."""
+
+    name: str
+    wishes: Mapping[str, Any]
+    count: int
+    ready_h: float
+    due_h: float | None
+    priority: int
+    interruptible: bool
+    team: str | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Service:
+    """Work that goes on. `rates` [1/s] by hour of the day (24) or of the week (168)."""
+
+    name: str
+    wishes: Mapping[str, Any]
+    rates: tuple[float, ...]
+    priority: int
+    interruptible: bool
+    team: str | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Owned:
+    """Servers that are paid already, or (`usd_per_h`) money an hour that a savings plan has committed; `since_h`, `until_h` [h from the start]."""
+
+    kind: str
+    provider: str
+    instance_type: str
+    gpus: tuple[str, ...]
+    gpus_per_server: int
+    count: int
+    region: str
+    usd_per_h: float
+    since_h: float
+    until_h: float
+    text: str = ""
+
+    @property
+    def label(self) -> str:
+        """How it is called in answers."""
+        return f"{self.kind} {self.text or self.provider}" + (f" {self.region}" if self.region else "")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Fleet:
+    """A whole fleet. `budget_usd`, `team_budgets` are by month. `limits` holds options of workloads (clouds, regions, sellers, ways to pay).
+    `steady_h`: how long it goes on beyond the horizon [h]."""
+
+    name: str
+    start: datetime.datetime
+    start_given: bool
+    horizon_h: float | None
+    steady_h: float | None
+    repeats: bool
+    jobs: tuple[Job, ...]
+    services: tuple[Service, ...]
+    owned: tuple[Owned, ...]
+    quota: tuple[str, ...]
+    budget_usd: float | None
+    team_budgets: Mapping[str, float]
+    limits: Mapping[str, Any]
+    price_age_h: float | None
+    spot_share: float | None
+
+
+def read_fleet(source: str | Path | Mapping[str, Any], *, today: datetime.date | None = None) -> Fleet:
+    """A fleet from a file's name or a mapping. InputError with one line for each of the first problems."""
+    if isinstance(source, Mapping):
+        return _fleet(source, where="fleet", today=today)
+    name = str(source)
+    text = _text(name)
+    mapping = _from_csv(name, text) if Path(name).suffix.casefold() == ".csv" else from_text(name, text)
+    return _fleet(mapping, where=name, today=today)
+
+
+def _text(name: str) -> str:
+    from rightfit import reach
+
+    reach.refuse_file(repr(name[:80]))
+    try:
+        path = Path(name)
+        if path.is_dir():
+            raise FileInputError(f"{name} is a folder; give a file, for example {path / 'fleet.yaml'}")
+        if path.stat().st_size > MOST_BYTES:
+            raise FileInputError(
+                f"{name} is too large for a fleet (over {MOST_BYTES // 1_000_000} MB); equal jobs are one line with a count"
+            )
+        return path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        near = (
+            nearest_words(Path(name).name, [path.name for path in Path(name).parent.glob("*.*")][:200], count=1)
+            if Path(name).parent.is_dir()
+            else ()
+        )
+        raise FileInputError(f"no such file: {name}" + (f"; did you mean {Path(name).parent / near[0]}?" if near else "")) from None
+    except UnicodeDecodeError as error:
+        raise FileInputError(f"{name}: not UTF-8 text (byte {error.start}); save the file as UTF-8") from None
+    except (OSError, ValueError) as error:
+        raise FileInputError(f"cannot read {name}: {getattr(error, 'strerror', None) or error}") from None
+
+
+def from_text(name: str, text: str) -> Mapping[str, Any]:
+    """The keys of a fleet that is written in YAML or JSON; FileInputError where it is neither."""
+    if not text.strip():
+        raise FileInputError(f"{name} is empty; a fleet has jobs, services or both")
+    try:
+        value = json.loads(text) if text.lstrip().startswith("{") else _yaml(name, text)
+    except json.JSONDecodeError as error:
+        raise FileInputError(f"{name} line {error.lineno}, column {error.colno}: not valid JSON: {error.msg}") from None
+    except RecursionError:
+        raise FileInputError(f"{name}: nested too deeply for a fleet") from None
+    if not isinstance(value, Mapping):
+        raise FileInputError(f"{name}: a fleet is a mapping with the keys {', '.join(FleetRecord.model_fields)}")
+    return value
+
+
+def _yaml(name: str, text: str) -> Any:
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        for event in yaml.parse(text, Loader=loader):
+            if isinstance(event, yaml.AliasEvent):
+                line = event.start_mark.line + 1 if event.start_mark else 1
+                raise FileInputError(
+                    f"{name} line {line}: aliases (*{event.anchor}) are not allowed in a fleet; what all share stands under defaults"
+                )
+        return _plain_keys(yaml.load(text, Loader=loader))  # noqa: S506  (a safe loader)
+    except yaml.YAMLError as error:
+        mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None) or str(error).splitlines()[0]
+        place = f" line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise FileInputError(f"{name}{place}: not valid YAML: {problem}") from None
+    except ValueError as error:
+        raise FileInputError(f"{name}: not valid YAML: {error}") from None
+
+
+def _plain_keys(value: Any) -> Any:
+    """Dates that YAML reads as dates become text again; keys become text."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain_keys(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain_keys(item) for item in value]
+    return value.isoformat() if isinstance(value, datetime.date) else value
+
+
+def _from_csv(name: str, text: str) -> Mapping[str, Any]:
+    """One line a job; one with a demand, or with task serve, is a service. Columns that are no key of those are options of the workload."""
+    reader = csv.DictReader(io.StringIO(text))
+    columns = [column.strip() for column in reader.fieldnames or ()]
+    known = {*_JOB_KEYS, *_SERVICE_KEYS, *OPTIONS}
+    for column in columns:
+        if column.replace("-", "_") not in known:
+            near = nearest_words(column, sorted(known), count=2)
+            hint = (
+                f"; did you mean {' or '.join(near)}?"
+                if near
+                else f"; allowed: {', '.join(sorted(_JOB_KEYS | _SERVICE_KEYS))} and the options of plan"
+            )
+            raise UnknownColumnError(name, column, hint, near)
+    jobs: list[dict[str, Any]] = []
+    services: list[dict[str, Any]] = []
+    for number, row in enumerate(reader, start=2):
+        if row.get(None) or any(value is None for value in row.values()):
+            raise FileInputError(f"{name} line {number}: {len(columns)} cells are needed, one for each column")
+        cells = {key.strip().replace("-", "_"): value.strip() for key, value in row.items() if value and value.strip()}
+        if len(jobs) + len(services) >= MOST_LINES:
+            raise _too_many(name, sum(1 for _ in reader) + MOST_LINES + 1)
+        is_service = "demand" in cells or cells.get("task") == "serve"
+        keys = _SERVICE_KEYS if is_service else _JOB_KEYS
+        record: dict[str, Any] = {key: value for key, value in cells.items() if key in keys}
+        record["workload"] = {key: value for key, value in cells.items() if key not in keys}
+        record.setdefault("name", f"line-{number}")
+        (services if is_service else jobs).append(record)
+    return {"jobs": jobs, "services": services}
+
+
+class UnknownColumnError(FileInputError):
+    """A column of a table that is neither a key of a job nor an option of a workload."""
+
+    def __init__(self, name: str, column: str, hint: str, near: Sequence[str]) -> None:
+        super().__init__(f"{name} line 1: no such column {column[:80]!r}{hint}", field=column[:80], nearest=near)
+
+
+def _too_many(where: str, lines: int) -> InputError:
+    return InputError(
+        f"{where}: {lines:,} jobs and services; a fleet holds at most {MOST_LINES:,} of them: write equal ones as one with a count, or plan parts",
+        field="jobs",
+        allowed=f"at most {MOST_LINES:,}",
+    )
+
+
+def _fleet(mapping: Mapping[str, Any], *, where: str, today: datetime.date | None) -> Fleet:
+    lines = sum(len(mapping[key]) for key in ("jobs", "services") if isinstance(mapping.get(key), list))
+    if lines > MOST_LINES:
+        raise _too_many(where, lines)
+    try:
+        record = FleetRecord.model_validate(mapping)
+    except ValidationError as error:
+        raise _refused(error, where) from None
+    return _Reader(where, record, today).fleet()
+
+
+def _refused(error: ValidationError, where: str) -> InputError:
+    problems = [_problem(item, where) for item in error.errors(include_url=False)[:_SHOWN_PROBLEMS]]
+    return problems[0] if len(problems) == 1 else InputError("\n".join(map(str, problems)), problems=problems)
+
+
+def _problem(item: Any, where: str) -> InputError:
+    place = "".join(f"[{part + 1}]" if isinstance(part, int) else f".{part}" for part in item["loc"]).removeprefix(".")[:120]
+    if item["type"] == "extra_forbidden":
+        key = str(item["loc"][-1])[:80]
+        known = _keys_at(item["loc"][:-1])
+        near = nearest_words(key, known, count=2)
+        hint = f"; did you mean {' or '.join(near)}?" if near else f"; allowed: {', '.join(known)}"
+        return InputError(f"{where}: no such key {place}{hint}", field=place, allowed=", ".join(known), nearest=near)
+    if item["type"] == "missing":
+        return InputError(f"{where}: {place} is missing", field=place)
+    given = str(item.get("input"))[:60]
+    return InputError(f"{where}: {place}: {item['msg'][:1].lower()}{item['msg'][1:]} (given: {given})", field=place, allowed=item["msg"])
+
+
+def _keys_at(place: Sequence[Any]) -> list[str]:
+    """The keys that a part of the file may have."""
+    kinds: Mapping[str, type[BaseModel]] = {
+        "jobs": records.JobRecord, "services": records.ServiceRecord, "owned": records.OwnedRecord, "limits": records.LimitRecord,
+    }  # fmt: skip
+    return list(kinds.get(str(place[0]) if place else "", FleetRecord).model_fields)
+
+
+class _Reader:
+    """Reads the friendly values of a record whose form is right."""
+
+    def __init__(self, where: str, record: FleetRecord, today: datetime.date | None) -> None:
+        self.where, self.record = where, record
+        given = record.start
+        first = self._date(given, "start") if given else None
+        if given and first is None:
+            raise QuantityError(f"{where}: start: cannot read {given!r} as a date; write for example 2026-12-01", field="start")
+        self.start = first or datetime.datetime.combine(today or datetime.datetime.now(tz=datetime.UTC).date(), datetime.time())
+
+    def fleet(self) -> Fleet:
+        record, limits = self.record, self.record.limits
+        if not record.jobs and not record.services:
+            raise InputError(f"{self.where}: 0 jobs and 0 services; a fleet needs at least one under jobs or services", field="jobs")
+        self._unique()
+        horizon = self._hours(record.horizon, "horizon")
+        steady = self._hours(record.steady, "steady")
+        budgets = {team: self._monthly(text, f"limits.teams.{team}") for team, text in limits.teams.items()}
+        self._known_teams([*budgets], "limits.teams")
+        jobs = tuple(self._job(number, job, horizon) for number, job in enumerate(record.jobs, start=1))
+        services = tuple(self._service(number, service) for number, service in enumerate(record.services, start=1))
+        wanted = {"cloud": limits.clouds, "region": limits.regions, "sellers": limits.sellers, "purchase": limits.purchase}
+        return Fleet(
+            name=record.name,
+            start=self.start,
+            start_given=record.start is not None,
+            horizon_h=horizon,
+            steady_h=steady,
+            repeats=record.repeats,
+            jobs=jobs,
+            services=services,
+            owned=tuple(self._owned(number, item) for number, item in enumerate(record.owned, start=1)),
+            quota=tuple(limits.quota),
+            budget_usd=self._monthly(limits.budget, "limits.budget") if limits.budget else None,
+            team_budgets=budgets,
+            limits={key: list(value) for key, value in wanted.items() if value},
+            price_age_h=self._hours(limits.price_age, "limits.price_age"),
+            spot_share=limits.spot_share,
+        )
+
+    def _unique(self) -> None:
+        seen: set[str] = set()
+        names = [*(job.name for job in self.record.jobs), *(service.name for service in self.record.services)]
+        for name in names:
+            if name in seen:
+                raise InputError(f"{self.where}: the name {name!r} stands twice; each job and service needs its own", field="name")
+            seen.add(name)
+
+    def _known_teams(self, names: Iterable[str], place: str) -> None:
+        known = self.record.teams
+        for name in names:
+            if known and name not in known:
+                raise UnknownNameError(
+                    "team", name, nearest=nearest_words(name, known), allowed=f"{place}; known: {', '.join(known)}", field="team"
+                )
+
+    def _team(self, name: str | None, place: str) -> str | None:
+        if name is not None:
+            self._known_teams([name], place)
+            if self.record.limits.teams and not self.record.teams and name not in self.record.limits.teams:
+                known = list(self.record.limits.teams)
+                raise UnknownNameError(
+                    "team", name, nearest=nearest_words(name, known), allowed=f"{place}; known: {', '.join(known)}", field="team"
+                )
+        return name
+
+    def _job(self, number: int, job: JobRecord, horizon: float | None) -> Job:
+        place = f"jobs[{number}] ({job.name})"
+        ready = self._moment(job.earliest, f"{place}.earliest") or 0.0
+        due = self._moment(job.deadline, f"{place}.deadline") if job.deadline else None
+        if due is not None and due <= ready:
+            raise InputError(
+                f"{self.where}: {place}: the deadline {job.deadline} is not after the earliest start {job.earliest or 'of the fleet'}; swap them?",
+                field="deadline",
+            )
+        if horizon is not None and ready >= horizon:
+            raise InputError(
+                f"{self.where}: {place}: starts after the horizon {self.record.horizon}; lengthen the horizon", field="earliest"
+            )
+        wishes = self._wishes(job.workload, place)
+        return Job(job.name, wishes, job.count, ready, due, job.priority, job.interruptible, self._team(job.team, place))
+
+    def _service(self, number: int, service: ServiceRecord) -> Service:
+        place = f"services[{number}] ({service.name})"
+        wishes = dict(self._wishes({"task": "serve", **service.workload}, place))
+        rates = self._rates(service, wishes, place)
+        for used in ("rate", "profile"):
+            wishes.pop(used, None)
+        return Service(service.name, wishes, rates, service.priority, service.interruptible, self._team(service.team, place))
+
+    def _wishes(self, workload: Mapping[str, Any], place: str) -> Mapping[str, Any]:
+        wishes = {key.replace("-", "_"): value for key, value in {**self.record.defaults, **workload}.items()}
+        for key in wishes:
+            if key not in OPTIONS:
+                near = nearest_words(key, list(OPTIONS), count=2)
+                hint = f"; did you mean {' or '.join(near)}?" if near else "; allowed: the options of rightfit plan"
+                raise InputError(f"{self.where}: {place}.workload: no such option {key[:80]!r}{hint}", field=key[:80], nearest=near)
+            if key in ("deadline", "budget", "quota"):
+                raise InputError(
+                    f"{self.where}: {place}.workload: {key} of a fleet stands {_ELSEWHERE[key]}, not in the workload", field=key
+                )
+        return wishes
+
+    def _rates(self, service: ServiceRecord, wishes: Mapping[str, Any], place: str) -> tuple[float, ...]:
+        demand = (
+            service.demand if service.demand is not None else " ".join(str(wishes[key]) for key in ("rate", "profile") if wishes.get(key))
+        )
+        try:
+            if isinstance(demand, str):
+                rate, _, shape = demand.strip().partition(" ")
+                if not rate:
+                    raise QuantityError("demand is missing; write for example 10/s, 10/s office, or 24 numbers")
+                if "," in demand:
+                    demand = [float(part) for part in demand.split(",")]
+                else:
+                    return tuple(hourly_rates(shape or "flat", peak_per_s=units.parse_rate(rate)).tolist())
+        except InputError as error:
+            raise QuantityError(f"{self.where}: {place}.demand: {error}", field="demand", nearest=error.nearest) from None
+        except ValueError:
+            raise QuantityError(
+                f"{self.where}: {place}.demand: {str(demand)[:60]!r} are no numbers; shapes: {', '.join(SHAPES)}", field="demand"
+            ) from None
+        if len(demand) not in (HOURS, HOURS_OF_WEEK) or not all(0 <= rate < math.inf for rate in demand) or max(demand) <= 0:
+            raise QuantityError(
+                f"{self.where}: {place}.demand: {len(demand)} numbers; write {HOURS} (a day) or {HOURS_OF_WEEK} (a week), none negative, one above 0",
+                field="demand",
+            )
+        return tuple(map(float, demand))
+
+    def _owned(self, number: int, item: OwnedRecord) -> Owned:
+        place = f"owned[{number}]"
+        since = self._moment(item.since, f"{place}.since") or 0.0
+        end = self._moment(item.until, f"{place}.until") if item.until else None
+        until = math.inf if end is None else end
+        if until <= since:
+            raise InputError(
+                f"{self.where}: {place}: until {item.until} is not after since {item.since or 'the start'}; swap them?", field="until"
+            )
+        if item.kind == "savings-plan":
+            if not item.cloud or item.usd_per_h is None:
+                raise InputError(f"{self.where}: {place}: a savings plan has a cloud and usd_per_h", field="usd_per_h")
+            return Owned("savings-plan", _provider(item.cloud), "", (), 0, 1, item.region or "", item.usd_per_h, since, until)
+        if (item.server is None) == (item.gpu is None):
+            raise InputError(f"{self.where}: {place}: give server (aws/p5.48xlarge) or gpu (8xH100), one of the two", field="server")
+        provider, instance, gpus, per_server = _server(item.server) if item.server else ("", "", *_cards(item.gpu or ""))
+        return Owned(
+            item.kind, provider, instance, gpus, per_server, item.count, item.region or "", 0.0, since, until, item.server or item.gpu or ""
+        )
+
+    def _monthly(self, text: str, place: str) -> float:
+        try:
+            money = units.parse_money(text)
+        except InputError as error:
+            raise QuantityError(f"{self.where}: {place}: {error}", field="budget") from None
+        if money.amount <= 0:
+            raise QuantityError(f"{self.where}: {place}: {text!r} is not above 0", field="budget")
+        return to_usd(money)
+
+    def _moment(self, text: str | None, place: str) -> float | None:
+        """Hours from the start, of a date or a duration."""
+        if text is None:
+            return None
+        date = self._date(text, place)
+        hours = (date - self.start).total_seconds() / SECONDS_PER_HOUR if date else self._hours(text, place)
+        if hours is None or not 0 <= hours <= LONGEST_HORIZON_H:
+            raise QuantityError(
+                f"{self.where}: {place}: {text} is not within three years of the start {self.start:%Y-%m-%d}",
+                field=place.rpartition(".")[2],
+            )
+        return hours
+
+    def _date(self, text: str | None, place: str) -> datetime.datetime | None:
+        if not text or not text[:4].isdigit() or text[4:5] != "-":
+            return None
+        try:
+            moment = datetime.datetime.fromisoformat(text)
+        except ValueError:
+            raise QuantityError(
+                f"{self.where}: {place}: {text!r} is no date; write for example 2026-12-01 or 2026-12-01T18:00",
+                field=place.rpartition(".")[2],
+            ) from None
+        return moment.astimezone(datetime.UTC).replace(tzinfo=None) if moment.tzinfo else moment
+
+    def _hours(self, text: str | None, place: str) -> float | None:
+        if text is None:
+            return None
+        months = text.strip().casefold().removesuffix("s").removesuffix("onth").removesuffix("o")
+        try:
+            if months.endswith("m") and months != text.strip().casefold():
+                hours = units.parse_count(months[:-1].strip()) * HOURS_PER_MONTH
+            else:
+                hours = units.parse_duration(text) / SECONDS_PER_HOUR
+        except InputError as error:
+            raise QuantityError(f"{self.where}: {place}: {error}", field=place.rpartition(".")[2]) from None
+        if not 0 < hours <= LONGEST_HORIZON_H:
+            raise QuantityError(f"{self.where}: {place}: {text} is not between 0 and three years", field=place.rpartition(".")[2])
+        return hours
+
+
+_ELSEWHERE = {"deadline": "beside it, at the job", "budget": "under limits", "quota": "under limits"}
+
+
+def _provider(name: str) -> str:
+    from rightfit.catalog import names
+
+    return names.resolve_provider(name)
+
+
+def _server(text: str) -> tuple[str, str, tuple[str, ...], int]:
+    provider, slash, instance = text.partition("/")
+    if not slash or not instance:
+        raise QuantityError(f"owned server {text[:60]!r}: write PROVIDER/INSTANCE, for example aws/p5.48xlarge", field="server")
+    return _provider(provider), instance, (), 0
+
+
+def _cards(text: str) -> tuple[tuple[str, ...], int]:
+    from rightfit import facts
+
+    head, cross, name = text.replace("×", "x").partition("x")
+    if not cross or not head.strip().isdigit() or int(head) < 1:
+        head, name = "1", text
+    found = facts.match_accelerators(name.strip())
+    if not found:
+        raise UnknownNameError("accelerator", name.strip(), nearest=nearest_words(name.strip(), list(facts.accelerators())), field="gpu")
+    return tuple(found), int(head)

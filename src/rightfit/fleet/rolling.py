@@ -1,0 +1,145 @@
+"""A fleet that is planned again: what the last plan has running stays where it is, what it has done is left out, what it bought is owned."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rightfit.errors import FileInputError
+from rightfit.fleet.reading import Fleet, Job, Owned
+from rightfit.fleet.ways import Way, Ways
+from rightfit.units import SECONDS_PER_HOUR
+
+RUNNING = "{name} (running)"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rolled:
+    """The fleet that is left to plan, the ways of what is running (by name of job), and where services stand (name -> server, region)."""
+
+    fleet: Fleet
+    running: Mapping[str, Ways]
+    standing: Mapping[str, tuple[str, str]]
+    done: int
+
+
+def read_last(last: str | Path | Mapping[str, Any]) -> Mapping[str, Any]:
+    """The last plan's document. FileInputError for what is none."""
+    if isinstance(last, Mapping):
+        found: Any = last
+    else:
+        try:
+            found = json.loads(Path(last).read_text("utf-8"))
+        except FileNotFoundError:
+            raise FileInputError(f"no such file: {last}", field="from") from None
+        except (OSError, ValueError) as error:
+            raise FileInputError(
+                f"{last}: not a plan of a fleet ({error}); give what rightfit fleet --format json printed", field="from"
+            ) from None
+    if not isinstance(found, Mapping) or found.get("kind") != "fleet" or not isinstance(found.get("placements"), list):
+        raise FileInputError(
+            f"{last if not isinstance(last, Mapping) else 'last'}: not a plan of a fleet; give what rightfit fleet --format json printed",
+            field="from",
+        )
+    return found
+
+
+def rolled(fleet: Fleet, last: Mapping[str, Any]) -> Rolled:
+    """What is left of a fleet after a last plan, as it is at the fleet's start."""
+    shift = (fleet.start - datetime.datetime.fromisoformat(last["start"])).total_seconds() / SECONDS_PER_HOUR
+    left = {job.name: job.count for job in fleet.jobs}
+    by_name = {job.name: job for job in fleet.jobs}
+    jobs: list[Job] = []
+    running: dict[str, Ways] = {}
+    done = 0
+    for number, row in enumerate(last["placements"]):
+        name = str(row["name"]).removesuffix(RUNNING.format(name=""))
+        if row["kind"] != "job" or name not in by_name or row["start_h"] >= shift:
+            continue
+        count = min(int(row["count"]), left[name])
+        left[name] -= count
+        rest = row["end_h"] - shift
+        if rest <= 0 or not count:
+            done += count
+            continue
+        label = RUNNING.format(name=name) if RUNNING.format(name=name) not in running else f"{RUNNING.format(name=name)} {number}"
+        running[label] = Ways((_rest(row, rest),))
+        jobs.append(dataclasses.replace(by_name[name], name=label, count=count, ready_h=0.0, due_h=None, interruptible=True))
+    jobs += [dataclasses.replace(job, count=left[job.name]) for job in fleet.jobs if left[job.name]]
+    standing = {
+        row["name"]: (f"{row['provider']}/{row['instance_type']}", row["region"]) for row in last["placements"] if row["kind"] == "service"
+    }
+    return Rolled(dataclasses.replace(fleet, jobs=tuple(jobs), owned=(*fleet.owned, *_bought(last, shift))), running, standing, done)
+
+
+def _rest(row: Mapping[str, Any], rest_h: float) -> Way:
+    """What is left of a placement as the only way of its job."""
+    share = rest_h / row["hours"]
+    each = row["cost_usd"] / row["count"] * share
+    rent = min(row["hourly_usd"] * rest_h, each)
+    return Way(
+        **{key: row[key] for key in ("provider", "instance_type", "region", "purchase", "servers")},
+        country="",
+        hours=rest_h,
+        usd_per_h=row["hourly_usd"] / row["servers"],
+        other_usd=each - rent,
+        servers_usd=rent,
+        accelerator=row["accelerator"],
+        accelerators=row["accelerators_per_server"],
+        vcpus=row["vcpus_per_server"],
+        as_of=row["price_as_of"],
+    )
+
+
+def _bought(last: Mapping[str, Any], shift: float) -> list[Owned]:
+    found = []
+    for row in last.get("purchases", ()):
+        ends = (
+            datetime.datetime.fromisoformat(row["end"]) - datetime.datetime.fromisoformat(last["start"])
+        ).total_seconds() / SECONDS_PER_HOUR - shift
+        begins = (
+            datetime.datetime.fromisoformat(row["start"]) - datetime.datetime.fromisoformat(last["start"])
+        ).total_seconds() / SECONDS_PER_HOUR - shift
+        if ends > 0:
+            kind = "block" if row["purchase"] == "capacity-block" else "reservation"
+            text = f"{row['provider']}/{row['instance_type']}"
+            found.append(
+                Owned(kind, row["provider"], row["instance_type"], (), 0, row["count"], row["region"], 0.0, max(begins, 0.0), ends, text)
+            )
+    return found
+
+
+def staying(ways: Mapping[str, Ways], rolled_fleet: Rolled) -> dict[str, Ways]:
+    """Ways after what runs: the rest of running jobs, and services where they stand as long as that is possible."""
+    found = dict(ways)
+    found.update(rolled_fleet.running)
+    for name, (server, region) in rolled_fleet.standing.items():
+        if name in found:
+            here = tuple(way for way in found[name].found if (way.server, way.region) == (server, region))
+            found[name] = Ways(here) if here else found[name]
+    return found
+
+
+def moves_of(found: Mapping[str, Any], last: Mapping[str, Any]) -> dict[str, Any]:
+    """What changed: how many names are as before, which moved, how many are new and gone."""
+    before, after = _places(last), _places(found)
+    both = [name for name in after if name in before]
+    moved = [
+        {"name": name, "before": " + ".join(sorted(before[name])), "after": " + ".join(sorted(after[name]))}
+        for name in both
+        if before[name] != after[name]
+    ]
+    gone = len([name for name in before if name not in after])
+    return {"kept": len(both) - len(moved), "moved": moved, "added": len([name for name in after if name not in before]), "gone": gone}
+
+
+def _places(found: Mapping[str, Any]) -> dict[str, set[str]]:
+    places: dict[str, set[str]] = {}
+    for row in found["placements"]:
+        name = str(row["name"]).partition(RUNNING.format(name=""))[0]
+        places.setdefault(name, set()).add(f"{row['provider']}/{row['instance_type']} {row['region']} {row['purchase']}")
+    return places

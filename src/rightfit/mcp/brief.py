@@ -1,0 +1,120 @@
+"""An answer cut to what an assistant acts on, some 5 KB of it; the rest is kept for a while and given part by part on request."""
+
+from __future__ import annotations
+
+import collections
+import hashlib
+import json
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from rightfit.errors import InputError, UnknownNameError
+from rightfit.workload.vocabulary import nearest_words
+
+#: How many whole answers a server remembers, the oldest forgotten first.
+MOST_KEPT = 50
+_PLAIN = ("rank", "provider", "instance_type", "region", "nodes", "purchase", "price_as_of")
+_INTERVAL = ("mid", "low80", "high80")
+_FIGURES = (
+    "peak_memory_bytes",
+    "host_memory_bytes",
+    "step_s",
+    "train_time_s",
+    "total_time_s",
+    "tokens_per_s",
+    "samples_per_s",
+    "requests_per_s",
+)
+_LATENCIES = ("ttft_s", "tpot_s", "latency_s")
+_MOST_ASSUMED = 6
+_DIGITS = 4
+
+
+class Kept:
+    """Whole answers by their code."""
+
+    def __init__(self) -> None:
+        self._found: collections.OrderedDict[str, Mapping[str, Any]] = collections.OrderedDict()
+        self._lock = threading.Lock()
+
+    def keep(self, document: Mapping[str, Any]) -> str:
+        """Remember an answer; its code is the same for the same answer."""
+        code = hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:10]
+        with self._lock:
+            self._found[code] = document
+            self._found.move_to_end(code)
+            while len(self._found) > MOST_KEPT:
+                self._found.popitem(last=False)
+        return code
+
+    def part(self, code: str, name: str, rank: int | None) -> Any:
+        """One part of an answer, or one option of it. InputError where the answer is forgotten, UnknownNameError for a part that it lacks."""
+        document = self._found.get(code)
+        if document is None:
+            raise InputError(
+                f"no answer {code[:40]!r} is kept here (the last {MOST_KEPT} are); ask plan, estimate or why again", field="answer"
+            )
+        if name not in document:
+            raise UnknownNameError(
+                "part", name, nearest=nearest_words(name, list(document), count=2), allowed="allowed: " + ", ".join(document), field="part"
+            )
+        found = document[name]
+        if rank is None or name != "options":
+            return found
+        ranks = [option["rank"] for option in found]
+        if rank not in ranks:
+            raise InputError(f"rank: no option {rank}; allowed: {', '.join(map(str, ranks)) or 'none'}", field="rank")
+        return found[ranks.index(rank)]
+
+
+KEPT = Kept()
+
+
+def brief_plan(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A plan or an estimate: each option with money and figures, the reasons and warnings of the best, what was assumed."""
+    options = document["options"]
+    shown = options or [one for one in (document.get("unfit"),) if one]
+    return {
+        "answer": KEPT.keep(document),
+        "workload": document["workload"],
+        "options": [brief_option(option) for option in options],
+        **({"unfit": brief_option(shown[0])} if shown and not options else {}),
+        "why": shown[0]["why"] if shown else [],
+        "warnings": shown[0]["warnings"] if shown else [],
+        "assumptions": [one["why"] for one in document["assumptions"][:_MOST_ASSUMED]],
+        "refused": [{name: one[name] for name in ("criterion", "count", "needed", "had")} for one in document["rejected"]],
+        "parts": [name for name, value in document.items() if value],
+    }
+
+
+def brief_verdict(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A verdict on one server: where it stands, and what it would do."""
+    option = document["option"]
+    return {
+        "answer": KEPT.keep(document),
+        **{name: document[name] for name in ("provider", "instance_type", "fits", "standing")},
+        **({"option": brief_option(option)} if option else {}),
+        "parts": [name for name, value in document.items() if value],
+    }
+
+
+def brief_option(option: Mapping[str, Any]) -> dict[str, Any]:
+    """Server, price and figures, each with its middle and 80 % interval, base units, four digits."""
+    cost, accelerator = option["cost"], option["accelerator"]
+    money = ("hourly_usd", "total_usd", "monthly_usd", "per_thousand_requests_usd", "per_million_tokens_usd")
+    return {
+        **{name: option[name] for name in _PLAIN},
+        "accelerator": f"{accelerator['count_per_node']} x {accelerator['name']}" if accelerator["name"] else "",
+        "probability": {name: _rounded(value) for name, value in option["probability"].items() if value is not None},
+        "cost": {name: _rounded(cost[name]) for name in money if cost.get(name) is not None},
+        "figures": {
+            name: [_rounded(figure[key]) for key in _INTERVAL]
+            for name, figure in option["estimate"].items()
+            if name in (*_FIGURES, *_LATENCIES)
+        },
+    }
+
+
+def _rounded(value: Any) -> Any:
+    return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value

@@ -1,0 +1,25 @@
+"""Cards by the names that drivers and exporters give them: "NVIDIA H100 80GB HBM3" is an H100 for SXM."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from rightfit import facts
+from rightfit.errors import RightfitError
+
+_PARTS = " MIG "
+
+
+@cache
+def _by_driver() -> dict[str, str]:
+    return {row["driver_name"].casefold(): row["accelerator"] for row in facts.table("driver_names")}
+
+
+def card_named(text: str) -> str:
+    """Our name of a card; the text as it is where it is none that is known, or only a part of a card (MIG)."""
+    if not text or _PARTS in text:
+        return text
+    try:
+        return facts.accelerator(_by_driver().get(" ".join(text.casefold().split()), text)).name
+    except RightfitError:
+        return text

@@ -1,0 +1,132 @@
+"""Find out what an item is and make run records of it. Two readers that both claim an item are a question to the user, never a guess."""
+
+from __future__ import annotations
+
+import struct
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from rightfit.errors import AmbiguousNameError, FileInputError, NetworkError, RightfitError, UnknownNameError
+from rightfit.facts.fuzzy import nearest
+from rightfit.measure.places import is_there
+from rightfit.measure.readers import prometheus_server
+from rightfit.measure.readers.item import MOST_BYTES, Definitions, Item, Reader
+from rightfit.measure.record import Run, read_runs, sealed
+
+_TIMEOUT_S = 30
+
+
+@cache
+def readers() -> tuple[Reader, ...]:
+    """Every reader."""
+    from rightfit.measure.readers import exposition, load_tests, machine_logs, trackers, training_text
+
+    own = Reader("run-record", _is_record, lambda item, _: read_runs(item.path), special=3)
+    return (own, *load_tests.READERS, *trackers.READERS, *exposition.READERS, *machine_logs.READERS, *training_text.READERS)
+
+
+def _is_record(item: Item) -> bool:
+    many = item.json["items"] if isinstance(item.json, dict) and isinstance(item.json.get("items"), list) else item.json
+    first = many[0] if isinstance(many, list) and many else many
+    return isinstance(first, dict) and first.get("kind") == "run"
+
+
+def reader_of(item: Item, kind: str = "") -> Reader:
+    """The reader of an item: the kind asked for, or the most special one that detects it. Raises UnknownNameError, AmbiguousNameError, FileInputError."""
+    if kind:
+        found = [reader for reader in readers() if reader.kind == kind]
+        if not found:
+            names = [reader.kind for reader in readers()]
+            raise UnknownNameError("kind of result", kind, nearest=nearest(kind, names), allowed="known: " + ", ".join(names), field="as")
+        return found[0]
+    claims = [reader for reader in readers() if reader.detects(item)]
+    best = [reader for reader in claims if reader.special == max(claim.special for claim in claims)]
+    if not best:
+        raise FileInputError(
+            f"{item.shown}: not a result that is known; say what it is with --as: " + ", ".join(reader.kind for reader in readers())
+        )
+    if len(best) > 1:
+        raise AmbiguousNameError("result", item.shown, [f"--as {reader.kind}" for reader in best])
+    return best[0]
+
+
+def ingest(path: str | Path, kind: str = "", definitions: Definitions | None = None) -> list[Run]:
+    """Run records of a file, a folder or an address: an exporter's page, an answer of an API, or a Prometheus itself. Of a folder that is no result itself, of every result in it. Raises FileInputError, NetworkError."""
+    text = str(path)
+    definitions = definitions or Definitions()
+    if text.startswith(("http://", "https://")):
+        if kind == prometheus_server.KIND or (not kind and prometheus_server.is_server(text)):
+            return [_with_setup(run, definitions) for run in prometheus_server.runs_of_server(text, definitions)]
+        return [_with_setup(run, definitions) for run in _fetched(text, kind, definitions)]
+    place = Path(path)
+    if not is_there(place):
+        raise FileInputError(f"no file or folder {text!r}")
+    return [_with_setup(run, definitions) for run in _read(Item(place, text), kind, definitions)]
+
+
+def _read(item: Item, kind: str, definitions: Definitions) -> list[Run]:
+    if not item.is_folder or kind or any(reader.detects(item) for reader in readers()):
+        return _runs_of(reader_of(item, kind), item, definitions)
+    runs: list[Run] = []
+    for path in sorted(path for path in item.path.rglob("*") if path.is_file()):
+        part = Item(path, str(path))
+        if any(reader.detects(part) for reader in readers()):
+            runs += _runs_of(reader_of(part), part, definitions)
+    if not runs:
+        raise FileInputError(f"{item.shown}: no result that is known in this folder; say what it is with --as")
+    return runs
+
+
+def _runs_of(reader: Reader, item: Item, definitions: Definitions) -> list[Run]:
+    """What a reader makes of an item; a file that is cut short or of another version than the reader knows is refused in one line."""
+    if not reader.detects(item):
+        raise FileInputError(f"{item.shown}: not a result of {reader.kind}, or cut short")
+    try:
+        return reader.reads(item, definitions)
+    except (AttributeError, KeyError, TypeError, ValueError, IndexError, struct.error) as error:
+        if isinstance(error, RightfitError):
+            raise
+        raise FileInputError(
+            f"{item.shown}: damaged, or {reader.kind} of a version that is not known ({type(error).__name__}: {error})"
+        ) from None
+
+
+def _with_setup(run: Run, definitions: Definitions) -> Run:
+    """The run with what the user says of its set-up; what the user says goes first."""
+    return sealed(run.model_copy(update={"setup": {**run.setup, **definitions.setup}}))
+
+
+def _fetched(address: str, kind: str, definitions: Definitions) -> list[Run]:
+    """An exporter's page, or the answer of an API, fetched once."""
+    try:
+        with urllib.request.urlopen(address, timeout=_TIMEOUT_S) as answer:  # noqa: S310 (http and https only)
+            content = answer.read(MOST_BYTES)
+    except (OSError, ValueError, urllib.error.URLError) as error:
+        reason = getattr(error, "reason", error)
+        raise NetworkError(f"cannot read {prometheus_server.shown(address)}: {reason}") from None
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "answer"
+        path.write_bytes(content)
+        return _read(Item(path, address), kind, definitions)
+
+
+#: Columns of `rightfit predict` without which a run cannot be predicted, by what it measured.
+_NEEDED = {
+    "training": ("model", "gpu", "micro_batch", "seq_len"),
+    "serving": ("model", "device", "engine", "input_tokens", "output_tokens"),
+}
+_SERVING = frozenset(("ttft_ms", "tpot_ms", "req_per_s", "output_tok_per_s_total", "total_tok_per_s", "latency_ms", "peak_mem_gib"))
+
+
+def is_serving(run: Run) -> bool:
+    """Whether a run is of a service."""
+    return any(item.metric in _SERVING for item in run.measured)
+
+
+def missing_setup(run: Run) -> Sequence[str]:
+    """Columns that a prediction of this run would need and that it does not tell."""
+    return [name for name in _NEEDED["serving" if is_serving(run) else "training"] if not run.setup.get(name)]

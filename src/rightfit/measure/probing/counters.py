@@ -1,0 +1,144 @@
+"""What a process tree takes of the machine: processors, memory, disk, network (psutil), cards. What cannot be read is unknown, never 0."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import time
+from pathlib import Path
+from typing import Any
+
+from rightfit.measure.probing import cards
+
+_CGROUP = Path("/sys/fs/cgroup")
+#: Processes whose shared memory is told apart in one sample; the rest count whole.
+_MOST_DETAILED = 32
+
+
+@dataclasses.dataclass(slots=True)
+class Mean:
+    """A running mean: a run of weeks needs no more room than one of seconds."""
+
+    total: float = 0.0
+    count: int = 0
+    last: float = 0.0
+
+    def add(self, value: float) -> None:
+        """One more value."""
+        self.total, self.count, self.last = self.total + value, self.count + 1, value
+
+    @property
+    def value(self) -> float:
+        """The mean of what was added; at least one value."""
+        return self.total / self.count
+
+
+@dataclasses.dataclass
+class Machine:
+    """Samples of one process tree. `sample` is called about once a second. `shares`: of the cards, by metric of a run record; `memory`: what each card holds more
+    than at the start, at its peak; `now` the latest values [bytes, shares]."""
+
+    pid: int
+    host_peak: float = 0.0
+    cpu_s: dict[int, float] = dataclasses.field(default_factory=dict)
+    busiest: float = 0.0
+    read: dict[int, float] = dataclasses.field(default_factory=dict)
+    received: tuple[float, float] | None = None
+    shares: dict[str, Mean] = dataclasses.field(default_factory=dict)
+    power: Mean = dataclasses.field(default_factory=Mean)
+    memory: dict[str, float] = dataclasses.field(default_factory=dict)
+    names: dict[str, str] = dataclasses.field(default_factory=dict)
+    now: dict[str, float] = dataclasses.field(default_factory=dict)
+    has_parts: bool = False
+
+    def __post_init__(self) -> None:
+        self.begun = time.perf_counter()
+        self._psutil = cards.optional("psutil")
+        self._cards = cards.found_cards(cards.optional)
+        self._before = {reading.key: reading.used_bytes for reading in self._readings() if reading.used_bytes is not None}
+        self._killed = oom_kills()
+
+    def sample(self) -> None:
+        """Read every counter once; a process that ends meanwhile is left out."""
+        if self._psutil is not None:
+            with contextlib.suppress(self._psutil.Error, OSError):
+                self._processes()
+            with contextlib.suppress(Exception):
+                self._network()
+        self._accelerators()
+
+    def _processes(self) -> None:
+        root = self._psutil.Process(self.pid)
+        total = 0.0
+        for at, process in enumerate([root, *root.children(recursive=True)]):
+            with contextlib.suppress(self._psutil.Error, OSError):
+                total += self._memory_of(process, detailed=at < _MOST_DETAILED)
+                times = process.cpu_times()
+                self.cpu_s[process.pid] = times.user + times.system
+                if hasattr(process, "io_counters"):
+                    self.read[process.pid] = float(process.io_counters().read_bytes)
+        self.host_peak = max(self.host_peak, total)
+        self.now["host_memory_bytes"] = total
+        elapsed = time.perf_counter() - self.begun
+        self.busiest = max(self.cpu_s.values(), default=0.0) / elapsed if elapsed > 0 else 0.0
+
+    def _memory_of(self, process: Any, *, detailed: bool) -> float:
+        """Proportional share where the system tells it: pages that loader workers share count once."""
+        if detailed:
+            with contextlib.suppress(self._psutil.Error, AttributeError, OSError):
+                return float(process.memory_full_info().pss)
+        return float(process.memory_info().rss)
+
+    def _network(self) -> None:
+        now = float(self._psutil.net_io_counters().bytes_recv)
+        self.received = (self.received[0] if self.received else now, now)
+
+    def _readings(self) -> list[cards.Reading]:
+        return [reading for vendor in self._cards for reading in vendor.read()]
+
+    def _accelerators(self) -> None:
+        found = self._readings()
+        for reading in found:
+            self.names.setdefault(reading.key, reading.name)
+            self.has_parts = self.has_parts or reading.is_part
+            for name, share in reading.shares.items():
+                self.shares.setdefault(name, Mean()).add(share)
+            if reading.power_w is not None:
+                self.power.add(reading.power_w)
+            if reading.used_bytes is not None:
+                added = max(reading.used_bytes - self._before.get(reading.key, 0.0), 0.0)
+                self.memory[reading.key] = max(self.memory.get(reading.key, 0.0), added)
+        self._remember(found)
+
+    def _remember(self, found: list[cards.Reading]) -> None:
+        """The latest values: the mean share of the cards, the fullest card."""
+        for name in {name for reading in found for name in reading.shares}:
+            values = [reading.shares[name] for reading in found if name in reading.shares]
+            self.now[name] = sum(values) / len(values)
+        used = [reading.used_bytes for reading in found if reading.used_bytes is not None]
+        if used:
+            self.now["card_memory_bytes"] = max(used)
+
+    @property
+    def was_killed_for_memory(self) -> bool:
+        """Whether the kernel killed a process of this group of processes for memory since the start."""
+        now = oom_kills()
+        return self._killed is not None and now is not None and now > self._killed
+
+    @property
+    def elapsed_s(self) -> float:
+        """Since the start."""
+        return time.perf_counter() - self.begun
+
+
+def oom_kills(root: Path = _CGROUP) -> int | None:
+    """Kills for memory in this process's group (cgroup v2 memory.events); None where that is not told."""
+    try:
+        own = Path("/proc/self/cgroup").read_text(encoding="utf-8").strip().rpartition("::/")[2]
+        for folder in (root / own, root):
+            if (folder / "memory.events").is_file():
+                lines = dict(line.split() for line in (folder / "memory.events").read_text(encoding="utf-8").splitlines())
+                return int(lines["oom_kill"])
+    except (OSError, ValueError, KeyError):
+        return None
+    return None

@@ -1,0 +1,239 @@
+"""Prometheus: the text that an exporter shows, and the JSON of the API, of DCGM, vLLM, SGLang, TGI and Triton (facts/data/exporter_metrics.csv).
+
+One page of an exporter is a moment: gauges count, totals since the start become a rate only where the page tells how long that is
+(process_start_time_seconds) or where two moments are given. A histogram gives its mean, and percentiles with the bounds of their bucket. Of a figure under an
+old and a new name only the first name in the table counts; they are never added. Values near 2^63 mean "not supported".
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from rightfit import facts
+from rightfit.errors import FileInputError
+from rightfit.measure.cards_named import card_named
+from rightfit.measure.readers.item import Item, Reader, figure, number, words
+from rightfit.measure.record import Measured, Run, Source
+
+_LINE = re.compile(r"^([a-zA-Z_:][\w:]*)(?:\{(.*?)\})?\s+([-+]?(?:[\d.eE+-]+|Inf|NaN))(?:\s+(-?[\d.]+))?\s*$")
+_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+_NOT_SUPPORTED = 2.0**62
+_STARTED = "process_start_time_seconds"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Sample:
+    """One value of one series at one moment [s since 1970, None where the page has none]."""
+
+    name: str
+    labels: Mapping[str, str]
+    value: float
+    at: float | None
+
+
+@cache
+def known() -> Mapping[str, Mapping[str, str]]:
+    """Exporters' names -> lines of the table, in its order."""
+    return {row["name"]: row for row in facts.table("exporter_metrics")}
+
+
+def unit_name(name: str) -> str:
+    """A name without the endings of newer exporters and of histograms."""
+    for ending in ("_bucket", "_sum", "_count"):
+        if name.removesuffix(ending) in known():
+            return name.removesuffix(ending)
+    return name.removesuffix("_RATIO") if name.removesuffix("_RATIO") in known() else name if name in known() else f"{name}_total"
+
+
+def known_name(name: str) -> bool:
+    """Whether a name is one of an exporter that is read."""
+    return unit_name(name) in known()
+
+
+def samples_of(text: str) -> list[Sample]:
+    """Samples of an exposition text; what is not supported or not a number is dropped."""
+    found = []
+    for line in text.splitlines():
+        match = _LINE.match(line) if line and line[0] != "#" else None
+        value = number(match[3]) if match else None
+        if match and value is not None and abs(value) < _NOT_SUPPORTED:
+            found.append(Sample(match[1], dict(_LABEL.findall(match[2] or "")), value, _moment(match[4])))
+    return found
+
+
+def _moment(text: str | None) -> float | None:
+    """Seconds; the exposition of Prometheus counts milliseconds, that of OpenMetrics seconds."""
+    at = number(text)
+    return None if at is None else at / 1000 if at > 1e11 else at
+
+
+def samples_of_api(answer: Mapping[str, Any]) -> list[Sample]:
+    """Samples of an answer of /api/v1/query or /api/v1/query_range."""
+    found = []
+    for series in answer.get("data", {}).get("result", []):
+        labels = {name: str(value) for name, value in series.get("metric", {}).items()}
+        name = labels.pop("__name__", "")
+        for at, text in series.get("values") or [series.get("value") or (None, None)]:
+            value = number(text)
+            if value is not None and abs(value) < _NOT_SUPPORTED:
+                found.append(Sample(name, labels, value, number(at)))
+    return found
+
+
+def figures_of(samples: Sequence[Sample]) -> list[Measured]:
+    """Figures of the samples of known exporters, each metric once."""
+    by_name: dict[str, list[Sample]] = {}
+    for sample in samples:
+        by_name.setdefault(unit_name(sample.name), []).append(sample)
+    elapsed = _elapsed(samples)
+    figures: list[Measured] = []
+    for name, row in known().items():
+        if name in by_name and row["metric"] not in {item.metric for item in figures}:
+            figures += _figure(row, by_name[name], elapsed)
+    return figures
+
+
+def _elapsed(samples: Sequence[Sample]) -> float | None:
+    """Seconds since the exporter's process started, where one moment tells."""
+    start = next((sample for sample in samples if sample.name == _STARTED), None)
+    return start.at - start.value if start and start.at and start.at > start.value else None
+
+
+def _figure(row: Mapping[str, str], samples: list[Sample], elapsed: float | None) -> list[Measured]:
+    scale, metric = float(row["scale"]), row["metric"]
+    definition = f"{row['exporter']}: {row['name']}"
+    if row["how"] == "histogram":
+        return _histogram(metric, samples, scale, definition)
+    if row["how"] == "counter":
+        rate = _rate(samples, elapsed)
+        return figure(metric, rate, scale=scale, definition=definition)
+    values = [min(sample.value * scale, 1.0) if metric.endswith("_share") else sample.value * scale for sample in samples]
+    if row["how"] == "peak":
+        counter = "nvidia-smi" if metric.startswith("peak_mem") else ""
+        return figure(metric, max(values), statistic="max", n=len(values), definition=definition, counter=counter)
+    return figure(metric, sum(values) / len(values), n=len(values), definition=definition)
+
+
+def _rate(samples: list[Sample], elapsed: float | None) -> float | None:
+    """Growth per second of all series together: between the first and the last moment, or since the start. A counter that fell was reset: it counts from zero."""
+    series: dict[tuple[tuple[str, str], ...], list[Sample]] = {}
+    for sample in samples:
+        series.setdefault(tuple(sorted(sample.labels.items())), []).append(sample)
+    moments = [sample.at for sample in samples if sample.at is not None]
+    span = max(moments) - min(moments) if moments else 0.0
+    if span > 0:
+        return sum(_growth(_in_order(part)) for part in series.values()) / span
+    return sum(part[-1].value for part in series.values()) / elapsed if elapsed else None
+
+
+def _growth(ordered: list[Sample]) -> float:
+    return sum(after.value - before.value if after.value >= before.value else after.value for before, after in itertools.pairwise(ordered))
+
+
+def _histogram(metric: str, samples: list[Sample], scale: float, definition: str) -> list[Measured]:
+    last = _added(samples)
+    total = sum(value for name, _, value in last if name.endswith("_sum"))
+    count = sum(value for name, _, value in last if name.endswith("_count"))
+    buckets: dict[float, float] = {}
+    for name, labels, value in last:
+        if name.endswith("_bucket"):
+            edge = math.inf if labels.get("le") == "+Inf" else float(labels["le"])
+            buckets[edge] = buckets.get(edge, 0.0) + value
+    figures = figure(metric, total / count, scale=scale, n=int(count), definition=definition) if count else []
+    for level, statistic in ((0.5, "p50"), (0.95, "p95")) if count and buckets else ():
+        low, high = _bucket(buckets, level * count)
+        if math.isfinite(high):
+            text = f"{definition}; between {low * scale:g} and {high * scale:g} (its bucket)"
+            figures += figure(
+                metric, (low + high) / 2, scale=scale, statistic=statistic, n=int(count), definition=text, spread=(high - low) / 2 * scale
+            )
+        else:
+            figures += figure(
+                metric, low, scale=scale, statistic=statistic, n=int(count), definition=f"{definition}; beyond its last bucket", bound=">="
+            )
+    return figures
+
+
+def _added(samples: list[Sample]) -> list[tuple[str, Mapping[str, str], float]]:
+    """What each series counted: between its moments where there are several, else since the start of its process."""
+    series: dict[tuple[Any, ...], list[Sample]] = {}
+    for sample in samples:
+        series.setdefault((sample.name, *sorted(sample.labels.items())), []).append(sample)
+    has_history = len({sample.at for sample in samples}) > 1
+    return [(part[-1].name, part[-1].labels, _growth(part) if has_history else part[-1].value) for part in map(_in_order, series.values())]
+
+
+def _in_order(samples: list[Sample]) -> list[Sample]:
+    return sorted(samples, key=lambda sample: sample.at or 0)
+
+
+def _bucket(buckets: Mapping[float, float], rank: float) -> tuple[float, float]:
+    low = 0.0
+    for edge in sorted(buckets):
+        if buckets[edge] >= rank:
+            return low, edge
+        low = edge
+    return low, math.inf
+
+
+def _setup(samples: Sequence[Sample]) -> dict[str, str]:
+    labels = [sample.labels for sample in samples]
+    device = next((label["modelName"] for label in labels if label.get("modelName")), "")
+    cards = {label.get("UUID") or label.get("gpu") for label in labels if label.get("UUID") or label.get("gpu")}
+    model = next((label["model_name"] for label in labels if label.get("model_name")), "")
+    return words(model=model, gpu=card_named(device), n_gpus=len(cards) or "")
+
+
+def _run(item: Item, samples: list[Sample], kind: str) -> list[Run]:
+    figures = figures_of(samples)
+    names = {sample.name for sample in samples}
+    if not figures:
+        counters = sorted(name for name in names if unit_name(name) in known())
+        why = (
+            f"only totals without a time ({', '.join(counters[:3])}): give two pages, or the answer of /api/v1/query_range"
+            if counters
+            else "no name of DCGM, vLLM, SGLang, TGI or Triton"
+        )
+        raise FileInputError(f"{item.shown}: {len(names)} names of Prometheus, {why}")
+    return [record_of(samples, kind, where=item.shown)]
+
+
+def record_of(samples: Sequence[Sample], kind: str, *, where: str, **more: Any) -> Run:
+    """The record of samples, some of which are known."""
+    figures = figures_of(samples)
+    tool = "+".join(dict.fromkeys(found.definition.split(":")[0] for found in figures))
+    warnings = ["over 1 and cut to 1: shares of MIG parts count the whole card"] if any(_over(sample) for sample in samples) else []
+    moments = [sample.at for sample in samples if sample.at]
+    span = max(moments) - min(moments) if moments else None
+    source = Source(kind=kind, tool=tool, path_or_url=where)
+    return Run(source=source, measured=figures, setup=_setup(samples), warnings=warnings, duration_s=span or None, **more)
+
+
+def _over(sample: Sample) -> bool:
+    row = known().get(unit_name(sample.name))
+    return row is not None and row["metric"].endswith("_share") and sample.value * float(row["scale"]) > 1.0
+
+
+def _is_exposition(item: Item) -> bool:
+    lines = [line for line in item.head.splitlines()[:200] if line.strip()]
+    return (
+        bool(lines)
+        and item.json is None
+        and (any(line.startswith("# TYPE ") for line in lines) or all(_LINE.match(line) or line[0] == "#" for line in lines[:20]))
+    )
+
+
+def _is_api(item: Item) -> bool:
+    return isinstance(item.json, Mapping) and item.json.get("status") == "success" and "result" in (item.json.get("data") or {})
+
+
+READERS = (
+    Reader("prometheus-text", _is_exposition, lambda item, _: _run(item, samples_of(item.text), "prometheus-text")),
+    Reader("prometheus-api", _is_api, lambda item, _: _run(item, samples_of_api(item.json), "prometheus-api")),
+)

@@ -1,0 +1,318 @@
+"""Training runs as trackers and trainers keep them: trainer_state.json, LLaMA-Factory's trainer_log.jsonl, TensorBoard, W&B offline, MLflow.
+
+One line of a history is one logged step; a step time is the time between two lines over the optimizer steps between them, after warm-up.
+"""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rightfit.errors import FileInputError
+from rightfit.measure.readers.item import Definitions, Item, Reader, figure, number, words
+from rightfit.measure.record import Measured, Run
+from rightfit.measure.steady import steady
+
+
+def step_figures(points: Sequence[tuple[float, float]]) -> list[Measured]:
+    """Step time from (seconds, optimizer step) pairs in any order; nothing where fewer than three steps were logged."""
+    ordered = sorted({step: at for at, step in points}.items())
+    intervals = [(at - before) / (step - last) for (last, before), (step, at) in itertools.pairwise(ordered)]
+    found = steady(intervals)
+    if found is None:
+        return []
+    return figure("step_time_s", found.mean, n=found.count, spread=found.error) + figure(
+        "step_time_s", found.median, statistic="median", n=found.count
+    )
+
+
+def _nothing(item: Item, what: str) -> FileInputError:
+    return FileInputError(f"{item.shown}: {what}")
+
+
+# ---- Hugging Face Trainer --------------------------------------------------------------------------------------------------------------
+
+
+def _is_trainer(item: Item) -> bool:
+    return (isinstance(item.json, Mapping) and {"log_history", "global_step"} <= item.json.keys()) or (
+        item.is_folder and (item.path / "trainer_state.json").is_file()
+    )
+
+
+def _trainer(item: Item, definitions: Definitions) -> list[Run]:
+    if item.is_folder:
+        return _trainer(Item(item.path / "trainer_state.json", f"{item.shown}/trainer_state.json"), definitions)
+    state = item.json
+    last: Mapping[str, Any] = next((line for line in reversed(state["log_history"]) if "train_runtime" in line), {})
+    steps, runtime = number(state.get("global_step")), number(last.get("train_runtime"))
+    rate, warnings = number(last.get("train_steps_per_second")), []
+    figures = figure("step_time_s", 1.0 / rate if rate else runtime / steps if runtime and steps else None, n=int(steps or 0))
+    figures += figure("samples_per_s", last.get("train_samples_per_second"))
+    if last:
+        warnings.append("the trainer's own rates include evaluation, saving and start-up")
+    if not figures:
+        raise _nothing(
+            item,
+            "no time in this trainer state: the run did not end, and its log lines carry no time; use the TensorBoard, W&B or MLflow files of the run",
+        )
+    setup = words(micro_batch=state.get("train_batch_size"))
+    return [
+        item.run(
+            "trainer-state",
+            figures,
+            tool="transformers",
+            setup=setup,
+            duration_s=runtime,
+            warnings=warnings,
+            complete=steps == state.get("max_steps", steps),
+        )
+    ]
+
+
+def _is_trainer_log(item: Item) -> bool:
+    first = item.json[0] if isinstance(item.json, list) and item.json else None
+    return isinstance(first, Mapping) and {"current_steps", "total_steps", "elapsed_time"} <= first.keys()
+
+
+def trainer_log_points(item: Item) -> list[tuple[float, float]]:
+    """(seconds, optimizer step) of each line of a trainer_log.jsonl."""
+    return [
+        (clock_s(line["elapsed_time"]), float(line["current_steps"]))
+        for line in item.json
+        if "elapsed_time" in line and number(line.get("current_steps")) is not None
+    ]
+
+
+def _trainer_log(item: Item, _definitions: Definitions) -> list[Run]:
+    points = trainer_log_points(item)
+    figures = step_figures(points)
+    if not figures:
+        raise _nothing(item, "fewer than three logged steps, so there is no step time")
+    last = item.json[-1]
+    return [
+        item.run(
+            "trainer-log",
+            figures,
+            tool="LLaMA-Factory",
+            duration_s=points[-1][0],
+            complete=last.get("current_steps") == last.get("total_steps"),
+        )
+    ]
+
+
+def clock_s(text: str) -> float:
+    """Seconds of "1 day, 2:03:04" or "2:03:04"."""
+    days, _, clock = text.rpartition("day")
+    parts = [float(part) for part in clock.lstrip("s, ").split(":")]
+    return (float(days) if days.strip() else 0.0) * 86400.0 + sum(part * 60.0**power for power, part in enumerate(reversed(parts)))
+
+
+# ---- TensorBoard -----------------------------------------------------------------------------------------------------------------------
+
+
+def event_files(item: Item) -> list[Path]:
+    """TensorBoard's files of a folder, or the file itself."""
+    return sorted(item.path.rglob("events.out.tfevents.*")) if item.is_folder else [item.path] * ("tfevents" in item.name)
+
+
+def tensorboard_points(item: Item) -> list[tuple[float, float]]:
+    """(seconds since 1970, step) of the scalar that was written most often; needs no package."""
+    from rightfit.measure.readers.wire import scalars_of_events
+
+    points: dict[str, list[tuple[float, float]]] = {}
+    for path in event_files(item):
+        for tag, at, step, _ in scalars_of_events(path.read_bytes()):
+            points.setdefault(tag, []).append((at, step))
+    tag = max(points, key=lambda name: (len(points[name]), "loss" in name), default="")
+    return points.get(tag, [])
+
+
+def _tensorboard(item: Item, _definitions: Definitions) -> list[Run]:
+    points = tensorboard_points(item)
+    figures = step_figures(points)
+    if not figures:
+        raise _nothing(item, "fewer than three steps in these TensorBoard files, so there is no step time")
+    moments = [at for at, _ in points]
+    start = min(moments)
+    return [item.run("tensorboard", figures, tool="TensorBoard", started=_iso(start), duration_s=max(moments) - start)]
+
+
+def _iso(at: float) -> str:
+    return datetime.datetime.fromtimestamp(at, tz=datetime.UTC).isoformat(timespec="seconds")
+
+
+# ---- Weights & Biases, offline ---------------------------------------------------------------------------------------------------------
+
+
+def wandb_files(item: Item) -> list[Path]:
+    """W&B's offline files of a folder, or the file itself."""
+    return sorted(item.path.rglob("*.wandb")) if item.is_folder else [item.path] * (item.name.endswith(".wandb"))
+
+
+def wandb_points(path: Path) -> tuple[list[tuple[float, float]], list[dict[str, Any]]]:
+    """(seconds since 1970, step) of the history of one file, and the lines of its sampler of the machine."""
+    from rightfit.measure.readers.wire import wandb_records
+
+    history, stats = wandb_records(path.read_bytes())
+    points = [
+        (float(line["_timestamp"]), float(line["_step"]))
+        for line in history
+        if number(line.get("_timestamp")) and number(line.get("_step")) is not None
+    ]
+    return points, stats
+
+
+def _wandb(item: Item, _definitions: Definitions) -> list[Run]:
+    runs = []
+    for path in wandb_files(item):
+        points, stats = wandb_points(path)
+        figures = step_figures(points) + system_figures(stats)
+        if figures:
+            started = _iso(points[0][0]) if points else ""
+            runs.append(
+                Item(path, str(path)).run(
+                    "wandb", figures, tool="wandb", started=started, duration_s=points[-1][0] - points[0][0] if points else None
+                )
+            )
+    if not runs:
+        raise _nothing(item, "no steps with times and no system figures in these W&B files")
+    return runs
+
+
+def system_figures(lines: Sequence[Mapping[str, Any]]) -> list[Measured]:
+    """Figures of the trackers' own samplers: W&B's gpu.N.* and MLflow's system/*. Driver memory of a framework that takes it all at once says nothing."""
+    busy = [
+        value / 100
+        for line in lines
+        for name, value in _numbers(line)
+        if name.endswith((".gpu", "utilization_percentage")) and "gpu" in name
+    ]
+    memory = [
+        value for line in lines for name, value in _numbers(line) if name.startswith("gpu.") and name.endswith(".memoryAllocatedBytes")
+    ]
+    memory += [
+        value * 2**20
+        for line in lines
+        for name, value in _numbers(line)
+        if name.startswith("system/gpu_") and name.endswith("memory_usage_megabytes")
+    ]
+    power = [value for line in lines for name, value in _numbers(line) if name.endswith((".powerWatts", "power_usage_watts"))]
+    host = [
+        value * 2**20
+        for line in lines
+        for name, value in _numbers(line)
+        if name in ("proc.memory.rssMB", "system/system_memory_usage_megabytes")
+    ]
+    return (
+        figure("gpu_busy_share", mean_of(busy), n=len(busy))
+        + figure("peak_mem_gib_per_gpu", max(memory) / 2**30 if memory else None, statistic="max", n=len(memory), counter="nvidia-smi")
+        + figure("power_w", mean_of(power), n=len(power))
+        + figure("host_memory_peak_bytes", max(host, default=None), statistic="max", n=len(host))
+    )
+
+
+def _numbers(line: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    for name, value in line.items():
+        found = number(value)
+        if found is not None:
+            yield name, found
+
+
+def mean_of(values: Sequence[float]) -> float | None:
+    """The mean; None of nothing."""
+    return sum(values) / len(values) if values else None
+
+
+# ---- MLflow ----------------------------------------------------------------------------------------------------------------------------
+
+
+def mlflow_store(item: Item) -> Path | None:
+    """The file store (a folder with meta.yaml and metrics/) or the database of an MLflow."""
+    if not item.is_folder:
+        return item.path if item.content[:15] == b"SQLite format 3" and _has_tables(item.path, {"metrics", "runs", "experiments"}) else None
+    if any(item.path.glob("**/metrics")) and any(item.path.glob("**/meta.yaml")):
+        return item.path
+    database = item.path / "mlflow.db"
+    return database if database.is_file() else None
+
+
+def _has_tables(path: Path, wanted: set[str]) -> bool:
+    return wanted <= {row[0] for row in _rows(path, "SELECT name FROM sqlite_master WHERE type = 'table'")}
+
+
+def _rows(path: Path, question: str, values: Sequence[str] = ()) -> list[tuple[Any, ...]]:
+    try:
+        connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+    except sqlite3.Error as error:
+        raise FileInputError(f"cannot read {path}: {error}") from None
+    try:
+        return connection.execute(question, values).fetchall()
+    except sqlite3.Error as error:
+        raise FileInputError(f"cannot read {path}: {error}") from None
+    finally:
+        connection.close()
+
+
+def mlflow_runs(item: Item) -> list[tuple[str, dict[str, _Points], dict[str, str]]]:
+    """Name, points [s since 1970, step, value] by metric, and parameters of every run of a store."""
+    store = mlflow_store(item)
+    assert store is not None
+    return list(_mlflow_database(store) if store.is_file() else _mlflow_files(store))
+
+
+def _mlflow(item: Item, _definitions: Definitions) -> list[Run]:
+    found = mlflow_runs(item)
+    runs = []
+    for name, series, params in found:
+        longest = max((points for key, points in series.items() if not key.startswith("system/")), key=len, default=[])
+        system = [{key: value} for key, points in series.items() if key.startswith("system/") for _, _, value in points]
+        figures = step_figures([(at, step) for at, step, _ in longest]) + system_figures(system)
+        if figures:
+            setup = words(
+                model=params.get("model_name_or_path") or params.get("model"), micro_batch=params.get("per_device_train_batch_size")
+            )
+            started = _iso(min(at for points in series.values() for at, _, _ in points))
+            runs.append(Item(item.path, f"{item.shown}#{name}").run("mlflow", figures, tool="MLflow", setup=setup, started=started))
+    if not runs:
+        raise _nothing(item, f"{len(found)} MLflow runs, none with three steps or system figures")
+    return runs
+
+
+_Points = list[tuple[float, float, float]]
+
+
+def _mlflow_database(path: Path) -> Iterator[tuple[str, dict[str, _Points], dict[str, str]]]:
+    for (run,) in _rows(path, "SELECT run_uuid FROM runs WHERE lifecycle_stage = 'active' ORDER BY start_time"):
+        series: dict[str, _Points] = {}
+        for key, value, at, step in _rows(
+            path, "SELECT key, value, timestamp, step FROM metrics WHERE run_uuid = ? AND is_nan = 0 ORDER BY timestamp", (run,)
+        ):
+            series.setdefault(key, []).append((at / 1000, float(step), float(value)))
+        yield run, series, dict(_rows(path, "SELECT key, value FROM params WHERE run_uuid = ?", (run,)))
+
+
+def _mlflow_files(folder: Path) -> Iterator[tuple[str, dict[str, _Points], dict[str, str]]]:
+    for metrics in sorted(folder.glob("**/metrics")):
+        series = {}
+        for path in sorted(path for path in metrics.rglob("*") if path.is_file()):
+            lines = [line.split() for line in path.read_text(encoding="utf-8", errors="replace").splitlines()]
+            series[path.relative_to(metrics).as_posix()] = [
+                (float(line[0]) / 1000, float(line[2]), float(line[1])) for line in lines if len(line) >= 3 and number(line[1]) is not None
+            ]
+        params = {path.name: path.read_text(encoding="utf-8", errors="replace") for path in sorted((metrics.parent / "params").glob("*"))}
+        if any(series.values()):
+            yield metrics.parent.name, series, params
+
+
+READERS = (
+    Reader("trainer-state", _is_trainer, _trainer),
+    Reader("trainer-log", _is_trainer_log, _trainer_log, special=2),
+    Reader("tensorboard", lambda item: bool(event_files(item)), _tensorboard),
+    Reader("wandb", lambda item: bool(wandb_files(item)), _wandb, special=2),
+    Reader("mlflow", lambda item: mlflow_store(item) is not None, _mlflow),
+)
+__all__ = ["READERS", "step_figures", "system_figures"]

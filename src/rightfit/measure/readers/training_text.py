@@ -1,0 +1,233 @@
+"""What training programs print and leave: log lines, out-of-memory messages, PyTorch's memory snapshots, and a table of one's own."""
+
+from __future__ import annotations
+
+import ast
+import io
+import pickle
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rightfit.errors import FileInputError, InputError
+from rightfit.measure.memory_failures import failure_of
+from rightfit.measure.readers.item import Definitions, Item, Reader, figure, number, words
+from rightfit.measure.record import Measured, Run, metrics
+from rightfit.measure.steady import steady
+from rightfit.units import GIB
+
+# ---- log lines -------------------------------------------------------------------------------------------------------------------------
+
+_MEGATRON = re.compile(r"elapsed time per iteration \(ms\):\s*([\d.]+)")
+_TITAN = re.compile(r"\bstep:\s*(\d+).*?\bmemory:\s*([\d.]+)\s*GiB.*?\btps:\s*([\d,]+)")
+_TQDM = re.compile(r"\b\d+/\d+ \[[\d:]+<[\d:?]+,\s*([\d.]+)\s*(it/s|s/it)")
+_DEEPSPEED = re.compile(r"SamplesPerSec=([\d.]+)")
+_DICT = re.compile(r"\{'(?:loss|train_runtime)'.*?\}")
+_ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+
+def log_figures(text: str) -> tuple[list[Measured], dict[str, str], str]:
+    """Figures of the lines of a log, the set-up they tell, and whose lines they are; nothing where none is known."""
+    clean = _ANSI.sub("", text.replace("\r", "\n"))
+    for name, read in _LOGS.items():
+        figures, setup = read(clean)
+        if figures:
+            return figures, setup, name
+    return [], {}, ""
+
+
+def _megatron(text: str) -> tuple[list[Measured], dict[str, str]]:
+    batch = re.search(r"global batch size:\s*(\d+)", text)
+    return _from_intervals([float(value) / 1000 for value in _MEGATRON.findall(text)]), words(global_batch=batch[1] if batch else "")
+
+
+def _titan(text: str) -> tuple[list[Measured], dict[str, str]]:
+    lines = _TITAN.findall(text)
+    rates = [float(rate.replace(",", "")) for _, _, rate in lines]
+    found = steady([1 / rate for rate in rates if rate > 0])
+    if found is None:
+        return [], {}
+    peak = max(float(memory) for _, memory, _ in lines)
+    return figure("tokens_per_s_per_gpu", 1 / found.median, statistic="median", n=found.count) + figure(
+        "peak_mem_gib_per_gpu", peak, statistic="max", counter="reserved", n=len(lines)
+    ), {}
+
+
+def _deepspeed(text: str) -> tuple[list[Measured], dict[str, str]]:
+    found = steady([1 / value for value in map(float, _DEEPSPEED.findall(text)) if value > 0])
+    return (figure("samples_per_s", 1 / found.median, statistic="median", n=found.count) if found else []), {}
+
+
+def _trainer(text: str) -> tuple[list[Measured], dict[str, str]]:
+    last: Mapping[str, Any] = {}
+    for match in _DICT.findall(text):
+        try:
+            line = ast.literal_eval(match)
+        except (ValueError, SyntaxError):
+            continue
+        last = line if "train_runtime" in line else last
+    rate = number(last.get("train_steps_per_second"))
+    return figure("step_time_s", 1 / rate if rate else None) + figure("samples_per_s", last.get("train_samples_per_second")), {}
+
+
+def _tqdm(text: str) -> tuple[list[Measured], dict[str, str]]:
+    found = steady(_bar_intervals(text))
+    definition = "the bar's moving average of one turn: an optimizer step in most trainers, a micro-batch in some"
+    return (figure("step_time_s", found.median, statistic="median", n=found.count, definition=definition) if found else []), {}
+
+
+def log_intervals(text: str) -> list[float]:
+    """Seconds a step of the lines of a log, oldest first: Megatron's own, or a progress bar's moving average."""
+    megatron = [float(value) / 1000 for value in _MEGATRON.findall(text)]
+    return megatron or _bar_intervals(text)
+
+
+def _bar_intervals(text: str) -> list[float]:
+    return [1 / float(value) if unit == "it/s" else float(value) for value, unit in _TQDM.findall(text) if float(value) > 0]
+
+
+def _from_intervals(intervals: list[float]) -> list[Measured]:
+    found = steady(intervals)
+    return figure("step_time_s", found.median, statistic="median", n=found.count, spread=found.error) if found else []
+
+
+_LOGS: Mapping[str, Callable[[str], tuple[list[Measured], dict[str, str]]]] = {
+    "Megatron": _megatron,
+    "torchtitan": _titan,
+    "DeepSpeed": _deepspeed,
+    "transformers": _trainer,
+    "tqdm": _tqdm,
+}
+
+
+def _is_log(item: Item) -> bool:
+    return not item.is_folder and (bool(log_figures(item.text)[0]) or failure_of(item.text) is not None)
+
+
+def _log(item: Item, _definitions: Definitions) -> list[Run]:
+    figures, setup, tool = log_figures(item.text)
+    failure = failure_of(item.text)
+    if failure is not None:
+        figures = [*figures, *failure.figures()]
+    return [
+        item.run(
+            "log",
+            figures,
+            tool=tool or "PyTorch",
+            setup=setup,
+            oom=failure is not None,
+            complete=failure is None,
+            warnings=[failure.verdict] if failure else [],
+        )
+    ]
+
+
+# ---- PyTorch's memory snapshot ---------------------------------------------------------------------------------------------------------
+
+
+class _PlainUnpickler(pickle.Unpickler):
+    """Reads containers, numbers and text; anything else in the file would run code and is refused."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        raise pickle.UnpicklingError(f"{module}.{name} is no plain data")
+
+
+def _snapshot_of(item: Item) -> Mapping[str, Any] | None:
+    if item.is_folder or item.name.rpartition(".")[2] not in ("pickle", "pkl"):
+        return None
+    try:
+        found = _PlainUnpickler(io.BytesIO(item.content)).load()
+    except (pickle.UnpicklingError, EOFError, ValueError, IndexError, KeyError, AttributeError, MemoryError):
+        return None
+    return found if isinstance(found, Mapping) and "segments" in found else None
+
+
+def _snapshot(item: Item, _definitions: Definitions) -> list[Run]:
+    """Reserved and allocated at the peak of the recorded history; at the moment of the snapshot where no history was recorded."""
+    found = _snapshot_of(item)
+    if found is None:
+        raise FileInputError(
+            f"{item.shown}: not a memory snapshot of PyTorch (torch.cuda.memory._dump_snapshot), or it holds more than plain data"
+        )
+    segments = found["segments"]
+    reserved, allocated = (sum(number(part.get(name)) or 0.0 for part in segments) for name in ("total_size", "allocated_size"))
+    peak = max([allocated, *(_peak(trace, allocated) for trace in found.get("device_traces") or [])])
+    figures = figure("peak_mem_gib_per_gpu", peak / GIB, statistic="max", counter="allocated") + figure(
+        "peak_mem_gib_per_gpu", max(reserved, peak) / GIB, statistic="max", counter="reserved"
+    )
+    warnings = (
+        [] if any(found.get("device_traces") or []) else ["no history was recorded, so this is one moment: a lower bound of the peak"]
+    )
+    figures = [part.model_copy(update={"bound": ">="}) for part in figures] if warnings else figures
+    return [item.run("torch-memory", figures, tool="PyTorch", warnings=warnings)]
+
+
+def _peak(trace: list[Mapping[str, Any]], now: float) -> float:
+    """The largest allocated size over the history, walked backwards from what is allocated now."""
+    level = peak = now
+    for event in reversed(trace):
+        size = number(event.get("size")) or 0.0
+        level += size if event.get("action") == "free_completed" else -size if event.get("action") == "alloc" else 0.0
+        peak = max(peak, level)
+    return peak
+
+
+# ---- a table of one's own --------------------------------------------------------------------------------------------------------------
+
+
+def _is_own(item: Item) -> bool:
+    return bool(item.table) and (bool(set(metrics()) & item.table[0].keys()) or {"metric", "measured"} <= item.table[0].keys())
+
+
+def _own(item: Item, definitions: Definitions) -> list[Run]:
+    return [_own_run(item, at, row, definitions) for at, row in enumerate(item.table, start=2) if any(row.values())]
+
+
+def _own_run(item: Item, line: int, row: Mapping[str, str], definitions: Definitions) -> Run:
+    where = f"{item.shown} line {line}"
+    values = {row["metric"]: row["measured"]} if "metric" in row else {name: text for name, text in row.items() if name in metrics()}
+    setup = {name: text for name, text in row.items() if name not in (*values, "metric", "measured", "id", "source", "notes") and text}
+    figures: list[Measured] = []
+    for name, text in values.items():
+        if not text:
+            continue
+        value = number(text)
+        if name not in metrics() or value is None or value <= 0:
+            raise FileInputError(f"{where}: {name} = {text!r} is not a positive figure of a known metric")
+        figures += _own_figure(where, name, value, row, definitions)
+    return Item(item.path, f"{item.shown}#{line}").run("own-table", figures, setup=setup)
+
+
+def _own_figure(where: str, name: str, value: float, row: Mapping[str, str], definitions: Definitions) -> list[Measured]:
+    if name.startswith("peak_mem"):
+        counter = row.get("mem_kind") or row.get("counter") or definitions.counter
+        if not counter:
+            raise InputError(
+                f"{where}: {name} of which counter? give a column mem_kind, or --counter allocated, reserved or nvidia-smi", field="counter"
+            )
+        return figure(name, value, statistic="max", counter=counter)
+    if name == "tpot_ms":
+        return figure(name, _without_first(where, value, row, definitions))
+    return figure(name, value)
+
+
+def _without_first(where: str, value: float, row: Mapping[str, str], definitions: Definitions) -> float:
+    """Time per token without the first; end to end over all tokens is turned into it where first token and tokens are known."""
+    if definitions.counts_first_token is None:
+        raise InputError(
+            f"{where}: does tpot_ms count the first token? --first-token out: (end to end - first token) / (tokens - 1); --first-token in: end to end / tokens",
+            field="first_token",
+        )
+    if not definitions.counts_first_token:
+        return value
+    first, tokens = number(row.get("ttft_ms")), number(row.get("output_tokens"))
+    if first is None or not tokens or tokens < 2 or value * tokens <= first:
+        raise InputError(f"{where}: to take the first token out of tpot_ms, the row needs ttft_ms and output_tokens", field="first_token")
+    return (value * tokens - first) / (tokens - 1)
+
+
+READERS = (
+    Reader("own-table", _is_own, _own, special=0),
+    Reader("torch-memory", lambda item: _snapshot_of(item) is not None, _snapshot),
+    Reader("log", _is_log, _log, special=-1),
+)

@@ -1,0 +1,354 @@
+"""The run record: what a real run did, as plain JSON that every reader writes and every consumer reads.
+
+`setup` describes the case in the columns of `rightfit predict`, so that the same run can be predicted; `measured` holds figures whose
+definition is known (facts/data/run_metrics.csv). A figure may be one-sided: `bound` ">=" says that at least so much was needed. Secrets are taken out of
+commands and addresses before a record is made.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit, urlunsplit
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from rightfit import facts
+from rightfit.errors import FileInputError, UnknownNameError
+from rightfit.facts.fuzzy import nearest
+from rightfit.measure.places import is_folder
+
+SCHEMA_VERSION = 1
+#: Points that a series may keep.
+MOST_POINTS = 600
+_ID_LENGTH = 12
+_SECRET_NAMES = re.compile(r"(api[-_]?key|token|secret|passw(or)?d|credential|authorization|bearer)", re.IGNORECASE)
+_TOKEN_COUNTS = re.compile(r"(input|output|max|num|min|new|per|total)[-_]tokens?|tokens?[-_](per|count|num)|tokeniz", re.IGNORECASE)
+_SECRET_VALUES = re.compile(
+    r"\b(hf_\w{8,}|sk-[\w-]{8,}|AKIA\w{12,}|gh[pousr]_\w{16,}|glpat-[\w-]{8,}|xox[abp]-[\w-]{8,}|eyJ[\w-]{10,}\.[\w.-]+)"
+)
+HIDDEN = "***"
+#: Columns of a set-up that are options of a wish.
+_WISHES = ("model", "method", "seq_len", "precision", "framework")
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Metric(_Part):
+    """A metric as facts/data/run_metrics.csv defines it. `sense`: cost (less is better), rate, or state."""
+
+    metric: str
+    unit: str
+    figure: str
+    sense: str
+    definition: str
+    en: str
+    zh: str
+    source: str
+
+
+class Measured(_Part):
+    """One figure of a run, in the unit of its metric."""
+
+    metric: str
+    value: float
+    unit: str = ""
+    statistic: Literal["mean", "median", "p50", "p90", "p95", "p99", "max", "last", "total"] = "mean"
+    n: int | None = Field(default=None, ge=0, description="observations behind the value")
+    spread: float | None = Field(default=None, ge=0, description="standard error of the value, in its unit")
+    bound: Literal["", ">=", "<="] = ""
+    definition: str = ""
+    counter: str = Field(default="", description="of memory: allocated, reserved, nvidia-smi or preallocated")
+
+
+class Source(_Part):
+    """Where a record comes from."""
+
+    kind: str
+    tool: str = ""
+    version: str = ""
+    path_or_url: str = ""
+
+
+class Series(_Part):
+    """A figure over time: seconds since the start, and values in the unit of its metric."""
+
+    metric: str
+    at_s: list[float] = Field(max_length=MOST_POINTS)
+    values: list[float] = Field(max_length=MOST_POINTS)
+
+
+class Run(_Part):
+    """One run. `setup` has the columns of `rightfit predict`; `server` what was rented; `host` {cpus, memory_bytes, gpus}."""
+
+    schema_version: Literal[1] = 1
+    kind: Literal["run"] = "run"
+    id: str = ""
+    source: Source
+    command: str = ""
+    exit_code: int | None = None
+    signal: int | None = None
+    oom: bool = False
+    complete: bool = True
+    started: str = ""
+    duration_s: float | None = Field(default=None, ge=0)
+    workload: dict[str, Any] = Field(default_factory=dict)
+    setup: dict[str, str] = Field(default_factory=dict)
+    server: dict[str, Any] = Field(default_factory=dict)
+    host: dict[str, Any] = Field(default_factory=dict)
+    measured: list[Measured] = Field(default_factory=list)
+    series: list[Series] = Field(default_factory=list)
+    warnings: list[str] = Field(default_factory=list)
+    profile: dict[str, Any] = Field(default_factory=dict, description="seconds a step by kind of operator, where they were profiled")
+
+    def value(self, *names: str) -> float | None:
+        """The first of these metrics that was measured, preferring two-sided figures."""
+        found = [item for name in names for item in self.measured if item.metric == name]
+        return min(found, key=lambda item: bool(item.bound)).value if found else None
+
+
+@cache
+def metrics() -> Mapping[str, Metric]:
+    """Every metric of a record by its name."""
+    return {row["metric"]: Metric.model_validate(row) for row in facts.table("run_metrics")}
+
+
+def metric(name: str) -> Metric:
+    """A metric by its name. Raises UnknownNameError."""
+    if name not in metrics():
+        raise UnknownNameError("metric", name, nearest=nearest(name, list(metrics())))
+    return metrics()[name]
+
+
+def measured(name: str, value: float, **more: Any) -> Measured:
+    """A figure with the unit and the definition of its metric."""
+    known = metric(name)
+    return Measured(metric=name, value=value, unit=known.unit, **{"definition": known.definition, **more})
+
+
+def own_version() -> str:
+    """The version of rightfit that writes a record, as it was installed; empty where it runs from its source alone."""
+    try:
+        return version("rightfit")
+    except PackageNotFoundError:
+        return ""
+
+
+def sealed(run: Run) -> Run:
+    """The run with secrets taken out and an id made of its content, so that the same run read twice is one record."""
+    clean = run.model_copy(
+        update={
+            "id": "",
+            "command": without_secrets(run.command),
+            "source": run.source.model_copy(update={"path_or_url": without_secrets(run.source.path_or_url)}),
+            "warnings": [without_secrets(text) for text in run.warnings],
+        }
+    )
+    text = json.dumps(clean.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+    return clean.model_copy(update={"id": hashlib.sha256(text.encode()).hexdigest()[:_ID_LENGTH]})
+
+
+def without_secrets(text: str) -> str:
+    """A command line or an address without keys, tokens, passwords and users."""
+    words = [_clean_word(word) for word in re.split(r"(\s+)", text)]
+    for at in range(2, len(words)):
+        if words[at - 2].startswith("-") and "=" not in words[at - 2] and _names_secret(words[at - 2]):
+            words[at] = HIDDEN
+    return _SECRET_VALUES.sub(HIDDEN, "".join(words))
+
+
+def _names_secret(word: str) -> bool:
+    return bool(_SECRET_NAMES.search(word)) and not _TOKEN_COUNTS.search(word)
+
+
+def _clean_word(word: str) -> str:
+    if "://" in word:
+        return _clean_address(word)
+    name, equals, value = word.partition("=")
+    return f"{name}={HIDDEN}" if equals and value and _names_secret(name) else word
+
+
+def _clean_address(word: str) -> str:
+    head, _, rest = word.rpartition("=") if "=" in word.split("://", 1)[0] else ("", "", word)
+    try:
+        parts = urlsplit(rest)
+    except ValueError:
+        return HIDDEN
+    place = parts.netloc.rpartition("@")[2]
+    query = "&".join(
+        f"{pair.partition('=')[0]}={HIDDEN}" if _names_secret(pair.partition("=")[0]) else pair for pair in parts.query.split("&")
+    )
+    return (f"{head}=" if head else "") + urlunsplit((parts.scheme, place, parts.path, query, ""))
+
+
+# ---- as JSON -----------------------------------------------------------------------------------------------------------------------
+
+
+def document(run: Run) -> dict[str, Any]:
+    """The record as the contract names it: the run itself, and its figures by subject (`steps`, `service`, `utilisation` ...) in base units."""
+    return {**run.model_dump(mode="json"), **_summary(run)}
+
+
+def _summary(run: Run) -> dict[str, Any]:
+    memory = run.value("peak_mem_gib_per_gpu", "peak_mem_gib")
+    steps = [item for item in run.measured if item.metric in ("step_time_s", "s_per_iter") and not item.bound]
+    return {
+        "steps": {"count": steps[0].n, "step_s": _interval(steps[0])} if steps else None,
+        "data_wait_share": run.value("data_wait_share"),
+        "peak_memory_bytes": None if memory is None else memory * 2**30,
+        "peak_host_memory_bytes": run.value("host_memory_peak_bytes"),
+        "utilisation": {
+            "gpu": run.value("gpu_busy_share"),
+            "cpu": run.value("cpu_share"),
+            "disk": run.value("disk_read_bytes_per_s"),
+            "network": run.value("net_recv_bytes_per_s"),
+        },
+        "service": _service(run),
+    }
+
+
+def _interval(item: Measured) -> dict[str, float]:
+    """The value with its 80 % interval (1.2816 standard errors)."""
+    half = 1.2816 * (item.spread or 0.0)
+    return {"mid": item.value, "low80": max(item.value - half, 0.0), "high80": item.value + half}
+
+
+def _service(run: Run) -> dict[str, Any] | None:
+    percentiles = {name: _by_statistic(run, name) for name in ("ttft_ms", "tpot_ms", "latency_ms")}
+    rate = run.value("req_per_s")
+    if rate is None and not any(percentiles.values()):
+        return None
+    return {
+        "requests_per_s": rate,
+        "ttft_s": percentiles["ttft_ms"],
+        "tpot_s": percentiles["tpot_ms"],
+        "latency_s": percentiles["latency_ms"],
+    }
+
+
+def _by_statistic(run: Run, name: str) -> dict[str, float]:
+    return {item.statistic: item.value / 1000.0 for item in run.measured if item.metric == name and not item.bound}
+
+
+SUMMARY = ("steps", "data_wait_share", "peak_memory_bytes", "peak_host_memory_bytes", "utilisation", "service")
+
+
+def run_of(found: Any, *, where: str = "the record") -> Run:
+    """A record from its JSON. Raises FileInputError with every problem in one line."""
+    if not isinstance(found, Mapping) or found.get("kind") != "run":
+        raise FileInputError(f'{where} is not a run record: it has no "kind": "run"')
+    try:
+        run = Run.model_validate({name: value for name, value in found.items() if name not in SUMMARY})
+    except ValidationError as error:
+        problems = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg'].lower()}" for item in error.errors()[:3])
+        raise FileInputError(f"{where} is not a valid run record: {problems}") from None
+    for item in run.measured:
+        metric(item.metric)
+    return run if run.id else sealed(run)
+
+
+def read_runs(path: str | Path) -> list[Run]:
+    """Records of a JSON file (one record or a list of them) or of every JSON file of a folder. Raises FileInputError."""
+    place = Path(path)
+    if is_folder(place):
+        files = sorted(place.rglob("*.json"))
+        found = [run for file in files if _is_record(file) for run in read_runs(file)]
+        if not found:
+            raise FileInputError(
+                f"{place} holds no run record; write some with rightfit probe, or rightfit ingest ... --out {place}/run.json"
+            )
+        return unique(found)
+    try:
+        content = json.loads(place.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise FileInputError(f"cannot read {place}: {error.strerror or error}") from None
+    except ValueError as error:
+        raise FileInputError(f"{place} is not JSON: {error}") from None
+    many = content["items"] if isinstance(content, Mapping) and isinstance(content.get("items"), list) else content
+    return [run_of(item, where=str(place)) for item in (many if isinstance(many, list) else [many])]
+
+
+def _is_record(path: Path) -> bool:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    many = content["items"] if isinstance(content, Mapping) and isinstance(content.get("items"), list) else content
+    first = many[0] if isinstance(many, list) and many else many
+    return isinstance(first, Mapping) and first.get("kind") == "run"
+
+
+def unique(runs: Iterable[Run]) -> list[Run]:
+    """Each record once, in order."""
+    return list({run.id: run for run in runs}.values())
+
+
+def written(runs: Sequence[Run]) -> str:
+    """Records as the text of a JSON file: one record, or a list of several."""
+    documents = [document(run) for run in runs]
+    return json.dumps(documents[0] if len(documents) == 1 else documents, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+
+
+# ---- several records of one run ------------------------------------------------------------------------------------------------------
+
+
+def merged(runs: Sequence[Run]) -> Run:
+    """One record of what several programs saw of the same run. Raises FileInputError where they contradict each other about the set-up."""
+    setup = _joined(runs, "setup")
+    tools = "+".join(dict.fromkeys(run.source.tool or run.source.kind for run in runs))
+    last = runs[-1]
+    whole = Run(
+        source=Source(kind="merged", tool=tools, path_or_url=", ".join(run.id for run in runs)),
+        command=next((run.command for run in runs if run.command), ""),
+        exit_code=next((run.exit_code for run in runs if run.exit_code), last.exit_code),
+        signal=next((run.signal for run in runs if run.signal), None),
+        oom=any(run.oom for run in runs),
+        complete=all(run.complete for run in runs),
+        started=min((run.started for run in runs if run.started), default=""),
+        duration_s=max((run.duration_s for run in runs if run.duration_s is not None), default=None),
+        workload=_joined(runs, "workload"),
+        setup=setup,
+        server=_joined(runs, "server"),
+        host=_joined(runs, "host"),
+        measured=_figures(runs),
+        series=[series for run in runs for series in run.series],
+        warnings=list(dict.fromkeys(text for run in runs for text in run.warnings)),
+        profile=next((run.profile for run in runs if run.profile), {}),
+    )
+    return sealed(whole)
+
+
+def wishes_of(runs: Sequence[Run]) -> dict[str, str]:
+    """What runs tell of the wish that they are of; of several the last that says it."""
+    return {name: value for run in runs for name, value in run.setup.items() if name in _WISHES}
+
+
+def _joined(runs: Sequence[Run], part: str) -> dict[str, Any]:
+    joined: dict[str, Any] = {}
+    for run in runs:
+        for name, value in getattr(run, part).items():
+            if value in ("", None):
+                continue
+            if joined.setdefault(name, value) != value:
+                raise FileInputError(
+                    f"{run.id} says {name} = {value}, another record {joined[name]}: these are not records of one run", field=part
+                )
+    return joined
+
+
+def _figures(runs: Sequence[Run]) -> list[Measured]:
+    """Every figure once; of two of the same kind the one with more observations."""
+    kept: dict[tuple[str, str, str, str], Measured] = {}
+    for item in (item for run in runs for item in run.measured):
+        key = (item.metric, item.statistic, item.bound, item.counter)
+        if key not in kept or (item.n or 0) > (kept[key].n or 0):
+            kept[key] = item
+    return list(kept.values())

@@ -1,0 +1,174 @@
+"""One given server: what a job does on it (`estimate_one`), and why it was or was not chosen (`why`)."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rightfit import facts
+from rightfit.errors import InputError
+from rightfit.families.registry import settled
+from rightfit.planner.plan import TOP, default_catalog, explored, search
+from rightfit.search.answer import Option, Plan, Reason
+from rightfit.search.confirm import assumed_confidence, confirmed, options_of
+from rightfit.search.energy import energy_sections
+from rightfit.search.family import Family
+from rightfit.search.found import Found
+from rightfit.search.grounds import of_given, of_unpriced
+from rightfit.search.offers import Market
+from rightfit.search.rank import Row, ordered, score_of
+from rightfit.search.refusals import failed_criteria, nearest_to_passing, placeless, refusal, standing_of
+from rightfit.search.several import slower_than_one
+from rightfit.search.trust import with_market_warnings
+from rightfit.search.verdict import Verdict, find_server, market_of_one, names_of
+
+if TYPE_CHECKING:
+    from rightfit.catalog import Catalog
+    from rightfit.workload import Workload
+
+LARGEST_NODES = 4096
+#: Criteria that nothing is known of where a server has no price.
+OFFER_CRITERIA = frozenset({"status", "region", "country", "purchase", "budget"})
+UNSERVED = frozenset({"ttft", "tpot", "latency", "throughput"})
+
+
+def estimate_one(workload: Workload, *, on: str, nodes: int = 1, catalog: Catalog | None = None) -> Plan:
+    """The job on `nodes` servers of one type, with the layout that the workload fixes and the best one for what it leaves open.
+
+    The plan has one option, or none and `unfit` where the job does not run on them; a deadline, a budget or a filter that the server fails
+    is in `rejected` but does not take the option away: the server was given.
+    """
+    catalog = catalog or default_catalog()
+    family, workload = settled(workload)
+    if not 1 <= nodes <= LARGEST_NODES:
+        raise InputError(f"nodes: {nodes} is not possible; give 1 to {LARGEST_NODES}", field="nodes")
+    market, is_priced = market_of_one(catalog, find_server(catalog, on))
+    given = family.given(workload, market, nodes, catalog)
+    option = explained(family, given.shown, given.at, is_priced=is_priced) if given.at else None
+    failed = failed_criteria(given.found, given.failing)
+    if not is_priced:  # what has no price looks as if it could not be had at all
+        failed = placeless(failed, OFFER_CRITERIA | (UNSERVED if option else frozenset()))
+    fits = given.fits and option is not None
+    beside = _beside_one(family, workload, market, option, catalog) if fits and option else ()
+    option = of_given(option, fits=fits) if option else None
+    return Plan(
+        workload=workload,
+        assumptions=(*family.assumptions(given.found), *assumed_confidence(given.found)),
+        options=(option,) if option and fits else (),
+        pareto=(),
+        rejected=failed,
+        advice=(*given.advice, *beside),
+        catalog={"as_of": {name: date for name, date in market.as_of.items() if name == market.offers.servers.provider[0]}},
+        counts=family.counts(given.found),
+        blame=() if fits else tuple((rejection.criterion,) for rejection in failed),
+        unfit=None if fits else option,
+        given="/".join(names_of(catalog, on)),
+        sections=(
+            *(family.money(given.found, option, given.at, catalog) if option and given.at and fits and is_priced else ()),
+            *energy_sections((option,) if option and fits else ()),
+        ),
+    )
+
+
+def _beside_one(family: Family[Any], workload: Workload, market: Market, option: Option, catalog: Catalog) -> tuple[Reason, ...]:
+    """Where several servers were given for a job that ends: whether one of them does it sooner, or for less."""
+    if option.nodes == 1 or "total_time_s" not in option.estimate:
+        return ()
+    one = family.given(workload, market, 1, catalog)
+    if not one.fits or one.at is None:
+        return ()
+    return slower_than_one(option, family.options(one.shown, [one.at], 1)[0])
+
+
+def explained(family: Family[Any], exploration: Found, row: Row, *, is_priced: bool) -> Option:
+    """One row as an option with its reasons; a server without prices has no region and no way to pay."""
+    option = family.reasons(exploration, options_of(family, exploration, [row], 1))[0]
+    return with_market_warnings([option if is_priced else of_unpriced(option)], exploration)[0]
+
+
+def why(workload: Workload, server: str, *, catalog: Catalog | None = None) -> Verdict:
+    """Why a server was or was not chosen for a workload, and the least change that would alter it."""
+    catalog = catalog or default_catalog()
+    family, workload = settled(workload)
+    names = names_of(catalog, server)
+    found, _ = confirmed(family, explored(family, workload, catalog)[0], TOP)  # as many as a plan confirms, so that both name one choice
+    servers = found.market.offers.servers
+    mine = np.array([pair == names for pair in zip(servers.provider, servers.instance_type, strict=True)], dtype=np.bool_)
+    offers = np.flatnonzero(mine[found.market.offers.server_index])
+    if offers.shape[0] and (found.bits[offers] == 0).any():
+        return _feasible(family, found, offers, names)
+    return _refused(family, found, offers, names, catalog)
+
+
+def _feasible(family: Family[Any], exploration: Found, offers: NDArray[np.intp], names: tuple[str, str]) -> Verdict:
+    """Where a feasible server stands among all feasible ones, and the price at which it would lead."""
+    offer, column = np.nonzero(exploration.bits == 0)
+    order = ordered(exploration, offer, column, score_of(exploration, offer, column))
+    position = int(np.argmax(np.isin(offer[order], offers)))
+    first, at = (Row(int(offer[order[place]]), int(column[order[place]])) for place in (0, position))
+    built = options_of(family, exploration, [first, at] if position else [at], 2)
+    rank = np.unique(exploration.market.offers.server_index[offer[order[:position]]]).shape[0] + 1 if position else 1
+    option = dataclasses.replace(built[-1], rank=rank)
+    standing = (_standing(family.told(exploration), option, built[0]),)
+    return Verdict(
+        exploration.workload,
+        (*family.assumptions(exploration), *assumed_confidence(exploration)),
+        *names,
+        True,
+        of_given(family.reasons(exploration, [option])[0], fits=True),
+        standing,
+        (),
+    )
+
+
+def _standing(told: tuple[str, str], option: Option, best: Option) -> Reason:
+    """Best, or its rank with money and time beside those of the choice."""
+    money, time = told
+    params: dict[str, Any] = {money: option.cost.total_usd, time: option.estimate[time].mid}
+    if option.rank == 1:
+        return Reason("why_best", params)
+    ratio = best.cost.total_usd / option.cost.total_usd
+    others = {"best_usd": best.cost.total_usd, "best_time_s": best.estimate[time].mid, "price_factor": ratio}
+    return Reason("why_ranked", {"rank": option.rank, **params, "best": f"{best.nodes} x {best.provider} {best.instance_type}", **others})
+
+
+def _refused(family: Family[Any], exploration: Found, offers: NDArray[np.intp], names: tuple[str, str], catalog: Catalog) -> Verdict:
+    """What excluded a server, the least changes, and what it would do all the same; of one that the search left out, why it did."""
+    server = "/".join(names)
+    if offers.shape[0]:
+        failed = failed_criteria(exploration, nearest_to_passing(exploration, offers))
+        alone = estimate_one(exploration.workload, on=server, nodes=failed[0].nearest.nodes if failed[0].nearest else 1, catalog=catalog)
+        standing = standing_of(failed)
+    else:
+        alone = _enough(exploration.workload, server, catalog)
+        is_priced, failed = market_of_one(catalog, find_server(catalog, server))[1], alone.rejected
+        standing = (Reason("why_unlisted" if is_priced else "why_unpriced", {}), *map(refusal, failed))
+    return Verdict(
+        exploration.workload,
+        (*family.assumptions(exploration), *assumed_confidence(exploration)),
+        *names,
+        alone.best is not None,
+        alone.best or alone.unfit,
+        standing,
+        failed,
+    )
+
+
+def _enough(workload: Workload, server: str, catalog: Catalog) -> Plan:
+    """As many servers of a type as a load needs, and no more than the user allows."""
+    one = estimate_one(workload, on=server, catalog=catalog)
+    if one.unfit is None or one.unfit.nodes == 1 or workload.max_nodes == 1:
+        return one
+    return estimate_one(workload, on=server, nodes=min(one.unfit.nodes, workload.max_nodes or one.unfit.nodes), catalog=catalog)
+
+
+def least_cards(workload: Workload, *, gpu: str, catalog: Catalog | None = None) -> int:
+    """The least number of accelerators of a kind that the workload fits on; 0 where no number of them in the catalog is enough."""
+    from rightfit.search.training.advice import least_accelerators
+
+    found = search(workload, catalog=catalog)
+    counts = [least_accelerators(found, name) for name in facts.match_accelerators(gpu)]
+    return min((count for count in counts if count), default=0)

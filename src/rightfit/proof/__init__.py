@@ -1,0 +1,1 @@
+"""Published measurements -> prediction -> score -> the pages on accuracy."""

@@ -1,0 +1,371 @@
+"""Batch prediction: measured-table rows in, one answer a row out, in their order, none lost.
+
+Every column is optional. An empty cell is unknown: the usual default is taken, named in `assumptions`, and the interval widens. A row
+that cannot be predicted has an empty `predicted` and says why in `error`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rightfit.errors import RightfitError
+from rightfit.estimate.case_cells import number, word
+from rightfit.physics.columns import Array, DeviceColumns, SetupColumns
+from rightfit.proof.columns import visible
+from rightfit.proof.remarks import remarks_of, with_values
+from rightfit.proof.tables import PREDICTION_COLUMNS, clean_row
+from rightfit.proof.widths import widen
+from rightfit.proof.wording import without_comparisons
+from rightfit.units import GIB
+
+if TYPE_CHECKING:
+    from rightfit.estimate.figures import FigureColumns
+    from rightfit.estimate.regimes import RegimeColumns
+    from rightfit.proof.training_cases import TrainingCases
+
+MEMORY_METRIC = "peak_mem_gib_per_gpu"
+RATE_METRICS = ("tokens_per_s_per_gpu", "samples_per_s", "step_time_s", "tflops_per_gpu", "mfu")
+DURATION_METRIC = "time_to_train_h"
+TRAINING_METRICS = (MEMORY_METRIC, *RATE_METRICS, DURATION_METRIC)
+
+#: Columns that only the other tables have, and what to say about them.
+OTHER_TABLES = {
+    "library": "this metric of a row on classical machine learning is not predicted",
+    "image_size": "this metric of a row on training of vision, speech, diffusion or recommender models is not predicted",
+    "loader": "this metric of a data-loading row is not predicted",
+}
+
+_FIGURES = ("predicted", "low80", "high80", "low95", "high95")
+
+
+def predict(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Predict each row's metric with its intervals.
+
+    `rows` have the column names of the measured tables (train memory and throughput today); values may be text or numbers. The answer has
+    one dictionary a row, in order, with PREDICTION_COLUMNS first and the columns of the row that the contract does not know carried
+    through.
+    Numbers are None where there is none.
+    """
+    cells, answers = answered(rows)
+    widen(cells, answers)
+    return [_finish(answer, row) for answer, row in zip(answers, cells, strict=True)]
+
+
+def answered(rows: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, str]], list[dict[str, Any]]]:
+    """The rows as text cells, and their answers as the engines give them: with `regime`, what the law of intervals reads, and without its intervals."""
+    whole = [clean_row(_countless(row)) for row in rows]
+    cleaned = [(without_comparisons(visible(cells)), problem) for cells, problem in whole]
+    answers = [_blank(cells) for cells, _ in cleaned]
+    pending: list[int] = []
+    loaders: list[int] = []
+    vision: list[int] = []
+    classical: list[int] = []
+    for index, (cells, problem) in enumerate(cleaned):
+        problem = problem or _out_of_scope(cells)
+        if problem:
+            answers[index]["error"] = problem
+        elif (kind := table_of(cells)) == "classical":
+            classical.append(index)
+        elif kind == "loading":
+            loaders.append(index)
+        elif kind == "samples":
+            vision.append(index)
+        else:
+            pending.append(index)
+        cleaned[index] = (visible(cells, table_of(cells)), problem)
+    from rightfit.proof.serving_predict import predict_inference
+
+    for work, serving in ((_predict_training, False), (predict_inference, True)):
+        part_of = [i for i in pending if _is_inference(cleaned[i][0]) is serving]
+        _in_pieces(part_of, lambda part, work=work: work([cleaned[i][0] for i in part], [answers[i] for i in part]), answers)  # type: ignore[misc]
+    _in_pieces(vision, lambda part: _predict_vision([cleaned[i][0] for i in part], [answers[i] for i in part]), answers)
+    _in_pieces(classical, lambda part: _predict_classical([cleaned[i][0] for i in part], [answers[i] for i in part]), answers)
+    _in_pieces(loaders, lambda part: _predict_loading([cleaned[i][0] for i in part], [answers[i] for i in part]), answers)
+    return [cells for cells, _ in whole], answers
+
+
+def table_of(cells: Mapping[str, str]) -> str:
+    """The kind of table that a case is of, by its columns and metric: training, inference, samples, classical, loading."""
+    if _is_classical(cells):
+        return "classical"
+    if _is_loading(cells):
+        return "loading"
+    if _is_vision(cells):
+        return "samples"
+    return "inference" if _is_inference(cells) else "training"
+
+
+def _countless(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A row of the table of other training with its count of GPUs unknown where it says none: those ran on processors."""
+    zero = isinstance(row, Mapping) and "image_size" in row and str(row.get("n_gpus", "")).strip() in ("0", "0.0")
+    return {**row, "n_gpus": ""} if zero else row
+
+
+def _blank(cells: Mapping[str, str]) -> dict[str, Any]:
+    answer: dict[str, Any] = dict.fromkeys(PREDICTION_COLUMNS)
+    metric = cells.get("metric", "")
+    answer.update(id=cells.get("id", ""), metric=metric, engine="analytic", assumptions=[], error="")
+    if not metric and not _other_table(cells) and not _is_inference(cells):
+        answer["metric"] = MEMORY_METRIC
+        answer["assumptions"] = ["metric not stated: peak memory taken"]
+    return answer
+
+
+def _is_inference(cells: Mapping[str, str]) -> bool:
+    """Whether a row is of the inference tables: by its metric, or by their columns where it names none."""
+    from rightfit.proof.serving_predict import INFERENCE_METRICS
+
+    metric = cells.get("metric", "")
+    if metric:
+        # Data loading counts images per second too, but has no engine.
+        return metric in INFERENCE_METRICS and ("engine" in cells or "device" in cells or not _other_table(cells))
+    return "micro_batch" not in cells and "method" not in cells and ("engine" in cells or "input_tokens" in cells)
+
+
+def _is_loading(cells: Mapping[str, str]) -> bool:
+    """Whether a row is of the table of measured loaders."""
+    return "loader" in cells and "micro_batch" not in cells and "method" not in cells and "engine" not in cells
+
+
+def _is_vision(cells: Mapping[str, str]) -> bool:
+    """Whether a row is of the table of training that is not of language models."""
+    return (
+        "image_size" in cells
+        and not _is_loading(cells)
+        and not _is_inference(cells)
+        and "micro_batch" not in cells
+        and "method" not in cells
+    )
+
+
+def _is_classical(cells: Mapping[str, str]) -> bool:
+    """Whether a row is of the table of classical machine learning."""
+    return "library" in cells and "algorithm" in cells and "micro_batch" not in cells and "method" not in cells and "engine" not in cells
+
+
+def _predict_classical(rows: list[dict[str, str]], answers: list[dict[str, Any]]) -> None:
+    from rightfit.proof.classical_predict import predict_classical
+
+    predict_classical(rows, answers)
+
+
+def _predict_vision(rows: list[dict[str, str]], answers: list[dict[str, Any]]) -> None:
+    from rightfit.estimate.vision_predict import predict_vision
+
+    predict_vision(rows, answers)
+
+
+def _predict_loading(rows: list[dict[str, str]], answers: list[dict[str, Any]]) -> None:
+    from rightfit.proof.loading_predict import predict_loading
+
+    predict_loading(rows, answers)
+
+
+def _other_table(cells: Mapping[str, str]) -> str:
+    if "micro_batch" in cells or "method" in cells:
+        return ""
+    return next((reason for column, reason in OTHER_TABLES.items() if column in cells), "")
+
+
+def _out_of_scope(cells: Mapping[str, str]) -> str:
+    """Why a row is not one of training; empty when it is."""
+    metric = cells.get("metric", "")
+    if _is_classical(cells):
+        return "" if metric else "a row on classical machine learning must name its metric"
+    if _is_loading(cells):
+        return "" if metric else "a data-loading row must name its metric"
+    if _is_vision(cells):
+        return "" if metric else "a row on training of vision, speech, diffusion or recommender models must name its metric"
+    if not _is_inference(cells) and (reason := _other_table(cells)):
+        return reason
+    if _is_inference(cells):
+        return "" if metric else "an inference row must name its metric"
+    if metric and metric not in TRAINING_METRICS:
+        return f"metric {metric[:60]!r} is not predicted; the metrics are {', '.join(TRAINING_METRICS)}"
+    if not any(cells.values()):
+        return "the row is empty"
+    return ""
+
+
+def _in_pieces(indices: list[int], work: Callable[[list[int]], None], answers: list[dict[str, Any]]) -> None:
+    """Run `work` on all rows at once; when one row breaks it, halve until that row stands alone and carries the reason itself."""
+    if not indices:
+        return
+    try:
+        with np.errstate(all="ignore"):
+            work(indices)
+    except Exception as error:  # one bad row in ten thousand must not cost the others their answer
+        if len(indices) > 1:
+            middle = len(indices) // 2
+            _in_pieces(indices[:middle], work, answers)
+            _in_pieces(indices[middle:], work, answers)
+        else:
+            message = str(error) if isinstance(error, RightfitError) else f"cannot be computed: {type(error).__name__}: {error}"
+            answers[indices[0]]["error"] = message
+
+
+def _predict_training(rows: list[dict[str, str]], answers: list[dict[str, Any]]) -> None:
+    """Fill the answers of training rows."""
+    from rightfit.proof.training_cases import training_cases
+
+    cases = training_cases(rows)
+    for index, reason in cases.refused.items():
+        answers[index]["error"] = reason
+    if not len(cases.index):
+        return
+    kept = [int(i) for i in cases.index]
+    metrics = np.array([answers[i]["metric"] for i in kept])
+    memory, time = np.flatnonzero(metrics == MEMORY_METRIC), np.flatnonzero(metrics != MEMORY_METRIC)
+    if memory.size:
+        _answer_memory(cases, rows, answers, memory)
+    if time.size:
+        _answer_time(cases, rows, answers, time)
+
+
+def case_regimes(cases: TrainingCases, rows: Sequence[Mapping[str, str]], index: NDArray[np.intp]) -> RegimeColumns:
+    """What is known about these cases, for the width of their intervals."""
+    from rightfit.estimate.regimes import assumption_flags, regime_columns
+    from rightfit.estimate.software_names import is_known_software
+
+    unnamed = [float(not is_known_software("training", rows[int(cases.index[i])].get("framework", ""))) for i in index]
+    flags = assumption_flags([cases.assumptions[int(i)] for i in index])
+    model, setup, device = cases.model.take(index), cases.setup.take(index), cases.device.take(index)
+    return regime_columns(model, setup, device, framework_unknown=unnamed, **flags)
+
+
+def _answer_memory(cases: TrainingCases, rows: list[dict[str, str]], answers: list[dict[str, Any]], index: NDArray[np.intp]) -> None:
+    """Peak memory per GPU of the kind asked for, and whether the job fits the card."""
+    from rightfit.estimate.intervals import interval_columns
+    from rightfit.estimate.memory import memory_columns
+    from rightfit.proof.training_taken import note_conventions, note_taken
+
+    model, setup, device = cases.model.take(index), cases.setup.take(index), cases.device.take(index)
+    regime = case_regimes(cases, rows, index)
+    memory = memory_columns(model, setup, device)
+    figures = interval_columns(MEMORY_METRIC, memory.peak_bytes / GIB, regime)
+    shares = {name: value / memory.peak_bytes for name, value in memory.terms.items()}
+    _fill(answers, cases, index, figures, shares)
+    room = np.broadcast_to(np.log(memory.capacity_bytes / memory.required_bytes), index.shape)
+    _describe(answers, cases, index, MEMORY_METRIC, regime)
+    note_taken(answers, cases, index)
+    note_conventions(answers, cases, index)
+    for position, i in enumerate(index):
+        answer = answers[int(cases.index[i])]
+        if cases.gpu_names[int(i)] and not answer["error"]:
+            answer["regime"]["room"] = float(room[position])
+
+
+def _answer_time(cases: TrainingCases, rows: list[dict[str, str]], answers: list[dict[str, Any]], index: NDArray[np.intp]) -> None:
+    """Step time and what follows from it, each row in the metric that it asks for."""
+    from rightfit.estimate.intervals import interval_columns
+    from rightfit.estimate.speed import step_columns
+    from rightfit.proof.training_taken import note_taken
+
+    model, setup, device = cases.model.take(index), cases.setup.take(index), cases.device.take(index)
+    regime = case_regimes(cases, rows, index)
+    step = step_columns(model, setup, device, cases.links.take(index))
+    shares = {name: value / step.step_s for name, value in step.terms.items()}
+    values = rate_values(step.step_s, step.model_flops, setup, device)
+    values[DURATION_METRIC] = _samples_needed(cases, rows, index) / values["samples_per_s"] / 3600.0
+    metrics = np.array([answers[int(cases.index[i])]["metric"] for i in index])
+    for metric in np.unique(metrics):
+        here = np.flatnonzero(metrics == metric)
+        mid = np.broadcast_to(values[str(metric)], index.shape)[here]
+        figures = interval_columns(str(metric), mid, regime.take(here))
+        if metric == DURATION_METRIC:
+            _explain_duration(answers, cases, rows, index[here], mid)
+        _fill(answers, cases, index[here], figures, {name: np.broadcast_to(value, index.shape)[here] for name, value in shares.items()})
+        _describe(answers, cases, index[here], str(metric), regime.take(here))
+    note_taken(answers, cases, index)
+
+
+def _samples_needed(cases: TrainingCases, rows: Sequence[Mapping[str, str]], index: NDArray[np.intp]) -> Array:
+    """Samples of the whole run where the row is of a benchmark whose convergence is known, else NaN."""
+    from rightfit.estimate.convergence import samples_to_converge
+
+    batch = np.broadcast_to((cases.setup.data * cases.setup.micro_batch * cases.setup.grad_accum), cases.index.shape)
+    needed = np.full(index.shape, np.nan)
+    for position, i in enumerate(index):
+        row = rows[int(cases.index[i])]
+        if samples := number(row, "samples"):
+            needed[position] = samples * (number(row, "epochs") or 1.0)
+        elif "mlperf" in " ".join(word(row, name) for name in ("dataset", "framework", "extra_flags")).lower():
+            needed[position] = samples_to_converge(cases.names[int(i)], global_batch=float(row.get("global_batch") or batch[i]))
+    return needed
+
+
+def _explain_duration(
+    answers: list[dict[str, Any]], cases: TrainingCases, rows: Sequence[Mapping[str, str]], index: NDArray[np.intp], mid: Array
+) -> None:
+    """Say where the number of samples comes from where the case does not state it, or that it is unknown."""
+    for i, value in zip(index, mid, strict=True):
+        answer = answers[int(cases.index[i])]
+        if np.isfinite(value) and number(rows[int(cases.index[i])], "samples"):
+            continue
+        if np.isfinite(value):
+            answer["assumptions"].append("samples to the target taken from MLPerf's reference convergence points")
+        else:
+            answer["error"] = "how much data the run took is not in the row, so the time to train cannot be told"
+
+
+def rate_values(step_s: Array, model_flops: Array, setup: SetupColumns, device: DeviceColumns) -> dict[str, Array]:
+    """Every rate metric from the step time [s], the model FLOP of a step [FLOP], and the layout."""
+    num_gpus = setup.num_gpus
+    tflops = model_flops / step_s / num_gpus / 1e12
+    return {
+        "tokens_per_s_per_gpu": setup.tokens_per_step / step_s / num_gpus,
+        "samples_per_s": setup.data * setup.micro_batch * setup.grad_accum / step_s,
+        "step_time_s": step_s,
+        "tflops_per_gpu": tflops,
+        "mfu": tflops * 1e12 / device.peak_flops(setup.compute_dtype),
+    }
+
+
+def _fill(
+    answers: list[dict[str, Any]], cases: TrainingCases, index: NDArray[np.intp], figures: FigureColumns, shares: Mapping[str, Array]
+) -> None:
+    """Write figures, assumptions and term shares into the answers of these cases."""
+    bounds = np.stack([figures.mid, figures.low80, figures.high80, figures.low95, figures.high95], axis=1)
+    usable = np.isfinite(bounds).all(axis=1) & (figures.mid > 0)
+    terms = {name: np.broadcast_to(value, index.shape) for name, value in shares.items()}
+    for position, i in enumerate(index):
+        answer = answers[int(cases.index[i])]
+        answer["assumptions"] += cases.assumptions[int(i)]
+        if not usable[position]:
+            answer["error"] = (
+                answer["error"] or "the estimate is not a finite positive number: the row's dimensions or layout make no sense together"
+            )
+            continue
+        answer.update(zip(_FIGURES, (float(f"{value:.6g}") for value in bounds[position]), strict=True))
+        answer["terms"] = {name: float(value[position]) for name, value in terms.items()}
+
+
+def _describe(answers: list[dict[str, Any]], cases: TrainingCases, index: NDArray[np.intp], metric: str, regime: RegimeColumns) -> None:
+    """Note what the width of each interval depends on."""
+    from rightfit.estimate.intervals import GROUPS, METRIC_FAMILY, group_codes, interval_models
+
+    family, _ = METRIC_FAMILY[metric]
+    model = interval_models()[family]
+    columns = {
+        "group": np.array([f"{family}-{name}" for name in GROUPS[family]])[np.broadcast_to(group_codes(family, regime), index.shape)],
+        "knowledge": model.sigma(regime) / np.exp(model.scale["base"]),
+        **{name: getattr(regime, name) for name in ("eager_stack", "fully_sharded", "moe")},
+    }
+    columns = {name: np.broadcast_to(values, index.shape) for name, values in columns.items()}
+    for position, i in enumerate(index):
+        named = {name: values[position].item() for name, values in columns.items()}
+        answers[int(cases.index[i])]["regime"] = {**named, "device": cases.gpu_names[int(i)]}
+
+
+def _finish(answer: dict[str, Any], cells: Mapping[str, str]) -> dict[str, Any]:
+    """The answer with assumptions as one text and the input's other columns carried through."""
+    seen = visible(cells)
+    table = table_of(seen)
+    answer["assumptions"] = "; ".join(dict.fromkeys([*with_values(answer), *remarks_of(table, visible(cells, table), answer)]))
+    for name in ("regime", "taken", "said"):
+        answer.pop(name, None)
+    return {**answer, **{name: value for name, value in cells.items() if name not in answer}}

@@ -1,0 +1,282 @@
+"""What an answer says of its case beside what engines assume: defaults that were taken in silence, and words that nobody understood.
+
+Engines leave what they took in `answer["taken"]`, keyed by the column that would have said it; a column that is empty is then named with its value. Words
+of free columns that no list knows are named too, and so are cells outside the allowed words. None of this widens an interval by itself: the
+law of intervals (estimate/interval_law.py) counts the assumptions of the engines.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rightfit import facts
+from rightfit.estimate.serving_words import quantile_of
+from rightfit.estimate.setup import stated_habit_pattern
+from rightfit.facts.word_tables import lists, says, shape, spelled
+from rightfit.proof.columns import case_columns
+from rightfit.proof.serving_predict import is_generation
+from rightfit.proof.tables import UNKNOWN_CELLS
+from rightfit.proof.wording import compared
+
+#: How an engine's own assumption begins where it already speaks of a column.
+_SPOKEN = {
+    "micro_batch": "micro-batch",
+    "seq_len": "sequence length",
+    "n_gpus": "number of gpus",
+    "mem_kind": "kind of memory figure",
+    "counter": "memory counter",
+    "batch_or_concurrency": "batch",
+    "batch_per_gpu": "batch",
+    "input_tokens": "input length",
+    "output_tokens": "output length",
+    "weights_dtype": "weights",
+    "denoise_steps": "denoising steps",
+    "cpu_cores": "number of cores",
+    "sample_kind": "size of the pictures",
+}
+_MOST_SHOWN = 12
+
+
+def remarks_of(table: str, cells: Mapping[str, str], answer: Mapping[str, Any]) -> list[str]:
+    """Everything that is to be said of a case beside the assumptions of the engine. `table`: kind of table; `cells`: what engines saw."""
+    if answer.get("error"):
+        return []
+    return [
+        *(answer.get("said") or ()),
+        *silent_defaults(cells, answer),
+        *not_allowed(table, cells),
+        *not_computed(table, cells),
+        *not_understood(table, cells),
+        *compared(cells),
+    ]
+
+
+def _speaks_of(column: str, text: str) -> bool:
+    return re.match(rf"(?:[\d.]+ )?{re.escape(_SPOKEN.get(column, column))}\b", text) is not None
+
+
+_USUAL = re.compile(r"^(.*) not stated: the (?:framework's )?usual one taken$")
+
+
+def with_values(answer: Mapping[str, Any]) -> list[str]:
+    """The assumptions of the engine; where one says only that the usual was taken, with what that was."""
+    taken = answer.get("taken") or {}
+    found = []
+    for text in answer["assumptions"]:
+        match = _USUAL.match(text)
+        column = match and next((name for name, words in _SPOKEN.items() if words == match[1] and name in taken), match[1])
+        found.append(f"{match[1]} not stated: {taken[column]} taken" if match and column in taken else text)
+    return found
+
+
+def silent_defaults(cells: Mapping[str, str], answer: Mapping[str, Any]) -> list[str]:
+    """Columns that the case leaves empty and what was taken for each, unless the engine said so."""
+    said = [text.lower() for text in answer["assumptions"]]
+    silent = {column: value for column, value in (answer.get("taken") or {}).items() if not cells.get(column)}
+    return [f"{column} not stated: {value} taken" for column, value in silent.items() if not any(_speaks_of(column, text) for text in said)]
+
+
+# words ---------------------------------------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _allowed(table: str) -> Mapping[str, frozenset[str]]:
+    """Columns of one word each, and the words that they may hold."""
+    return {
+        one.column: frozenset(one.allowed.split("|"))
+        for one in case_columns(table)
+        if one.unit == "word" and one.allowed and one.column not in _FREE[table]
+    }
+
+
+#: Columns whose words engines read in more spellings than the list names, or judge themselves.
+_FREE: Mapping[str, frozenset[str]] = {
+    "training": frozenset({"metric", "kind", "mlp", "strategy", "sharding", "method", "recompute", "attention", "precision", "optimizer"}),
+    "inference": frozenset({"metric", "batch_or_concurrency", "host", "split", "weights_dtype", "kv_dtype", "compute_dtype"}),
+    "samples": frozenset({"metric", "unit", "task", "precision", "counter"}),
+    "classical": frozenset({"metric", "density", "pinning"}),
+    "loading": frozenset({"metric", "unit"}),
+}
+
+
+def not_allowed(table: str, cells: Mapping[str, str]) -> list[str]:
+    """Cells that hold none of the words that their column allows."""
+    stated = {
+        column: cells[column].strip()
+        for column in _allowed(table)
+        if cells.get(column) and cells[column].strip().lower() not in UNKNOWN_CELLS
+    }
+    wrong = [(column, text) for column, text in stated.items() if text.lower() not in _allowed(table)[column]]
+    return [f"{column} {text[:40]!r} is none of {', '.join(sorted(_allowed(table)[column]))}: not read" for column, text in wrong]
+
+
+#: Columns that are understood and that no formula of batch prediction takes in, with what is done in their place.
+_NOT_COMPUTED = {
+    ("inference", "draft"): "decoding without speculation is predicted",
+    ("classical", "nodes"): "one machine is predicted",
+}
+_MEANS = ("", "mean", "avg", "average")
+_MEDIANS = ("median", "p50", "50", "50.0")
+
+
+def not_computed(table: str, cells: Mapping[str, str]) -> list[str]:
+    """Columns that are understood but not taken in, and percentiles that are none or that one forward pass, which takes one time, does not have."""
+    told = [f"{column} is not taken in: {instead}" for (of, column), instead in _NOT_COMPUTED.items() if of == table and cells.get(column)]
+    percentile = cells.get("percentile", "").strip().lower()
+    if table == "inference" and percentile not in _MEANS and not _is_quantile(percentile, cells):
+        told.append(f"percentile {percentile[:20]!r}: the mean is predicted")
+    return told
+
+
+def _is_quantile(percentile: str, cells: Mapping[str, str]) -> bool:
+    """Whether a percentile is predicted: any of a language model under load; a forward pass has one time, which is its median too."""
+    return quantile_of(percentile) > 0 and (percentile in _MEDIANS or is_generation(cells))
+
+
+# free text -----------------------------------------------------------------------------------------------------------------------------
+
+#: Lists of words that the readers of each table look for in free text.
+_LISTS: Mapping[str, Mapping[str, Sequence[str]]] = {
+    "training": {
+        "setup": ("segmented", "server_dispatch", "weight_sync", "embedding", "quantised", "prompt_tokens", "ulysses", "shorter", "offloads", "dgx", "rate_unit",
+                  "offloaded_optimizer", "offloaded_params", "offloaded_activations"),
+        "software": ("training",),
+    },
+    "inference": {
+        "forward": ("compiled", "dtype", "one_stream", "offline"),
+        "serving": ("virtual", "cuda_modules", "cache_format"),
+    },
+    "samples": {
+        "training": ("checkpointed", "recompute_told", "offloaded", "optimizer_offloaded", "cached", "compiled", "channels_last", "optimizer_flag", "optimizer_said",
+                     "optimizer", "adapter", "without_adapter", "kronecker", "pure_half", "stored_whole", "stored_half", "stored", "epoch_data", "spoken_data",
+                     "driver_counted", "allocator_counted", "peak_counted", "tensorflow", "jax", "library", "nvidia_stack", "low_bit"),
+        "software": ("samples",),
+    },
+    "classical": {
+        "classical": ("exact_trees", "shap", "tree", "tree_setting", "epoch_after", "group", "group_setting", "group_said", "element", "sparse", "all_features", "lasso"),
+    },
+}  # fmt: skip
+#: Lists of words that code itself looks for in free text of a table (facts/data/words/remarks.csv).
+_OWN = {
+    "training": "training_remarks",
+    "inference": "inference_remarks",
+    "samples": "samples_remarks",
+    "classical": "classical_remarks",
+}
+_FREE_TEXT = {
+    "training": ("extra_flags", "lengths"),
+    "inference": ("flags",),
+    "samples": ("extra_flags",),
+    "classical": ("settings", "variant"),
+}
+#: Facts whose patterns are searched for in the same text.
+_PATTERNS: Mapping[str, Sequence[tuple[str, str]]] = {
+    "training": (("frameworks", "flags"), ("frameworks", "framework"), ("speed_frameworks", "words"), ("speed_kernels", "words"), ("speed_quantizations", "words"), ("optimizers", "match")),
+    "inference": (("forward_engines", "pattern"),),
+}  # fmt: skip
+
+
+@functools.cache
+def _known(table: str) -> re.Pattern[str]:
+    """Everything that the readers of a table find in free text, as one expression."""
+    words = [spelled(name, word.pattern) for name, chosen in _LISTS[table].items() for one in chosen for word in lists(name).get(one, ())]
+    patterns = [row[column] for name, column in _PATTERNS.get(table, ()) for row in facts.table(name) if row[column]]
+    patterns += [stated_habit_pattern()] if table == "training" else []
+    return re.compile(
+        "|".join(
+            f"(?:{part})"
+            for part in (*filter(None, (*words, *patterns)), spelled("remarks", f"{{{_OWN[table]}}}"))
+            if not re.match(part, "")
+        ),
+        re.IGNORECASE,
+    )
+
+
+_SEPARATED = re.compile(r"[^;,|]+")
+_TELLING = re.compile(r"[a-z\u4e00-\u9fff]{2}", re.IGNORECASE)
+
+
+@functools.lru_cache(maxsize=8192)
+def unknown_words(table: str, text: str) -> tuple[str, ...]:
+    """Parts of a free text, between commas and semicolons, in which nothing is known."""
+    known = [match.span() for match in _known(table).finditer(text)]
+    parts = [match for match in _SEPARATED.finditer(text) if _TELLING.search(match[0])]
+    return tuple(part[0].strip() for part in parts if not any(start < part.end() and end > part.start() for start, end in known))
+
+
+def not_understood(table: str, cells: Mapping[str, str]) -> list[str]:
+    """Free text in which nothing is known, and names of settings that fall back to the usual."""
+    told = []
+    for column in _FREE_TEXT.get(table, ()):
+        if words := unknown_words(table, cells[column]) if cells.get(column) else ():
+            more = f" and {len(words) - _MOST_SHOWN} more" if len(words) > _MOST_SHOWN else ""
+            told.append(f"{column} not understood: {', '.join(word[:60] for word in words[:_MOST_SHOWN])}{more}")
+    judges = _JUDGES.get(table, {})
+    told += [
+        f"{column} {cells[column][:40]!r} not known: the usual one taken"
+        for column, knows in judges.items()
+        if cells.get(column) and not knows(cells[column])
+    ]
+    return told
+
+
+def _in_table(name: str) -> Callable[[str], bool]:
+    def knows(text: str) -> bool:
+        lowered = text.lower().strip().rstrip("?")
+        return any(part and re.search(part, lowered) for row in facts.table(name) for part in _alternatives(row["match"]))
+
+    return functools.lru_cache(maxsize=1024)(knows)
+
+
+def _alternatives(match: str) -> Sequence[str]:
+    return [match] if "(" in match else match.split("|")
+
+
+def _found(words: str) -> Callable[[str], bool]:
+    """Whether a cell holds a word of the list."""
+    return lambda text: says("remarks", words, text, ignore_case=True)
+
+
+def _is(words: str) -> Callable[[str], bool]:
+    """Whether a cell is a word of the list."""
+    return lambda text: shape("remarks", f"^{{{words}}}$", ignore_case=True).search(text) is not None
+
+
+def _either(*judges: Callable[[str], bool]) -> Callable[[str], bool]:
+    return lambda text: any(judge(text) for judge in judges)
+
+
+_JUDGES: Mapping[str, Mapping[str, Callable[[str], bool]]] = {
+    "training": {
+        "precision": _in_table("dtypes"),
+        "optimizer": _in_table("optimizers"),
+        "weights_dtype": _found("weights_dtype"),
+        "strategy": _either(_is("strategy"), _found("parallel_part")),
+        "sharding": _found("sharding"),
+        "attention": _found("attention"),
+        "recompute": _is("recompute"),
+        "method": _is("method"),
+        "offload": _found("offload"),
+    },
+    "inference": {
+        "kv_dtype": _found("kv_dtype"),
+        "compute_dtype": _found("compute_dtype"),
+        "request_rate": _found("request_rate"),
+        "batch_or_concurrency": _found("batch_or_concurrency"),
+        "host": _found("host"),
+        "split": _is("split"),
+    },
+    "samples": {
+        "precision": _found("precision"),
+        "counter": _found("counter"),
+        "image_size": lambda text: any(letter.isdigit() for letter in text),
+    },
+    "classical": {
+        "density": _found("density"),
+        "pinning": _is("pinning"),
+        "hardware": _found("hardware"),
+    },
+}

@@ -1,0 +1,145 @@
+"""`rightfit validate`: predict every measured row, score it, print it, keep the accuracy page and the headline current.
+
+The errors are leave-one-source-out where a `folds` folder lies beside the measured tables: each source is predicted with coefficients that
+were fitted without it. Elsewhere (`--truth` with one's own tables) they are of the coefficients that ship. What is scored is in
+families.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rightfit.errors import FileInputError
+from rightfit.proof import score
+from rightfit.proof.accuracy import FamilyScores, family_scores, headline_numbers
+from rightfit.proof.accuracy_page import render
+from rightfit.proof.accuracy_tables import Cells, fits_cells, headline_cells, interval_cells, table
+from rightfit.proof.figures import FAMILIES, FigureFamily
+from rightfit.proof.folds import Coefficients, predict_left_out, read_folds
+from rightfit.proof.honest_page import head, left_out_cells
+from rightfit.proof.honest_page import headline_numbers as left_out_numbers
+from rightfit.proof.left_out import LeftOutScore, left_out_scores, read_publishers
+from rightfit.proof.own_tables import own_cells, own_text
+from rightfit.proof.rerun import read_rerun, rerun_text
+from rightfit.proof.tables import write_text_atomically
+from rightfit.proof.truth import Truth, read_truth, truth_folder
+
+#: A headline error may rise by this factor before the check fails.
+TOLERANCE = 1.05
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Validation:
+    """What one run of the validation gives: the scores by family, the page, the headline numbers, and whether sources were left out."""
+
+    families: tuple[FamilyScores, ...]
+    text: str
+    headline: dict[str, float]
+    left_out: bool
+    scores: Mapping[str, Mapping[str, LeftOutScore]] = dataclasses.field(default_factory=dict)
+    own: tuple[Cells, ...] = ()
+
+    def tables(self) -> list[Cells]:
+        """The headline tables alone, each a header and its rows."""
+        verdicts = [fits_cells(self.families)] if any(found.fits for found in self.families) else []
+        return [*left_out_cells(self.scores), headline_cells(self.families), interval_cells(self.families), *verdicts, *self.own]
+
+    def summary(self) -> str:
+        """The headline tables as Markdown."""
+        return "\n".join(table(*cells) for cells in self.tables())
+
+
+def validate(folder: str | Path | None = None) -> Validation:
+    """Score the predictors against the measured tables in `folder` (see truth_folder). Raises FileInputError without tables."""
+    root = truth_folder(folder)
+    truth = read_truth(root)
+    folds = read_folds(root.parent / "folds")
+    found = tuple(_score_family(family, part, folds) for family in FAMILIES if (part := family.rows(truth)).rows)
+    if not found:
+        titles = "; ".join(family.title.lower() for family in FAMILIES)
+        raise FileInputError(f"the measured tables hold no row that is predicted: {titles}")
+    scores = _left_out(truth, folds, root.parent) if folds else {}
+    peers = root / "peers_training_scores.md"
+    text = render(
+        found,
+        provenance=_provenance(bool(folds), found),
+        peers=peers.read_text(encoding="utf-8") if peers.is_file() else "",
+        rerun=rerun_text(read_rerun(root.parent / "rivals.csv"), found),
+        head=head(root.parent, scores) if folds else "",
+        own=own_text(root.parent),
+    )
+    return Validation(found, text, headline_numbers(found) | left_out_numbers(scores), bool(folds), scores, tuple(own_cells(root.parent)))
+
+
+def _left_out(truth: Truth, folds: Mapping[str, Coefficients], validation: Path) -> dict[str, dict[str, LeftOutScore]]:
+    """Scores of the rows that count with their stack, publisher or class of device left out."""
+    counted = [i for i, reason in enumerate(truth.excluded) if not reason]
+    rows, names = [truth.rows[i] for i in counted], [truth.table[i] for i in counted]
+    return left_out_scores(rows, names, folds, read_publishers(validation / "publishers.csv"))
+
+
+def _score_family(family: FigureFamily, truth: Truth, folds: Mapping[str, Coefficients]) -> FamilyScores:
+    """Predict the family's rows, also without the column that it withholds, and score them."""
+    hidden = [{**row, family.withheld: ""} for row in truth.rows] if family.withheld else []
+    return family_scores(
+        family,
+        truth.rows,
+        predict_left_out(truth.rows, folds),
+        truth.excluded,
+        withheld=predict_left_out(hidden, folds) if hidden else (),
+    )
+
+
+def _provenance(left_out: bool, families: Sequence[FamilyScores]) -> str:
+    counts = "; ".join(f"{found.answered[1]:,} of {found.asked:,} ({found.family.title.lower()})" for found in families)
+    how = (
+        "Every source is predicted with coefficients fitted without it (leave-one-source-out; see `validation/README.md`)."
+        if left_out
+        else "The coefficients are those that ship; they were fitted on some of these sources."
+    )
+    return f"Usable rows: {counts}. {how}"
+
+
+def regressions(now: Mapping[str, float], before: Mapping[str, float]) -> list[str]:
+    """Headline figures that rose by more than the tolerance (and by more than a tenth of a percent point)."""
+    return [
+        f"{name}: {before[name]:.4f} -> {now.get(name, float('nan')):.4f}"
+        for name in before
+        if not now.get(name, float("inf")) <= max(before[name] * TOLERANCE, before[name] + 0.001)
+    ]
+
+
+def check(result: Validation, *, page: Path, headline: Path) -> list[str]:
+    """What CI must complain about: a headline that got worse, a page that is not current."""
+    problems = []
+    if headline.is_file():
+        problems += [
+            f"worse by more than 5 %: {text}" for text in regressions(result.headline, json.loads(headline.read_text(encoding="utf-8")))
+        ]
+    else:
+        problems.append(f"{headline} does not exist: run `rightfit validate --write`")
+    if not page.is_file() or page.read_text(encoding="utf-8") != result.text:
+        problems.append(f"{page} is not current: run `rightfit validate --write`")
+    return problems
+
+
+def write(result: Validation, *, page: Path, headline: Path) -> list[Path]:
+    """Write the page and the headline; the plots too where matplotlib is installed. Gives the files written."""
+    page.parent.mkdir(parents=True, exist_ok=True)
+    write_text_atomically(page, [result.text])
+    write_text_atomically(headline, [json.dumps(result.headline, indent=2, sort_keys=True) + "\n"])
+    from rightfit.proof.accuracy_plots import write_plots
+
+    return [page, headline, *write_plots(result.families, page.parent / "accuracy")]
+
+
+def repository_paths(folder: Path) -> tuple[Path, Path]:
+    """Where the page and the headline of a truth folder live: docs/accuracy.md and validation/headline.json of its checkout."""
+    validation = folder.resolve().parent
+    return validation.parent / "docs" / "accuracy.md", validation / "headline.json"
+
+
+__all__ = ["Validation", "check", "headline_numbers", "regressions", "repository_paths", "score", "validate", "write"]

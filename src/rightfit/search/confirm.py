@@ -1,0 +1,128 @@
+"""The options that lead, worked out in full: how surely each fits and keeps deadline and budget, and none shown that turns out less sure
+than was asked for."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rightfit import facts
+from rightfit.estimate.figures import probability_of, value_at
+from rightfit.physics import money
+from rightfit.search.answer import Assumption, Option, Reason
+from rightfit.search.constraints import Wanted
+from rightfit.search.rank import Ranking, Row
+
+if TYPE_CHECKING:
+    from rightfit.search.family import Family
+    from rightfit.search.found import Found
+
+#: How often the leading rows are worked out anew before what is left is shown as it is.
+ROUNDS = 8
+Build = Callable[[Any, Sequence[Row], int], tuple[Option, ...]]
+
+
+def with_probability(option: Option, wanted: Wanted) -> Option:
+    """An option with the probabilities (0 to 1) that it fits and keeps deadline and budget; None where nothing was asked or is known."""
+    return dataclasses.replace(
+        option, probability={"fits": fits(option), "deadline": in_time(option, wanted), "budget": in_budget(option, wanted)}
+    )
+
+
+def fits(option: Option) -> float | None:
+    """Probability that the memory holds the job."""
+    known, peak = option.facts.get("fit_probability"), option.estimate.get("peak_memory_bytes")
+    if known is not None or peak is None or not option.facts.get("capacity_bytes"):
+        return None if known is None else float(known)
+    return probability_of(peak, float(option.facts["capacity_bytes"]))
+
+
+def in_time(option: Option, wanted: Wanted) -> float | None:
+    """Probability that the job ends by the deadline."""
+    if wanted.deadline_s is None:
+        return None
+    known = option.facts.get("deadline_probability")
+    return float(known) if known is not None else probability_of(option.estimate["total_time_s"], wanted.deadline_s)
+
+
+def in_budget(option: Option, wanted: Wanted) -> float | None:
+    """Probability that the bill (of a job with a budget by the month: of its worst month) stays within the budget."""
+    if wanted.budget_usd is None:
+        return None
+    is_capped = wanted.budget_per_month and "total_time_s" in option.estimate
+    worst = money.worst_month_usd(np.array([np.inf]), hourly_usd=np.array([option.cost.hourly_usd]))[0]
+    return 1.0 if is_capped and worst <= wanted.budget_usd else probability_of(option.cost.total, wanted.budget_usd)
+
+
+def options_of(family: Family[Any], found: Found, rows: Sequence[Row], num_full: int) -> tuple[Option, ...]:
+    """Rows as options with their probabilities."""
+    return tuple(with_probability(option, found.wanted) for option in family.options(found, rows, num_full))
+
+
+def confirmed(family: Family[Any], found: Any, top: int) -> tuple[Any, Ranking]:
+    """The search and its ranking when every row of the top holds at the wanted probability: rows that do not, worked out in full, are held
+    back and the ranking is made anew."""
+    found, ranking = family.confirm(found, top)
+    for _ in range(ROUNDS if found.wanted.is_limited and "total_usd" in family.told(found) else 0):
+        short = list(_short(family, found, ranking.top))
+        if not short:
+            break
+        for cell, criterion, had in short:
+            hold_back(found, cell, criterion, had)
+        found, ranking = family.confirm(dataclasses.replace(found, bits=found.failures.bits()), top)
+    return found, ranking
+
+
+def _short(family: Family[Any], found: Found, rows: Sequence[Row]) -> Any:
+    """The rows that miss a limit at the wanted probability: cell, criterion, and what they have."""
+    for row, option in zip(rows, options_of(family, found, rows, len(rows)), strict=True):
+        figures = {"deadline": option.estimate.get("total_time_s"), "budget": option.cost.total}
+        for criterion, figure in figures.items():
+            chance = option.probability[criterion]
+            if chance is not None and figure is not None and chance < found.wanted.confidence - 1e-3:
+                yield (row.offer, row.node), criterion, value_at(figure, found.wanted.confidence)
+
+
+def hold_back(found: Found, cell: tuple[int, int], criterion: str, had: float) -> None:
+    """Let a row fail a limit, in place: with what it has at the wanted probability, and never less than is needed."""
+    failures = found.failures
+    fails = np.array(np.broadcast_to(failures.fails[criterion], failures.shape))
+    values = np.array(np.broadcast_to(failures.had[criterion], failures.shape))
+    needed = float(np.broadcast_to(failures.needed[criterion], failures.shape)[cell])
+    fails[cell], values[cell] = True, max(had, values[cell], needed * (1.0 + 1e-6))
+    failures.fails[criterion], failures.had[criterion] = fails, values
+
+
+def assumed_confidence(found: Found) -> tuple[Assumption, ...]:
+    """The usual probability, where a limit was given and none was named for it."""
+    if not found.wanted.is_limited or found.workload.confidence:
+        return ()
+    value = f"{found.wanted.confidence * 100:g} %"
+    return (Assumption("confidence", value, Reason("assumed_confidence", {"value": value})),)
+
+
+def dearer_but_certain(found: Found, best: Option | None) -> tuple[Reason, ...]:
+    """What certainty costs: the best row that keeps every limit almost surely, where the choice does not and little more buys it."""
+    usual = facts.coefficients("planning")
+    sure, told = found.failures.sure, usual["certainty_told"]
+    asked = [chance for name, chance in best.probability.items() if name != "fits" and chance is not None] if best else []
+    if best is None or sure is None or not asked or min(asked) >= told:
+        return ()
+    holds = found.bits == 0
+    wanted = found.wanted
+    if wanted.deadline_s is not None:
+        holds &= sure.time_s(told) <= wanted.deadline_s
+    if wanted.budget_usd is not None:
+        holds &= sure.usd(told) <= wanted.budget_usd
+    from rightfit.search.advice import cheapest_of, effect_of
+
+    at = cheapest_of(found, holds)
+    if at is None or not best.cost.total_usd < found.bill.total_usd[at] <= usual["certainty_worth"] * best.cost.total_usd:
+        return ()
+    more = float(found.bill.total_usd[at]) / best.cost.total_usd - 1.0
+    return (
+        Reason("certainty", {**effect_of(found, at, best), "probability": min(asked), "more_share": more, "certain_probability": told}),
+    )

@@ -1,0 +1,66 @@
+"""Servers without accelerators as replicas: their cheapest offers, and the processor of each as a device."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rightfit.catalog.offers import PURCHASE_CODES, OfferTable, ServerTable
+from rightfit.estimate.forward_models import first_match
+from rightfit.facts.records import Accelerator
+from rightfit.search.constraints import Wanted, filter_failures
+from rightfit.search.service.wish import usual
+
+Index = NDArray[np.intp]
+AMX_RATIO = 4.0  # bf16 over fp32 operations a cycle from which a CPU has matrix units
+_SKIPPED = ("burstable", "gpu")
+
+
+def cheapest_cpu_offers(table: OfferTable, candidates: NDArray[np.bool_], filters: Wanted) -> Index:
+    """One offer for each CPU server: the cheapest that no filter refuses."""
+    purchases = [PURCHASE_CODES[name] for name in filters.purchases]
+    rows = np.flatnonzero(candidates & np.isin(table.purchase_index, purchases))
+    part = table.take(rows)
+    refused = np.zeros(rows.shape[0], dtype=np.bool_)
+    for name, mask in filter_failures(part, dataclasses.replace(filters, gpus=())).items():
+        refused |= mask if name != "purchase" else False
+    kept = rows[~refused]
+    order = kept[np.argsort(table.price_usd_per_h[kept], kind="stable")]
+    _, first = np.unique(table.server_index[order], return_index=True)
+    return order[first]
+
+
+@functools.lru_cache(maxsize=8192)
+def cpu_row(text: str) -> tuple[str, bool]:
+    """The row of the CPU table that a server's words mean, and whether that CPU has matrix units."""
+    row = first_match("forward_cpus", text)
+    assert row is not None
+    return row["pattern"], float(row["bf16_per_cycle"]) >= AMX_RATIO * float(row["fp32_per_cycle"])
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PassMachine:
+    """One class of machines: the card or CPU as the estimate names it, its family, how many replicas a server holds."""
+
+    device: str
+    family: str
+    per_node: int
+    memory_bytes: float
+    card: Accelerator
+
+
+def cpu_machine(servers: ServerTable, server: int, some: Accelerator) -> PassMachine | None:
+    """A CPU server as a machine of one replica; its number of cores stands in `num_sms`."""
+    if servers.category[server] in _SKIPPED or not servers.vcpus[server] >= 2 or servers.vcpus[server] > 192:
+        return None
+    arm = servers.arch[server].startswith("arm")
+    cores = max(1, int(servers.vcpus[server] * (1.0 if arm else usual()["cpu_physical_share"])))
+    prefix = servers.instance_type[server].partition(".")[0]
+    text = f"CPU {servers.cpu_model[server]} {prefix}."
+    family = "cpu-amx" if cpu_row(text)[1] else "cpu"
+    memory = float(np.nan_to_num(servers.memory_bytes[server]))
+    card = dataclasses.replace(some, name="", vendor="CPU", memory_bytes=memory, num_sms=cores, equivalent_to="")
+    return PassMachine(text, family, 1, memory, card)

@@ -1,0 +1,253 @@
+"""What one replica can take: rates and latencies over a grid of concurrencies, for every candidate at once.
+
+Each row is a candidate, each column a number of requests in flight. By Little's law each concurrency is a rate, so the largest rate at
+which all latency limits hold is found without iteration.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rightfit import facts
+from rightfit.estimate.figures import normal_score
+from rightfit.estimate.serving import serving_columns, serving_rates
+from rightfit.estimate.serving_extras import ServingExtras, cache_share, more_prompt_s, token_step_s
+from rightfit.physics import serving_memory
+from rightfit.physics.columns import Array
+from rightfit.search.service.space import ServingSpace, stretched
+from rightfit.search.service.wish import Limits, ServingWish, usual
+
+Index = NDArray[np.intp]
+
+GRID = 2.0 ** (np.arange(21) / 2.0)
+#: Inputs of one pass at once.
+PASS_BATCHES = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0])
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ReplicaGrid:
+    """Concurrency, rate and latencies at the wanted percentile of each candidate (rows) at each load (columns). `limit`: most requests in
+    flight."""
+
+    batch: Array
+    rate_per_s: Array
+    ttft_s: Array
+    tpot_s: Array
+    latency_s: Array
+    limit: Array
+
+    def take(self, index: Index) -> ReplicaGrid:
+        """Rows `index`."""
+        return ReplicaGrid(*(getattr(self, field.name)[index] for field in dataclasses.fields(self)))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Capacity:
+    """The most that one replica of each candidate may be given: `rate_per_s`, `users`; 0 where a latency limit fails even alone.
+
+    `saturation_per_s`: the rate beyond which queues grow without end. `alone_*`: latencies of a single request, the least there are.
+    """
+
+    rate_per_s: Array
+    users: Array
+    saturation_per_s: Array
+    alone_ttft_s: Array
+    alone_tpot_s: Array
+    alone_latency_s: Array
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TokenTimes:
+    """What physics says of each candidate (rows) at each load (columns), before any law of waiting: means, and `closed_s`, the first token
+    of a
+    fixed number of users. `limit`: most requests in flight."""
+
+    batch: Array
+    rate_per_s: Array
+    step_s: Array
+    prompt_s: Array
+    tpot_s: Array
+    closed_s: Array
+    request_s: Array
+    limit: Array
+
+    def take(self, index: Index) -> TokenTimes:
+        """Rows `index`."""
+        return TokenTimes(*(getattr(self, field.name)[index] for field in dataclasses.fields(self)))
+
+
+def token_times(space: ServingSpace) -> TokenTimes:
+    """Times of all candidates of a language model; those that do not fit take nothing and wait for ever."""
+    usable = np.flatnonzero(space.fits)
+    distinct, group = distinct_candidates(space, usable)
+    known = _times(space.take(usable[distinct]))
+
+    def spread_out(name: str) -> Array:
+        values = getattr(known, name)
+        out = np.full((len(space), *values.shape[1:]), 0.0 if name in ("batch", "rate_per_s", "limit") else np.inf)
+        out[usable] = values[group]
+        return out
+
+    return TokenTimes(**{field.name: spread_out(field.name) for field in dataclasses.fields(TokenTimes)})
+
+
+def distinct_candidates(space: ServingSpace, usable: Index) -> tuple[Index, Index]:
+    """One of the usable rows for each combination that times depend on, and the combination of each: servers of one provider and another
+    often
+    differ in nothing but price."""
+    links = [getattr(space.links, name) for name in ("intra_bandwidth", "intra_kind", "inter_bandwidth", "inter_kind")]
+    alone, inside = space.tensor[usable] == 1, space.nodes[usable] == 1
+    spread_over = np.broadcast_to(space.serve.attention_data, (len(space),))[usable]
+    keys = [space.device_code[usable], space.tensor[usable], space.nodes[usable], space.stack_code[usable], spread_over]
+    for position, values in enumerate(links):
+        column = np.broadcast_to(values, (len(space),))[usable]
+        keys.append(np.where(inside & (alone if position < 2 else True), 0.0, column))
+    table = np.stack([np.asarray(key, dtype=np.float64) for key in keys], axis=1)
+    if not table.shape[0]:
+        return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)
+    _, first, group = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    return first, group.reshape(-1)
+
+
+def _times(space: ServingSpace) -> TokenTimes:
+    rows, points = len(space), GRID.shape[0]
+    limit = serving_memory.max_sequences(
+        space.model, space.serve, space.device, overhead_bytes=space.held_bytes, coefficients=facts.coefficients("operators")
+    )
+    limit = limit * cache_share(space.extras, space.model, space.serve)
+    limit = np.maximum(np.floor(np.broadcast_to(limit, (rows,)) * 1.0), 1.0)
+    batch = np.minimum(GRID[None, :], limit[:, None])
+    index = np.repeat(np.arange(rows), points)
+    serve = stretched(space.serve, rows).take(index).replace(batch=batch.ravel())
+    device, links = space.device.take(index), space.links.take(index)
+    times = serving_columns(space.model, serve, device, links)
+    names = ("requests_per_s", "step_s", "prompt_s", "tpot_s", "ttft_s")
+    rate, step, prompt, tpot, closed = (getattr(times, name).reshape(rows, points) for name in names)
+    request = np.broadcast_to(serving_rates(serve, links).request_s, index.shape).reshape(rows, points)
+    if space.extras:
+        parts = (space.model, serve, device, links)
+        step, prompt, tpot, closed, rate = with_extras(space.extras, parts, batch, (step, prompt, tpot, closed, rate))
+    return TokenTimes(batch, rate, step, prompt, tpot, closed, request, limit)
+
+
+def with_extras(extras: ServingExtras, parts: tuple[Any, ...], batch: Array, plain: tuple[Array, ...]) -> tuple[Array, ...]:
+    """Step, prompt, TPOT, first token of a closed load and rate with shared prefix, adapters and drafts, from those without, all (rows,
+    points)."""
+    step, prompt, tpot, closed, rate = plain
+    model, serve, device, links = parts
+    rates, flat = serving_rates(serve, links), batch.ravel()
+    context = np.maximum(serve.input_tokens + serve.output_tokens / 2.0, 1.0)
+    better = token_step_s(extras, model, serve, device, links, rates, batch=flat, context=context)
+    tokens = np.broadcast_to(serve.input_tokens, flat.shape) * 1.0
+    more = more_prompt_s(extras, model, serve, device, links, rates, prompt=tokens)
+    change, more = np.broadcast_to(better, flat.shape).reshape(batch.shape) - step, more.reshape(batch.shape)
+    output = np.broadcast_to(serve.output_tokens, flat.shape).reshape(batch.shape)
+    others = (
+        np.broadcast_to(rates.interference, flat.shape).reshape(batch.shape) * np.maximum(batch - 1.0, 0.0) * more / np.maximum(output, 1.0)
+    )
+    change = change + others
+    with np.errstate(divide="ignore", invalid="ignore"):
+        cycle = batch / rate + more + np.maximum(output - 1.0, 0.0) * change
+        faster = np.where(rate > 0, batch / cycle, rate)
+    return step + change - others, prompt + more, tpot + change, closed + more, faster
+
+
+def token_grid(times: TokenTimes, wish: ServingWish, *, percentile: float) -> ReplicaGrid:
+    """Latencies at a percentile. Open load: prompts queue; a fixed number of users: their prompts come together in part."""
+    with np.errstate(invalid="ignore"):
+        if wish.rate_per_s:
+            wait = waiting_s(times.rate_per_s * times.prompt_s, times.prompt_s, percentile=percentile)
+        else:
+            wait = 2.0 * percentile * np.maximum(times.closed_s - times.request_s - times.prompt_s, 0.0)
+        ttft = times.request_s + times.prompt_s + wait + percentile * times.step_s
+        tpot = times.tpot_s * spread(times.tpot_s, times.batch, percentile=percentile)
+        latency = ttft + max(wish.output_tokens - 1, 0) * tpot
+    usable = (times.limit > 0)[:, None]
+    ttft, tpot, latency = (np.where(usable, value, np.inf) for value in (ttft, tpot, latency))
+    return ReplicaGrid(times.batch, times.rate_per_s, ttft, tpot, latency, times.limit)
+
+
+def waiting_s(load: Array, service_s: Array, *, percentile: float) -> Array:
+    """Wait for the server of prompts at a percentile [s]: P(wait > t) = load x exp(-2 (1 - load) t / service), the heavy-traffic law of
+    M/D/1."""
+    busy = np.clip(load, 1e-9, 0.999)
+    over = np.maximum(np.log(busy / (1.0 - percentile)), 0.0)
+    wait = over * service_s / (2.0 * (1.0 - busy))
+    return np.where(load >= 1.0, np.inf, wait)
+
+
+def spread(tpot: Array, batch: Array, *, percentile: float) -> Array:
+    """By how much TPOT at a percentile exceeds its mean: the number in flight varies as a Poisson count, and TPOT with it."""
+    if not tpot.shape[0]:
+        return np.ones_like(tpot)
+    log_batch, log_tpot = np.log(np.maximum(batch, 1.0)), np.log(tpot)
+    step = np.diff(log_batch, axis=1)
+    slope = np.divide(np.diff(log_tpot, axis=1), step, out=np.zeros_like(step), where=step > 1e-9)
+    slope = np.clip(np.concatenate([slope[:, :1], slope], axis=1), 0.0, 1.0)
+    more = np.maximum(1.0 + normal_score(percentile) / np.sqrt(np.maximum(batch, 1.0)), 0.1)
+    return np.asarray(more**slope)
+
+
+def capacity(grid: ReplicaGrid, limits: Limits) -> Capacity:
+    """The largest load of each candidate within the limits, linear between the points of the grid."""
+    excess = np.zeros(grid.rate_per_s.shape)
+    for values, limit in ((grid.ttft_s, limits.ttft_s), (grid.tpot_s, limits.tpot_s), (grid.latency_s, limits.latency_s)):
+        if np.isfinite(limit):
+            excess = np.maximum(excess, values / limit)
+    rate = grid.rate_per_s
+    at_peak = np.argmax(rate, axis=1)
+    saturation = rate[np.arange(rate.shape[0]), at_peak]
+    share = usual()["most_utilisation"]
+    allowed = within(excess, rate)
+    users = np.minimum(within(excess, grid.batch), grid.limit)
+    return Capacity(
+        rate_per_s=np.minimum(allowed, share * saturation) * (excess[:, 0] <= 1.0),
+        users=np.floor(users + 1e-9) * (excess[:, 0] <= 1.0),
+        saturation_per_s=saturation,
+        alone_ttft_s=grid.ttft_s[:, 0],
+        alone_tpot_s=grid.tpot_s[:, 0],
+        alone_latency_s=grid.latency_s[:, 0],
+    )
+
+
+def within(excess: Array, values: Array) -> Array:
+    """The value of each row at the last point before `excess` passes 1, interpolated to where it does."""
+    rows = np.arange(values.shape[0])
+    passes = excess > 1.0
+    first = np.where(passes.any(axis=1), np.argmax(passes, axis=1), values.shape[1])
+    last = np.maximum(first - 1, 0)
+    beyond = np.minimum(first, values.shape[1] - 1)
+    low, high = excess[rows, last], excess[rows, beyond]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        part = np.where(np.isfinite(high) & (high > low), (1.0 - low) / (high - low), 0.0)
+    value = values[rows, last] + np.clip(part, 0.0, 1.0) * (values[rows, beyond] - values[rows, last])
+    return np.where(first == 0, 0.0, np.maximum(value, 0.0))
+
+
+def at_load(grid: ReplicaGrid, values: Array, *, rate_per_s: Array | None = None, batch: Array | None = None) -> Array:
+    """A column of the grid at a given rate (or concurrency) of each row, linear between points."""
+    axis, wanted = (grid.rate_per_s, rate_per_s) if rate_per_s is not None else (grid.batch, batch)
+    assert wanted is not None
+    out = np.empty(values.shape[0])
+    for row in range(values.shape[0]):
+        if not np.isfinite(wanted[row]):  # all that it can take
+            out[row] = values[row, int(np.argmax(grid.rate_per_s[row]))]
+            continue
+        rising = np.maximum.accumulate(axis[row])
+        out[row] = np.interp(wanted[row], rising, values[row])
+    return out
+
+
+def pass_grid(pass_s: Array, *, percentile: float) -> ReplicaGrid:
+    """Rate and latency of each candidate at each mean batch; a pass that is slower per input than a smaller one gains nothing."""
+    finite = np.isfinite(pass_s)
+    rate = np.where(finite, PASS_BATCHES[None, :] / np.where(finite, pass_s, 1.0), 0.0)
+    latency = np.where(finite, pass_s * (1.0 + percentile), np.inf)
+    batch = np.broadcast_to(PASS_BATCHES, pass_s.shape)
+    limit = np.where(finite, PASS_BATCHES[None, :], 0.0).max(axis=1, initial=0.0)
+    nothing = np.zeros(pass_s.shape)
+    return ReplicaGrid(batch, rate, nothing, nothing, latency, limit)

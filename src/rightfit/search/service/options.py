@@ -1,0 +1,415 @@
+"""The serving answer as data: options with latencies, capacity, monthly cost; the fields beside those of a training plan."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rightfit import facts
+from rightfit.catalog.offers import PURCHASES
+from rightfit.estimate.figures import Figure, probability_of
+from rightfit.estimate.serving import serving_columns
+from rightfit.estimate.serving_extras import fixed_bytes
+from rightfit.facts.records import Accelerator
+from rightfit.physics import serving_memory
+from rightfit.physics.columns import Array
+from rightfit.search.answer import Cost, Layout, Option, OptionAccelerator
+from rightfit.search.bill import cost_of
+from rightfit.search.market import Bill
+from rightfit.search.offered import known_price, offered
+from rightfit.search.option_facts import BatchFacts, ScoringFacts, ServiceFacts
+from rightfit.search.rank import Row, price_facts
+from rightfit.search.risk import Risk, RunOfRow, risk_facts, risk_of_row
+from rightfit.search.service.disk import disk_bytes, kept_of
+from rightfit.search.service.figures import doubts_of, service_figure
+from rightfit.search.service.fit import WEIGHT_BYTES, fit_figure
+from rightfit.search.service.found import ServingExploration
+from rightfit.search.service.grid import ReplicaGrid, at_load, pass_grid, token_grid
+from rightfit.search.service.host_need import host_need_bytes
+from rightfit.search.service.refine import queue_values
+from rightfit.search.service.sizing import share_of_load
+from rightfit.search.service.space import CPU_FAMILY, ServingSpace
+from rightfit.search.service.wish import usual
+from rightfit.search.start import with_one_start
+from rightfit.search.weight_files import num_parameters
+
+PERCENTILES = (0.5, 0.95, 0.99)
+METRICS = {"ttft_s": "ttft_ms", "tpot_s": "tpot_ms", "latency_s": "latency_ms"}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ServingLayout(Layout):
+    """How a service runs: `replicas` of `tensor` x `pipeline` x `attention_data` accelerators each; `max_batch` requests that one holds at
+    most.
+
+    `slice`: the part of a card that a replica has, empty where it has whole ones.
+
+    With `attention_data` over 1 each accelerator attends to its own requests and the experts are spread over all of them (`expert`).
+    """
+
+    engine: str = ""
+    weight_format: str = ""
+    kv_format: str = ""
+    replicas: int = 1
+    replicas_per_node: int = 1
+    max_batch: int = 1
+    attention_data: int = 1
+    slice: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ServingCost(Cost):
+    """Money of a service: `monthly_usd` of 730 hours at the load asked for, and what a thousand requests and a million tokens cost at that
+    load.
+
+    `by_purchase`: the month in the other ways to pay for the same servers in the same region.
+    """
+
+    monthly_usd: float | None = None
+    per_thousand_requests_usd: float | None = None
+    by_purchase: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in the plan's JSON."""
+        values = Cost.to_dict(self)
+        if self.monthly_usd is None:
+            return {**values, "per_thousand_requests_usd": self.per_thousand_requests_usd}
+        del values["total"], values["total_usd"]
+        return {
+            **values,
+            "monthly_usd": self.monthly_usd,
+            "per_thousand_requests_usd": self.per_thousand_requests_usd,
+            "by_purchase": dict(self.by_purchase),
+        }
+
+
+def build_serving_options(exploration: ServingExploration, rows: Sequence[Row]) -> tuple[Option, ...]:
+    """The chosen rows as options, in order."""
+    if not rows:
+        return ()
+    details = _evaluate(exploration, rows)
+    return tuple(_option(exploration, details, row, position) for position, row in enumerate(rows))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Details:
+    """Everything evaluated on a few rows: candidate, replicas and servers of each; figures by name; memory and time terms."""
+
+    candidate: list[int]
+    replicas: Array
+    servers: Array
+    values: Mapping[str, Array]
+    memory: Mapping[str, Array]
+    time: Mapping[str, Array]
+    batch: Array
+    total_s: Array
+    startup_s: Array
+
+
+def _evaluate(exploration: ServingExploration, rows: Sequence[Row]) -> _Details:
+    wish = exploration.wish
+    candidate = [exploration.candidate(row.offer, row.node) for row in rows]
+    where = tuple(np.array([getattr(row, name) for row in rows]) for name in ("offer", "node"))
+    total_s = exploration.bill.total_s[where]
+    startup_s = exploration.bill.startup_s[where] if isinstance(exploration.bill, Bill) else np.zeros(total_s.shape)
+    machine = exploration.space.machine[candidate]
+    column = np.array([row.node for row in rows])
+    replicas, servers = (getattr(exploration.sizing, name)[machine, column] for name in ("replicas", "servers"))
+    space = exploration.space.take(np.array(candidate, dtype=np.intp))
+    load = share_of_load(wish, replicas)
+    values: dict[str, Array] = {}
+    metrics = METRICS if wish.generates else {"latency_s": "latency_ms"}
+    for percentile in dict.fromkeys((*PERCENTILES, wish.limits.percentile)):
+        grid = _grid_of(exploration, candidate, percentile=percentile)
+        for name in metrics:
+            values[f"{name}@{percentile:g}"] = at_load(grid, getattr(grid, name), **load)
+    batch = at_load(grid, grid.batch, **load)
+    values["rate_per_s"] = at_load(grid, grid.rate_per_s, **load)
+    values["saturation_per_s"] = exploration.capacity.saturation_per_s[candidate]
+    values["limit"] = grid.limit
+    values, batch = queue_values(exploration, candidate, values, batch)
+    if exploration.passes is not None:
+        pass_s = at_load(grid, exploration.passes[candidate], **load)
+        weights = np.minimum(num_parameters(wish.model) * _weight_bytes(space), space.needed_bytes)
+        memory = {"weights": weights, "workspace": space.needed_bytes - weights}
+        return _Details(candidate, replicas, servers, values, memory, _pass_terms(exploration, pass_s), batch, total_s, startup_s)
+    times = serving_columns(space.model, space.serve.replace(batch=batch), space.device, space.links)
+    return _Details(candidate, replicas, servers, values, _memory_terms(space), times.decode_terms, batch, total_s, startup_s)
+
+
+def _pass_terms(exploration: ServingExploration, pass_s: Array) -> dict[str, Array]:
+    """What a pass is spent on; of classical models the request's parts, of others the computation as a whole."""
+    if not exploration.wish.scores_rows:
+        return {"compute": pass_s}
+    from rightfit.estimate.classical_service import core_shares
+
+    return {name: share * pass_s for name, share in core_shares(exploration.wish.model).items()}
+
+
+def _grid_of(exploration: ServingExploration, candidate: list[int], *, percentile: float) -> ReplicaGrid:
+    """The grid of a few candidates at a percentile."""
+    if exploration.times is not None:
+        return token_grid(exploration.times.take(np.array(candidate, dtype=np.intp)), exploration.wish, percentile=percentile)
+    assert exploration.passes is not None
+    return pass_grid(exploration.passes[candidate], percentile=percentile)
+
+
+def _weight_bytes(space: ServingSpace) -> Array:
+    return np.array([WEIGHT_BYTES.get(stack.format, 2.0) for stack in space.stack])
+
+
+def _memory_terms(space: Any) -> dict[str, Array]:
+    """What one accelerator holds [bytes]: engines reserve the whole cache at start."""
+    model, serve = space.model, space.serve
+    shape = (len(space),)
+    weights = serving_memory.weights_bytes_per_device(model, serve)
+    context = space.held_bytes
+    room = serving_memory.kv_room_bytes(model, serve, space.device, overhead_bytes=context, coefficients=facts.coefficients("operators"))
+    workspace = serving_memory.engine_workspace_bytes(model, serve, coefficients=facts.coefficients("operators"))
+    extras = fixed_bytes(space.extras, model, serve)
+    terms = {"weights": weights, "kv_cache": room, "workspace": workspace, "context": context - extras}
+    terms |= {"extras": extras} if space.extras else {}
+    return {name: np.broadcast_to(value, shape) for name, value in terms.items()}
+
+
+def _option(exploration: ServingExploration, details: _Details, row: Row, position: int) -> Option:
+    offer = exploration.market.offers.row(row.offer)
+    servers = exploration.market.offers.servers
+    server = int(exploration.market.offers.server_index[row.offer])
+    at = details.candidate[position]
+    card = exploration.fleet.accelerators[int(exploration.space.machine[at])]
+    estimate = _estimate(exploration, details, row, position)
+    return Option(
+        **offered(exploration, row, position),
+        accelerator=OptionAccelerator(
+            servers.accelerator_name[server], int(servers.num_accelerators[server]), _whole_memory(exploration, server, card)
+        ),
+        layout=_layout(exploration, details, position),
+        estimate=estimate,
+        memory_terms={name: float(value[position]) for name, value in details.memory.items()},
+        time_terms={name: float(value[position]) for name, value in details.time.items() if value[position] > 0},
+        cost=_batch_cost(exploration, row, estimate["total_time_s"])
+        if exploration.wish.is_batch
+        else _cost(exploration, details, row, position),
+        facts={
+            **_facts(exploration, details, row, position, offer),
+            **(_batch_facts(exploration, row, estimate) if exploration.wish.is_batch else {}),
+        },
+    )
+
+
+def _whole_memory(exploration: ServingExploration, server: int, card: Accelerator) -> float:
+    """Memory of an option's card [bytes]: of all of it where replicas have a slice."""
+    if not exploration.wish.workload.slice:
+        return card.memory_bytes
+    return facts.accelerators()[exploration.market.offers.servers.accelerator_name[server]].memory_bytes
+
+
+def _layout(exploration: ServingExploration, details: _Details, position: int) -> ServingLayout:
+    at = details.candidate[position]
+    card = exploration.fleet.accelerators[int(exploration.space.machine[at])]
+    stack, cards = exploration.space.stack[at], int(exploration.space.tensor[at])
+    per_node = int(exploration.fleet.gpus_per_node[int(exploration.space.machine[at])]) // cards
+    spread = int(np.broadcast_to(exploration.space.serve.attention_data, (len(exploration.space),))[at])
+    return ServingLayout(
+        data=int(details.replicas[position]),
+        tensor=cards if spread == 1 else 1,
+        pipeline=int(exploration.space.nodes[at]) if spread == 1 else 1,
+        expert=spread,
+        context=1,
+        sharding="none",
+        shard_degree=1,
+        micro_batch=max(1, round(float(details.batch[position]))),
+        grad_accum=1,
+        recompute="none",
+        precision=stack.format,
+        attention="flash",
+        offload="none",
+        method="serve",
+        engine=stack.name,
+        weight_format=stack.format,
+        kv_format=stack.kv,
+        replicas=int(details.replicas[position]),
+        replicas_per_node=per_node,
+        max_batch=int(details.values["limit"][position]),
+        attention_data=spread,
+        slice=card.name.partition("/")[2] if exploration.wish.workload.slice else "",
+    )
+
+
+def _estimate(exploration: ServingExploration, details: _Details, row: Row, position: int) -> dict[str, Figure]:
+    """Figures by the contract's names. Latencies without a percentile in their name are at the percentile asked for."""
+    wish, values = exploration.wish, details.values
+    doubts = doubts_of(wish)
+    if wish.generates and exploration.fleet.families[int(exploration.space.machine[details.candidate[position]])] == CPU_FAMILY:
+        doubts += 1.0
+    metrics = METRICS if wish.generates else {"latency_s": "latency_ms"}
+    modality = "" if wish.generates else exploration.wish.modality
+    out = {
+        name: service_figure(metric, float(values[f"{name}@{wish.limits.percentile:g}"][position]), doubts=doubts, modality=modality)
+        for name, metric in metrics.items()
+    }
+    for name, metric in metrics.items():
+        for percentile in PERCENTILES:
+            label = f"{name.removesuffix('_s')}_p{percentile * 100:g}_s"
+            out[label] = service_figure(metric, float(values[f"{name}@{percentile:g}"][position]), doubts=doubts, modality=modality)
+    replicas = float(details.replicas[position])
+    most = float(values["saturation_per_s"][position]) * replicas
+    out["requests_per_s"] = service_figure("req_per_s", most, doubts=doubts, modality=modality)
+    if wish.output_tokens:
+        out["tokens_per_s"] = service_figure("output_tok_per_s_total", most * wish.output_tokens, doubts=doubts, modality=modality)
+    if wish.is_batch:
+        out = _batch_estimate(exploration, out, row)
+    out["peak_memory_bytes"] = service_figure(
+        "peak_mem_gib", float(sum(term[position] for term in details.memory.values())), doubts=doubts, modality=modality
+    )
+    machine = int(exploration.space.machine[details.candidate[position]])
+    on_cards = not exploration.fleet.families[machine].startswith(CPU_FAMILY)
+    kept = kept_of(wish) / max(float(details.servers[position]), 1.0)
+    ram = float(host_need_bytes(wish, exploration.fleet)[machine]) + (kept if wish.extras.kv_tier == "host" else 0.0)
+    out["host_memory_bytes"] = Figure(ram, ram, ram, ram, ram, source="formula") if on_cards else out["peak_memory_bytes"]
+    disk = disk_bytes(wish, exploration.space.stack[details.candidate[position]].format) + (kept if wish.extras.kv_tier == "ssd" else 0.0)
+    out["disk_bytes"] = Figure(disk, disk, disk, disk, disk, source="formula")
+    return out
+
+
+def _batch_estimate(exploration: ServingExploration, figures: dict[str, Figure], row: Row) -> dict[str, Figure]:
+    """Of a batch job: throughput, and the time of the whole job with the interval of the throughput and, on spot, of chance."""
+    rate, risk = figures["requests_per_s"], batch_risk(exploration, row, figures["requests_per_s"])
+    at = (row.offer, row.node)
+    fixed_s = float(_batch_bill(exploration).startup_s[at])
+    time = risk.total if risk else _slower(float(exploration.bill.total_s[at]), rate, fixed_s=fixed_s)
+    kept = {name: figure for name, figure in figures.items() if name in ("requests_per_s", "tokens_per_s")}
+    return {**kept, "total_time_s": with_one_start(time, fixed_s)}
+
+
+def _batch_bill(exploration: ServingExploration) -> Bill:
+    assert isinstance(exploration.bill, Bill)
+    return exploration.bill
+
+
+def _slower(time_s: float, rate: Figure, *, fixed_s: float = 0.0) -> Figure:
+    """A time [s] whose part beyond `fixed_s` goes as the inverse of a rate."""
+    part = time_s - fixed_s
+    opposite = {"low80": rate.high80, "high80": rate.low80, "low95": rate.high95, "high95": rate.low95}
+    return Figure(time_s, **{name: fixed_s + part * rate.mid / value for name, value in opposite.items()}, source=rate.source)
+
+
+def batch_risk(exploration: ServingExploration, row: Row, rate: Figure) -> Risk | None:
+    """What interruptions do to a batch job on one row; None where hardly any is expected."""
+    bill, at, offers = _batch_bill(exploration), (row.offer, row.node), exploration.market.offers
+    run = RunOfRow(
+        work=_slower(float(bill.run_s[at]), rate),
+        startup_s=float(bill.startup_s[at]),
+        total_s=float(bill.total_s[at]),
+        nodes=int(exploration.nodes(at)),
+        accelerators=max(float(offers.servers.num_accelerators[offers.server_index[row.offer]]), 1.0),
+        checkpoint_bytes=float(usual()["batch_progress_bytes"]),
+    )
+    return risk_of_row(exploration.market.charges, row.offer, run, deadline_s=exploration.wanted.deadline_s)
+
+
+def requests_per_month(exploration: ServingExploration, rate_per_s: float) -> float:
+    """Requests of a month at a steady rate."""
+    return rate_per_s * float(usual()["hours_per_month"]) * 3600.0
+
+
+def _cost(exploration: ServingExploration, details: _Details, row: Row, position: int) -> ServingCost:
+    """Money of a month, and what requests and tokens come to at the load."""
+    rate = exploration.wish.rate_per_s or float(details.values["rate_per_s"][position]) * float(details.replicas[position])
+    requests = requests_per_month(exploration, rate)
+    cost = cost_of(exploration.bill, exploration.market, (row.offer, row.node))
+    others = _by_purchase(exploration, row, float(details.servers[position]))
+    return _by_unit(exploration, cost, requests, monthly_usd=cost.total_usd, by_purchase=others)
+
+
+def _batch_cost(exploration: ServingExploration, row: Row, time: Figure) -> ServingCost:
+    """Money of a whole batch job."""
+    return _by_unit(exploration, cost_of(exploration.bill, exploration.market, (row.offer, row.node), time=time), exploration.wish.requests)
+
+
+def _by_unit(exploration: ServingExploration, cost: Cost, requests: float, **fields: Any) -> ServingCost:
+    """A cost with what a thousand requests and a million tokens come to."""
+    tokens = requests * (exploration.wish.input_tokens + exploration.wish.output_tokens)
+    shared = {field.name: getattr(cost, field.name) for field in dataclasses.fields(Cost)}
+    per_million = cost.total_usd / tokens * 1e6 if tokens else float("nan")
+    each = {"per_million_tokens_usd": per_million, "per_thousand_requests_usd": cost.total_usd / requests * 1e3}
+    return ServingCost(**{**shared, **each, **fields})
+
+
+def _by_purchase(exploration: ServingExploration, row: Row, servers: float) -> dict[str, float]:
+    """A month's rent of the same servers in the same region in every way to pay [USD]."""
+    offers = exploration.market.offers
+    same = (offers.server_index == offers.server_index[row.offer]) & (offers.region_index == offers.region_index[row.offer])
+    out: dict[str, float] = {}
+    for other in np.flatnonzero(same).tolist():
+        name = PURCHASES[int(offers.purchase_index[other])]
+        price = float(offers.price_usd_per_h[other]) * servers * usual()["hours_per_month"]
+        out[name] = min(price, out.get(name, np.inf))
+    return dict(sorted(out.items(), key=lambda item: item[1]))
+
+
+def _facts(exploration: ServingExploration, details: _Details, row: Row, position: int, offer: dict[str, Any]) -> ServiceFacts:
+    """What reasons and explanations need beside the contract's fields."""
+    wish, charges = exploration.wish, exploration.market.charges
+    at = details.candidate[position]
+    replicas, servers = float(details.replicas[position]), float(details.servers[position])
+    rate = wish.rate_per_s or float(details.values["rate_per_s"][position]) * replicas
+    card = exploration.fleet.accelerators[int(exploration.space.machine[at])]
+    name = exploration.market.offers.servers.accelerator_name[int(exploration.market.offers.server_index[row.offer])]
+    needed, capacity = float(exploration.space.needed_bytes[at]), float(exploration.space.usable_bytes[at])
+    is_hidden = bool(name) and not wish.workload.slice and facts.accelerators()[name] is not card
+    scoring: ScoringFacts = (
+        {"library": wish.model.library, "workers": float(card.num_sms), "columns": wish.model.cols} if wish.scores_rows else {}
+    )
+    return {
+        "rate_per_s": rate,
+        "utilisation": rate / (float(details.values["saturation_per_s"][position]) * replicas),
+        "batch": float(details.batch[position]),
+        "max_batch": float(details.values["limit"][position]),
+        "capacity_bytes": capacity,
+        "fit_probability": probability_of(fit_figure(float(details.memory["weights"][position]), needed, wish), capacity),
+        "percentile": wish.limits.percentile,
+        "latency_law": "queue" if at in exploration.confirmed.kept else "quick",
+        "n_plus_one_usd": _n_plus_one(exploration, details, row, position),
+        "replica_rate_per_s": float(exploration.capacity.rate_per_s[at]),
+        "servers_per_replica": float(exploration.space.nodes[at]),
+        "family": exploration.fleet.families[int(exploration.space.machine[at])],
+        "spot_low": float(charges.spot_low[row.offer]),
+        "spot_high": float(charges.spot_high[row.offer]),
+        "spot_known": bool(charges.spot_known[row.offer]),
+        "billing_minimum_s": float(charges.minimum_s[row.offer]),
+        "vendor": card.vendor,
+        "equivalent_to": card.equivalent_to if is_hidden else "",
+        "servers": servers,
+        "requests": wish.requests,
+        "price": price_facts(exploration, row),
+        **scoring,
+        **known_price(exploration, row),
+        "is_estimate": offer["is_estimate"],
+        "is_stale": offer["is_stale"],
+        "is_pseudo_region": offer["is_pseudo_region"],
+        "country": offer["country"],
+    }
+
+
+def _batch_facts(exploration: ServingExploration, row: Row, estimate: Mapping[str, Figure]) -> BatchFacts:
+    """What interruptions do to a batch job."""
+    risk = batch_risk(exploration, row, estimate["requests_per_s"])
+    return {
+        "risk": risk_facts(risk, float(exploration.bill.hourly_usd[row.offer, row.node])),
+        "run_s": float(_batch_bill(exploration).run_s[row.offer, row.node]),
+        "deadline_probability": None,
+        "deadline_s": exploration.wanted.deadline_s,
+    }
+
+
+def _n_plus_one(exploration: ServingExploration, details: _Details, row: Row, position: int) -> float:
+    """A month's rent [USD] with one server (or group of servers) more, so that one may fail."""
+    at = details.candidate[position]
+    bill = exploration.bill
+    servers = float(details.servers[position])
+    return float(bill.total_usd[row.offer, row.node]) * (servers + float(exploration.space.nodes[at])) / servers

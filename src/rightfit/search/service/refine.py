@@ -1,0 +1,186 @@
+"""The last options of a serving search by the better law: percentiles of the queue model in place of the quick ones, replicas in agreement.
+
+The search sizes every candidate with a law of one formula. For those that would be shown, `physics.waiting` gives the percentiles; a
+candidate that breaks a limit
+by them gets more replicas, one that no number of replicas helps is dropped, and the market is priced and ranked anew until the shown
+options are all confirmed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rightfit.physics import waiting
+from rightfit.physics.columns import Array
+from rightfit.physics.queueing import steady
+from rightfit.physics.replicas import ReplicaColumns
+from rightfit.search.rank import Ranking, rank
+from rightfit.search.service.found import Confirmed, Queued, ServingExploration, Sizing
+from rightfit.search.service.grid import distinct_candidates
+from rightfit.search.service.replicas import replica_columns
+from rightfit.search.service.sizing import judge_serving, monthly_bill, size
+from rightfit.search.service.wish import ServingWish, usual
+
+PERCENTILES = (0.5, 0.95, 0.99)
+METRICS = ("ttft_s", "tpot_s", "latency_s")
+MOST_ROUNDS = 8
+MOST_CONFIRMED = 24
+#: A share of the limits beyond which one replica less is not even tried.
+SPACIOUS = 0.85
+LEAST_LOAD = 0.02
+
+
+def refined(exploration: ServingExploration, *, top: int) -> tuple[ServingExploration, Ranking]:
+    """The search with its first `top` options confirmed, and their order. Loads of users, batch jobs and forward passes are left as they
+    are."""
+    ranking = rank(exploration, top=top)
+    wish = exploration.wish
+    if not wish.generates or wish.is_batch or not wish.rate_per_s or wish.load is None:
+        return exploration, ranking
+    group = groups_of(exploration)
+    book: dict[int, Queued] = {}
+    for _ in range(MOST_ROUNDS):
+        rows = [exploration.candidate(row.offer, row.node) for row in ranking.top]
+        asked = list(dict.fromkeys(int(group[row]) for row in rows if int(group[row]) not in book))
+        asked = asked[: MOST_CONFIRMED - len(book)]
+        if not asked:
+            break
+        first = [next(row for row in rows if int(group[row]) == code) for code in asked]
+        columns = replica_columns(exploration.space.take(np.array(first, dtype=np.intp)))
+        for position, (code, row) in enumerate(zip(asked, first, strict=True)):
+            book[code] = confirm(exploration.wish, columns.take(np.array([position])), replicas=exploration.sizing_of(row))
+        exploration = with_confirmed(exploration, group, book)
+        ranking = rank(exploration, top=top)
+    return exploration, ranking
+
+
+def groups_of(exploration: ServingExploration) -> NDArray[np.intp]:
+    """A number for each candidate; those whose times cannot differ share it. Candidates that do not fit have -1."""
+    usable = np.flatnonzero(exploration.space.fits)
+    out = np.full(len(exploration.space), -1, dtype=np.intp)
+    out[usable] = distinct_candidates(exploration.space, usable)[1]
+    return out
+
+
+def confirm(wish: ServingWish, columns: ReplicaColumns, *, replicas: float) -> Queued:
+    """The fewest replicas of one candidate that keep the limits by the queue model, found from those of the quick law; infinite where none
+    do."""
+    here = queued(wish, columns, replicas=replicas)
+    if here.excess > 1.0:
+        return _more(wish, columns, here)
+    while here.replicas > 1 and here.excess < SPACIOUS and not wish.users:
+        fewer = queued(wish, columns, replicas=here.replicas - 1.0)
+        if fewer.excess > 1.0:
+            break
+        here = fewer
+    return here
+
+
+def _more(wish: ServingWish, columns: ReplicaColumns, here: Queued) -> Queued:
+    """More replicas until the limits hold: by one where there are few, by a tenth where there are many; none where a lone request breaks
+    them."""
+    alone = queued(wish, columns, replicas=wish.rate_per_s / max(LEAST_LOAD * here.capacity_per_s, 1e-12))
+    if alone.excess > 1.0:
+        return dataclasses.replace(alone, replicas=math.inf)
+    low, high = here.replicas, math.inf
+    step = 1.0
+    while not math.isfinite(high):
+        tried = low + max(step, math.floor(0.1 * low))
+        here = queued(wish, columns, replicas=tried)
+        low, high, step = (tried, high, 2.0 * step) if here.excess > 1.0 else (low, tried, step)
+    best = here
+    while high - low > 1.0:
+        middle = math.floor((low + high) / 2.0)
+        here = queued(wish, columns, replicas=middle)
+        low, high, best = (middle, high, best) if here.excess > 1.0 else (low, middle, here)
+    return best
+
+
+def queued(wish: ServingWish, columns: ReplicaColumns, *, replicas: float) -> Queued:
+    """Percentiles of one candidate when the load is shared by so many replicas at random; `excess`: the worst figure over its limit."""
+    assert wish.load is not None
+    load = wish.load.columns(np.array([wish.rate_per_s / replicas]))
+    shares = tuple(dict.fromkeys((*PERCENTILES, wish.limits.percentile)))
+    means = steady(columns, load)
+    utilisation = float(means.load[0])
+    if utilisation > float(usual()["most_utilisation"]) * (1.0 + 1e-9):  # too much whatever its percentiles are
+        return Queued(replicas, {}, float(means.capacity_per_s[0]), float(means.batch[0]), utilisation, math.inf)
+    found = waiting.latency(columns, load, shares=np.array(shares))
+    values = {f"{name}@{share:g}": float(getattr(found, name)[0, place]) for name in METRICS for place, share in enumerate(shares)}
+    limits = {name: getattr(wish.limits, name) for name in METRICS}
+    excess = max(values[f"{name}@{wish.limits.percentile:g}"] / limit for name, limit in limits.items())
+    return Queued(replicas, values, float(means.capacity_per_s[0]), float(means.batch[0]), utilisation, excess)
+
+
+def with_confirmed(exploration: ServingExploration, group: NDArray[np.intp], book: Mapping[int, Queued]) -> ServingExploration:
+    """The search with the replicas of `book` (by group) in place of the quick law's: sized, priced and judged again."""
+    rows = {int(row): book[int(group[row])] for row in np.flatnonzero(np.isin(group, list(book)))}
+    able = exploration.capacity
+    changed: dict[str, Array] = {
+        name: getattr(able, name).copy() for name in ("rate_per_s", "saturation_per_s", *(f"alone_{name}" for name in METRICS))
+    }
+    for row, known in rows.items():
+        usable = math.isfinite(known.replicas)
+        changed["rate_per_s"][row] = exploration.wish.rate_per_s / known.replicas if usable else 0.0
+        changed["saturation_per_s"][row] = known.capacity_per_s
+        if not usable:
+            for name in METRICS:
+                changed[f"alone_{name}"][row] = known.values[f"{name}@{exploration.wish.limits.percentile:g}"]
+    able = dataclasses.replace(able, **changed)
+    sizing = size(
+        exploration.wish,
+        exploration.fleet,
+        exploration.space,
+        exploration.grid,
+        able,
+        exploration.column,
+        num_columns=len(exploration.formats),
+    )
+    sizing = dataclasses.replace(sizing, latency_s=_queued_latency(sizing, rows, percentile=exploration.wish.limits.percentile))
+    bill = monthly_bill(exploration.wish, exploration.market, exploration.fleet, exploration.space, sizing)
+    failures = judge_serving(
+        exploration.market,
+        exploration.fleet,
+        exploration.space,
+        exploration.wanted,
+        exploration.wish,
+        able,
+        sizing,
+        bill,
+        exploration.column,
+    )
+    kept = {row: known for row, known in rows.items() if math.isfinite(known.replicas)}
+    dropped = {row: known for row, known in rows.items() if not math.isfinite(known.replicas)}
+    return dataclasses.replace(
+        exploration, capacity=able, sizing=sizing, bill=bill, failures=failures, bits=failures.bits(), confirmed=Confirmed(kept, dropped)
+    )
+
+
+def _queued_latency(sizing: Sizing, rows: Mapping[int, Queued], *, percentile: float) -> Array:
+    """Latency under the load by (machine class, format): the queue model's where it is known."""
+    latency = sizing.latency_s.copy()
+    for place in zip(*np.nonzero(np.isin(sizing.row, list(rows))), strict=True):
+        latency[place] = rows[int(sizing.row[place])].values.get(f"latency_s@{percentile:g}", latency[place])
+    return latency
+
+
+def queue_values(
+    exploration: ServingExploration, candidates: list[int], values: Mapping[str, Array], batch: Array
+) -> tuple[dict[str, Array], Array]:
+    """Figures and sequences in flight by the queue model for those candidates that were confirmed; of the rest the quick law's, which are
+    given."""
+    out = {name: np.array(column, dtype=np.float64) for name, column in values.items()}
+    running = np.array(batch, dtype=np.float64)
+    for position, row in enumerate(candidates):
+        known = exploration.confirmed.kept.get(row)
+        if known is None:
+            continue
+        running[position] = max(known.batch, 1e-9)
+        for name in out.keys() & known.values.keys():
+            out[name][position] = known.values[name]
+    return out, running

@@ -1,0 +1,278 @@
+"""Replicas for a load: sized, priced by the month, and every offer judged."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rightfit import facts
+from rightfit.physics.columns import Array
+from rightfit.search.constraints import OWNED, Failures, Wanted, add_limits, filter_failures, read_wanted
+from rightfit.search.limits import add_host_cpus, add_quota
+from rightfit.search.market import address_usd, balancer_usd
+from rightfit.search.offers import Market, known_host_bytes
+from rightfit.search.placement import add_fabric
+from rightfit.search.service.disk import kept_of, weights_bytes
+from rightfit.search.service.found import ServingBill, Sizing
+from rightfit.search.service.grid import Capacity, ReplicaGrid, at_load
+from rightfit.search.service.host_need import host_need_bytes, least_vcpus
+from rightfit.search.service.space import CPU_FAMILY, ServingFleet, ServingSpace
+from rightfit.search.service.wish import ServingWish, usual
+from rightfit.search.surety import surety_of_month
+
+if TYPE_CHECKING:
+    from rightfit.catalog import Catalog
+    from rightfit.workload import Workload
+
+Index = NDArray[np.intp]
+Mask = NDArray[np.bool_]
+
+SERVING_PURCHASES = ("on-demand", "subscription-1m")
+MOST_SERVERS = 4096
+
+
+def serving_wanted(workload: Workload, catalog: Catalog) -> Wanted:
+    """The user's filters; without a wish a service is priced by the hour or by the month."""
+    wanted = read_wanted(workload, catalog)
+    return wanted if workload.purchase or workload.task == "batch" else dataclasses.replace(wanted, purchases=(*SERVING_PURCHASES, OWNED))
+
+
+def format_columns(space: ServingSpace, published: str) -> tuple[tuple[str, ...], Index]:
+    """Weight formats as columns of the answer: as published first, whatever its arithmetic is called."""
+    names = [
+        "16-bit" if stack.kv == "16-bit" and (stack.is_full_precision or stack.format == published) else f"{stack.format}/{stack.kv}"
+        for stack in space.stack
+    ]
+    order = tuple(dict.fromkeys(sorted(names, key=lambda name: name != "16-bit"))) or ("16-bit",)
+    return order, np.array([order.index(name) for name in names], dtype=np.intp)
+
+
+def size(
+    wish: ServingWish, fleet: ServingFleet, space: ServingSpace, grid: ReplicaGrid, able: Capacity, column: Index, *, num_columns: int
+) -> Sizing:
+    """Replicas and servers of every candidate, and the best candidate of each class and format: fewest servers, then least latency."""
+    replicas = replicas_needed(wish, able)
+    per_group = np.maximum(fleet.gpus_per_node[space.machine] // np.maximum(space.tensor, 1), 1).astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        beside = np.ceil(fleet.taken[space.machine] / np.maximum(space.tensor, 1)) if fleet.taken.shape[0] else 0.0
+        servers = np.where(np.isfinite(replicas + beside), np.ceil((replicas + beside) / per_group) * space.nodes, np.inf)
+        # On the same servers: one of them holds a replica and all neighbours.
+        servers = np.where((np.asarray(beside) > 0) & (space.nodes == 1) & (per_group < 1.0 + beside), np.inf, servers)
+    servers = np.where(servers <= MOST_SERVERS, servers, np.inf)
+    latency = loaded_latency(wish, grid, replicas)
+    order = np.lexsort((space.tensor, latency, servers))
+    order = order[np.isfinite(servers[order])]
+    group = space.machine[order] * num_columns + column[order]
+    _, first = np.unique(group, return_index=True)
+    flat = np.full(len(fleet) * num_columns, -1, dtype=np.intp)
+    flat[group[first]] = order[first]
+    row: Index = flat.reshape(len(fleet), num_columns)
+    known = row >= 0
+    pick = np.maximum(row, 0)
+
+    def of(values: Array) -> Array:
+        return np.where(known, values[pick] if values.shape[0] else np.inf, np.inf)
+
+    return Sizing(row, of(replicas), of(servers), of(latency))
+
+
+def replicas_needed(wish: ServingWish, able: Capacity) -> Array:
+    """The least number of replicas for the rate and the users; infinity where one replica can take nothing."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for_rate = np.ceil(wish.rate_per_s / able.rate_per_s - 1e-9) if wish.rate_per_s else np.ones_like(able.rate_per_s)
+        for_users = np.ceil(wish.users / able.users - 1e-9) if wish.users else np.ones_like(able.users)
+    usable = (able.rate_per_s > 0) & (able.users > 0)
+    return np.where(usable, np.maximum(np.maximum(for_rate, for_users), 1.0), np.inf)
+
+
+def loaded_latency(wish: ServingWish, grid: ReplicaGrid, replicas: Array) -> Array:
+    """Latency of a request at the percentile when the load is shared by so many replicas [s]; infinity where there are none."""
+    known = np.flatnonzero(np.isfinite(replicas))
+    out = np.full(replicas.shape, np.inf)
+    if known.shape[0]:
+        part = grid.take(known)
+        load = share_of_load(wish, replicas[known])
+        out[known] = at_load(part, part.latency_s, **load)
+    return out
+
+
+def share_of_load(wish: ServingWish, replicas: Array) -> dict[str, Any]:
+    """What one of so many replicas gets: a rate, a number of users, or (a batch job) all that it can take."""
+    if wish.is_batch:
+        return {"batch": np.full(replicas.shape, np.inf)}
+    return {"rate_per_s": wish.rate_per_s / replicas} if wish.rate_per_s else {"batch": wish.users / replicas}
+
+
+def monthly_bill(wish: ServingWish, market: Market, fleet: ServingFleet, space: ServingSpace, sizing: Sizing) -> ServingBill:
+    """Rent, disks and traffic of a month for every (offer, format)."""
+    offers = market.offers
+    machine = fleet.machine_index[offers.server_index]
+    known = machine >= 0
+    pick = np.maximum(machine, 0)
+
+    def by_offer(values: Array) -> Array:
+        return np.where(known[:, None], values[pick], np.inf) if values.shape[0] else np.full((len(offers), values.shape[1]), np.inf)
+
+    servers, latency = by_offer(sizing.servers), by_offer(sizing.latency_s)
+    hours = usual()["hours_per_month"]
+    finite = np.isfinite(servers)
+    count = np.where(finite, servers, 0.0)
+    hourly = count * offers.price_usd_per_h[:, None]
+    disk_gb = weights_gb(wish) + (kept_of(wish) / 1e9 / np.maximum(count, 1.0) if wish.extras.kv_tier == "ssd" else 0.0)
+    nvme = np.nan_to_num(offers.servers.local_nvme_bytes)[offers.server_index][:, None] >= disk_gb * 1e9
+    storage = count * np.where(nvme, 0.0, disk_gb * market.charges.storage_usd_per_gb_month[:, None])
+    egress = np.broadcast_to((egress_gb(wish, hours) * market.charges.egress_usd_per_gb)[:, None], count.shape)
+    rent = hourly * hours
+    balancer = np.where(count > 1, balancer_usd(market.charges, hours=hours, sent_gb=egress_gb(wish, hours))[:, None], 0.0)
+    network = count * address_usd(market.charges, np.full(count.shape, hours * 3600.0)) + balancer
+    total = np.where(finite, rent + storage + egress + network, np.inf)
+    return ServingBill(total, np.where(finite, latency, np.inf), hourly, rent, storage, egress, network)
+
+
+def weights_gb(wish: ServingWish) -> float:
+    """Disk that a server needs for what is fetched and for its image [GB]."""
+    return weights_bytes(wish) / 1e9 + float(usual()["image_gb"])
+
+
+def egress_gb(wish: ServingWish, hours: float) -> float:
+    """Answers sent out in a month [GB]: text of four bytes a token; users count by the rate that they make."""
+    requests = wish.rate_per_s * hours * 3600.0
+    return requests * wish.output_tokens * float(facts.coefficients("planning")["bytes_per_token"]) / 1e9
+
+
+def judge_serving(
+    market: Market,
+    fleet: ServingFleet,
+    space: ServingSpace,
+    filters: Wanted,
+    wish: ServingWish,
+    able: Capacity,
+    sizing: Sizing,
+    prices: ServingBill,
+    column: Index,
+) -> Failures:
+    """Every criterion on every (offer, format)."""
+    offers = market.offers
+    shape = prices.total_usd.shape
+    machine = fleet.machine_index[offers.server_index]
+    known, pick = machine >= 0, np.maximum(machine, 0)
+    fails: dict[str, Mask] = {name: mask[:, None] for name, mask in filter_failures(offers, filters).items()}
+    needed: dict[str, Array] = {}
+    had: dict[str, Array] = {}
+    fails["capability"] = ~known[:, None]
+    by_class = class_facts(fleet, space, able, wish, column, num_columns=shape[1])
+
+    def spread_out(values: Array) -> Array:
+        return np.where(known[:, None], values[pick], np.nan) if values.shape[0] else np.full(shape, np.nan)
+
+    has_layout = spread_out(by_class["candidates"]) > 0
+    fits = spread_out(by_class["fits"]) > 0
+    fails["layout"] = known[:, None] & ~has_layout
+    kept = kept_of(wish) / np.maximum(np.nan_to_num(spread_out(sizing.servers), nan=1.0, posinf=1.0), 1.0)
+    judge_memory(
+        market,
+        fleet,
+        wish,
+        has_layout,
+        fits,
+        *(spread_out(by_class[f"{name}_bytes"]) for name in ("needed", "usable")),
+        kept_bytes=kept if wish.extras.kv_tier == "host" else 0.0,
+    ).put(fails, needed, had)
+    add_fabric(offers, spread_out(together_of(space, sizing)), fails=fails, needed=needed, had=had)
+    for name in ("ttft", "tpot", "latency"):
+        limit = getattr(wish.limits, f"{name}_s")
+        if np.isfinite(limit):
+            alone = spread_out(by_class[f"{name}_s"])
+            fails[name] = fits & ~np.isfinite(prices.total_usd) & (alone > limit)
+            needed[name], had[name] = np.full((1, 1), limit), alone
+    unserved = fits & ~np.isfinite(prices.total_usd)
+    excused = np.zeros(shape, dtype=np.bool_)
+    for name in ("ttft", "tpot", "latency"):
+        excused |= fails.get(name, excused & False)
+    fails["throughput"] = unserved & ~excused
+    add_quota(filters, offers, spread_out(sizing.servers), fails=fails, needed=needed, had=had)
+    if filters.max_nodes is not None:
+        servers = spread_out(sizing.servers)
+        fails["max_nodes"] = np.isfinite(servers) & (servers > filters.max_nodes)
+        needed["max_nodes"], had["max_nodes"] = np.full((1, 1), float(filters.max_nodes)), servers
+    sure = surety_of_month(prices, market)
+    add_limits(filters, sure, fails=fails, needed=needed, had=had)
+    return Failures(fails, needed, had, shape, sure)
+
+
+def together_of(space: ServingSpace, sizing: Sizing) -> Array:
+    """Servers of one replica of the best candidate of each (machine class, column); 1 where there is none."""
+    if not len(space):
+        return np.ones(sizing.row.shape)
+    return np.where(sizing.row >= 0, space.nodes[np.maximum(sizing.row, 0)], 1).astype(np.float64)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Memory:
+    """Which rows fail for memory, with what is needed and had: that of cards, and the server's own."""
+
+    fails: dict[str, Mask]
+    needed: dict[str, Array]
+    had: dict[str, Array]
+
+    def put(self, fails: dict[str, Mask], needed: dict[str, Array], had: dict[str, Array]) -> None:
+        """Beside the other criteria."""
+        fails |= self.fails
+        needed |= self.needed
+        had |= self.had
+
+
+def judge_memory(
+    market: Market,
+    fleet: ServingFleet,
+    wish: ServingWish,
+    has_layout: Mask,
+    fits: Mask,
+    needed_bytes: Array,
+    usable_bytes: Array,
+    *,
+    kept_bytes: Array | float = 0.0,
+) -> Memory:
+    """What a candidate needs is memory of the cards, or of the server where it has none; beside cards the server needs RAM and processors
+    of its own. `kept_bytes`: caches of prompts that one server keeps in its RAM."""
+    offers = market.offers
+    machine = fleet.machine_index[offers.server_index]
+    on_cpu = np.array([*(family.startswith(CPU_FAMILY) for family in fleet.families), False])[machine][:, None]
+    ram = known_host_bytes(offers.servers)[offers.server_index][:, None]
+    least_ram = np.append(host_need_bytes(wish, fleet), np.nan)[machine][:, None] + kept_bytes
+    lacking = has_layout & ~fits
+    memory = Memory(
+        {"gpu_memory": lacking & ~on_cpu, "host_memory": (lacking & on_cpu) | (fits & ~on_cpu & (ram < least_ram))},
+        {"gpu_memory": needed_bytes, "host_memory": np.where(on_cpu, needed_bytes, least_ram)},
+        {"gpu_memory": usable_bytes, "host_memory": np.where(on_cpu, usable_bytes, ram)},
+    )
+    cards = np.nan_to_num(offers.servers.num_accelerators)
+    add_host_cpus(offers, least_vcpus(wish, cards), fails=memory.fails, needed=memory.needed, had=memory.had)
+    return memory
+
+
+def class_facts(
+    fleet: ServingFleet, space: ServingSpace, able: Capacity, wish: ServingWish, column: Index, *, num_columns: int
+) -> dict[str, Array]:
+    """Of each (class, format): how many candidates there are and fit, the least memory need with its margin, and the least latencies of a lone request."""
+    size = len(fleet) * num_columns
+    group = space.machine * num_columns + column
+    shape = (len(fleet), num_columns)
+    counts = {"candidates": np.ones(len(space)), "fits": space.fits.astype(np.float64)}
+    out: dict[str, Array] = {
+        name: np.asarray(np.bincount(group, weights=ones, minlength=size), dtype=np.float64).reshape(shape) for name, ones in counts.items()
+    }
+    order = np.lexsort((space.safe_bytes / np.maximum(space.usable_bytes, 1.0),))
+    present, first = np.unique(group[order], return_index=True)
+    for name, values in (("needed_bytes", space.safe_bytes), ("usable_bytes", space.usable_bytes)):
+        lowest = np.full(size, np.nan)
+        lowest[present] = values[order[first]]
+        out[name] = lowest.reshape(shape)
+    for name in ("ttft", "tpot", "latency"):
+        least = np.full(size, np.inf)
+        np.minimum.at(least, group, np.where(space.fits, getattr(able, f"alone_{name}_s"), np.inf))
+        out[f"{name}_s"] = least.reshape(shape)
+    return out

@@ -1,0 +1,209 @@
+"""Which engine runs which weights on which accelerator: facts/data/serving_stacks.csv and serving_formats.csv as rules.
+
+A wrong pair is refused with the reason: at once (exit 2) where the user named engine and card, else as a rejection of the offers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+
+from rightfit import facts
+from rightfit.errors import ContradictionError, UnknownNameError
+from rightfit.facts.records import Accelerator
+from rightfit.workload.vocabulary import nearest_words
+
+SIXTEEN_BIT = ("bf16", "fp16", "gguf-f16")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ServingStack:
+    """An engine with the weights it runs: `engine` and `version` as the estimate's tables name them, `format` of the weights, `kv` of the
+    cache."""
+
+    name: str
+    engine: str
+    version: str
+    format: str
+    kv: str = "16-bit"
+
+    @property
+    def is_full_precision(self) -> bool:
+        """Whether the weights are as they were published."""
+        return self.format in SIXTEEN_BIT
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StackWish:
+    """What the user fixed: engine names of the table, weight formats and those of the cache, and whether any weight format will do."""
+
+    engines: tuple[str, ...]
+    formats: tuple[str, ...]
+    is_free: bool
+    published: str = ""
+    kv: tuple[str, ...] = ("16-bit",)
+
+
+@functools.cache
+def stack_rows() -> tuple[dict[str, str], ...]:
+    """The table of engines."""
+    return tuple(facts.table("serving_stacks"))
+
+
+@functools.cache
+def format_rows() -> dict[str, dict[str, str]]:
+    """The table of weight formats by name."""
+    return {row["name"]: row for row in facts.table("serving_formats")}
+
+
+def published_format(model: str) -> str:
+    """The format of fewer than 16 bits in which a model was published itself; empty for most."""
+    rows = facts.table("published_formats")
+    return next((row["format"] for row in rows if re.search(row["pattern"], model, re.IGNORECASE)), "")
+
+
+def read_stack_wish(*, engine: str, quantization: str, precision: str, model: str = "", kv_cache: str = "") -> StackWish:
+    """The user's words as names of the tables; unknown ones raise with what is allowed. Without a word a model is served as it was
+    published."""
+    formats, is_free = _formats(quantization, precision)
+    published = published_format(model)
+    if published and not precision and not quantization.strip():
+        formats = (published, *formats)
+    return StackWish(_engines(engine), formats, is_free, published, {"fp8": ("fp8",), "any": ("16-bit", "fp8")}.get(kv_cache, ("16-bit",)))
+
+
+def _engines(text: str) -> tuple[str, ...]:
+    if not text:
+        return ()
+    lowered = text.strip().lower()
+    found = tuple(row["name"] for row in stack_rows() if row["name"].lower() == lowered or re.fullmatch(row["words"], lowered))
+    if not found:
+        names = [row["name"] for row in stack_rows()]
+        near = nearest_words(lowered, names, count=2)
+        raise UnknownNameError("serving engine", text, nearest=near, allowed="allowed: " + ", ".join(names), field="framework")
+    return found
+
+
+def _formats(quantization: str, precision: str) -> tuple[tuple[str, ...], bool]:
+    lowered = quantization.strip().lower()
+    if lowered.startswith("gguf-"):
+        lowered = "gguf-" + lowered.removeprefix("gguf-").replace("-", "_")
+    if lowered in ("any", "free", "auto"):
+        return tuple(name for name, row in format_rows().items() if row["free"] != "0"), True
+    if lowered:
+        found = tuple(name for name, row in format_rows().items() if name == lowered or lowered in row["words"].split("|"))
+        if not found:
+            raise UnknownNameError(
+                "quantization", quantization, nearest=(), allowed="allowed: none, any, " + ", ".join(format_rows()), field="quantization"
+            )
+        return (found if lowered in ("none", "off", "no") else found[:1]), False
+    if precision in ("fp16", "bf16", "fp8"):
+        return (precision,), False
+    if precision:
+        raise ContradictionError(
+            f"precision {precision} contradicts task serve: language models are served in bf16, fp16 or fp8", field="precision"
+        )
+    return SIXTEEN_BIT, False
+
+
+def stacks_of(accelerator: Accelerator, family: str, wish: StackWish) -> tuple[tuple[ServingStack, ...], str]:
+    """The stacks to try on an accelerator, each with the cache formats wanted, or none and what it lacks."""
+    found, lacks = _weight_stacks(accelerator, family, wish)
+    stacks = tuple(
+        dataclasses.replace(stack, kv=kv)
+        for stack in found
+        for kv in wish.kv
+        if kv == "16-bit" or has_feature(f"{kv}-kv", stack.name, family)
+    )
+    return (stacks, "") if stacks else ((), lacks or "kv_cache")
+
+
+@functools.cache
+def has_feature(feature: str, engine: str, family: str) -> bool:
+    """Whether an engine has a feature of facts/data/serving_features.csv on a family of cards."""
+    rows = (row for row in facts.table("serving_features") if row["feature"] == feature)
+    return any(engine in row["engines"].split("|") and family in row["families"].split("|") for row in rows)
+
+
+def _weight_stacks(accelerator: Accelerator, family: str, wish: StackWish) -> tuple[tuple[ServingStack, ...], str]:
+    """The stacks by weight format, with a cache of 16 bit.
+
+    For each format the first engine of the table that runs it there; 16 bit means bf16 where the accelerator has it, else fp16.
+    """
+    if (
+        min(
+            accelerator.memory_bytes,
+            accelerator.memory_bandwidth,
+            max(accelerator.bf16_flops, accelerator.fp16_flops, accelerator.fp32_flops),
+        )
+        <= 0
+    ):
+        return (), "specifications"
+    rows = [row for row in stack_rows() if family in row["families"].split("|") and _is_wanted(row, wish)]
+    if not rows:
+        return (), "engine"
+    formats = [
+        name
+        for name in wish.formats
+        if has_arithmetic(accelerator, name) and family not in format_rows().get(name, {}).get("not_on", "").split("|")
+    ]
+    if "bf16" in formats and "fp16" in formats:
+        formats.remove("fp16")
+    if wish.is_free:
+        formats = [name for name in formats if name not in format_rows() or format_rows()[name]["free"] == "1" or family == "cpu"]
+    found = [stack for name in formats for stack in [_first(rows, name)] if stack]
+    as_published = [stack for stack in found if stack.format == wish.published]
+    if as_published and not wish.is_free:
+        return tuple(as_published), ""
+    whole = [stack for stack in found if stack.is_full_precision]
+    if len(whole) > 1:  # the same weights twice: the engine that stands first in the table
+        found = [stack for stack in found if not stack.is_full_precision or stack is whole[0]]
+    if found:
+        return tuple(found), ""
+    return (), next((name for name in wish.formats if name not in formats), "engine") if len(wish.formats) == 1 else "engine"
+
+
+def _is_wanted(row: dict[str, str], wish: StackWish) -> bool:
+    """Named by the user; or, where none is named, one that suits a server."""
+    return row["name"] in wish.engines if wish.engines else not row["note"].startswith("only when named")
+
+
+def _first(rows: list[dict[str, str]], name: str) -> ServingStack | None:
+    row = next((row for row in rows if name in row["formats"].split("|")), None)
+    return ServingStack(row["name"], row["engine"], row["version"], name) if row else None
+
+
+def has_arithmetic(accelerator: Accelerator, name: str) -> bool:
+    """Whether the accelerator computes in what the format needs."""
+    needs = format_rows()[name]["needs"] if name in format_rows() else ""
+    return not needs or float(getattr(accelerator, needs)) > 0
+
+
+def refuse_wrong_pair(wish: StackWish, cards: tuple[tuple[Accelerator, str], ...]) -> None:
+    """Raise where the user named cards and none of them runs the engine or the format that was named too."""
+    if not cards:
+        return
+    verdicts = {accelerator.name: stacks_of(accelerator, family, wish) for accelerator, family in cards}
+    if any(stacks for stacks, _ in verdicts.values()):
+        return
+    name, (_, lacks) = next(iter(verdicts.items()))
+    raise ContradictionError(pair_problem(name, lacks, wish), field="gpu")
+
+
+def pair_problem(name: str, lacks: str, wish: StackWish) -> str:
+    """One line on why engine, format and card do not go together, and what would."""
+    accelerator = facts.accelerators()[name]
+    if lacks == "engine" and wish.engines:
+        row = next(row for row in stack_rows() if row["name"] == wish.engines[0])
+        others = "a newer card" if accelerator.vendor == "NVIDIA" else "another card or engine"
+        return f"{row['name']} does not run {', '.join(wish.formats[:2])} weights on {name} ({row['source']}); use {others}"
+    if lacks == "kv_cache":
+        return f"{name} has no engine of the table that keeps its cache in {wish.kv[0]}; use kv_cache 16bit, or a newer card"
+    if lacks in format_rows():
+        return (
+            f"{name} has no {lacks} arithmetic: {lacks} weights are not served on it; use quantization awq or gptq, or a card that has it"
+        )
+    if lacks == "specifications":
+        return f"{name}: the vendor publishes too little about it to predict how it serves"
+    return f"no serving engine of the table runs {', '.join(wish.formats[:3])} weights on {name}; name another card"

@@ -1,0 +1,77 @@
+"""Where the data of a wish lie, what it costs to bring them, and which disks there are to hold them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rightfit import facts
+from rightfit.errors import UnknownNameError
+from rightfit.estimate.hosts import volume_names
+from rightfit.facts import fuzzy
+from rightfit.physics import money
+from rightfit.physics.columns import Array
+
+if TYPE_CHECKING:
+    from rightfit.catalog import Catalog, OfferTable
+    from rightfit.search.market import Volume
+    from rightfit.workload import Workload
+
+HOME = "home"
+PLACES = ("stream", "local", "memory")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DataSource:
+    """Where the data lie: a region of a cloud with what leaving it costs, or the user's own site (`provider` empty, nothing to pay)."""
+
+    provider: str
+    region: str
+    other_region_usd_per_gb: float
+    internet_usd_per_gb: float
+
+
+def check_storage(storage: str) -> None:
+    """Refuse a volume that no provider has."""
+    known = (*PLACES, *volume_names())
+    if storage and storage not in known:
+        raise UnknownNameError("storage", storage, nearest=fuzzy.nearest(storage, known, count=3), field="storage")
+
+
+def read_source(workload: Workload, catalog: Catalog) -> DataSource | None:
+    """Where the data lie; None: in an object store of whatever region is rented."""
+    if not workload.data_location:
+        return None
+    if workload.data_location.casefold() == HOME:
+        return DataSource("", "", 0.0, 0.0)
+    owner, _, place = workload.data_location.rpartition("/")
+    region = catalog.region(owner, place) if owner else catalog.find_regions(place)[0]
+    prices = [catalog.egress_price(region.provider, region.region, destination=word) for word in ("other_region", "internet")]
+    first = [price.tiers[0].price_usd_per_gb if price else 0.0 for price in prices]
+    return DataSource(region.provider, region.region, *first)
+
+
+def is_elsewhere(source: DataSource | None, offers: OfferTable) -> Array:
+    """For each offer 0 where its region holds the data, 1 for another region of the same cloud, 2 for another cloud or the user's own
+    site."""
+    if source is None:
+        return np.zeros(len(offers))
+    pairs = zip(offers.region_providers, offers.regions, strict=True)
+    by_region = [0.0 if pair == (source.provider, source.region) else 1.0 if pair[0] == source.provider else 2.0 for pair in pairs]
+    return np.array(by_region)[offers.region_index]
+
+
+def moved_usd(source: DataSource | None, offers: OfferTable, volume: Volume) -> Array:
+    """Cost of bringing the data to each offer's region once, shape (O,)."""
+    if source is None:
+        return np.zeros(1)
+    prices = np.array([0.0, source.other_region_usd_per_gb, source.internet_usd_per_gb])[is_elsewhere(source, offers).astype(np.intp)]
+    return money.egress_usd(np.array([volume.dataset_bytes]), price_usd_per_gb=prices, free_bytes=np.zeros(1))
+
+
+def upload_s(source: DataSource | None, offers: OfferTable, volume: Volume) -> Array:
+    """Seconds to bring the data to each offer's region before the server is rented, shape (O,)."""
+    rate = facts.coefficients("loading")["wide_area_bytes_per_s"]
+    return np.where(is_elsewhere(source, offers) > 0, volume.dataset_bytes / rate, 0.0)

@@ -1,0 +1,201 @@
+"""The servers as physics sees them: machines that differ in nothing physics reads are one machine class.
+
+Prices, regions, names and host sizes do not change how fast a step is, so hundreds of server types become a few classes, and each
+class is evaluated once. What a server's accelerator cannot do (an arithmetic, training at all) is recorded here as its missing capability.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rightfit import facts
+from rightfit.estimate.convert import device_columns
+from rightfit.estimate.hardware import link_columns
+from rightfit.facts.records import Accelerator
+from rightfit.physics.columns import Array, Columns, DeviceColumns, LinkColumns, Method
+from rightfit.search.software import stack_of
+
+if TYPE_CHECKING:
+    from rightfit.catalog import ServerTable
+
+Index = NDArray[np.intp]
+AnyColumns = TypeVar("AnyColumns", bound=Columns)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Variant:
+    """What the accelerator decides about the setup: arithmetic and attention kernel."""
+
+    precision: str
+    flash: bool
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Machines:
+    """Machine classes: one row each. `device` and `links` have one row a class; `variant` indexes `variants`."""
+
+    accelerators: tuple[str, ...]
+    gpus_per_node: Index
+    memory_bytes: Array
+    device: DeviceColumns
+    device_code: Index
+    links: LinkColumns
+    variant: Index
+    variants: tuple[Variant, ...]
+
+    def __len__(self) -> int:
+        return len(self.accelerators)
+
+    @property
+    def blocks(self) -> list[tuple[int, int]]:
+        """(variant, accelerators per node) of each class."""
+        return list(zip(self.variant.tolist(), self.gpus_per_node.tolist(), strict=True))
+
+    def take(self, rows: Index) -> Machines:
+        """The given classes."""
+        return Machines(
+            accelerators=tuple(self.accelerators[row] for row in rows.tolist()),
+            gpus_per_node=self.gpus_per_node[rows],
+            memory_bytes=self.memory_bytes[rows],
+            device=self.device.take(rows),
+            device_code=self.device_code[rows],
+            links=self.links.take(rows),
+            variant=self.variant[rows],
+            variants=self.variants,
+        )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Fleet:
+    """Every server with its machine class (-1: it cannot run this at all) and the capability that it lacks (empty: none)."""
+
+    machines: Machines
+    machine_index: Index
+    missing: tuple[str, ...]
+
+
+@functools.cache
+def capability_rules() -> tuple[tuple[re.Pattern[str], bool, bool], ...]:
+    """Rows of facts/data/capabilities.csv: (accelerators, can train, has 4-bit kernels)."""
+    return tuple((re.compile(row["match"]), row["training"] == "1", row["nf4"] == "1") for row in facts.table("capabilities"))
+
+
+def behind(accelerator: Accelerator) -> Accelerator:
+    """The chip that a label stands for: where a cloud hides the chip and its rates are not published, those of the accelerator that it
+    equals by
+    the cloud's own figures, with the memory that is published."""
+    known = facts.accelerators().get(accelerator.equivalent_to)
+    if known is None or (accelerator.memory_bandwidth > 0 and max(accelerator.bf16_flops, accelerator.fp16_flops) > 0):
+        return accelerator
+    return dataclasses.replace(known, name=accelerator.name, memory_bytes=accelerator.memory_bytes, equivalent_to=known.name)
+
+
+def lacks(accelerator: Accelerator, *, method: Method, precision: str) -> str:
+    """The capability that this accelerator lacks for the job; empty when it has all."""
+    for pattern, trains, four_bit in capability_rules():
+        if pattern.search(accelerator.name):
+            if not trains:
+                return "training"
+            if method == Method.QLORA and not four_bit:
+                return "nf4"
+            break
+    if method == Method.QLORA and not stack_of(accelerator):
+        return "nf4"
+    rates = {"bf16": accelerator.bf16_flops, "fp16": accelerator.fp16_flops, "fp8": accelerator.fp8_flops, "tf32": accelerator.tf32_flops}
+    if precision in rates and rates[precision] <= 0:
+        return precision
+    return "" if max(accelerator.fp32_flops, *rates.values()) > 0 and accelerator.memory_bytes > 0 else "specifications"
+
+
+def variant_of(accelerator: Accelerator, *, precision: str, attention: str) -> Variant:
+    """The arithmetic to use: the one asked for, else bf16, else fp16 where it is faster than fp32."""
+    flash = accelerator.supports_flash_attention and attention in ("", "flash")
+    if precision:
+        return Variant(precision, flash)
+    if accelerator.supports_bf16:
+        return Variant("bf16", flash)
+    return Variant("fp16" if accelerator.fp16_flops > accelerator.fp32_flops else "fp32", flash)
+
+
+def build_fleet(servers: ServerTable, *, method: Method, precision: str = "", attention: str = "") -> Fleet:
+    """Machine classes of a table of servers. Slices of an accelerator get no class: physics knows whole ones only."""
+    known = chips(servers)
+    keys: dict[tuple[object, ...], int] = {}
+    first: list[int] = []
+    machine, missing = np.full(len(servers), -1, dtype=np.intp), []
+    rows = zip(
+        servers.accelerator_name,
+        servers.num_accelerators.tolist(),
+        servers.gpu_interconnect,
+        servers.rdma,
+        servers.network_bytes_per_s.tolist(),
+        strict=True,
+    )
+    verdicts: dict[str, str] = {}
+    for server, (name, count, interconnect, rdma, network) in enumerate(rows):
+        if name not in verdicts:
+            verdicts[name] = lacks(known[name], method=method, precision=precision) if name in known else "accelerator"
+        verdict = verdicts[name] or ("whole accelerators" if count < 1 or count != int(count) else "")
+        missing.append(verdict)
+        if verdict:
+            continue
+        key = (name, count, interconnect if count > 1 else "", rdma, network if network == network else 0.0)
+        if key not in keys:
+            keys[key] = len(first)
+            first.append(server)
+        machine[server] = keys[key]
+    return Fleet(_machines(servers, first, precision=precision, attention=attention), machine, tuple(missing))
+
+
+def chips(servers: ServerTable) -> dict[str, Accelerator]:
+    """The accelerators of a table of servers that the facts know, by the name used there."""
+    known = facts.accelerators()
+    return {name: behind(known[name]) for name in dict.fromkeys(servers.accelerator_name) if name in known}
+
+
+def _machines(servers: ServerTable, first: Sequence[int], *, precision: str, attention: str) -> Machines:
+    known = chips(servers)
+    names = tuple(servers.accelerator_name[row] for row in first)
+    distinct = tuple(dict.fromkeys(names))
+    code = {name: number for number, name in enumerate(distinct)}
+    wanted = {name: variant_of(known[name], precision=precision, attention=attention) for name in distinct}
+    variants = tuple(dict.fromkeys(wanted[name] for name in names)) or (Variant(precision or "bf16", True),)
+    device_code = np.array([code[name] for name in names], dtype=np.intp)
+    device = device_columns([known[name] for name in distinct]) if distinct else DeviceColumns()
+    picks = list(first)
+    return Machines(
+        accelerators=names,
+        gpus_per_node=servers.num_accelerators[picks].astype(np.intp),
+        memory_bytes=np.array([known[name].memory_bytes for name in names]),
+        device=device.take(device_code),
+        device_code=device_code,
+        links=_links(servers, picks),
+        variant=np.array([variants.index(wanted[name]) for name in names], dtype=np.intp),
+        variants=variants,
+    )
+
+
+def _links(servers: ServerTable, picks: list[int]) -> LinkColumns:
+    if not picks:
+        return LinkColumns()
+    return link_columns(
+        [servers.accelerator_name[row] for row in picks],
+        num_accelerators=servers.num_accelerators[picks],
+        gpu_interconnect=[servers.gpu_interconnect[row] for row in picks],
+        rdma=[servers.rdma[row] for row in picks],
+        network_bytes_per_s=servers.network_bytes_per_s[picks],
+    )
+
+
+def collapse(columns: AnyColumns) -> AnyColumns:
+    """Fields that are the same in every row become one value: `take` then leaves them alone."""
+    values = {field.name: getattr(columns, field.name) for field in dataclasses.fields(columns)}
+    same = {name: value[:1] for name, value in values.items() if value.shape[0] > 1 and np.all(value == value[0])}
+    return columns.replace(**same)

@@ -1,0 +1,192 @@
+"""The command: what it prints fits a screen in both languages, what it says as JSON follows its schema, and exit codes."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+FLEET = """
+name: lab
+start: 2026-12-01
+horizon: 1w
+jobs:
+- {name: qlora, count: 3, deadline: 3d, team: nlp, workload: {model: meta-llama/Meta-Llama-3-8B, method: qlora, data: 50Mtok}}
+- {name: full, deadline: 5d, interruptible: false, workload: {model: meta-llama/Meta-Llama-3-8B, method: full, data: 500Mtok}}
+owned:
+- {gpu: 8xH100, count: 1, until: 4d}
+limits: {clouds: "aws,gcp", budget: 5000usd, quota: [8 L40S]}
+"""
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Path:
+    path = tmp_path / "fleet.yaml"
+    path.write_text(FLEET, "utf-8")
+    return path
+
+
+def document(run: Any, *arguments: str) -> dict[str, Any]:
+    result = run("fleet", *arguments, "--format", "json", "-q")
+    assert result.code == 0, result.err
+    found: dict[str, Any] = json.loads(result.out)
+    return found
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_plan_fits_a_screen(run: Any, fleet: Path, lang: str) -> None:
+    result = run("fleet", str(fleet), "--lang", lang)
+    assert result.code == 0
+    lines = result.out.splitlines()
+    assert len(lines) <= 24
+    assert "lab" in lines[0]
+    assert any("qlora" in line for line in lines)
+    assert ("{" in result.out) is False
+
+
+def test_the_document_follows_its_schema_and_adds_up(run: Any, fleet: Path) -> None:
+    found = document(run, str(fleet))
+    schema = json.loads(resources.files("rightfit").joinpath("schema/fleet-plan.schema.json").read_text("utf-8"))
+    jsonschema.validate(found, schema)
+    assert sum(row["count"] for row in found["placements"] if row["name"] == "qlora") == 3
+    assert found["cost"]["total_usd"] == pytest.approx(sum(row["cost_usd"] for row in found["placements"]), rel=1e-9)
+    assert found["cost"]["total_usd"] == pytest.approx(sum(found["cost"]["terms"].values()), rel=1e-9)
+    assert found["bound_usd"] <= found["cost"]["total_usd"] * (1 + 1e-9)
+    full = next(row for row in found["placements"] if row["name"] == "full")
+    assert full["purchase"] != "spot"
+    assert full["end_h"] <= 120
+    assert all(row["end_h"] <= 72 for row in found["placements"] if row["name"] == "qlora")
+
+
+def test_what_is_owned_is_used_first(run: Any, fleet: Path) -> None:
+    found = document(run, str(fleet))
+    assert {row["purchase"] for row in found["placements"]} == {"owned"}
+    assert found["cost"]["total_usd"] < found["cost"]["own_best_usd"]
+
+
+def test_what_runs_stays_when_planned_again(run: Any, fleet: Path, tmp_path: Path) -> None:
+    last = tmp_path / "last.json"
+    found = document(run, str(fleet))
+    last.write_text(json.dumps(found), "utf-8")
+    half = min(row["end_h"] for row in found["placements"]) / 2
+    later = FLEET.replace("start: 2026-12-01", f"start: 2026-12-01T{int(half):02d}:{int(half % 1 * 60):02d}").replace(
+        "8xH100, count: 1", "8xH100, count: 1"
+    )
+    fleet.write_text(later, "utf-8")
+    again = document(run, str(fleet), "--from", str(last))
+    running = [row for row in again["placements"] if row["name"].endswith("(running)")]
+    assert running
+    assert again["moves"]["gone"] == 0
+    before = {(row["name"], row["instance_type"], row["region"]) for row in found["placements"]}
+    assert {(row["name"].removesuffix(" (running)"), row["instance_type"], row["region"]) for row in running} <= before
+
+
+def test_what_cannot_be_placed_says_the_least_change(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "tight.yaml"
+    path.write_text(
+        FLEET.replace("budget: 5000usd", "budget: 1usd").replace("- {gpu: 8xH100, count: 1, until: 4d}", "").replace("owned:", "owned: []"),
+        "utf-8",
+    )
+    result = run("fleet", str(path))
+    assert result.code == 1
+    assert "Not placed:" in result.out
+    assert "all budgets" in result.out
+    factor = float(result.out.split("all budgets ")[1].split()[0])
+    path.write_text(path.read_text("utf-8").replace("budget: 1usd", f"budget: {factor * 1.1:g}usd"), "utf-8")
+    assert run("fleet", str(path)).code == 0
+
+
+def test_the_calendar_is_drawn(run: Any, fleet: Path, tmp_path: Path) -> None:
+    chart = tmp_path / "fleet.svg"
+    assert run("fleet", str(fleet), "--chart", str(chart)).code == 0
+    text = chart.read_text("utf-8")
+    assert text.startswith("<svg")
+    assert text.count("<rect") >= 2
+    assert ">qlora<" in text
+
+
+BAD = [
+    ("jobs: []\n", "0 jobs and 0 services"),
+    ("jobs:\n- {name: a, workload: {model: 7B}, deadlin: 3d}\n", "did you mean deadline"),
+    ("jobs:\n- {name: a, workload: {model: 7B, method: qlroa, data: 1Mtok}}\n", "did you mean qlora"),
+    ("limits: {quota: [-8 H100]}\njobs:\n- {name: a, workload: {model: 7B, method: qlora, data: 1Mtok}}\n", "quota"),
+    ("limits: {quota: [8 H1000]}\njobs:\n- {name: a, workload: {model: 7B, method: qlora, data: 1Mtok}}\n", "quota"),
+    ("limits: {clouds: awss}\njobs:\n- {name: a, workload: {model: 7B, method: qlora, data: 1Mtok}}\n", "did you mean aws"),
+]
+
+
+@pytest.mark.parametrize(("text", "told"), BAD)
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_bad_fleet_gets_one_line(run: Any, tmp_path: Path, text: str, told: str, lang: str) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text(text, "utf-8")
+    result = run("fleet", str(path), "--lang", lang)
+    assert (result.code, result.out) == (2, "")
+    assert len(result.err.strip().splitlines()) == 1
+    assert "internal" not in result.err
+    if lang == "en":
+        assert told in result.err
+
+
+def test_runs_move_the_hours_of_the_jobs_that_they_are_of(tmp_path: Path) -> None:
+    from rightfit import api
+    from rightfit.fleet.own_runs import calibrated
+    from rightfit.fleet.planning import questions_of
+    from rightfit.fleet.reading import read_fleet
+    from rightfit.fleet.ways import ways_of
+    from rightfit.measure.record import run_of
+    from rightfit.proof.own_runs import evidence
+
+    jobs = [
+        {"name": "same", "workload": {"model": "meta-llama/Meta-Llama-3-8B", "method": "lora", "data": "50Mtok", "cloud": "aws"}},
+        {"name": "other", "workload": {"model": "Qwen/Qwen2.5-7B", "method": "lora", "data": "50Mtok", "cloud": "aws"}},
+        {"name": "batch", "workload": {"model": "meta-llama/Meta-Llama-3-8B", "task": "batch", "data": "10ksamples", "cloud": "aws"}},
+    ]
+    setup = {"model": "Llama-3-8B", "method": "lora", "gpu": "A100-SXM-80GB", "n_gpus": "8", "micro_batch": "4", "seq_len": "1024"}
+    slow = {"kind": "run", "source": {"kind": "probe"}, "setup": setup, "measured": [{"metric": "step_time_s", "value": 6.0, "unit": "s"}]}
+    fleet = read_fleet({"start": "2026-12-01", "jobs": jobs})
+    questions = questions_of(fleet)
+    found = ways_of(list(questions.values()), processes=1)
+    ways = {name: found[question] for name, question in questions.items()}
+    moved, told = calibrated(ways, fleet, evidence([run_of(slow)]))
+    assert moved["other"] == ways["other"]
+    assert moved["batch"] == ways["batch"]
+    assert told.keys() == {"same"}
+    before = {(way.server, way.region, way.purchase, way.servers): way for way in ways["same"].found}
+    for way in moved["same"].found:
+        old = before[way.server, way.region, way.purchase, way.servers]
+        assert way.hours > old.hours
+        assert way.servers_usd / old.servers_usd == pytest.approx(way.hours / old.hours)
+    assert [way.total_usd for way in moved["same"].found] == sorted(way.total_usd for way in moved["same"].found)
+    record = tmp_path / "run.json"
+    record.write_text(json.dumps(slow))
+    plan = api.fleet({"start": "2026-12-01", "jobs": jobs[:1]}, runs=record, reasons=False, seconds=5).to_dict()
+    assert any(one["field"] == "runs" and one["value"][0].startswith("same +") for one in plan["assumptions"])
+
+
+def test_what_no_server_can_do_asks_for_no_wider_limit(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "impossible.yaml"
+    job = "jobs:\n- {name: a, deadline: 3d, workload: {model: meta-llama/Meta-Llama-3-70B, method: full, data: 50Mtok, gpu: T4}}\n"
+    path.write_text(job + "limits: {clouds: aws}\n", "utf-8")
+    result = run("fleet", str(path))
+    assert result.code == 1
+    assert "no server can do it" in result.out
+    assert "later" not in result.out
+    assert "No single limit" not in result.out
+
+
+def test_what_is_too_slow_says_how_much_later_would_do(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "slow.yaml"
+    text = "jobs:\n- {name: a, deadline: DUE, workload: {model: meta-llama/Meta-Llama-3-8B, method: qlora, data: 5000Mtok}}\nlimits: {clouds: aws}\n"
+    path.write_text(text.replace("DUE", "30min"), "utf-8")
+    found = json.loads(run("fleet", str(path), "--format", "json", "-q").out)
+    (row,) = found["relaxations"]
+    assert row["kind"] == "deadline"
+    fastest = found["unplaced"][0]["fastest_h"]
+    assert fastest - 0.5 <= row["later_h"] <= (fastest - 0.5) * 1.1 + 0.1
+    path.write_text(text.replace("DUE", f"{round(60 * (0.5 + row['later_h']) + 1)}min"), "utf-8")
+    assert run("fleet", str(path)).code == 0

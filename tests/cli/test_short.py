@@ -1,0 +1,115 @@
+"""Fifteen lines by default, in every family and both languages; the choice alone with --quiet, everything with --verbose."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rightfit.catalog.sellers import is_major
+from rightfit.cli import main
+
+ROOT = Path(__file__).parents[2]
+KINDS: dict[str, dict[str, Any]] = tomllib.loads((ROOT / "tests" / "data" / "options.toml").read_text(encoding="utf-8"))["kinds"]
+MOST_LINES = 15
+
+
+def arguments(wish: dict[str, Any]) -> list[str]:
+    options = [
+        word for name, value in wish.items() if name not in ("model", "cloud") for word in (f"--{name.replace('_', '-')}", str(value))
+    ]
+    return ["plan", *([wish["model"]] if "model" in wish else []), *options]
+
+
+def printed(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert main(list(words)) in (0, 1)
+    return capsys.readouterr().out
+
+
+def lines_of(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.strip()]
+
+
+def servers_of(text: str) -> list[str]:
+    """The servers of the table, by rank."""
+    rows = [line.split() for line in text.splitlines() if line[:1].isdigit() and "/" in line]
+    return [next(word for word in row[1:] if "/" in word) for row in rows]
+
+
+@pytest.fixture(autouse=True)
+def _narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_plan_is_fifteen_lines(kind: str, lang: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = printed(capsys, *arguments(KINDS[kind]), "--lang", lang)
+    lines = lines_of(text)
+    assert len(lines) <= MOST_LINES, text
+    assert ("Rent " if lang == "en" else "租用") in lines[0] or "API" in lines[0]
+    assert lines[-1].startswith(("Next: ", "下一步：")) or lines[-2].startswith(("Next: ", "下一步："))
+    servers = servers_of(text)
+    assert len(servers) == 3, text
+    assert any(is_major(server.split("x ")[-1].split("/")[0]) for server in servers), text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_quiet_is_the_choice_alone(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    whole, quiet = (printed(capsys, *arguments(KINDS[kind]), *more) for more in ((), ("--quiet",)))
+    assert len(quiet.splitlines()) <= 2
+    assert "".join(quiet.split()) in "".join(whole.split())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "7B --data 5Mtok --budget 0.01usd",
+        "Qwen/Qwen2.5-1.5B-Instruct --task serve --ttft 1ms",
+        "xgboost --data 1Mrows --columns 20 --deadline 1s",
+    ],
+)
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_nothing_to_rent_is_said_in_fifteen_lines(words: str, lang: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = printed(capsys, "plan", *shlex.split(words), "--lang", lang)
+    assert 1 < len(lines_of(text)) <= MOST_LINES, text
+
+
+def test_the_number_of_options_asked_for_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert len(servers_of(printed(capsys, "plan", "7B", "--data", "5Mtok", "--top", "7"))) == 7
+
+
+def test_verbose_holds_what_the_short_answer_holds_and_more(capsys: pytest.CaptureFixture[str]) -> None:
+    wish = arguments(KINDS["language/adapters"])
+    short, whole = (printed(capsys, *wish, *more) for more in ((), ("--verbose",)))
+    assert lines_of(short)[0] in whole
+    assert len(lines_of(whole)) > 3 * len(lines_of(short))
+
+
+def test_a_cheaper_api_is_the_first_line(capsys: pytest.CaptureFixture[str]) -> None:
+    wish = ("plan", "Qwen/Qwen2.5-7B-Instruct", "--task", "serve", "--rate", "0.01/s")
+    for more in ((), ("--verbose",)):
+        assert "at any volume" in printed(capsys, *wish, "--api-price", "0.0001/0.0001", *more).split("\n\n")[0]
+        assert "at any volume" not in printed(capsys, *wish, "--api-price", "900/900", *more).split("\n\n")[0]
+
+
+def commands_of(page: str) -> list[str]:
+    """Every plan that a page shows, in blocks and in sentences."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return list(
+        dict.fromkeys(
+            found.strip() for found in re.findall(r"(?:^\$ |`)(rightfit plan [^`\n]*[^`\n.])", text, re.MULTILINE) if "..." not in found
+        )
+    )
+
+
+@pytest.mark.parametrize("page", ["README.md", "README.zh.md"])
+def test_every_plan_of_the_first_page_has_twenty_lines(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+    commands = commands_of(page)
+    assert len(commands) >= 2
+    for command in commands:
+        assert len(printed(capsys, *shlex.split(command)[1:]).splitlines()) <= 20, command

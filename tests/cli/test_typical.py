@@ -1,0 +1,37 @@
+"""No model named: typical models for the kind of data, each planned, and the question that would narrow it."""
+
+from __future__ import annotations
+
+import pytest
+
+from rightfit import facts
+from rightfit.cli import main
+from rightfit.cli.typical import typical_rows
+
+
+@pytest.mark.parametrize(
+    ("sentence", "models", "question"),
+    [
+        ("I have 200GB of images", {"resnet50"}, "Which model"),
+        ("我有200GB图片", {"vit_base_patch16_224"}, "哪个模型"),
+        ("推荐系统高并发推理 5000 QPS", {"deepfm"}, "哪个模型"),
+        ("train on 50 hours of speech", {"whisper-small"}, "Which model"),
+        ("20GB of text documents to classify", {"bert-base-uncased"}, "Which model"),
+    ],
+)
+def test_typical_models_are_planned(sentence: str, models: set[str], question: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "--ask", sentence]) == 0
+    text = capsys.readouterr().out
+    assert models <= {line.split("：")[0].split(":")[0] for line in text.splitlines()}
+    assert question in text
+    assert ("Rent " in text) or ("租用" in text)
+
+
+def test_a_sentence_that_tells_no_kind_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "--ask", "something quick within 2 days"]) == 2
+    assert "names no model" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("model", sorted({row["model"] for row in facts.table("typical_models")}))
+def test_typical_models_are_bundled(model: str) -> None:
+    assert facts.model(model) if model not in ("xgboost", "random-forest") else typical_rows("tabular 小数据")

@@ -1,0 +1,263 @@
+"""Files of one plan agree with each other and with the plan, over all typical plans and all targets."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import re
+import shlex
+from typing import Any
+
+import pytest
+import yaml
+from typical_plans import FURTHER, OTHER_KINDS, WISHES, plan_values
+
+import rightfit
+from rightfit.errors import InputError
+from rightfit.export import ExportSettings, Files, Job, all_targets, files_of, find_target, job_of, plan_document
+from rightfit.export.job import SERVING_TASKS
+from rightfit.export.kubernetes_words import CLUSTER_SELLERS, EFA
+from rightfit.export.mirrors import mirrors_of
+from rightfit.export.model_words import architecture
+from rightfit.export.recipes import OPTIONAL_SECRETS, has_recipe, launcher_of, recipe_of
+from rightfit.export.serving_words import context_tokens, longest_tokens
+from rightfit.export.stack import stack_of, stack_problem
+
+PLANS = (*WISHES, *FURTHER, *OTHER_KINDS)
+
+
+def job(name: str, rank: int = 1, **settings: object) -> Job:
+    return job_of(plan_document(plan_values(name)), rank=rank, settings=ExportSettings(**settings))  # type: ignore[arg-type]
+
+
+@functools.cache
+def bundle(name: str) -> Files:
+    return files_of(job(name), "all")
+
+
+def moved(name: str, **option: Any) -> Job:
+    """The job of a plan whose option differs."""
+    found = job(name)
+    return dataclasses.replace(found, option=found.option.model_copy(update=option))
+
+
+def documents(files: Files) -> list[tuple[str, Any]]:
+    """Every YAML document of every file."""
+    return [(path, document) for path, text in files.items() if path.endswith((".yaml", ".yml")) for document in yaml.safe_load_all(text)]
+
+
+def pods(files: Files) -> list[dict[str, Any]]:
+    """Every pod template, however deep."""
+    found: list[dict[str, Any]] = []
+
+    def look(value: Any) -> None:
+        if isinstance(value, dict):
+            if "containers" in value.get("spec", {}) if isinstance(value.get("spec"), dict) else False:
+                found.append(value)
+            for item in value.values():
+                look(item)
+        elif isinstance(value, list):
+            for item in value:
+                look(item)
+
+    for _, document in documents(files):
+        look(document)
+    return found
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_the_readme_names_what_the_bundle_has_and_says_all_that_it_needs(name: str) -> None:
+    files = bundle(name)
+    readme, folders = files["README.md"], {path.split("/")[0] for path in files}
+    blocks = re.findall(r"```(?:sh|bash)\n(.*?)```", readme, re.DOTALL)
+    for block in blocks:
+        for folder in re.findall(r"^cd ([\w-]+)$", block, re.MULTILINE):
+            assert folder in folders
+    for target in {path.split("/")[0] for path in files if "/" in path}:
+        if has_recipe(target):
+            recipe = recipe_of(job(name), target)
+            known = {variable for variable, _ in recipe.needs} | {"AWS_ENDPOINT_URL", "MLFLOW_TRACKING_URI", "MLFLOW_RUN_ID", "id"}
+            lines = "\n".join((*recipe.before, *recipe.start, *recipe.result, *recipe.end))
+            set_here = set(re.findall(r"export (\w+)=", lines))
+            assert set(re.findall(r"\$\{?(\w+)", lines)) - known - set_here == set(), f"{target} uses variables that nobody is told to set"
+            for path in re.findall(r"(?<![\w/-])([\w-]+(?:\.[\w-]+)?\.(?:ya?ml|sh|sbatch))\b", lines):
+                assert f"{target}/{path}" in files or f"kubernetes/{path}" in files, f"{target}: {path} is not there"
+            said = readme.partition(f"`{target}/`")[2] or readme
+            for variable in known - {"AWS_ENDPOINT_URL", "MLFLOW_TRACKING_URI", "MLFLOW_RUN_ID", "id"}:
+                assert f"`{variable}` in the environment" in said or f"`{variable}` in the environment" in readme
+            assert recipe.end, f"{target} does not say how it is ended"
+            assert job(name).is_service or recipe.kept, f"{target} keeps nothing of what the job makes"
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_secrets_of_the_files_are_those_of_the_readme(name: str) -> None:
+    """What a launcher's files ask for is what its recipe puts there: HF_TOKEN, the key of a service, the keys of the bucket."""
+    if stack_problem(job(name)):
+        return
+    written = {path.split("/")[0] for path in bundle(name) if "/" in path}
+    for target in filter(has_recipe, written):
+        needs = {variable for variable, _ in recipe_of(job(name), target).needs}
+        assert set(stack_of(job(name)).secrets) <= needs, target
+    if "skypilot" in written:
+        task = yaml.safe_load(bundle(name)["skypilot/task.yaml"])
+        asked = set(task.get("secrets", {})) | {variable for variable, value in task.get("envs", {}).items() if value is None}
+        assert asked == {variable for variable, _ in recipe_of(job(name), "skypilot").needs}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_every_bundle_that_starts_something_has_a_check(name: str) -> None:
+    files = bundle(name)
+    launcher = launcher_of(job(name), {path.split("/")[0] for path in files})
+    assert ("check.sh" in files) == (not stack_problem(job(name)))
+    if launcher:
+        assert recipe_of(job(name), launcher).program[0] in files["check.sh"]
+        for variable, _ in recipe_of(job(name), launcher).needs:
+            assert variable in files["check.sh"] or variable in OPTIONAL_SECRETS
+
+
+def test_scaler_network_policy_and_metrics_meet() -> None:
+    found = job("chat-8b")
+    files = {target: find_target(target).files(found) for target in ("keda", "kubernetes")}
+    [scaler] = [document for _, document in documents(files["keda"])]
+    objects = {document["kind"]: document for _, document in documents(files["kubernetes"])}
+    [trigger] = scaler["spec"]["triggers"]
+    wanted = dict(re.findall(r'(\w+)="([^"]+)"', trigger["metadata"]["query"]))
+    pod = objects["Deployment"]["spec"]["template"]["metadata"]
+    # Prometheus' chart turns each sign of a pod's label that is no letter or digit into "_".
+    series = {re.sub(r"\W", "_", label): value for label, value in pod["labels"].items()}
+    assert wanted.items() <= series.items()
+    assert pod["annotations"]["prometheus.io/port"] == str(stack_of(found).port)
+    namespace = re.match(r"http://[\w-]+\.([\w-]+)\.svc", trigger["metadata"]["serverAddress"])
+    assert namespace is not None
+    [rule] = objects["NetworkPolicy"]["spec"]["ingress"]
+    assert {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace[1]}}} in rule["from"]
+    assert [port["port"] for port in rule["ports"]] == [stack_of(found).port]
+    assert scaler["spec"]["scaleTargetRef"]["name"] == objects["Deployment"]["metadata"]["name"]
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_names_used_in_objects_are_made_in_them(name: str) -> None:
+    """Volumes, config maps and claims that pods use are objects of the same files."""
+    for target in ("kubernetes", "ray", "kubeflow-trainjob"):
+        if all_targets()[target].problem(job(name)):
+            continue
+        files = find_target(target).files(job(name))
+        made = {(document["kind"], document["metadata"]["name"]) for _, document in documents(files)}
+        for pod in pods(files):
+            volumes = {volume["name"] for volume in pod["spec"].get("volumes", [])}
+            for volume in pod["spec"].get("volumes", []):
+                for kind, key, part in (
+                    ("ConfigMap", "configMap", "name"),
+                    ("PersistentVolumeClaim", "persistentVolumeClaim", "claimName"),
+                ):
+                    assert key not in volume or (kind, volume[key][part]) in made
+            for container in pod["spec"]["containers"]:
+                assert {mount["name"] for mount in container.get("volumeMounts", [])} <= volumes
+
+
+def test_the_network_of_the_plan_is_turned_on() -> None:
+    """A plan whose speed on several servers counts on a fast network asks for it wherever several servers are started."""
+    found = job("full-70b")
+    assert (found.num_nodes > 1, found.option.facts["rdma"]) == (True, "efa")
+    task = yaml.safe_load(find_target("skypilot").files(found)["task.yaml"])
+    assert task["resources"]["network_tier"] == "best"
+    assert yaml.safe_load(find_target("dstack").files(found)["fleet.dstack.yml"])["placement"] == "cluster"
+    for target in ("kubernetes", "kubeflow-trainjob", "ray"):
+        main = [
+            container
+            for pod in pods(find_target(target).files(found))
+            for container in pod["spec"]["containers"]
+            if "nvidia.com/gpu" in str(container)
+        ]
+        assert main
+        assert all(container["resources"]["limits"][EFA] == "16" for container in main), target
+    alone = job("lora-8b-aws")
+    assert "network_tier" not in find_target("skypilot").files(alone)["task.yaml"]
+    assert EFA not in find_target("kubernetes").files(alone)["objects.yaml"]
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_servers_of_a_country_with_mirrors_use_them(name: str) -> None:
+    there = moved(name, facts={**job(name).option.facts, "country": "CN"})
+    if stack_problem(there):
+        return
+    assert mirrors_of(there)["environment"].items() <= stack_of(there).environment.items()
+    assert stack_of(there).image.startswith("m.daocloud.io/")
+    assert re.match(r"m\.daocloud\.io/[\w.-]+\.\w+/[\w./-]+:", stack_of(there).image), stack_of(there).image  # registry, path, tag
+    assert bool(mirrors_of(job(name))) == (job(name).option.facts.get("country") == "CN")
+    taken = [target for target in all_targets() if not all_targets()[target].problem(there)]
+    for target, text in [(name_of, text) for name_of in taken for text in find_target(name_of).files(there).values()]:
+        image, text = stack_of(moved(name, facts={**job(name).option.facts, "country": "US"})).image, re.sub(r"(?m)^\s*#.*$", "", text)
+        assert image not in text.replace(stack_of(there).image, "") or target in ("conda", "dockerfile", "tgi", "kserve", "triton"), target
+
+
+def test_server_types_pick_nodes_only_where_a_seller_has_clusters() -> None:
+    assert "node.kubernetes.io/instance-type" in find_target("kubernetes").files(job("lora-8b-aws"))["objects.yaml"]
+    assert job("qlora-8b").option.provider not in CLUSTER_SELLERS
+    assert "node.kubernetes.io/instance-type" not in find_target("kubernetes").files(job("qlora-8b"))["objects.yaml"]
+
+
+@pytest.mark.parametrize("name", [name for name in PLANS if plan_values(name)["workload"].get("task") in SERVING_TASKS])
+def test_requests_longer_than_usual_are_taken_within_the_cache(name: str) -> None:
+    found = job(name)
+    usual, longest, batch = context_tokens(found), longest_tokens(found), found.option.layout.max_batch
+    if not usual:
+        assert longest == 0
+        return
+    assert longest >= usual
+    assert longest <= max(batch * usual, usual + 16)  # what the plan's cache holds
+    known = architecture(found)
+    assert known is None or longest <= max(usual, known.max_position)
+    if batch >= 8 and (known is None or known.max_position > 4 * usual):
+        assert longest >= 4 * usual
+
+
+def test_a_size_is_no_model() -> None:
+    plan = rightfit.plan("7B", method="lora", data="5Mtok", cloud="aws", top=1)
+    found = job_of(plan_document(json.loads(plan.to_json())))
+    for target in ("trl", "skypilot", "kubernetes"):
+        with pytest.raises(InputError, match="is for a size, 7B"):
+            find_target(target).files(found)
+
+
+def test_the_model_that_onnx_runtime_serves_is_made_and_goes_along() -> None:
+    found = job("bert-service-azure")
+    assert "optimum-cli export onnx --model" in "\n".join(recipe_of(found, "skypilot").before)
+    assert yaml.safe_load(find_target("skypilot").files(found)["task.yaml"])["workdir"] == "."
+    run = yaml.safe_load(find_target("dstack").files(found)["run.dstack.yml"])
+    assert "model.onnx:/job/model.onnx" in run["files"]
+
+
+def test_terraform_is_that_of_the_plan_s_cloud() -> None:
+    assert files_of(job("lora-8b-aws"), "terraform") == find_target("terraform-aws").files(job("lora-8b-aws"))
+    with pytest.raises(InputError, match="no Terraform is written for verda; there is"):
+        files_of(job("qlora-8b"), "Terraform")
+
+
+@pytest.mark.parametrize("name", [*WISHES, *FURTHER])
+def test_services_that_everyone_can_reach_ask_for_a_key_and_for_one_only(name: str) -> None:
+    found = job(name)
+    if not found.is_service:
+        return
+    for target in ("skypilot", "dstack"):
+        if all_targets()[target].problem(found):
+            continue
+        keys = [secret for secret in stack_of(found).secrets if secret != "HF_TOKEN"]
+        gate = target == "dstack" and yaml.safe_load(find_target("dstack").files(found)["run.dstack.yml"])["auth"]
+        assert len(keys) + bool(gate) == 1, target
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_data_lie_where_the_job_reads_them(name: str) -> None:
+    """No launcher leaves the job with a data set that nobody brings: what the settings of the trainer name is what the recipe fills."""
+    found = job(name)
+    if found.is_service or stack_problem(found):
+        return
+    text = stack_of(found).files.get("train.json", "{}")
+    assert json.loads(text).get("data", "/checkpoints/data") == "/checkpoints/data"
+    for target in {path.split("/")[0] for path in bundle(name) if "/" in path}:
+        if has_recipe(target):
+            before = "\n".join(recipe_of(found, target).before)
+            assert re.search(r"\.\./data/? |data\b.*RIGHTFIT_CHECKPOINTS|kubectl cp \.\./data", before), target
+            assert shlex.split(before.replace("\n", " ; "))  # whole quotes

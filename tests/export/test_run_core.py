@@ -1,0 +1,111 @@
+"""The core that exported programs share: which checkpoints count as whole, what a data set must hold, where figures are told."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from typical_plans import plan_values
+
+import rightfit.export
+from rightfit.export import ExportSettings, Job, all_targets, find_target, job_of, plan_document
+
+SCRIPTS = Path(rightfit.export.__file__).parent / "scripts"
+
+
+@pytest.fixture
+def core() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("run_core", SCRIPTS / "run_core.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def job(name: str, **settings: str) -> Job:
+    return job_of(plan_document(plan_values(name)), settings=ExportSettings(**settings))  # type: ignore[arg-type]
+
+
+def checkpoint(folder: Path, core: ModuleType, *, marked: bool = True) -> Path:
+    (folder / "parts").mkdir(parents=True)
+    (folder / "parts" / "0").write_bytes(b"weights")
+    (folder / "state").write_bytes(b"state")
+    if marked:
+        core.mark_whole(folder)
+    return folder
+
+
+def test_a_checkpoint_counts_with_all_its_files_alone(core: ModuleType, tmp_path: Path) -> None:
+    whole = [checkpoint(tmp_path / f"step-{step}", core) for step in (9, 100, 20)]
+    assert [folder.name for folder in core.whole(tmp_path, "step-")] == ["step-9", "step-20", "step-100"]
+    (whole[1] / "parts" / "0").write_bytes(b"weight")  # cut off
+    (whole[2] / "state").unlink()  # not copied yet
+    checkpoint(tmp_path / "step-200", core, marked=False)
+    checkpoint(tmp_path / "step-300", core)
+    (tmp_path / "step-300" / core.MARK).write_text('{"parts/0"')
+    (tmp_path / "step-x").mkdir()
+    assert [folder.name for folder in core.whole(tmp_path, "step-")] == ["step-9"]
+    core.tidy(tmp_path, "step-")
+    assert [path.name for path in sorted(tmp_path.glob("step-[0-9]*"))] == ["step-9"]
+
+
+def test_the_last_two_are_kept(core: ModuleType, tmp_path: Path) -> None:
+    for step in (1, 2, 3):
+        checkpoint(tmp_path / f"step-{step}", core)
+    core.tidy(tmp_path, "step-")
+    assert {path.name for path in tmp_path.iterdir()} == {"step-2", "step-3"}
+
+
+def test_figures_go_where_the_environment_says(core: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert core.trackers() == []
+    monkeypatch.setenv("WANDB_API_KEY", "x")
+    monkeypatch.setattr(core.importlib.util, "find_spec", lambda _name: None)
+    with pytest.raises(SystemExit, match="pip install wandb"):
+        core.trackers()
+    monkeypatch.setattr(core.importlib.util, "find_spec", lambda name: name)
+    assert core.trackers() == ["wandb"]
+
+
+SCRIPTED = [name for name, target in all_targets().items() if target.group == "training"]
+
+
+@pytest.mark.parametrize("target", SCRIPTED)
+@pytest.mark.parametrize("name", ["qlora-8b", "bert-azure", "pretrain-1b-alicloud", "full-8b-gcp", "whisper-train-aws", "segformer-train"])
+def test_every_script_of_ours_stands_on_the_core(target: str, name: str) -> None:
+    """Settings say what a row must hold; every module that a script imports lies beside it; the packages read the bucket that the data lie in."""
+    found = find_target(target)
+    if found.problem(job(name)):
+        return
+    files = found.files(job(name))
+    if "run_core.py" not in files:
+        assert "train.py" not in files
+        return
+    settings = json.loads(files["train.json"])
+    assert settings["data_columns"]
+    for path, text in files.items():
+        if path.endswith(".py"):
+            compile(text, path, "exec")
+            for module in ("run_core", "train_loop"):
+                assert f"import {module} as" not in text or f"{module}.py" in files
+    assert "load_dataset" not in files["train.py"]
+    for bucket, package in (("s3://b/rows", "s3fs=="), ("gs://b/rows", "gcsfs=="), ("oss://b/rows", "ossfs==")):
+        assert package in found.files(job(name, data_path=bucket))["requirements.txt"]
+    assert "cos://" in found.problem(job(name, data_path="cos://b/rows"))
+
+
+def test_a_first_boot_still_fits_into_user_data() -> None:
+    """16 kB are what AWS takes."""
+    for name in ("lora-8b-aws", "whisper-train-aws"):
+        assert len(find_target("terraform-aws").files(job(name))["first-boot.sh"].encode()) < 16_384
+
+
+def test_settings_name_the_plan_and_the_least_of_them_is_read(core: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "x.json").write_text('{"plan": "1"}')
+    monkeypatch.setattr(sys, "argv", ["train.py", str(tmp_path / "x.json")])
+    assert core.settings() == {"plan": "1"}
+    assert core.local("some/name") == "some/name"

@@ -1,0 +1,377 @@
+"""Stand-ins for launchers and clouds: they do on this machine what those do on theirs. Called as `stand_ins.py PROGRAM ARGUMENT ...` by small scripts of
+the programs' names; RIGHTFIT_BOX is the folder in which everything happens.
+
+What is real: SkyPilot's and dstack's own readers of their files, where those are installed; the awscli before a simulated S3, where the test gives it
+one; the shell, and every line of the README and of the files. A server is a folder: what a file calls /checkpoints is a folder in it. The job's own program
+is the real one where RIGHTFIT_TORCH_BIN names a folder with torchrun, else one that does as it does: it reads its settings and data, goes on from
+its checkpoint, leaves one, and writes a result.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+BOX = Path(os.environ.get("RIGHTFIT_BOX", "."))
+STORE = BOX / "store"
+SMALL = {
+    "seq_len": 64,
+    "micro_batch": 2,
+    "grad_accum": 1,
+    "steps": 6,
+    "precision": "fp32",
+    "attention": "sdpa",
+    "optimizer": "adamw_torch",
+    "workers": 0,
+    "save_every_s": 0,
+    "method": "full",
+    "sharding": "none",
+    "parallel": "ddp",
+    "gradient_checkpointing": False,
+    "spread_by": "trainer",
+    "deepspeed": None,
+}
+
+
+def note(words: str) -> None:
+    with (BOX / "calls").open("a") as calls:
+        calls.write(words + "\n")
+
+
+def place(address: str) -> Path:
+    """Where an address of a bucket lies; a path of this machine is itself."""
+    return STORE / address.partition("://")[2].strip("/") if "://" in address else Path(address.rstrip("/"))
+
+
+def copy(source: str, to: str) -> int:
+    found, target = place(source), place(to)
+    if not found.exists():
+        return 1
+    target.mkdir(parents=True, exist_ok=True)
+    if found.is_file():
+        shutil.copy(found, target)
+    else:
+        shutil.copytree(found, target, dirs_exist_ok=True)
+    return 0
+
+
+def stored(source: str, to: str) -> int:
+    """To or from a bucket: of S3 by the real program where the test has one."""
+    if "s3://" in source + to and shutil.which("aws-real"):
+        return subprocess.run(["aws-real", "s3", "sync", "--only-show-errors", source, to], check=False).returncode
+    return copy(source, to)
+
+
+# ------------------------------------------------------------------------------------------------ the server and the job's program
+
+
+def serve_job(files: Path, command: str, environment: dict[str, str], *, kept: str = "") -> int:
+    """Run a job on a server: `files` in its folder, `command` in a shell; with `kept` a bucket is mounted at its checkpoints."""
+    server = BOX / "server"
+    shutil.rmtree(server, ignore_errors=True)
+    (server / "checkpoints").mkdir(parents=True)
+    work = server / "job"
+    shutil.copytree(files, work)
+    for path in work.rglob("*"):
+        if path.is_file():
+            path.write_text(path.read_text().replace("/checkpoints", str(server / "checkpoints")))
+    note("server begun")
+    if kept:
+        place(kept).mkdir(parents=True, exist_ok=True)
+        stored(kept, str(server / "checkpoints"))
+    words = command.replace("/checkpoints", str(server / "checkpoints"))
+    code = subprocess.run(["bash", "-c", words], cwd=work, env={**os.environ, **environment}, check=False).returncode
+    if kept:
+        stored(str(server / "checkpoints"), kept)
+    note(f"server ended {code}")
+    return code
+
+
+def program(name: str, words: list[str]) -> int:
+    """The job's own program."""
+    note(f"{name} {shlex.join(words)}")
+    if os.environ.get("JOB_FAILS"):
+        return 3
+    settings = next((Path(word) for word in words if word.endswith("train.json") and Path(word).exists()), None)
+    plan = json.loads(settings.read_text()) if settings else {}
+    if settings and os.environ.get("RIGHTFIT_TORCH_BIN") and "run_core" in "".join(path.name for path in Path().glob("*.py")):
+        settings.write_text(json.dumps({**plan, **SMALL, "model": os.environ["RIGHTFIT_TINY_MODEL"], "gpus_per_node": 1}))
+        torchrun = [
+            str(Path(os.environ["RIGHTFIT_TORCH_BIN"]) / "torchrun"),
+            "--standalone",
+            "--nproc_per_node",
+            "1",
+            "train.py",
+            "train.json",
+        ]
+        return subprocess.run(torchrun, check=False).returncode
+    text = " ".join(words)
+    output = plan.get("output") or next(
+        (found[1] for found in [re.search(r"--?(?:output[_-]dir|output|save)[= ](\S+)", text)] if found), ""
+    )
+    if output and (run := re.search(r"--experiment[= ](\S+)", text)):  # timm's name of a run below its output
+        output = f"{output}/{run[1]}"
+    data = plan.get("data") or next(
+        (found[1] for found in [re.search(r"--(?:data-dir|dataset_name|data-path)[= ](\S+)", text)] if found), ""
+    )
+    if data and "/" in data and not Path(data.rstrip("/")).parent.exists():
+        print(f"no data at {data}", file=sys.stderr)
+        return 4
+    folder = Path(output or ".")
+    folder.mkdir(parents=True, exist_ok=True)
+    begun = (folder / "checkpoint-1").exists()
+    (folder / "checkpoint-1").mkdir(exist_ok=True)
+    if os.environ.get("JOB_KILLED") and not begun:
+        return 137
+    (folder / "result").write_text(f"made, {'gone on' if begun else 'from the start'}\n")
+    return 0
+
+
+# ------------------------------------------------------------------------------------------------ launchers
+
+
+def given(words: list[str], flag: str) -> dict[str, str]:
+    """NAME or NAME=VALUE behind a flag, values from the environment."""
+    named = [words[number + 1] for number, word in enumerate(words) if word == flag]
+    found = {}
+    for name in named:
+        key, mark, value = name.partition("=")
+        if not mark and key not in os.environ:
+            raise SystemExit(f"{key} is not in the environment")
+        found[key] = value if mark else os.environ[key]
+    return found
+
+
+def sky(words: list[str]) -> int:
+    import yaml
+
+    kind = " ".join(word for word in words[:2] if not word.startswith("-"))
+    note("sky " + shlex.join(words))
+    if not any(word == "task.yaml" for word in words):
+        return 0
+    task: dict[str, Any] = yaml.safe_load(Path("task.yaml").read_text())
+    envs, secrets = {**task.get("envs", {}), **given(words, "--env")}, given(words, "--secret")
+    if missing := [name for name, value in {**task.get("secrets", {}), **secrets, **envs}.items() if value is None and name not in secrets]:
+        raise SystemExit(f"SkyPilot is not given {missing}")
+    if "--dryrun" in words and importlib.util.find_spec("sky"):  # its own parser
+        import sky as real
+
+        real.Task.from_yaml_config(json.loads(json.dumps({**task, "envs": envs})), secrets_overrides=list(secrets.items()))
+    if "--dryrun" in words:
+        return 0
+    if kind == "serve up":
+        return 0
+    mount = task.get("file_mounts", {}).get("/checkpoints")
+    kept = ""
+    if mount:
+        scheme = {"aws": "s3", "gcp": "gs"}.get(
+            str(task["resources"].get("infra") or task["resources"]["any_of"][0]["infra"]).partition("/")[0], "s3"
+        )
+        kept = mount["source"] if "source" in mount else f"{scheme}://{mount['name']}"
+        for name, value in envs.items():
+            kept = kept.replace(f"${{{name}}}", str(value))
+    setup = "\n".join(line for line in task["setup"].splitlines() if "sudo" not in line)
+    nodes = {"SKYPILOT_NODE_RANK": "0", "SKYPILOT_NUM_NODES": str(task.get("num_nodes", 1)), "SKYPILOT_NODE_IPS": "127.0.0.1"}
+    ends = kind == "jobs launch" or "--down" in words or "autostop" in task["resources"]
+    code = serve_job(
+        Path(), setup + "\n" + task["run"], {**{key: str(value) for key, value in envs.items()}, **secrets, **nodes}, kept=kept
+    )
+    if ends:
+        note("given back")
+    return code
+
+
+def dstack(words: list[str]) -> int:
+    import yaml
+
+    note("dstack " + shlex.join(words))
+    if words[0] == "ps":
+        print('{"runs": [{"status": "done"}]}')
+    if words[0] != "apply" or "run.dstack.yml" not in words:
+        return 0
+    run = yaml.safe_load(Path("run.dstack.yml").read_text())
+    if importlib.util.find_spec("dstack"):
+        from dstack._internal.core.models.configurations import parse_run_configuration
+
+        parse_run_configuration(run)
+    plain = dict(pair.split("=", 1) for pair in run["env"] if "=" in pair)
+    asked = {name: os.environ[name] for name in run["env"] if "=" not in name}  # KeyError: dstack refuses as well
+    code = serve_job(Path(), "set -e\n" + "\n".join(run["commands"]), {**plain, **asked, **given(words, "-e"), "DSTACK_NODE_RANK": "0"})
+    note("given back")
+    return code
+
+
+def terraform(words: list[str]) -> int:
+    note("terraform " + shlex.join(words))
+    if words[:3] == ["output", "-raw", "bucket"]:
+        found = re.search(r'value = "([^"]+)"', Path("outputs.tf").read_text().partition('output "bucket"')[2])
+        assert found is not None
+        print(found[1].replace("${local.bucket}", "made"))
+    if words[0] == "apply" and not any(word.startswith("-target") for word in words):
+        return first_boot(Path("first-boot.sh").read_text(), bucket="made")
+    return 0
+
+
+def first_boot(text: str, *, bucket: str = "") -> int:
+    """A server of a cloud at its first boot: paths are those of the box already (the test puts them in)."""
+    note("server begun")
+    script = BOX / "first-boot.sh"
+    script.write_text(text)
+    told = {"RIGHTFIT_BUCKET": bucket or os.environ.get("RIGHTFIT_BUCKET", ""), "RIGHTFIT_VAULT": "v", "ON_SERVER": "1"}
+    subprocess.run(["bash", str(script)], env={**os.environ, **told}, check=False)
+    return 0
+
+
+def docker(words: list[str]) -> int:
+    note("docker " + shlex.join(words)[:200])
+    if words[:2] == ["manifest", "inspect"] or words[0] != "run":
+        return 0
+    if any("rclone" in word for word in words):
+        ends = [str(STORE / word.rpartition(":")[2]) if word.startswith(":") else word for word in words[-2:]]
+        Path(ends[0]).mkdir(parents=True, exist_ok=True)
+        return copy(*ends)
+    volumes = dict(reversed(words[number + 1].split(":")) for number, word in enumerate(words) if word == "--volume")
+    for path in Path(volumes["/job"]).iterdir():
+        if path.is_file():
+            path.write_text(path.read_text().replace('"/checkpoints', f'"{volumes["/checkpoints"]}'))
+    return subprocess.run(
+        ["sh", "-c", words[-1].replace("/checkpoints", volumes["/checkpoints"])], cwd=volumes["/job"], check=False
+    ).returncode
+
+
+def kubectl(words: list[str]) -> int:
+    import yaml
+
+    note("kubectl " + shlex.join(words))
+    volume = BOX / "volume"
+    volume.mkdir(exist_ok=True)
+    if words[0] == "create":
+        print(
+            json.dumps(
+                {"kind": "Secret", "data": dict(word.removeprefix("--from-literal=").split("=", 1) for word in words if "literal" in word)}
+            )
+        )
+    if words[0] == "cp":
+        source, to = (word.partition(":")[2].replace("/checkpoints", str(volume)) if ":" in word else word for word in words[1:3])
+        return copy(source, to)
+    if words[0] == "wait":
+        return int((BOX / "job-failed").exists())
+    if words[0] != "apply":
+        return 0
+    text = sys.stdin.read() if words[-1] == "-" else Path(words[-1]).read_text()
+    for each in yaml.safe_load_all(text):
+        if each["kind"] == "Secret":
+            (BOX / "secret.json").write_text(json.dumps(each["data"]))
+        if each["kind"] != "Job":
+            continue
+        files = BOX / "files"
+        shutil.rmtree(files, ignore_errors=True)
+        files.mkdir()
+        maps = [one for one in yaml.safe_load_all(text) if one["kind"] == "ConfigMap"]
+        for name, body in (maps[0]["data"] if maps else {}).items():
+            (files / name).write_text(body.replace("/checkpoints", str(volume)))
+        main = each["spec"]["template"]["spec"]["containers"][0]
+        known = json.loads((BOX / "secret.json").read_text())
+        values = {one["name"]: one["value"] if "value" in one else known[one["valueFrom"]["secretKeyRef"]["key"]] for one in main["env"]}
+        command = [word.replace("$$", "$") for word in main["command"]]
+        code = subprocess.run(command, cwd=files, env={**os.environ, **values}, check=False).returncode
+        if code:
+            (BOX / "job-failed").touch()
+    return 0
+
+
+def sbatch(words: list[str]) -> int:
+    note("sbatch " + shlex.join(words))
+    slurm = {
+        "SLURM_SUBMIT_DIR": str(Path.cwd()),
+        "SLURM_JOB_NODELIST": "n",
+        "SLURM_NODEID": "0",
+        "SLURM_NNODES": "1",
+        "VIRTUAL_ENV": "/an/environment",
+    }
+    return subprocess.run(["bash", words[-1]], env={**os.environ, **slurm}, check=False).returncode
+
+
+def srun(words: list[str]) -> int:
+    return subprocess.run(words[1:], check=False).returncode
+
+
+# ------------------------------------------------------------------------------------------------ clouds' own programs
+
+
+def cloud(name: str, words: list[str]) -> int:
+    """Copies and lists are made in the box's store; secrets are noted by their names; everything else is noted."""
+    note(f"{name} {shlex.join(words)}")
+    plain = [word for word in words if not word.startswith("-")]
+    if {"sync", "rsync"} & set(plain[:3]):
+        return copy(*plain[-2:])
+    if plain[:2] in (["s3", "ls"], ["storage", "ls"]) or plain[:1] in (["stat"], ["ls"], ["list"]):
+        return 0 if place(plain[-1]).exists() else 1
+    if plain[:2] == ["s3", "mb"] or plain[:3] == ["storage", "buckets", "create"]:
+        place(plain[2] if name == "aws" else plain[3]).mkdir(parents=True)
+    if "file:///dev/stdin" in words or "--data-file=-" in words:
+        sys.stdin.read()
+    if {"get-parameter", "GetSecretValue"} & set(words):
+        print('{"SecretData": "s", "SecretString": "s"}')
+    if plain[:2] == ["cloudformation", "deploy"]:
+        import yaml
+
+        template = yaml.safe_load(Path("template.yaml").read_text())
+        [data] = [
+            one["Properties"]["LaunchTemplateData"]["UserData"]
+            for one in template["Resources"].values()
+            if "LaunchTemplateData" in one["Properties"]
+        ]
+        parts = data["Fn::Base64"]["Fn::Join"][1]
+        bucket = next(word.partition("=")[2] for word in words if word.startswith("Bucket="))
+        return first_boot("".join(part if isinstance(part, str) else bucket for part in parts))
+    if plain[:2] == ["ec2", "run-instances"]:
+        return first_boot(Path(words[words.index("--user-data") + 1].removeprefix("file://")).read_text())
+    return 0
+
+
+def curl(words: list[str]) -> int:
+    if any("huggingface" in word for word in words):
+        print("200", end="")
+    elif os.environ.get("ON_SERVER"):
+        print('{"AccessKeyId": "k", "AccessKeySecret": "k", "SecurityToken": "k", "TmpSecretId": "k", "TmpSecretKey": "k", "Token": "k"}')
+    return 0
+
+
+PROGRAMS = {
+    "sky": sky,
+    "dstack": dstack,
+    "terraform": terraform,
+    "docker": docker,
+    "kubectl": kubectl,
+    "sbatch": sbatch,
+    "srun": srun,
+    "curl": curl,
+}
+CLOUDS = ("aws", "gcloud", "az", "azcopy", "aliyun", "ossutil", "tccli", "coscli")
+JOBS = ("torchrun", "accelerate", "uvicorn", "vllm", "deepspeed", "train.sh")
+NOTHING = ("pip", "pip3", "shutdown", "systemctl", "systemd-run", "tar", "flock", "scontrol", "scancel", "squeue", "sleep", "optimum-cli")
+
+
+def main() -> int:
+    name, words = sys.argv[1], sys.argv[2:]
+    if name in PROGRAMS:
+        return PROGRAMS[name](words)
+    if name in CLOUDS:
+        return cloud(name, words)
+    if name in JOBS:
+        return program(name, words)
+    note(f"{name} {shlex.join(words)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

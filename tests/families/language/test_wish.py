@@ -1,0 +1,88 @@
+"""Workloads as numbers, with every default recorded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rightfit.errors import ContradictionError, InputError, UnavailableError, UnknownNameError
+from rightfit.families.language.wish import read_wish
+from rightfit.physics.columns import Method
+from rightfit.workload import Workload
+
+LLAMA = "meta-llama/Meta-Llama-3-8B"
+
+
+def _wish(**options: Any):
+    return read_wish(Workload(**{"model": LLAMA, **options}))
+
+
+def _assumed(wish) -> dict[str, Any]:
+    return {assumption.field: assumption.value for assumption in wish.assumptions if assumption.field != "task"}
+
+
+def test_given_values_are_not_assumed() -> None:
+    wish = _wish(method="full", data="50Mtok", epochs=2, seq_len=4096, global_batch=64, objective="time", framework="trl")
+    assert wish.amount.tokens == 1e8
+    assert wish.num_steps == 382  # ceil(1e8 / (64 * 4096))
+    assert _assumed(wish) == {}
+
+
+def test_defaults_are_recorded_with_a_reason() -> None:
+    wish = _wish(method="lora", data="50Mtok")
+    assert (wish.seq_len, wish.global_batch) == (2048, 128)
+    assert _assumed(wish) == {"objective": "cost", "seq_len": 2048, "epochs": 1.0, "global_batch": 128, "framework": "transformers"}
+    assert all(assumption.why.key.startswith("assumed_") for assumption in wish.assumptions)
+
+
+@pytest.mark.parametrize(
+    ("data", "tokens"),
+    [("10GB", 2.5e9), ("100ksamples", 100e3 * 512), ("OpenWebText", 9.04e9), ("IMDB", 133e6 / 4)],
+)
+def test_amounts_of_data_become_tokens(data: str, tokens: float) -> None:
+    assert _wish(data=data).amount.tokens == pytest.approx(tokens)
+
+
+def test_training_takes_twenty_tokens_a_parameter_and_a_large_batch() -> None:
+    wish = _wish(task="train")
+    assert wish.amount.tokens == pytest.approx(20 * 8.03e9, rel=0.01)
+    assert wish.seq_len == 4096
+    assert 2e6 < wish.global_batch * wish.seq_len < 8e6  # Llama-2 took 4 M tokens a step
+
+
+def test_no_more_sequences_in_a_batch_than_there_are() -> None:
+    assert _wish(data="20ktok").global_batch == 8
+
+
+def test_a_sequence_over_the_models_limit_is_a_contradiction() -> None:
+    with pytest.raises(ContradictionError, match=r"limit of .* is 8192"):
+        _wish(seq_len=16384)
+
+
+def test_images_do_not_fit_a_language_model() -> None:
+    with pytest.raises(InputError, match="language model"):
+        _wish(data="1.28Mimages")
+
+
+def test_unknown_dataset_names_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean"):
+        _wish(data="OpenWebTxt2")
+
+
+def test_other_kinds_of_models_say_so() -> None:
+    with pytest.raises(UnavailableError, match="transformers only"):
+        read_wish(Workload(model="xgboost"))
+
+
+def test_encoders_are_fine_tuned_whole_where_no_method_was_given() -> None:
+    found = read_wish(Workload(model="bert-base-uncased", task="finetune", data="100ksamples"))
+    assert found.method is Method.FULL
+    assert [note.why.key for note in found.assumptions if note.field == "method"] == ["assumed_encoder_method"]
+    assert read_wish(Workload(model="bert-base-uncased", task="finetune", data="100ksamples", method="lora")).method is Method.LORA
+    assert read_wish(Workload(model="Qwen2.5-7B", task="finetune", data="100ksamples")).method is Method.LORA
+
+
+def test_hours_of_audio_may_be_written_short() -> None:
+    short, long = (Workload(model="whisper-large-v3", data=text) for text in ("200h", "200 hours"))
+    assert (short.data_samples, short.data_unit) == (long.data_samples, long.data_unit) == (200.0, "hours")

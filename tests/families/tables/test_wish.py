@@ -1,0 +1,123 @@
+"""Workloads of classical machine learning and data preparation as jobs with numbers, and what is refused in one line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rightfit.errors import ContradictionError, InputError, RightfitError, UnavailableError, UnknownNameError
+from rightfit.estimate.classical import classical_task
+from rightfit.families.tables.match import matches
+from rightfit.families.tables.wish import HostWish, read_host_wish
+from rightfit.physics.classical_work import Algorithm
+from rightfit.search.classical_wish import ASSUMED
+from rightfit.workload import Workload
+
+
+def read(**wishes: Any) -> HostWish:
+    return read_host_wish(Workload(**wishes))
+
+
+def assumed(wish: HostWish) -> dict[str, Any]:
+    return {assumption.field: assumption.value for assumption in wish.assumptions}
+
+
+def test_rows_and_columns_as_typed() -> None:
+    wish = read(model="xgboost", data="1100万行 x 28列", trees=500, depth=8)
+    assert (wish.rows, wish.cols, wish.data_bytes) == (11e6, 28, 11e6 * 28 * 8)
+    assert (wish.task.algorithm, wish.task.trees, wish.task.depth) == (Algorithm.BOOST_HIST, 500, 8)
+    assert wish.on_gpu is not None
+    assert wish.doubts == 0
+
+
+def test_a_size_in_bytes_takes_columns_and_says_so() -> None:
+    wish = read(model="random-forest", data="5GB")
+    assert wish.rows == pytest.approx(5e9 / 30 / 8)
+    assert assumed(wish)["columns"] == 30
+    assert wish.doubts == 2  # columns and trees
+    assert read(model="random-forest", data="5GB", columns=100).rows == pytest.approx(5e9 / 800)
+
+
+def test_known_tables() -> None:
+    wish = read(model="lightgbm", data="HIGGS")
+    assert (wish.rows, wish.cols) == (11e6, 28)
+    assert wish.data_bytes == 2.81e9
+
+
+def test_libraries_decide_where_it_runs() -> None:
+    free, cpu, gpu = (read(model="k-means", data="1M x 10", **more) for more in ({}, {"library": "sklearn"}, {"library": "cuml"}))
+    assert free.on_gpu is not None
+    assert free.on_gpu.library == "cuml"
+    assert cpu.on_gpu is None
+    assert gpu.on_cpu is None
+    assert gpu.on_gpu is not None
+    assert read(model="dbscan", data="1M x 10", framework="scikit-learn").task.library == "sklearn"
+
+
+def test_settings_in_words_reach_the_physics() -> None:
+    wish = read(model="k-means", data="1M x 10", settings="1000 clusters, 20 iter")
+    assert (wish.task.k, wish.task.iterations) == (1000, 20)
+    assert read(model="svm", data="1M x 10", precision="fp32").task.element_bytes == 4
+
+
+def test_every_note_of_the_physics_has_its_words() -> None:
+    for name in ("xgboost", "random forest", "k-means", "logistic regression", "lasso", "mlp", "t-sne"):
+        for note in classical_task(name, rows=1e5, cols=20, library="sklearn").assumptions:
+            assert any(note.startswith(start) for start in ASSUMED), note
+
+
+def test_scoring_a_table_counts_predictions() -> None:
+    wish = read(model="xgboost", task="batch", data="1M x 10")
+    assert (wish.job, wish.task.algorithm) == ("score", Algorithm.PREDICT_TREES)
+
+
+@pytest.mark.parametrize(
+    ("data", "size"), [("500GB", 500e9), ("1Mimages", 1e6 * 110e3), ("1Btok", 4e9), ("1M x 100", 1e6 * 800), ("HIGGS", 2.81e9)]
+)
+def test_sizes_of_what_is_prepared(data: str, size: float) -> None:
+    assert read(operation="dedup", data=data).data_bytes == pytest.approx(size)
+
+
+@pytest.mark.parametrize(("model", "operation"), [("bert-base", "tokenize"), ("resnet50", "resize-images"), ("xgboost", "features")])
+def test_the_usual_preparation_of_a_model(model: str, operation: str) -> None:
+    assert read(model=model, task="prepare", data="10GB").name == operation
+
+
+REFUSED: list[tuple[dict[str, Any], type[RightfitError], str]] = [
+    ({"model": "xgboost"}, InputError, "which table"),
+    ({"model": "xgboost", "data": "11M rows"}, InputError, "columns: how many"),
+    ({"model": "xgboost", "data": "10Mtok"}, InputError, "is no table"),
+    ({"model": "xgboost", "data": "imagenet-1k"}, InputError, "holds vision"),
+    ({"model": "k-means", "data": "1M x 10", "task": "batch"}, UnavailableError, "not measured"),
+    ({"model": "k-means", "data": "1M x 10", "library": "xgboost"}, ContradictionError, "trees only"),
+    ({"model": "xgboost", "data": "1M x 10", "library": "sklearn"}, ContradictionError, "library itself"),
+    ({"model": "svm", "data": "1M x 10", "library": "skleran"}, UnknownNameError, "did you mean sklearn"),
+    ({"model": "svm", "data": "1M x 10", "precision": "bf16"}, ContradictionError, "precision bf16"),
+    ({"model": "svm", "data": "1M x 10", "epochs": 3}, ContradictionError, "epochs contradicts"),
+    ({"model": "svm", "data": "1M x 10", "library": "sklearn", "gpu": "T4"}, ContradictionError, "no GPU library"),
+    ({"model": "mlp", "data": "1M x 10", "library": "cuml"}, InputError, "cuml does not run mlp"),
+    ({"model": "pca", "data": "1M x 10", "library": "faiss"}, ContradictionError, "runs knn, k-means only"),
+    ({"task": "prepare", "data": "5GB"}, InputError, "operation: what is to be done"),
+    ({"operation": "sort"}, InputError, "how much is to be prepared"),
+    ({"operation": "sort", "data": "1M rows"}, InputError, "says nothing of its size"),
+    ({"operation": "sotr", "data": "5GB"}, UnknownNameError, "did you mean sort"),
+    ({"operation": "sort", "data": "5GB", "library": "tokenizers"}, InputError, "no measured rate"),
+]
+
+
+@pytest.mark.parametrize(("wishes", "kind", "words"), REFUSED)
+def test_what_cannot_be_planned_is_one_line(wishes: dict[str, Any], kind: type[RightfitError], words: str) -> None:
+    with pytest.raises(kind) as refused:
+        read(**wishes)
+    assert words in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_names_that_are_nearly_algorithms_or_only_libraries() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean xgboost"):
+        matches(Workload(model="xgbost", data="HIGGS"))
+    with pytest.raises(InputError, match="is a library; name the algorithm too"):
+        matches(Workload(model="scikit-learn", data="HIGGS"))
+    assert not matches(Workload(model="7B"))
+    assert matches(Workload(operation="sort", data="5GB"))

@@ -1,0 +1,185 @@
+"""The optimiser: sound by a checker that knows no solver, equal to brute force, never worse than list scheduling, monotone in what is allowed."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rightfit.fleet.checking import faults
+from rightfit.fleet.instance import Choice, Demand, Instance, Placed, Solution, solution
+from rightfit.fleet.listing import listed
+from rightfit.fleet.solver import solve
+
+_spec = importlib.util.spec_from_file_location("synthetic", Path(__file__).parent / "synthetic.py")
+assert _spec is not None
+assert _spec.loader is not None
+synthetic: Any = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(synthetic)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(10))
+def test_the_checker_accepts_a_thousand_random_fleets(block: int) -> None:
+    for seed in range(block * 100, block * 100 + 100):
+        made = synthetic.instance(seed, jobs=3 + seed % 6, services=seed % 3, purchases=seed % 2, periods=4 + seed % 5)
+        found = solve(made, gap=1e-6)
+        assert faults(made, found.plan) == [], seed
+        assert found.bound_usd <= found.plan.cost_usd + 1e-6
+        greedy = listed(made)
+        assert faults(made, greedy) == [], seed
+        assert found.plan.key <= (greedy.key[0], greedy.key[1] + 1e-6), seed
+        if found.own_best_feasible and found.plan.missing < 1e-6:
+            assert found.plan.cost_usd <= found.own_best_usd + 1e-6, seed
+
+
+def _ways(made: Instance, demand: Demand) -> Iterator[tuple[int, Choice, int, int]]:
+    for at, choice in enumerate(demand.choices):
+        first, last = made.starts(demand, choice)
+        for start in range(first, last + 1):
+            yield at, choice, start, start + made.length(choice)
+
+
+def brute_force(made: Instance) -> tuple[float, float]:
+    """(weight left out, money) of the best plan, by trying everything."""
+    free = {(at, row): float(cap) for at, resource in enumerate(made.resources) for row, cap in enumerate(resource.caps)}
+    best = (float("inf"), float("inf"))
+    units = [demand for demand in made.demands for _ in range(demand.count)]
+
+    def descend(depth: int, missing: float, usd: float) -> None:
+        nonlocal best
+        if (missing, usd) >= best:
+            return
+        if depth == len(units):
+            best = (missing, usd)
+            return
+        demand = units[depth]
+        for _, choice, start, end in _ways(made, demand):
+            loads = [*choice.loads, *((budget, choice.cost_usd / (end - start)) for budget in demand.budgets)]
+            taken = [((at, int(made.resources[at].row_of[period])), amount) for at, amount in loads for period in range(start, end)]
+            for key, amount in taken:
+                free[key] -= amount
+            if all(free[key] >= -1e-7 for key, _ in taken):
+                descend(depth + 1, missing, usd + choice.cost_usd)
+            for key, amount in taken:
+                free[key] += amount
+        descend(depth + 1, missing + demand.weight, usd)
+
+    for counts in itertools.product(*(range(item.most + 1) for item in made.purchases)):
+        spent = 0.0
+        for item, count in zip(made.purchases, counts, strict=True):
+            spent += item.cost_usd * count
+            for period in range(item.first, item.last):
+                free[item.resource, int(made.resources[item.resource].row_of[period])] += item.adds * count
+                for budget in item.budgets:
+                    free[budget, int(made.resources[budget].row_of[period])] -= item.cost_usd * count / (item.last - item.first)
+        if all(value >= -1e-7 for value in free.values()):
+            descend(0, 0.0, spent)
+        for item, count in zip(made.purchases, counts, strict=True):
+            for period in range(item.first, item.last):
+                free[item.resource, int(made.resources[item.resource].row_of[period])] -= item.adds * count
+                for budget in item.budgets:
+                    free[budget, int(made.resources[budget].row_of[period])] += item.cost_usd * count / (item.last - item.first)
+    return best
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(5))
+def test_small_fleets_equal_brute_force(block: int) -> None:
+    for seed in range(block * 100, block * 100 + 100):
+        made = synthetic.instance(seed, jobs=3, offers=2, modes=1, periods=4, limits=1, purchases=seed % 2, count=1, tight=0.4)
+        found = solve(made, gap=1e-9)
+        missing, usd = brute_force(made)
+        assert found.plan.missing == pytest.approx(missing, abs=1e-6), seed
+        assert found.plan.cost_usd == pytest.approx(usd, rel=1e-5, abs=1e-5), seed
+
+
+def _key(made: Instance) -> tuple[float, float]:
+    return solve(made, gap=1e-9).plan.key
+
+
+def _not_more(found: tuple[float, float], before: tuple[float, float]) -> bool:
+    return found[0] < before[0] - 1e-6 or (found[0] <= before[0] + 1e-6 and found[1] <= before[1] * (1 + 1e-6) + 1e-5)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_more_of_a_limit_or_a_later_deadline_never_costs_more(seed: int) -> None:
+    made = synthetic.instance(seed, jobs=5, purchases=seed % 2, tight=0.5)
+    before = _key(made)
+    for row, resource in enumerate(made.resources):
+        wider = dataclasses.replace(resource, caps=resource.caps + 1.0)
+        assert _not_more(_key(dataclasses.replace(made, resources=(*made.resources[:row], wider, *made.resources[row + 1 :]))), before)
+    later = tuple(dataclasses.replace(demand, due_h=demand.due_h + made.period_h) for demand in made.demands)
+    assert _not_more(_key(dataclasses.replace(made, demands=later)), before)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_a_job_less_never_costs_more_where_all_are_placed(seed: int) -> None:
+    made = synthetic.instance(seed, jobs=5, services=seed % 2, tight=2.0)
+    before = _key(made)
+    for row in range(len(made.demands)):
+        after = _key(dataclasses.replace(made, demands=made.demands[:row] + made.demands[row + 1 :]))
+        assert _not_more(after, before), row
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_prices_scale_and_the_order_of_jobs_does_not_matter(seed: int) -> None:
+    made = synthetic.instance(seed, jobs=5, tight=50.0)
+    usd = _key(made)[1]
+    dearer = [
+        dataclasses.replace(demand, choices=tuple(dataclasses.replace(choice, cost_usd=choice.cost_usd * 3) for choice in demand.choices))
+        for demand in made.demands
+    ]
+    assert _key(dataclasses.replace(made, demands=tuple(dearer)))[1] == pytest.approx(3 * usd, rel=1e-5)
+    assert _key(dataclasses.replace(made, demands=made.demands[::-1]))[1] == pytest.approx(usd, rel=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_without_limits_each_job_is_at_its_own_best(seed: int) -> None:
+    made = synthetic.instance(seed, jobs=6, limits=0)
+    free = tuple(dataclasses.replace(one, caps=one.caps * 0.0 if one.kind == "owned" else one.caps + 1e6) for one in made.resources)
+    found = solve(dataclasses.replace(made, resources=free), gap=1e-9)
+    assert found.own_best_feasible
+    assert found.plan.cost_usd == pytest.approx(found.own_best_usd, abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_large_fleets_are_priced_in_and_stay_near_their_bound(seed: int) -> None:
+    made = synthetic.instance(seed, jobs=150, offers=40, modes=3, periods=40, limits=30, tight=0.05)
+    found = solve(made, seconds=30)
+    assert faults(made, found.plan) == []
+    assert found.gap < 0.05
+    assert found.plan.key <= listed(made).key
+
+
+def test_the_checker_sees_what_is_wrong() -> None:
+    """Each fault of a plan is told."""
+    made = synthetic.instance(3, jobs=4)
+    plan = solve(made, gap=1e-9).plan
+    assert faults(made, plan) == []
+    one = plan.placed[0]
+    late = dataclasses.replace(one, start=made.num_periods - 1)
+    twice = (*plan.placed, dataclasses.replace(one, count=one.count))
+    assert faults(made, solution(made, [late, *plan.placed[1:]], list(plan.picked), list(plan.bought)))
+    assert faults(made, solution(made, list(twice), list(plan.picked), list(plan.bought)))
+    assert faults(made, dataclasses.replace(plan, cost_usd=plan.cost_usd + 5))
+    full = [row for row, resource in enumerate(made.resources) if resource.kind in ("owned", "quota")]
+    none = tuple(
+        dataclasses.replace(resource, caps=resource.caps * 0 - 1) if row in full else resource
+        for row, resource in enumerate(made.resources)
+    )
+    everything = [Placed(row, 0, made.starts(demand, demand.choices[0])[0], demand.count) for row, demand in enumerate(made.demands)]
+    broken: Solution = solution(dataclasses.replace(made, resources=none), everything, [], [0] * len(made.purchases))
+    assert faults(dataclasses.replace(made, resources=none), broken)
+
+
+def test_a_resource_knows_whether_each_period_has_a_row() -> None:
+    made = synthetic.instance(1, periods=6)
+    assert [resource.is_momentary for resource in made.resources] == [True, True, True, False]
+    assert np.array_equal(made.resources[0].row_of, np.arange(6))

@@ -1,0 +1,79 @@
+"""Models beside the trained one: bytes by hand, a forward pass as part of a step, the engine's share of a server."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rightfit import facts
+from rightfit.estimate.convert import device_columns, model_columns
+from rightfit.estimate.setup import resolve_setup
+from rightfit.estimate.software import rate_columns
+from rightfit.physics import tuning
+from rightfit.physics.columns import LinkColumns, ModelColumns, SetupColumns
+from rightfit.physics.compute import compute_times
+from rightfit.physics.step import communication_times, step_times
+
+LLAMA = "meta-llama/Meta-Llama-3-8B"
+PARAMS = 8_030_261_248
+
+
+def model() -> ModelColumns:
+    return model_columns([facts.model(LLAMA)])  # type: ignore[list-item]
+
+
+def setup(method: str = "full", **values: float) -> SetupColumns:
+    fields = resolve_setup(facts.model(LLAMA), method=method, precision="bf16", framework="transformers")  # type: ignore[arg-type]
+    return SetupColumns.of(**{key: [value] for key, value in {**fields, "seq_len": 1024.0, "gpus_per_node": 8.0, **values}.items()})
+
+
+def test_a_frozen_copy_takes_two_bytes_a_parameter_and_is_cut_at_stage_three() -> None:
+    assert tuning.frozen_bytes(model(), setup(), weight_bytes=2.0)[0] == pytest.approx(2 * PARAMS, rel=1e-3)
+    sharded = setup(shard_stage=3.0, shard_degree=8.0, data=8.0)
+    assert tuning.frozen_bytes(model(), sharded, weight_bytes=2.0)[0] == pytest.approx(2 * PARAMS / 8, rel=1e-3)
+    other = setup(shard_stage=2.0, shard_degree=8.0, data=8.0)
+    assert tuning.frozen_bytes(model(), other, weight_bytes=2.0)[0] == pytest.approx(2 * PARAMS, rel=1e-3)
+
+
+def test_adamw_keeps_eight_bytes_of_moments_beside_weights_in_full() -> None:
+    kept = tuning.state_bytes(model(), setup(linear_weight_bytes=4.0, other_weight_bytes=4.0, master_bytes=0.0, optimizer_bytes=8.0))
+    assert kept.weights[0] == pytest.approx(4 * PARAMS, rel=1e-3)
+    assert kept.trained[0] == pytest.approx(8 * PARAMS, rel=1e-3)
+    assert kept.kept[0] == kept.weights[0] + kept.trained[0]
+    adapters = tuning.state_bytes(model(), setup("lora", shard_stage=0.0))
+    assert adapters.trained[0] < 0.02 * kept.trained[0]
+
+
+def test_logits_without_gradients_are_tokens_by_vocabulary() -> None:
+    found = tuning.frozen_logits_bytes(model(), setup(micro_batch=4.0, seq_len=1024.0), logit_bytes=2.0)
+    assert found[0] == 4 * 1024 * 128_256 * 2
+    assert tuning.frozen_logits_bytes(model().replace(has_lm_head=0.0), setup(), logit_bytes=2.0)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("values", "gpus"),
+    [
+        ({}, 1),
+        ({"shard_stage": 3.0, "shard_degree": 8.0}, 8),
+        ({"shard_stage": 2.0, "shard_degree": 8.0}, 1),
+        ({"shard_stage": 3.0, "shard_degree": 16.0, "gpus_per_node": 4.0}, 4),
+        ({"shard_stage": 3.0, "shard_degree": 6.0, "gpus_per_node": 6.0}, 2),  # a power of two that divides the server's cards
+        ({"tensor": 2.0}, 2),
+    ],
+)
+def test_an_engine_takes_as_many_cards_as_the_trainer_spreads_its_weights_over(values: dict[str, float], gpus: int) -> None:
+    assert tuning.engine_gpus(model(), setup(**values), most=8.0)[0] == gpus
+
+
+def test_a_forward_pass_is_about_a_third_of_a_step() -> None:
+    job = setup(micro_batch=8.0, grad_accum=8.0)
+    device, links = device_columns([facts.accelerators()["H100-SXM-80GB"]]), LinkColumns()
+    rates = rate_columns(job, device)
+    compute = compute_times(model(), job, device, rates)
+    communication = communication_times(model(), job, links, rates)
+    whole = step_times(model(), job, device, rates, compute=compute, communication=communication).step_s[0]
+    once = tuning.forward_s(job, rates, compute=compute, communication=communication)[0]
+    assert 0.22 < once / whole < 0.40
+    twice = tuning.forward_s(job.replace(grad_accum=16.0), rates, compute=compute, communication=communication)[0]
+    assert twice == pytest.approx(2 * once)
+    assert np.isfinite(once)

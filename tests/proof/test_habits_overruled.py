@@ -1,0 +1,67 @@
+"""Every setting that is taken of a training stack is named, and the flags of the case overrule it."""
+
+from __future__ import annotations
+
+import pytest
+
+from rightfit import facts
+from rightfit.errors import InputError
+from rightfit.estimate.setup import conventions, stated_habits
+from rightfit.estimate.train_settings import train_settings
+from rightfit.facts.records import TransformerArchitecture
+from rightfit.proof.predict import predict
+
+CASE = {"model": "meta-llama/Meta-Llama-3-8B", "method": "lora", "gpu": "A100-SXM-80GB", "micro_batch": "1", "seq_len": "4096"}
+
+
+def named() -> list[str]:
+    """Settings that an answer names."""
+    (answer,) = predict([CASE])
+    text = next(part for part in answer["assumptions"].split("; ") if part.startswith("taken of the stack"))
+    return [pair.split("=")[0] for pair in text.partition(": ")[2].split(", ")]
+
+
+@pytest.mark.parametrize("name", named())
+def test_what_is_named_can_be_given(name: str) -> None:
+    rules = conventions(method="lora")
+    value = "fused" if name == "loss" else f"{float(rules[name]) + 1:g}" if rules[name][0].isdigit() else "2"
+    assert conventions(method="lora", flags=f"{name}={value}")[name] == value
+    (answer,) = predict([{**CASE, "extra_flags": f"{name}={value}"}])
+    assert not answer["error"]
+    text = next(part for part in answer["assumptions"].split("; ") if part.startswith("taken of the stack"))
+    assert f" {name}=" not in text
+    assert "not understood" not in answer["assumptions"]
+
+
+def test_a_logit_that_is_given_decides() -> None:
+    narrow, usual = predict([{**CASE, "extra_flags": "logit=4"}, CASE])
+    assert narrow["predicted"] < usual["predicted"]
+
+
+@pytest.mark.parametrize("flags", ["logit=many", "loss=6", "dropout=-1"])
+def test_a_value_that_is_none_is_one_clear_line(flags: str) -> None:
+    with pytest.raises(InputError) as caught:
+        stated_habits(flags)
+    assert flags.split("=")[0] in str(caught.value)
+    assert "give" in str(caught.value)
+    (answer,) = predict([{**CASE, "extra_flags": flags}])
+    assert answer["predicted"] is None
+    assert "give" in answer["error"]
+
+
+@pytest.mark.parametrize("flags", ["lora_dropout=0.05", "no-fused=1", "padding=packed"])
+def test_other_words_are_left_alone(flags: str) -> None:
+    assert stated_habits(flags) == {}
+
+
+def test_one_record_says_the_same_to_both_engines() -> None:
+    record = facts.model("meta-llama/Meta-Llama-3-8B")
+    assert isinstance(record, TransformerArchitecture)
+    settings = train_settings(record, framework="transformers", weights_dtype="bf16", precision="bf16", recompute="full", attention="eager")
+    assert (settings.dtype, settings.recompute, settings.attention) == ("bf16", True, "eager")
+    assert settings.step_temporary_bytes == 2.0
+    assert float(settings.columns(micro_batch=4).micro_batch[0]) == 4.0
+    assert "logit=12" in settings.assumed
+    fp32 = train_settings(record, weights_dtype="fp32", precision="bf16", flags="logit=6")
+    assert fp32.dtype == "fp32"
+    assert "logit=" not in fp32.assumed.replace("logit_", "")

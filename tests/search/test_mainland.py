@@ -1,0 +1,63 @@
+"""Yuan, or a cloud of mainland China, mean its regions; what has no public price is said by name."""
+
+from __future__ import annotations
+
+import pytest
+
+import rightfit
+
+LORA = {"model": "Qwen/Qwen2.5-7B", "task": "finetune", "method": "lora", "data": "10Mtok"}
+KINDS = {
+    "language": LORA,
+    "samples": {"model": "resnet50", "task": "train", "data": "1Mimages"},
+    "serving": {"model": "Qwen/Qwen2.5-7B-Instruct", "task": "serve", "rate": "1/s"},
+    "passes": {"model": "bert-base-uncased", "task": "serve", "rate": "500/s"},
+    "tables": {"model": "random-forest", "task": "train", "data": "11Mrows", "columns": 28},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("meant", [{"currency": "cny"}, {"cloud": "alicloud"}, {"cloud": "volcengine,tencent"}], ids=str)
+def test_mainland_regions_come_first(kind: str, meant: dict[str, str]) -> None:
+    found = rightfit.plan(**KINDS[kind], **meant, top=3)
+    assert found.options
+    assert found.options[0].facts["country"] == "CN"
+
+
+def test_another_place_that_is_named_is_taken() -> None:
+    assert rightfit.plan(**LORA, currency="cny", country="US", top=1).options[0].facts["country"] == "US"
+    assert rightfit.plan(**LORA, currency="usd", top=1).options[0].facts["country"] != "CN"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_wish_that_does_not_mean_it_goes_there_last(kind: str) -> None:
+    found = rightfit.plan(**KINDS[kind], top=5)
+    inside = [option.facts["country"] == "CN" for option in found.options]
+    assert inside == sorted(inside)
+    assert [any(reason.key == "inside_mainland" for reason in option.warnings) for option in found.options] == inside
+
+
+def test_what_is_across_the_border_says_so() -> None:
+    plan = rightfit.plan(**LORA, currency="cny", gpu="B200", top=1)  # no mainland cloud has it
+    assert "outside_mainland" in {reason.key for reason in plan.options[0].warnings}
+
+
+@pytest.mark.parametrize(
+    ("wish", "card"),
+    [
+        ({"cloud": "volcengine", "gpu": "H20"}, "H20-96GB"),
+        ({"cloud": "huaweicloud", "gpu": "Ascend-910B"}, "Ascend-910B"),
+        ({"cloud": "huaweicloud"}, "Ascend-910B"),
+    ],
+)
+def test_what_has_no_public_price_is_said_by_name(wish: dict[str, str], card: str) -> None:
+    found = rightfit.plan(**LORA, **wish, top=1)
+    said = [reason for reason in found.advice if reason.key == "unpriced"]
+    assert card in {reason.params["accelerator"] for reason in said}
+    assert not [option for option in found.options if option.accelerator.name == card]
+
+
+def test_what_has_a_price_is_not_said_to_have_none() -> None:
+    found = rightfit.plan(**LORA, cloud="volcengine", top=1)
+    assert "A30" not in {reason.params["accelerator"] for reason in found.advice if reason.key == "unpriced"}
+    assert not [reason for reason in rightfit.plan(**LORA, top=1).advice if reason.key == "unpriced"]

@@ -1,0 +1,83 @@
+"""What a unit is in base units is said once, in `rightfit.units`: no other module defines a constant of the same value under a name of its
+own."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rightfit import units
+
+SOURCE = Path(units.__file__).parent
+#: Constants of the size of a unit that are none, each with what it is instead.
+NO_UNITS = {
+    "catalog/providers/client.py:_REFUSED_SKEW_S": "a limit on clocks that differ",
+    "catalog/store.py:_ABANDONED_AFTER_S": "a limit on the age of a lock",
+    "estimate/case_cells.py:_MAX_COUNT": "a limit on what a cell may count",
+    "export/scripts/train_tabular.py:MOST_CLASSES": "a limit on classes",
+    "export/training_words.py:MOST_SAVE_S": "a limit on what a run may lose",
+    "export/job.py:GB": "for exporters: export imports facts and errors only",
+    "export/job.py:GIB": "whole bytes, for exporters: export imports facts and errors only",
+    "export/operations.py:MIB": "whole bytes, for exporters: export imports facts and errors only",
+    "facts/dimensions.py:SMALLEST_COUNT": "a limit on parameters",
+    "facts/own/cache.py:_CHUNK_BYTES": "what is read at a time",
+    "facts/own/onnx_file.py:LARGEST_ELEMENTS": "a limit on elements",
+    "rest/desk.py:_LONGEST_LISTED": "a limit on rows",
+    "search/grounds.py:COMMITTED_S": "a limit on the length of a run",
+    "search/refusals.py:REFUSED_FAR": "farther than any offer",
+    "fleet/reasons.py:_ROOMY": "a limit that never binds",
+    "planner/value.py:_CORPUS_TOKENS": "an amount of data",
+    "workload/files.py:MAX_BYTES": "a limit on the size of a file",
+}
+#: Smaller ones are counts of many things.
+LEAST = 700.0
+
+
+def unit_values() -> set[float]:
+    """The values of the constants of `rightfit.units`."""
+    found = {value for name, value in vars(units).items() if name.isupper() and isinstance(value, float)}
+    return {value for value in found if value >= LEAST}
+
+
+def constants(text: str) -> Iterator[tuple[str, float]]:
+    """Constants of a module that are plain numbers or arithmetic on them."""
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.Assign):
+            yield from _assigned(node.targets[0], node.value)
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            yield from _assigned(node.target, node.value)
+
+
+def _assigned(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, float]]:
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        for one, of in zip(target.elts, value.elts, strict=True):
+            yield from _assigned(one, of)
+    elif isinstance(target, ast.Name) and all(isinstance(node, _ARITHMETIC) for node in ast.walk(value)):
+        number = eval(compile(ast.Expression(value), "<constant>", "eval"), {"__builtins__": {}})
+        if isinstance(number, (int, float)):
+            yield target.id, float(number)
+
+
+_ARITHMETIC = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
+
+
+def repeated(file: str, text: str) -> list[str]:
+    """Constants of a module that repeat a unit, as file:name."""
+    return [f"{file}:{name}" for name, value in constants(text) if value in unit_values()]
+
+
+def test_units_are_said_once() -> None:
+    files = [path for path in sorted(SOURCE.rglob("*.py")) if path.name != "units.py"]
+    assert len(files) > 300
+    found = [name for path in files for name in repeated(path.relative_to(SOURCE).as_posix(), path.read_text(encoding="utf-8"))]
+    assert sorted(found) == sorted(NO_UNITS)
+
+
+@pytest.mark.parametrize("line", ["GBPS = 1e9 / 8", "_GIB: float = 1024**3", "MONTH_H, OTHER = 730.0, 1", "A_YEAR = 365 * 24"])
+def test_a_unit_said_again_is_found(line: str) -> None:
+    name = line.split(maxsplit=1)[0].rstrip(",:")
+    assert repeated("one.py", textwrap.dedent(line)) == [f"one.py:{name}"]

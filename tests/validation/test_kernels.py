@@ -1,0 +1,38 @@
+"""The page of single kernels is what its script writes, and every measured kernel has a prediction."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def bench() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("bench_kernels", ROOT / "benchmarks" / "bench_kernels.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_is_current(bench: ModuleType) -> None:
+    assert bench.PAGE.read_text(encoding="utf-8") == bench.page(), "run: python benchmarks/bench_kernels.py --write"
+
+
+def test_every_operation_is_measured_and_predicted(bench: ModuleType) -> None:
+    rows = bench.read_rows()
+    assert {row["operation"] for row in rows} == set(bench.OPERATIONS)
+    for name, operation in bench.OPERATIONS.items():
+        kernels = bench.kernels_of([row for row in rows if row["operation"] == name])
+        predicted = operation.predict(kernels)
+        assert np.all(np.isfinite(predicted)), name
+        assert np.all(predicted > 0), name
