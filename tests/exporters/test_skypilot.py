@@ -81,7 +81,7 @@ def test_tasks_are_parsed_chosen_and_launched_dry(name: str) -> None:
         assert set(found["mounts"].values()) <= {"MOUNT_CACHED"}
         assert bool(found["service"]) == planned.is_service
         if planned.is_service:
-            assert found["service"][0] == planned.num_nodes
+            assert found["service"][0] == planned.num_nodes // servers_of_replica(planned)
 
 
 @pytest.mark.parametrize(("accelerator", "card", "count"), RANKED)
