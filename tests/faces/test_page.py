@@ -181,7 +181,7 @@ def test_screenshots_and_accessibility(watched: Any, artifacts: Path, size: str,
             for found in Axe().run(page).response["violations"]
             if found["impact"] in ("serious", "critical")
         ]
-    assert findings == []
+    assert findings == [], "\n".join(findings)
 
 
 def test_it_is_quick(watched: Any) -> None:
@@ -233,6 +233,7 @@ def test_the_policy_of_the_page_keeps_strangers_out(watched: Any) -> None:
     )
     assert tried == "img-src"
     visit.complaints.clear()
+    visit.hosts.discard("127.0.0.2:9")  # announced to the test before the policy stops it
 
 
 WALKED = "/?model=Llama-3-8B&task=finetune&method=lora&data=5Mtok&cloud=aws"
@@ -330,7 +331,9 @@ def test_the_guided_path_reads_a_record(watched: Any, tmp_path: Path) -> None:
     with page.expect_download() as download:
         page.get_by_text("plan.json", exact=True).click()
     assert json.loads(Path(download.value.path()).read_text())["options"]
-    page.set_input_files("input[type=file]", str(record))
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name=word("measure.choose", "en")).click()
+    chooser.value.set_files(str(record))
     page.wait_for_selector("text=Change the set-up first")
     page.wait_for_selector("text=aws/")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -43,9 +43,14 @@ def link(value: str, href: str, classes: str = "", *, current: bool = False) -> 
     return found
 
 
-def button(value: str, on_click: Any, classes: str = "button", *, label_text: str = "") -> Any:
-    """A plain button; `label_text` says what it does where its text alone does not."""
-    found = text(value, classes, "button").on("click", on_click)
+def button(value: str, on_click: Any, classes: str = "button", *, label_text: str = "", in_browser: str = "") -> Any:
+    """A plain button; `label_text` says what it does where its text alone does not. `in_browser` is a handler in JavaScript, for what the
+    server need not know."""
+    found = text(value, classes, "button")
+    if in_browser:
+        found.on("click", js_handler=in_browser)
+    else:
+        found.on("click", on_click)
     found.props["type"] = "button"
     if label_text:
         found.props["aria-label"] = label_text

@@ -50,7 +50,7 @@ class MeasurePage:
                 heading(f"{number}. {word(f'measure.{step}', lang)}", 2).props["id"] = f"step-{step}"
                 paragraph(word(f"measure.{step}_note", lang), "muted")
                 if step == "record":
-                    self._upload()
+                    self._upload(section)
                 self.places[step] = box("div", "gap")
                 if step != "question":
                     self.places[step].props["aria-live"] = "polite"
@@ -67,18 +67,22 @@ class MeasurePage:
                     field(name, state.wishes.get(name, ""), state.lang, self.change, clouds=clouds)
             self.links["plan"] = link(word("measure.open_plan", state.lang), state.address(), "chip")
 
-    def _upload(self) -> None:
+    def _upload(self, section: Any) -> None:
+        """A button that opens the files, and the section as a place to drop them: the uploader itself has controls without names, so it works unseen."""
         lang = self.state.lang
         upload = ui.upload(
             multiple=True,
             auto_upload=True,
             max_file_size=MOST_BYTES,
             max_files=MOST_RECORDS,
-            label=word("measure.choose", lang),
             on_upload=self._uploaded,
             on_rejected=lambda: ui.notify(word("measure.too_large", lang), type="warning"),
         )
-        upload.props("flat bordered accept=.json").mark("records")
+        upload.props("accept=.json").classes("unseen").mark("records")
+        there = f"getElement({upload.id}).$refs.qRef"
+        button(word("measure.choose", lang), None, in_browser=f"() => {there}.pickFiles()")
+        section.on("dragover", js_handler="event => event.preventDefault()")
+        section.on("drop", js_handler=f"event => {{ event.preventDefault(); {there}.addFiles(event.dataTransfer.files) }}")
 
     # ---- what the visitor does
 

@@ -31,11 +31,3 @@
     if (typeof emitEvent === "function") emitEvent("rightfit_moved", location.search);
   });
 })();
-
-// The buttons of an upload carry an icon alone: they are named by its title.
-new MutationObserver(() => {
-  for (const button of document.querySelectorAll(".q-uploader a.q-btn:not([aria-label])")) {
-    const title = button.closest(".q-uploader").querySelector(".q-uploader__title");
-    button.setAttribute("aria-label", title ? title.textContent : "file");
-  }
-}).observe(document.documentElement, { childList: true, subtree: true });
