@@ -21,6 +21,15 @@ FORMATS = Vocabulary(tuple(form.value for form in Format), {"md": "markdown", "y
 LANGS = Vocabulary(("en", "zh"), {"english": "en", "chinese": "zh", "cn": "zh", "zh-cn": "zh", "中文": "zh", "英文": "en"})
 #: The options that matter to most wishes: --help starts with them.
 FIRST_OPTIONS = ("task", "method", "data", "rate", "deadline", "budget", "cloud", "gpu")
+Runs = Annotated[
+    str | None,
+    typer.Option(
+        "--runs",
+        help="Your own runs: a folder of run records, a file, a store, the address of a server, or the word mine.",
+        metavar="DIR",
+        show_default=False,
+    ),
+]
 _GROUPS: Mapping[str, tuple[str, ...]] = {
     "Wish": ("epochs", "confidence", "objective", "currency"),
     "Service": (

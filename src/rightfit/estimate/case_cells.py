@@ -4,13 +4,31 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from rightfit.errors import RightfitError
 
 _MAX_COUNT = 1e15
+Case = TypeVar("Case")
 
 
 class RefusedRowError(Exception):
     """A row that cannot be turned into a case; the message is the reason."""
+
+
+def read_rows(rows: Sequence[Mapping[str, str]], read: Callable[[Mapping[str, str]], Case]) -> tuple[list[Case], list[int], dict[int, str]]:
+    """The rows that `read` can tell, their positions, and by position why the others cannot be."""
+    cases: list[Case] = []
+    index: list[int] = []
+    refused: dict[int, str] = {}
+    for position, row in enumerate(rows):
+        try:
+            cases.append(read(row))
+            index.append(position)
+        except (RefusedRowError, RightfitError) as reason:
+            refused[position] = str(reason)
+    return cases, index, refused
 
 
 def word(row: Mapping[str, str], name: str) -> str:

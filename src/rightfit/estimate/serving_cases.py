@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.errors import RightfitError, UnknownNameError
+from rightfit.errors import UnknownNameError
+from rightfit.estimate.case_cells import read_rows
 from rightfit.estimate.convert import device_columns, is_consumer, model_columns
 from rightfit.estimate.hardware import default_links, linked_devices
 from rightfit.estimate.serving_loads import dies_of, layout_values, load_values
@@ -100,16 +101,7 @@ class _ServingCase:
 
 def serving_cases(rows: Sequence[Mapping[str, str]]) -> ServingCases:
     """Parse rows of the measured inference table whose model is a decoder."""
-    cases: list[_ServingCase] = []
-    index: list[int] = []
-    refused: dict[int, str] = {}
-    for position, row in enumerate(rows):
-        try:
-            cases.append(_read_row(row))
-            index.append(position)
-        except RightfitError as error:
-            refused[position] = str(error)
-    return _to_columns(cases, index, refused, rows)
+    return _to_columns(*read_rows(rows, _read_row), rows)
 
 
 def _to_columns(cases: list[_ServingCase], index: list[int], refused: dict[int, str], rows: Sequence[Mapping[str, str]]) -> ServingCases:

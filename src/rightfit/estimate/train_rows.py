@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.errors import RightfitError
 from rightfit.estimate import train_words
-from rightfit.estimate.case_cells import RefusedRowError, number, word
+from rightfit.estimate.case_cells import RefusedRowError, number, read_rows, word
 from rightfit.estimate.forward_devices import ForwardDevice, forward_device
 from rightfit.estimate.hardware import default_links
 from rightfit.estimate.model_work import ModelWork, TrainWish
@@ -86,18 +85,7 @@ class _TrainCase:
 
 def train_cases(rows: Sequence[Mapping[str, str]]) -> TrainCases:
     """Columns for the rows that can be told, reasons for the others."""
-    refused: dict[int, str] = {}
-    cases: list[_TrainCase] = []
-    index: list[int] = []
-    for position, row in enumerate(rows):
-        try:
-            cases.append(_read(row))
-            index.append(position)
-        except RefusedRowError as reason:
-            refused[position] = str(reason)
-        except RightfitError as error:
-            refused[position] = str(error)
-    return _columns(cases, index, refused)
+    return _columns(*read_rows(rows, _read))
 
 
 _PARENTHESES = re.compile(r"\s*\(.*?\)")

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.errors import RightfitError
-from rightfit.estimate.case_cells import RefusedRowError, number, word
+from rightfit.estimate.case_cells import number, read_rows, word
 from rightfit.estimate.case_models import listed_name, read_accelerator, read_architecture
 from rightfit.estimate.convert import device_columns, model_columns
 from rightfit.estimate.hardware import default_links, linked_devices
@@ -66,18 +65,7 @@ class _Case:
 
 def training_cases(rows: Sequence[Mapping[str, str]]) -> TrainingCases:
     """Parse rows of the measured training tables (memory or throughput)."""
-    cases: list[_Case] = []
-    index: list[int] = []
-    refused: dict[int, str] = {}
-    for position, row in enumerate(rows):
-        try:
-            cases.append(_read_row(row))
-            index.append(position)
-        except RefusedRowError as reason:
-            refused[position] = str(reason)
-        except RightfitError as error:
-            refused[position] = str(error)
-    return _to_columns(cases, index, refused, rows)
+    return _to_columns(*read_rows(rows, _read_row), rows)
 
 
 def _to_columns(cases: list[_Case], index: list[int], refused: dict[int, str], rows: Sequence[Mapping[str, str]]) -> TrainingCases:

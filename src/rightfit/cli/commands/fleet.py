@@ -9,6 +9,7 @@ import typer
 
 from rightfit.cli.market import open_market
 from rightfit.cli.output import Answer, View, emit
+from rightfit.cli.parameters import Runs
 
 _ROWS = 10
 
@@ -23,15 +24,7 @@ def fleet(
     chart: Annotated[
         str | None, typer.Option("--chart", help="Write the calendar as SVG to this file.", metavar="FILE", show_default=False)
     ] = None,
-    runs: Annotated[
-        str | None,
-        typer.Option(
-            "--runs",
-            help="Your own runs: a folder of run records, a file, a store, the address of a server, or the word mine.",
-            metavar="DIR",
-            show_default=False,
-        ),
-    ] = None,
+    runs: Runs = None,
     *,
     view: View,
 ) -> int:

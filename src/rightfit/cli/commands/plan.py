@@ -10,6 +10,7 @@ import typer
 
 from rightfit.cli.market import open_market
 from rightfit.cli.output import View, emit, note
+from rightfit.cli.parameters import Runs
 from rightfit.errors import ContradictionError, InputError
 from rightfit.explain.labels import label
 
@@ -39,15 +40,6 @@ Simulate = Annotated[
     bool,
     typer.Option(
         "--simulate", help="Services of language models: simulate the shown options, and print those percentiles beside the analytic ones."
-    ),
-]
-Runs = Annotated[
-    str | None,
-    typer.Option(
-        "--runs",
-        help="Your own runs: a folder of run records, a file, a store, the address of a server, or the word mine.",
-        metavar="DIR",
-        show_default=False,
     ),
 ]
 Staged = Annotated[

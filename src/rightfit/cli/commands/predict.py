@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from rightfit.cli.output import Answer, Format, View, emit, listing, note
+from rightfit.cli.parameters import Runs
 from rightfit.errors import InputError, NoAnswerError
 from rightfit.explain.labels import label
 from rightfit.explain.tables import Column, Table
@@ -70,15 +71,7 @@ def predict(
     columns: Annotated[
         bool, typer.Option("--columns", help="List the columns that are read, of all tables or of the one named in place of CASES.csv.")
     ] = False,
-    runs: Annotated[
-        str | None,
-        typer.Option(
-            "--runs",
-            help="Your own runs: a folder of run records, a file, a store, the address of a server, or the word mine.",
-            metavar="DIR",
-            show_default=False,
-        ),
-    ] = None,
+    runs: Runs = None,
     *,
     view: View,
 ) -> None:
