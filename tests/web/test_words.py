@@ -7,9 +7,9 @@ import string
 from pathlib import Path
 
 import rightfit.web
-from rightfit.explain.catalog_tables import SORTS
 from rightfit.web.forms import MAIN, main_options, more_options
 from rightfit.web.state import TABS, WISHES
+from rightfit.web.things import TASKS
 from rightfit.web.words import choice_name, on_page, option_name, word, words
 
 ROOM = Path(rightfit.web.__file__).parent
@@ -32,26 +32,41 @@ def test_chinese_words_are_chinese() -> None:
     plain = {"LoRA", "vCPU", "en", "other_language", "other_language_label", "for_example", "named"}
     for section, entries in words().items():
         for name, entry in entries.items():
-            if name not in plain and name != "sort_vcpus":
+            if name not in plain:
                 assert re.search(r"[\u4e00-\u9fff]", entry["zh"]), f"{section}.{name}"
 
 
 def test_every_word_that_is_asked_for_exists() -> None:
     for section, name in re.findall(
-        r'"(page|ask|result|measure|fleet|chart|tab|catalog|accuracy|rules|report|about|error)\.([a-z_]+)"',
+        r'"(page|ask|result|measure|fleet|chart|tab|catalog|thing|fit|accuracy|rules|report|about|error)\.([a-z_]+)"',
         re.sub(r'"[a-z_]+\.(md|js)"', "", SOURCES),
     ):
         assert name in words()[section], f"{section}.{name}"
 
 
 def test_every_word_is_asked_for() -> None:
-    made = {f"tab.{name}" for name in TABS} | {f"catalog.sort_{name}" for names in SORTS.values() for name in names}
+    made = {f"tab.{name}" for name in TABS} | {f"fit.task_{name or 'all'}" for name in TASKS}
     made |= {f"about.{name}" for name in words()["about"]} | {f"accuracy.{name}" for name in ("errors", "intervals", "fits", "left")}
-    made |= {f"page.{name}" for name in ("plan", "measure", "fleet", "catalog", "accuracy", "rules", "about")} | {
+    made |= {f"page.{name}" for name in ("plan", "measure", "fleet", "fit", "server", "card", "catalog", "accuracy", "rules", "about")} | {
         f"catalog.{name}" for name in ("servers", "prices", "accelerators", "models", "previous", "next")
     }
     made |= {f"measure.{step}{end}" for step in ("question", "trial", "record", "advice") for end in ("", "_note", "_none")}
-    for section in ("page", "ask", "result", "measure", "fleet", "chart", "tab", "catalog", "accuracy", "rules", "report", "error"):
+    for section in (
+        "page",
+        "ask",
+        "result",
+        "measure",
+        "fleet",
+        "chart",
+        "tab",
+        "catalog",
+        "thing",
+        "fit",
+        "accuracy",
+        "rules",
+        "report",
+        "error",
+    ):
         for name in words()[section]:
             assert f'"{section}.{name}"' in SOURCES or f"{section}.{name}" in made, f"{section}.{name} is not used"
 

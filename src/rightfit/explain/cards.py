@@ -46,7 +46,8 @@ class Fact:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class OptionCard:
-    """One option at a glance. `money` and `time` are the two figures that plans are chosen by; `facts` the rest, in reading order."""
+    """One option at a glance. `money` and `time` are the two figures that plans are chosen by; `facts` the rest, in reading order;
+    `server_id` and `accelerator` the names by which the catalog knows them."""
 
     rank: int
     server: str
@@ -62,6 +63,8 @@ class OptionCard:
     confidence_text: str
     price_date: str
     is_stale: bool
+    server_id: str
+    accelerator: str
 
 
 def option_card(option: Option, workload: Workload, lang: Lang) -> OptionCard:
@@ -82,6 +85,8 @@ def option_card(option: Option, workload: Workload, lang: Lang) -> OptionCard:
         confidence_text=label("card", f"confidence_{level}", lang),
         price_date=option.price_as_of,
         is_stale=bool(option.facts.get("is_stale")),
+        server_id=f"{option.provider}/{option.instance_type}",
+        accelerator=option.accelerator.name,
     )
 
 

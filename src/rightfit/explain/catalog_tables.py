@@ -9,23 +9,71 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rightfit import lookup, units
-from rightfit.catalog.queries import PRICE_SORTS, SERVER_SORTS, first_offers, first_servers
+from rightfit.catalog.offers import PURCHASE_CODES
+from rightfit.catalog.queries import SERVER_SORTS, first_offers, first_servers
+from rightfit.errors import UnknownNameError
 from rightfit.explain import quantities as q
 from rightfit.explain.labels import label
 from rightfit.explain.messages import Lang
 from rightfit.explain.tables import Column, Table
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog
+    from rightfit.catalog import Catalog, OfferTable, ServerTable
+    from rightfit.catalog.offers import Floats, Indices
 
-ACCELERATOR_SORTS = ("name", "memory", "bandwidth", "bf16", "year")
-SORTS: Mapping[str, tuple[str, ...]] = {
-    "servers": SERVER_SORTS,
-    "prices": PRICE_SORTS,
-    "accelerators": ACCELERATOR_SORTS,
-    "models": ("name",),
+#: What the columns of each kind are sorted by: {kind: {column: order}}; the first order is the usual one.
+COLUMN_SORTS: Mapping[str, Mapping[str, str]] = {
+    "servers": {
+        "instance_type": "name",
+        "provider": "cloud",
+        "price_from": "price",
+        "num_accelerators": "gpus",
+        "accelerator_name": "card",
+        "accelerator_memory_bytes": "card_memory",
+        "vcpus": "vcpus",
+        "memory_bytes": "memory",
+        "gpu_interconnect": "link",
+        "network_bytes_per_s": "network",
+    },
+    "prices": {
+        "price_usd_per_h": "price",
+        "instance_type": "name",
+        "price_per_gpu": "price_per_gpu",
+        "price_per_vcpu": "price_per_vcpu",
+        "provider": "cloud",
+        "region": "region",
+        "purchase": "purchase",
+        "num_accelerators": "gpus",
+        "accelerator_name": "card",
+        "as_of": "date",
+    },
+    "accelerators": {
+        "name": "name",
+        "vendor": "vendor",
+        "architecture": "architecture",
+        "memory_bytes": "memory",
+        "memory_bandwidth": "bandwidth",
+        "bf16_flops": "bf16",
+        "fp8_flops": "fp8",
+        "nvlink_bandwidth": "link",
+        "tdp_w": "power",
+        "release_year": "year",
+    },
+    "models": {
+        "name": "name",
+        "family": "family",
+        "kind": "kind",
+        "params_total": "params",
+        "params_active": "active",
+        "num_layers": "layers",
+        "max_position": "length",
+        "licence": "licence",
+    },
 }
-_ACCELERATOR_KEYS = {"memory": "memory_bytes", "bandwidth": "memory_bandwidth", "bf16": "bf16_flops", "year": "release_year"}
+#: Every order of a kind; those of the command line that have no column here stand last.
+SORTS: Mapping[str, tuple[str, ...]] = {
+    kind: tuple(dict.fromkeys((*columns.values(), *(SERVER_SORTS if kind == "servers" else ())))) for kind, columns in COLUMN_SORTS.items()
+}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -67,14 +115,28 @@ def _scaled(unit: float) -> Callable[[Any], str]:
 
 def _servers(question: Question, lang: Lang, catalog: Catalog) -> CatalogPage:
     found = lookup.servers(question.query, cloud=question.cloud, gpu=question.gpu, catalog=catalog).servers
-    rows = np.arange(len(found), dtype=np.intp)
+    rows, sort = np.arange(len(found), dtype=np.intp), question.sort or "name"
     last = question.first + question.count
-    rows = first_servers(found, rows, sort=question.sort or "name", limit=last, descending=question.descending)[question.first :]
+    prices = _prices_from(found, catalog)
+    keys = _server_keys(found, prices, sort)
+    if keys is None:
+        rows = first_servers(found, rows, sort=sort, limit=last, descending=question.descending)[question.first :]
+    else:
+        rows = _ordered(keys, descending=question.descending)[question.first : last]
     shown = found.take(rows)
-    records = [{**shown.row(at), "provider": q.provider_text(shown.provider[at], lang)} for at in range(len(shown))]
+    records = [
+        {
+            **shown.row(at),
+            "provider": q.provider_text(shown.provider[at], lang),
+            "server": f"{shown.provider[at]}/{shown.instance_type[at]}",
+            "price_from": float(prices[row]),
+        }
+        for at, row in enumerate(rows.tolist())
+    ]
     columns = (
         Column("instance_type"),
         Column("provider"),
+        Column("price_from", _known(units.format_usd), right=True),
         Column("num_accelerators", _known(q.plain), right=True),
         Column("accelerator_name"),
         Column("accelerator_memory_bytes", _known(q.memory_text), right=True),
@@ -86,16 +148,65 @@ def _servers(question: Question, lang: Lang, catalog: Catalog) -> CatalogPage:
     return CatalogPage(Table(columns, records), len(found))
 
 
+def _prices_from(found: ServerTable, catalog: Catalog) -> Floats:
+    """The cheapest sound price on demand of each server [USD/h]; NaN without one."""
+    table = catalog.all_offers()
+    sound = ~table.is_quarantined & np.isfinite(table.price_usd_per_h) & (table.purchase_index == PURCHASE_CODES["on-demand"])
+    least = np.full(len(table.servers), np.inf)
+    np.minimum.at(least, table.server_index[sound], table.price_usd_per_h[sound])
+    rows = [catalog.server_rows[name] for name in zip(found.provider, found.instance_type, strict=True)]
+    chosen = least[np.array(rows, dtype=np.intp)]
+    return np.where(np.isfinite(chosen), chosen, np.nan)
+
+
+def _server_keys(found: ServerTable, prices: Floats, sort: str) -> Floats | None:
+    """What servers are ordered by, where the catalog has no such order itself."""
+    words = {"cloud": found.provider, "card": found.accelerator_name, "link": found.gpu_interconnect}
+    if sort in words:
+        return _alphabetical(words[sort])
+    figures = {
+        "price": prices,
+        "gpus": found.num_accelerators,
+        "card_memory": found.accelerator_memory_bytes,
+        "network": found.network_bytes_per_s,
+    }
+    return _known_figures(figures[sort]) if sort in figures else None
+
+
+def _known_figures(values: Floats) -> Floats:
+    """Figures with NaN for what is unknown or not there."""
+    return np.where(values > 0, values, np.nan)
+
+
+def _alphabetical(names: Sequence[str]) -> Floats:
+    """Names as numbers in their order; an empty one is unknown."""
+    folded = [name.casefold() for name in names]
+    places = {name: float(place) for place, name in enumerate(sorted(set(folded)))}
+    return np.array([places[name] if name else np.nan for name in folded], dtype=np.float64)
+
+
+def _ordered(keys: Floats, *, descending: bool) -> Indices:
+    """Rows in the order of their keys, unknown ones last."""
+    signed = np.where(np.isfinite(keys), -keys if descending else keys, np.inf)
+    return np.lexsort((np.arange(len(keys)), signed)).astype(np.intp)
+
+
 def _prices(question: Question, lang: Lang, catalog: Catalog) -> CatalogPage:
     wanted: dict[str, Any] = {"cloud": question.cloud, "gpu": question.gpu, "region": question.region, "purchase": question.purchase}
     found = lookup.prices(question.query, **wanted, catalog=catalog)
-    rows = np.arange(len(found.offers), dtype=np.intp)
+    rows, sort = np.arange(len(found.offers), dtype=np.intp), question.sort or "price"
     last = question.first + question.count
-    rows = first_offers(found.offers, rows, sort=question.sort or "price", limit=last, descending=question.descending)[question.first :]
+    keys = _price_keys(found.offers, lang, sort)
+    if keys is None:
+        rows = first_offers(found.offers, rows, sort=sort, limit=last, descending=question.descending)[question.first :]
+    else:
+        rows = _ordered(keys, descending=question.descending)[question.first : last]
     shown = found.offers.take(rows)
     columns = (
         Column("instance_type"),
         Column("price_usd_per_h", units.format_usd, right=True),
+        Column("price_per_gpu", _known(units.format_usd), right=True),
+        Column("price_per_vcpu", _known(units.format_usd), right=True),
         Column("provider"),
         Column("region"),
         Column("purchase"),
@@ -107,26 +218,38 @@ def _prices(question: Question, lang: Lang, catalog: Catalog) -> CatalogPage:
     return CatalogPage(Table(columns, [_price_record(shown, at, lang) for at in range(len(shown))]), found.total)
 
 
+def _price_keys(offers: OfferTable, lang: Lang, sort: str) -> Floats | None:
+    """What prices are ordered by, where the catalog has no such order itself."""
+    servers = offers.servers
+    if sort in ("cloud", "card"):
+        return _alphabetical(servers.provider if sort == "cloud" else servers.accelerator_name)[offers.server_index]
+    if sort == "region":
+        return _alphabetical([q.region_text(name, lang) for name in offers.regions])[offers.region_index]
+    if sort == "purchase":
+        return offers.purchase_index.astype(np.float64)
+    return _known_figures(servers.num_accelerators)[offers.server_index] if sort == "gpus" else None
+
+
 def _price_record(offers: Any, index: int, lang: Lang) -> dict[str, Any]:
     record, server = offers.row(index), int(offers.server_index[index])
     flags = [name for name in ("is_estimate", "is_stale", "is_pseudo_region") if record[name]]
+    gpus, vcpus = float(offers.servers.num_accelerators[server]), float(offers.servers.vcpus[server])
     return {
         **record,
+        "server": f"{record['provider']}/{record['instance_type']}",
+        "price_per_gpu": record["price_usd_per_h"] / gpus if gpus else None,
+        "price_per_vcpu": record["price_usd_per_h"] / vcpus if vcpus else None,
         "provider": q.provider_text(record["provider"], lang),
         "region": q.region_text(record["region"], lang),
         "purchase": q.purchase_text(record["purchase"], lang),
-        "num_accelerators": float(offers.servers.num_accelerators[server]),
+        "num_accelerators": gpus,
         "accelerator_name": offers.servers.accelerator_name[server],
         "remark": ", ".join(label("remark", flag, lang) for flag in flags),
     }
 
 
 def _accelerators(question: Question, lang: Lang, catalog: Catalog) -> CatalogPage:
-    records = [dataclasses.asdict(record) for record in lookup.accelerators(question.query)]
-    if question.sort in _ACCELERATOR_KEYS:
-        records.sort(key=lambda record: record[_ACCELERATOR_KEYS[question.sort]])
-    else:
-        records.sort(key=lambda record: record["name"].casefold())
+    records = _sorted([dataclasses.asdict(record) for record in lookup.accelerators(question.query)], "accelerators", question)
     columns = (
         Column("name"),
         Column("vendor"),
@@ -139,14 +262,12 @@ def _accelerators(question: Question, lang: Lang, catalog: Catalog) -> CatalogPa
         Column("tdp_w", _known(q.plain), right=True),
         Column("release_year", _known(str), right=True),
     )
-    return CatalogPage(Table(columns, _slice(records, question)), len(records))
+    return CatalogPage(Table(columns, records[question.first : question.first + question.count]), len(records))
 
 
 def _models(question: Question, lang: Lang, catalog: Catalog) -> CatalogPage:
-    found = lookup.models(question.query)
-    if question.descending:
-        found = found[::-1]
-    records = [lookup.model_record(record) for record in found[question.first : question.first + question.count]]
+    found = [lookup.model_record(record) for record in lookup.models(question.query)]
+    records = _sorted(found, "models", question)[question.first : question.first + question.count]
     columns = (
         Column("name"),
         Column("family"),
@@ -160,9 +281,16 @@ def _models(question: Question, lang: Lang, catalog: Catalog) -> CatalogPage:
     return CatalogPage(Table(columns, records), len(found))
 
 
-def _slice(records: Sequence[dict[str, Any]], question: Question) -> list[dict[str, Any]]:
-    ordered = list(records[::-1] if question.descending else records)
-    return ordered[question.first : question.first + question.count]
+def _sorted(records: list[dict[str, Any]], kind: str, question: Question) -> list[dict[str, Any]]:
+    """Records in the order asked for, names ignoring case; unknown figures last, whatever the direction."""
+    columns = {order: column for column, order in COLUMN_SORTS[kind].items()}
+    sort = question.sort or "name"
+    if sort not in columns:
+        raise UnknownNameError("sort order", sort, allowed="allowed: " + ", ".join(columns), field="sort")
+    column = columns[sort]
+    known = [record for record in records if record.get(column)]
+    known.sort(key=lambda record: record[column].casefold() if isinstance(record[column], str) else record[column])
+    return [*(known[::-1] if question.descending else known), *(record for record in records if not record.get(column))]
 
 
 _PAGES: Mapping[str, Callable[[Question, Lang, Catalog], CatalogPage]] = {

@@ -8,7 +8,8 @@ from typing import Any
 from rightfit.explain.cards import MemoryUse, OptionCard
 from rightfit.explain.messages import Lang
 from rightfit.explain.quantities import memory_text
-from rightfit.web.draw import box, button, heading, pair, text
+from rightfit.web.draw import box, button, heading, link, pair, text
+from rightfit.web.things import card_address, server_address
 from rightfit.web.words import word
 
 
@@ -26,8 +27,13 @@ def draw_card(
         around.mark(f"card-{card.rank}")
         with box("div", "name"):
             with box("div"):
-                heading(card.server, 3)
-                text(f"{card.hardware}", "", "div")
+                with heading("", 3):
+                    link(card.server, server_address(card.server_id, lang), "plain")
+                with box("div"):
+                    if card.accelerator:
+                        link(card.hardware, card_address(card.accelerator, lang), "plain")
+                    else:
+                        text(card.hardware)
                 text(f"{card.provider} · {card.place} · {card.purchase}", "place", "div")
             text(word("result.best", lang) if card.rank == 1 else str(card.rank), "rank first" if card.rank == 1 else "rank")
         with box("dl", "figures"):

@@ -11,11 +11,12 @@ from nicegui import ui
 
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
-from rightfit.explain.catalog_tables import SORTS, Question, catalog_page
+from rightfit.explain.catalog_tables import COLUMN_SORTS, SORTS, Question, catalog_page
 from rightfit.explain.messages import Lang
 from rightfit.web.answers import Answers
-from rightfit.web.draw import box, button, heading, paragraph, table, text
+from rightfit.web.draw import Sorting, box, button, heading, paragraph, table, text
 from rightfit.web.state import LONGEST_VALUE, clean
+from rightfit.web.things import catalog_links
 from rightfit.web.words import option_name, problem_lines, word
 from rightfit.workload.vocabulary import PURCHASES
 
@@ -60,6 +61,11 @@ class CatalogState:
     def address(self) -> str:
         """The permanent link."""
         return f"/catalog?{urlencode(self.query())}"
+
+
+def usual_sort(kind: str) -> str:
+    """The order of a kind where none is asked for."""
+    return next(iter(COLUMN_SORTS[kind].values()))
 
 
 class CatalogView:
@@ -117,33 +123,23 @@ class CatalogView:
                     self._choice(name, {code: q.purchase_text(code, lang) for code in PURCHASES.words})
                 else:
                     self._line(name, option_name(name, lang), "")
-            orders = {name: word(f"catalog.sort_{name}", lang) for name in SORTS[state.kind]}
-            if len(orders) > 1:
-                self._choice("sort", orders, title=word("catalog.sort", lang))
-            self._choice(
-                "descending",
-                {"": word("catalog.ascending", lang), "yes": word("catalog.descending", lang)},
-                title=word("catalog.order", lang),
-            )
 
     def _line(self, name: str, title: str, hint: str) -> None:
         field = ui.input(title, value=getattr(self.state.question, name), placeholder=hint)
         field.props(f"outlined dense stack-label debounce=300 maxlength={LONGEST_VALUE} autocomplete=off").mark(f"filter-{name}")
         field.on_value_change(lambda event: self._ask(**{name: clean(event.value or "", LONGEST_VALUE)}))
 
-    def _choice(self, name: str, words: dict[str, str], *, title: str = "") -> None:
+    def _choice(self, name: str, words: dict[str, str]) -> None:
         now = getattr(self.state.question, name)
-        value = ("yes" if now else "") if name == "descending" else (now if now in words else None)
-        if name == "sort":
-            value = now or next(iter(words))
-        clearable = name in ("cloud", "purchase")
-        field = ui.select(words, label=title or option_name(name, self.state.lang), value=value, clearable=clearable)
+        field = ui.select(words, label=option_name(name, self.state.lang), value=now if now in words else None, clearable=True)
         field.props("outlined dense options-dense stack-label").mark(f"filter-{name}")
+        field.on_value_change(lambda event: self._ask(**{name: event.value or ""}))
 
-        def changed(event: Any) -> Any:
-            return self._ask(**{name: bool(event.value) if name == "descending" else event.value or ""})
-
-        field.on_value_change(changed)
+    async def _sort(self, order: str) -> None:
+        """By a column; once more turns it round."""
+        asked = self.state.question
+        again = order == (asked.sort or usual_sort(self.state.kind))
+        await self._ask(sort=order, descending=again and not asked.descending)
 
     async def _ask(self, **changes: Any) -> None:
         self.state = dataclasses.replace(self.state, question=dataclasses.replace(self.state.question, first=0, **changes))
@@ -177,7 +173,9 @@ class CatalogView:
             if not found.table.records:
                 paragraph(word("catalog.nothing", state.lang), "muted")
                 return
-            table(found.table, state.lang)
+            asked = state.question
+            sorting = Sorting(COLUMN_SORTS[state.kind], asked.sort or usual_sort(state.kind), asked.descending, self._sort)
+            table(found.table, state.lang, links=catalog_links(state.lang, state.kind), sorting=sorting)
             self._pager(found.total, len(found.table.records))
 
     def _pager(self, total: int, shown: int) -> None:

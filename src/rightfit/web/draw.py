@@ -3,7 +3,8 @@ markup."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from nicegui import ui
@@ -64,7 +65,23 @@ def bullets(lines: Iterable[str], classes: str = "lines") -> None:
             text(line.strip(), "more" if line.startswith("  ") else "", "li")
 
 
-def table(content: Table, lang: Lang, *, classes: str = "table", title: bool = True) -> None:
+@dataclasses.dataclass(frozen=True, slots=True)
+class Sorting:
+    """Which columns can be sorted by (column: order), the order that holds now, and what a click on a heading does with its order."""
+
+    orders: Mapping[str, str]
+    now: str
+    descending: bool
+    on_click: Callable[[str], Any]
+
+
+#: Where the cells of a column lead, from the record; an empty address is no link.
+Links = Mapping[str, Callable[[Any], str]]
+
+
+def table(
+    content: Table, lang: Lang, *, classes: str = "table", title: bool = True, links: Links | None = None, sorting: Sorting | None = None
+) -> None:
     """A table with its headings; numbers to the right."""
     if title and content.title:
         heading(content.title.rstrip(":："), 3)
@@ -74,17 +91,38 @@ def table(content: Table, lang: Lang, *, classes: str = "table", title: bool = T
         around.props["aria-label"] = content.title or label("column", content.columns[0].key, lang)
         with box("thead"), box("tr"):
             for column in content.columns:
-                text(label("column", column.key, lang), _classes(column), "th").props["scope"] = "col"
+                _head_cell(column, lang, sorting)
         with box("tbody"):
-            rows(content.columns, content.records)
+            rows(content.columns, content.records, links or {})
 
 
-def rows(columns: Sequence[Column], records: Sequence[Any]) -> None:
+def _head_cell(column: Column, lang: Lang, sorting: Sorting | None) -> None:
+    """A heading; where the table can be sorted by its column, a button that does it."""
+    name, order = label("column", column.key, lang), sorting.orders.get(column.key, "") if sorting else ""
+    if sorting is None or not order:
+        text(name, _classes(column), "th").props["scope"] = "col"
+        return
+    is_now = order == sorting.now
+    with box("th", _classes(column)) as cell:
+        cell.props["scope"] = "col"
+        if is_now:
+            cell.props["aria-sort"] = "descending" if sorting.descending else "ascending"
+        sorter = button(name, lambda: sorting.on_click(order), "sorter").mark(f"sort-{order}")
+        sorter.props["data-key"] = f"sort-{order}"
+
+
+def rows(columns: Sequence[Column], records: Sequence[Any], links: Links | None = None) -> None:
     """The lines of a table."""
     for record in records:
         with box("tr"):
             for column in columns:
-                text(column.show(record.get(column.key)), _classes(column), "td")
+                shown, lead = column.show(record.get(column.key)), (links or {}).get(column.key)
+                address = lead(record) if lead and shown else ""
+                if not address:
+                    text(shown, _classes(column), "td")
+                    continue
+                with box("td", _classes(column)):
+                    link(shown, address)
 
 
 def _classes(column: Column) -> str:

@@ -22,6 +22,7 @@ PAGES = {
     "plan": "/",
     "measure": "/measure",
     "fleet": "/fleet",
+    "fit": "/fit",
     "catalog": "/catalog",
     "accuracy": "/accuracy",
     "rules": "/rules",

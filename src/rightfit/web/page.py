@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 from fastapi import FastAPI
 from nicegui import Client, ui
@@ -17,7 +18,8 @@ from rightfit.web.frame import dark_of, frame, lang_of
 from rightfit.web.measure_page import MeasurePage
 from rightfit.web.plan_page import PlanPage
 from rightfit.web.report_page import Report
-from rightfit.web.state import PageState
+from rightfit.web.state import LONGEST_VALUE, PageState, clean
+from rightfit.web.things import FitPage, ThingPage
 from rightfit.web.words import word
 
 if TYPE_CHECKING:
@@ -88,12 +90,32 @@ def add_pages(answers: Answers) -> None:
         with frame("about", lang, dark=dark_of(request), title=word("page.about", lang)):
             reading_pages.about(lang)
 
+    async def thing(request: Request, kind: str) -> None:
+        lang, name = lang_of(request), clean(request.query_params.get("name", ""), LONGEST_VALUE)
+        other = f"/{kind}?{urlencode({'name': name, 'lang': 'en' if lang == 'zh' else 'zh'})}"
+        with frame("catalog", lang, dark=dark_of(request), title=name or word(f"page.{kind}", lang), other=other):
+            ThingPage(kind, name, answers, lang).draw()
+
+    async def server(request: Request) -> None:
+        await thing(request, "server")
+
+    async def card(request: Request) -> None:
+        await thing(request, "card")
+
+    async def fit(request: Request) -> None:
+        lang = lang_of(request)
+        with frame("fit", lang, dark=dark_of(request), title=word("page.fit", lang)) as links:
+            FitPage(request.query_params, answers, lang, links).draw()
+
     pages = {
         "/": plan,
         "/report": report,
         "/measure": measure,
         "/fleet": fleet,
+        "/fit": fit,
         "/catalog": catalog,
+        "/server": server,
+        "/card": card,
         "/accuracy": accuracy,
         "/rules": rules,
         "/about": about,
