@@ -6,7 +6,7 @@ import pytest
 
 from rightfit import facts
 from rightfit.cli import main
-from rightfit.cli.typical import typical_rows
+from rightfit.planner.typical import typical_rows
 
 
 @pytest.mark.parametrize(

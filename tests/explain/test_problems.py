@@ -6,6 +6,7 @@ import pytest
 
 import rightfit
 from rightfit.errors import AmbiguousNameError, InputError, MissingComponentError, NoAnswerError, RightfitError, UnknownNameError
+from rightfit.explain.messages import topic
 from rightfit.explain.plain import json_bytes, plain
 from rightfit.explain.problems import code_of, problems_of
 
@@ -32,6 +33,23 @@ def test_an_unknown_name() -> None:
     assert problem.message == "没有名为“Llama-9”的模型。您是否想用：Llama-3、Llama-2？"
     assert problem.to_dict() == {"field": "model", "message": problem.message, "allowed": "a name", "nearest": ["Llama-3", "Llama-2"]}
     assert problems_of(AmbiguousNameError("model", "x", ["a", "b"]), "zh")[0].message == "模型“x”可能指多个：a、b。"
+
+
+@pytest.mark.parametrize(
+    ("name", "wishes"),
+    [
+        ("model", {"task": "train"}),
+        ("cache_hits", {"model": "7B", "task": "serve", "users": 10, "cache_hits": 0.5}),
+        ("adapter_rank", {"model": "7B", "task": "serve", "users": 10, "adapter_rank": 8}),
+        ("think", {"model": "7B", "task": "serve", "think": "5s"}),
+        ("percentile", {"model": "7B", "task": "serve", "users": 10, "percentile": 95}),
+    ],
+)
+def test_a_question_back_is_asked_in_chinese_too(name: str, wishes: dict[str, object]) -> None:
+    error = error_of(**wishes)
+    words = topic("questions")[name]
+    assert [problem.message for problem in problems_of(error, "en") if problem.field == name] == [f"{name}: {words['en']}"]
+    assert [problem.message for problem in problems_of(error, "zh") if problem.field == name] == [f"{name}：{words['zh']}。"]
 
 
 def test_several_problems_are_told_apart() -> None:

@@ -86,9 +86,29 @@ def test_my_cards_follow_every_field_by_enter_tab_and_choice(watched: Any, lang:
         page.wait_for_function(
             "before => { const now = document.querySelector('.fits'); return now && now.innerText !== before; }", arg=fits
         )
-        assert f"count={value}" in page.url
+        page.wait_for_function("said => location.href.includes(said)", arg=f"count={value}")
         fits = page.inner_text(".fits")
     count.fill("0")
     count.press("Enter")
     page.wait_for_selector(".problem")
     assert word("fit.bad_count", lang, most=64) in page.inner_text(".problem")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("lang", "size"), [("zh", PHONE), ("en", DESKTOP)])
+def test_a_newcomer_without_a_model_is_led_to_a_plan(watched: Any, lang: str, size: dict[str, int]) -> None:
+    page = watched(size=size).open("/guide", lang)
+    page.get_by_label(word("guide.kind", lang), exact=True).click()  # type: ignore[arg-type]
+    page.get_by_role("option", name=word("guide.kind_images", lang), exact=True).click()  # type: ignore[arg-type]
+    data = page.get_by_label(word("option.data", lang), exact=True)  # type: ignore[arg-type]
+    data.fill("300GB")
+    data.press("Tab")
+    page.wait_for_selector(".step.holds")
+    assert "data=300GB" in page.url
+    assert "300 GB" in page.inner_text("main")
+    assert page.locator(".guided .card").count() == 3
+    heights = page.eval_on_selector_all(".guided .card", "found => found.map(one => one.getBoundingClientRect().height)")
+    assert min(heights) > 200, "everything in a card has its own line"
+    assert sound(page) == []
+    page.get_by_role("link", name=word("measure.open_plan", lang)).first.click()  # type: ignore[arg-type]
+    page.wait_for_selector(".card.open")
+    assert "model=resnet50" in page.url

@@ -83,6 +83,8 @@ def _message(error: RightfitError, lang: Lang) -> str:
     if contradicted := _CONTRADICTS.fullmatch(str(error)):
         return _contradiction_message(contradicted)
     message = str(error).removeprefix(f"{error.field}: ") if error.field else str(error)
+    if asked := next((words["zh"] for words in topic("questions").values() if words["en"] == message), ""):
+        return f"{error.field}：{asked}。"
     return say("problems.unreadable", lang, field=error.field, message=message) if error.field else message
 
 

@@ -20,6 +20,7 @@ from rightfit.web.words import word
 
 PAGES = {
     "plan": "/",
+    "guide": "/guide",
     "measure": "/measure",
     "fleet": "/fleet",
     "fit": "/fit",

@@ -15,6 +15,7 @@ from rightfit.web.answers import Answers
 from rightfit.web.catalog_page import CatalogState, CatalogView
 from rightfit.web.fleet_page import FleetPage
 from rightfit.web.frame import dark_of, frame, lang_of
+from rightfit.web.guide_page import GuidePage, GuideState
 from rightfit.web.measure_page import MeasurePage
 from rightfit.web.plan_page import PlanPage
 from rightfit.web.report_page import Report
@@ -107,11 +108,18 @@ def add_pages(answers: Answers) -> None:
         with frame("fit", lang, dark=dark_of(request), title=word("page.fit", lang)) as links:
             FitPage(request.query_params, answers, lang, links).draw()
 
+    async def guide(request: Request, client: Client) -> None:
+        state = GuideState.from_query(request.query_params, lang=lang_of(request))
+        other = state.address("en" if state.lang == "zh" else "zh")
+        with frame("guide", state.lang, dark=dark_of(request), title=word("page.guide", state.lang), other=other) as links:
+            GuidePage(state, answers, client, links).draw()
+
     pages = {
         "/": plan,
         "/report": report,
         "/measure": measure,
         "/fleet": fleet,
+        "/guide": guide,
         "/fit": fit,
         "/catalog": catalog,
         "/server": server,

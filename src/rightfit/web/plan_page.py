@@ -24,6 +24,8 @@ from rightfit.web.charts import clouds_of, colour_of, field_chart, mark_of
 from rightfit.web.details import draw_parts
 from rightfit.web.draw import box, button, heading, link, paragraph, text
 from rightfit.web.export_tab import export_tab
+from rightfit.web.guide_page import OPTIONS as GUIDE_OPTIONS
+from rightfit.web.guide_page import GuideState
 from rightfit.web.state import MOST_COMPARED, TABS, PageState
 from rightfit.web.tabs import breakdown_tab, buying_tab, compare_tab, opened, regions_tab, verdict_dialog, why_tab
 from rightfit.web.words import on_page, problem_lines, word
@@ -226,6 +228,9 @@ class PlanPage:
             heading(word("error.heading", lang), 3)
             for name, message in lines:
                 paragraph(self.panel.named(name, message))
+            if not self.state.wishes.get("model") and any(name in ("model", "ask", "") for name, _ in lines):
+                told = {name: value for name, value in self.state.wishes.items() if name in GUIDE_OPTIONS}
+                link(word("guide.ask", lang), GuideState("", self.state.ask, told).address(lang), "chip gap").mark("to-guide")
 
     def _empty(self) -> None:
         """Take the answer away, and what led from it."""

@@ -34,6 +34,8 @@ def option_name(option: str, lang: Lang) -> str:
 
 
 _FLAG = re.compile(r"--([a-z][a-z-]+)")
+#: Advice that a visitor cannot follow: files are those of the machine that serves.
+_LOCAL = (", or a path to config.json", "，或 config.json 的路径")
 _NAMED = re.compile(r"^([a-z][a-z_]+) = ")
 
 
@@ -42,6 +44,8 @@ def on_page(line: str, lang: Lang) -> str:
     named = _NAMED.match(line)
     if named and named[1] in words()["option"]:
         line = f"{option_name(named[1], lang)} = {line[named.end() :]}"
+    for advice in _LOCAL:
+        line = line.replace(advice, "")
     return _FLAG.sub(lambda flag: f"“{option_name(flag[1].replace('-', '_'), lang)}”", line)
 
 

@@ -206,7 +206,8 @@ def _typical(sentence: str, error: NoModelError, view: View) -> int:
 
 def _of_kind(kind: str, goal: str, wishes: dict[str, Any], view: View) -> int:
     """Typical models for a kind of data and what it is for."""
-    from rightfit.cli.typical import read_kind, typical_answer
+    from rightfit.cli.typical import typical_answer
+    from rightfit.planner.typical import read_kind
 
     known = read_kind(kind) if kind else ""
     answer = typical_answer(goal, wishes, view, catalog=open_market(view), kind=known)
