@@ -37,6 +37,7 @@ PAGES = {
     "server": "/server?name=aws/p4d.24xlarge",
     "card": "/card?name=A10G",
     "guide": "/guide?data=200GB&kind=images",
+    "book": "/book",
     "fit": "/fit?gpu=RTX-4090&count=2",
     "accuracy": "/accuracy",
     "rules": "/rules",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -112,3 +113,27 @@ def test_a_newcomer_without_a_model_is_led_to_a_plan(watched: Any, lang: str, si
     page.get_by_role("link", name=word("measure.open_plan", lang)).first.click()  # type: ignore[arg-type]
     page.wait_for_selector(".card.open")
     assert "model=resnet50" in page.url
+
+
+@pytest.mark.parametrize(("lang", "size"), [("zh", PHONE), ("en", DESKTOP)])
+def test_a_price_book_is_chosen_typed_and_compared(watched: Any, lang: str, size: dict[str, int], tmp_path: Path) -> None:
+    page = watched(size=size).open("/book", lang)
+    page.get_by_role("button", name=word("book.submit", lang)).click()  # type: ignore[arg-type]
+    page.wait_for_selector(".versus .card")
+    assert page.locator(".versus .card").first.locator("h3").inner_text() == "rack-l40s"
+    assert sound(page) == []
+    mine = tmp_path / "mine.toml"
+    mine.write_text('[[owned]]\nname = "our-4090"\ngpu = "RTX-4090"\ngpus = 8\nprice = 0.3\n')
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name=word("book.choose", lang)).click()  # type: ignore[arg-type]
+    chooser.value.set_files(str(mine))
+    page.wait_for_function("document.querySelector('.versus .card h3')?.innerText === 'our-4090'")
+    data = page.get_by_label(word("option.data", lang), exact=True)  # type: ignore[arg-type]
+    for value, key in (("70Mtok", "Enter"), ("90Mtok", "Tab")):
+        before = page.inner_text(".versus .card .value")
+        data.fill(value)
+        data.press(key)
+        page.wait_for_function("said => location.href.includes(said)", arg=value)
+        page.wait_for_function(
+            "before => { const now = document.querySelector('.versus .card .value'); return now && now.innerText !== before; }", arg=before
+        )

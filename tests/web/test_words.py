@@ -39,7 +39,7 @@ def test_chinese_words_are_chinese() -> None:
 
 def test_every_word_that_is_asked_for_exists() -> None:
     for section, name in re.findall(
-        r'"(page|ask|result|measure|fleet|chart|tab|catalog|thing|guide|fit|accuracy|rules|report|about|error)\.([a-z_]+)"',
+        r'"(page|ask|result|measure|fleet|chart|tab|catalog|thing|guide|fit|book|accuracy|rules|report|about|error)\.([a-z_]+)"',
         re.sub(r'"[a-z_]+\.(md|js)"', "", SOURCES),
     ):
         assert name in words()[section], f"{section}.{name}"
@@ -47,10 +47,12 @@ def test_every_word_that_is_asked_for_exists() -> None:
 
 def test_every_word_is_asked_for() -> None:
     made = {f"tab.{name}" for name in TABS} | {f"fit.task_{name or 'all'}" for name in TASKS}
+    made |= {f"book.example_{name}" for name in ("discount", "server", "price")}
     made |= {f"guide.kind_{kind}" for kind in kinds()}
     made |= {f"about.{name}" for name in words()["about"]} | {f"accuracy.{name}" for name in ("errors", "intervals", "fits", "left")}
     made |= {
-        f"page.{name}" for name in ("plan", "guide", "measure", "fleet", "fit", "server", "card", "catalog", "accuracy", "rules", "about")
+        f"page.{name}"
+        for name in ("plan", "guide", "measure", "fleet", "fit", "book", "server", "card", "catalog", "accuracy", "rules", "about")
     } | {f"catalog.{name}" for name in ("servers", "prices", "accelerators", "models", "previous", "next")}
     made |= {f"measure.{step}{end}" for step in ("question", "trial", "record", "advice") for end in ("", "_note", "_none")}
     for section in (

@@ -206,19 +206,23 @@ class PriceBook:
 def read_price_book(path: str | Path) -> PriceBook:
     """Read and check a price book. Raises FileInputError, one line per problem."""
     file = Path(path).expanduser()
-    text = _text(file)
-    raw, top = (_from_csv if file.suffix.casefold() == ".csv" else _from_toml)(text, str(path))
+    text, day = _text(file), datetime.datetime.fromtimestamp(file.stat().st_mtime, tz=datetime.UTC).date()
+    return parse_price_book(text, str(path), is_csv=file.suffix.casefold() == ".csv", usual_date=str(day))
+
+
+def parse_price_book(text: str, path: str, *, is_csv: bool, usual_date: str) -> PriceBook:
+    """The text of a price book; `path` stands in its problems, `usual_date` (ISO) holds where the text has none. Raises FileInputError."""
+    raw, top = (_from_csv if is_csv else _from_toml)(text, path)
     problems: list[str] = []
-    entries = [entry for kind, line, values, lines in raw if (entry := _entry(kind, line, values, lines, str(path), problems)) is not None]
+    entries = [entry for kind, line, values, lines in raw if (entry := _entry(kind, line, values, lines, path, problems)) is not None]
     currency = units.currency_code(str(top.get("currency", "usd")))
-    rates = {entry.currency.casefold(): _rate(entry, str(path), top) for entry in entries if isinstance(entry, Rate)}
+    rates = {entry.currency.casefold(): _rate(entry, path, top) for entry in entries if isinstance(entry, Rate)}
     if currency not in currencies() and currency not in rates:
         problems.append(f"{path}: currency: unknown currency {top.get('currency')!r}; known: {', '.join({**currencies(), **rates})}")
     if problems:
         raise FileInputError("\n".join(problems))
     own = {entry.name: entry.value for entry in entries if isinstance(entry, BookFigure)}
-    as_of = str(top.get("as_of") or datetime.datetime.fromtimestamp(file.stat().st_mtime, tz=datetime.UTC).date())
-    return PriceBook(str(path), as_of, currency, rates, own, tuple(entries))
+    return PriceBook(path, str(top.get("as_of") or usual_date), currency, rates, own, tuple(entries))
 
 
 def _rate(entry: Rate, path: str, top: Mapping[str, Any]) -> ExchangeRate:

@@ -33,11 +33,17 @@ def open_priced(price_book: str | Path | None = None) -> Catalog:
 
 
 def with_price_book(catalog: Catalog, path: str | Path) -> PricedCatalog:
+    """A catalog with the prices of a book in a file."""
+    from rightfit.catalog.price_book import read_price_book
+
+    return with_book(catalog, read_price_book(path))
+
+
+def with_book(catalog: Catalog, book: PriceBook) -> PricedCatalog:
     """A catalog with the prices of a book; its owned servers without a price an hour cost what owning them costs."""
-    from rightfit.catalog.price_book import Owned, read_price_book
+    from rightfit.catalog.price_book import Owned
     from rightfit.catalog.priced import PricedCatalog
 
-    book = read_price_book(path)
     own = {entry.name: own_usd_per_h(entry, book) for entry in book.of(Owned) if entry.price is None}
     return PricedCatalog(catalog, book, own_usd_per_h=own)
 

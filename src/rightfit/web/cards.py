@@ -21,14 +21,18 @@ def draw_card(
     compared: bool,
     on_open: Callable[[], Any] | None,
     on_compare: Callable[[bool], Any] | None,
+    is_listed: bool = True,
 ) -> None:
-    """One plan at a glance. Without `on_open` and `on_compare` nothing can be clicked (a report)."""
+    """One plan at a glance. Without `on_open` and `on_compare` it has no actions (a report); `is_listed`: its server has a page in the catalog."""
     with box("article", "card open" if is_open and on_open else "card") as around:
         around.mark(f"card-{card.rank}")
         with box("div", "name"):
             with box("div"):
                 with heading("", 3):
-                    link(card.server, server_address(card.server_id, lang), "plain")
+                    if is_listed:
+                        link(card.server, server_address(card.server_id, lang), "plain")
+                    else:
+                        text(card.server)
                 with box("div"):
                     if card.accelerator:
                         link(card.hardware, card_address(card.accelerator, lang), "plain")

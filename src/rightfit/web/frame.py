@@ -24,6 +24,7 @@ PAGES = {
     "measure": "/measure",
     "fleet": "/fleet",
     "fit": "/fit",
+    "book": "/book",
     "catalog": "/catalog",
     "accuracy": "/accuracy",
     "rules": "/rules",

@@ -12,6 +12,7 @@ from starlette.requests import Request
 
 from rightfit.web import reading_pages, visitors
 from rightfit.web.answers import Answers
+from rightfit.web.book_page import BookPage
 from rightfit.web.catalog_page import CatalogState, CatalogView
 from rightfit.web.fleet_page import FleetPage
 from rightfit.web.frame import dark_of, frame, lang_of
@@ -114,6 +115,12 @@ def add_pages(answers: Answers) -> None:
         with frame("guide", state.lang, dark=dark_of(request), title=word("page.guide", state.lang), other=other) as links:
             GuidePage(state, answers, client, links).draw()
 
+    async def book(request: Request, client: Client) -> None:
+        state = PageState.from_query(request.query_params, lang=lang_of(request))
+        other = dataclasses.replace(state, lang="en" if state.lang == "zh" else "zh").address("/book")
+        with frame("book", state.lang, dark=dark_of(request), title=word("page.book", state.lang), other=other) as links:
+            BookPage(state, answers, client, links).draw()
+
     pages = {
         "/": plan,
         "/report": report,
@@ -121,6 +128,7 @@ def add_pages(answers: Answers) -> None:
         "/fleet": fleet,
         "/guide": guide,
         "/fit": fit,
+        "/book": book,
         "/catalog": catalog,
         "/server": server,
         "/card": card,
