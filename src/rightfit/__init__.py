@@ -7,7 +7,22 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from rightfit.api import accelerators, check, datasets, estimate, fleet, models, plan, predict, prices, servers, understand, why
+    from rightfit.api import (
+        accelerators,
+        check,
+        datasets,
+        estimate,
+        fleet,
+        models,
+        plan,
+        plan_table,
+        predict,
+        predict_table,
+        prices,
+        servers,
+        understand,
+        why,
+    )
     from rightfit.errors import (
         AmbiguousNameError,
         CatalogError,
@@ -46,7 +61,9 @@ __all__ = [
     "fleet",
     "models",
     "plan",
+    "plan_table",
     "predict",
+    "predict_table",
     "prices",
     "resize",
     "servers",

@@ -14,11 +14,13 @@ if TYPE_CHECKING:
     from rightfit.catalog.check_answers import CheckResult
     from rightfit.facts import Accelerator, Dataset, Model
     from rightfit.fleet.result import FleetPlan
+    from rightfit.fleet.ways import Search
     from rightfit.measure.evidence import Evidence
     from rightfit.measure.record import Run
     from rightfit.measure.resizing import Advice
     from rightfit.search.answer import Plan
     from rightfit.search.verdict import Verdict
+    from rightfit.spread.pieces import Done, Progress
     from rightfit.workload.ask import Understood
     from rightfit.workload.model import Workload
 
@@ -139,12 +141,14 @@ def fleet(
     reasons: bool = True,
     last: str | Path | Mapping[str, Any] | None = None,
     runs: str | Path | None = None,
+    on: str | None = None,
+    workers: int | None = None,
 ) -> FleetPlan:
     """One plan for many jobs and services: where and when each runs, how it is paid, what to buy.
 
     `source`: a fleet file (YAML, JSON, CSV) or the same as a mapping. `seconds`: how long the optimiser may think; `processes`: that search the market
     (default: one a core). `reasons`: with what limits cost and what a wrong price changes. `last`: the last plan's document (JSON), whose running jobs
-    stay. `runs` as in `plan`: they move the hours of training jobs of their models. The result has `.to_dict()`, the document. MissingComponentError without the extra `fleet`.
+    stay. `runs` as in `plan`: they move the hours of training jobs of their models. `on`, `workers`: where workloads are searched, as in `predict_table`. The result has `.to_dict()`, the document. MissingComponentError without the extra `fleet`.
     """
     from rightfit.fleet.planning import plan_fleet
 
@@ -156,7 +160,17 @@ def fleet(
         reasons=reasons,
         last=last,
         evidence=_evidence(runs) if runs else None,
+        search=_elsewhere(on or "processes", workers, catalog) if on or workers else None,
     )
+
+
+def _elsewhere(on: str, workers: int | None, catalog: Catalog | None) -> Search:
+    from rightfit.spread.naming import place_of
+    from rightfit.spread.work import list_prices_only, searched
+
+    place = place_of(on, workers=workers)
+    list_prices_only(catalog is not None)
+    return lambda questions: searched(questions, place)
 
 
 def read_workload(workload: Workload | str | Path | None, wishes: Mapping[str, Any]) -> Workload:
@@ -194,6 +208,48 @@ def predict(rows: Iterable[Mapping[str, Any]], *, runs: str | Path | None = None
     from rightfit.proof.own_runs import predict_with_runs
 
     return predict_with_runs(list(rows), runs_at(runs))
+
+
+def predict_table(
+    source: str | Path,
+    out: str | Path,
+    *,
+    on: str = "here",
+    workers: int | None = None,
+    runs: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Done:
+    """Predict every row of a CSV file into another one, in pieces that are kept until all are there: after an interruption the same call goes on.
+
+    `on`: "here", "processes" (of this machine), "ray" (a Ray cluster that is known here, else one that is started) or "ray:HOST:PORT"; the numbers are
+    the same everywhere. `workers`: how many are at work at once. `runs` as in `plan`. `progress(done, all, rows_per_s)` is called after each piece.
+    """
+    from rightfit.spread.naming import place_of
+    from rightfit.spread.work import predict_table as predict_pieces
+
+    place, known = place_of(on, workers=workers), _evidence(runs) if runs is not None else None
+    return predict_pieces(Path(source), Path(out), place=place, evidence=known, progress=progress or (lambda *_: None))
+
+
+def plan_table(
+    source: str | Path,
+    out: str | Path,
+    *,
+    on: str = "here",
+    workers: int | None = None,
+    price_book: str | Path | None = None,
+    progress: Progress | None = None,
+    **wishes: Any,
+) -> Done:
+    """Plan every row of a CSV file, whose columns are options of `plan` (and `id`), into another one with the best option of each; `wishes` are of all rows.
+
+    As `predict_table` otherwise. Prices of one's own are read by this process alone: with a price book the place is "here".
+    """
+    from rightfit.spread.naming import place_of
+    from rightfit.spread.work import plan_table as plan_pieces
+
+    place = place_of(on, workers=workers)
+    return plan_pieces(Path(source), Path(out), place=place, wishes=wishes, price_book=price_book, progress=progress or (lambda *_: None))
 
 
 def check(claims: Names, *, catalog: Catalog | None = None) -> list[CheckResult]:

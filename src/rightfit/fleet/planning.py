@@ -21,7 +21,7 @@ from rightfit.fleet.reasons import reasons_of
 from rightfit.fleet.result import FleetPlan
 from rightfit.fleet.rolling import read_last, rolled, staying
 from rightfit.fleet.solver import solve
-from rightfit.fleet.ways import Asked, asked, oldest_date, ways_of
+from rightfit.fleet.ways import Asked, Search, asked, oldest_date, ways_of
 from rightfit.planner.plan import default_catalog
 from rightfit.search.offers import whole_market
 from rightfit.workload.vocabulary import COUNTRIES
@@ -61,9 +61,10 @@ def plan_fleet(
     reasons: bool = True,
     last: str | Path | Mapping[str, Any] | None = None,
     evidence: Evidence | None = None,
+    search: Search | None = None,
 ) -> FleetPlan:
     """The plan of a fleet. `seconds`: how long the optimiser may think; `processes`: that search for workloads; `reasons`: with shadow prices, what a
-    wrong price would change, and the smallest relaxation where not all can be placed. `evidence`: own runs, which move the hours of jobs of their models."""
+    wrong price would change, and the smallest relaxation where not all can be placed. `evidence`: own runs, which move the hours of jobs of their models. `search`: who searches for workloads elsewhere."""
     highs()
     fleet = source if isinstance(source, Fleet) else read_fleet(source)
     before = read_last(last) if last is not None else None
@@ -71,7 +72,7 @@ def plan_fleet(
     if rest is not None:
         fleet = rest.fleet
     questions = {name: question for name, question in questions_of(fleet).items() if rest is None or name not in rest.running}
-    answers = ways_of(list(questions.values()), catalog=catalog, processes=processes)
+    answers = ways_of(list(questions.values()), catalog=catalog, processes=processes, search=search)
     ways = {name: answers[question] for name, question in questions.items()}
     ways, told = calibrated(ways, fleet, evidence) if evidence is not None else (ways, {})
     ways = staying(ways, rest) if rest is not None else ways

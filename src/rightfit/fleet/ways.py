@@ -7,7 +7,7 @@ import dataclasses
 import datetime
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -78,14 +78,22 @@ class Ways:
     error: str = ""
 
 
+#: Asks many questions somewhere, answers in their order.
+Search = Callable[[Sequence[Asked]], Sequence[Ways]]
+
+
 def asked(wishes: Mapping[str, Any], *, rates: Sequence[float] = (), oldest: str = "", kept: Sequence[tuple[str, str]] = ()) -> Asked:
     """A question whose equals are equal."""
     return Asked(json.dumps(wishes, sort_keys=True, default=str), tuple(rates), oldest, tuple(kept))
 
 
-def ways_of(questions: Sequence[Asked], *, catalog: Catalog | None = None, processes: int | None = None) -> dict[Asked, Ways]:
-    """Every distinct question's answer. With a catalog of one's own all are asked in this process."""
+def ways_of(
+    questions: Sequence[Asked], *, catalog: Catalog | None = None, processes: int | None = None, search: Search | None = None
+) -> dict[Asked, Ways]:
+    """Every distinct question's answer. With a catalog of one's own all are asked in this process; `search`: who asks them elsewhere."""
     distinct = list(dict.fromkeys(questions))
+    if search is not None:
+        return dict(zip(distinct, search(distinct), strict=True))
     number = min(processes if processes is not None else (os.cpu_count() or 1), len(distinct))
     if catalog is not None or number <= 1 or len(distinct) < _SERIAL:
         return {question: answered(question, catalog) for question in distinct}

@@ -22,9 +22,14 @@ def evidence(runs: Sequence[Run]) -> Evidence:
 
 def predict_with_runs(rows: Sequence[Mapping[str, Any]], runs: Sequence[Run]) -> list[dict[str, Any]]:
     """As `predict`, with `source` (calibrated or measured, empty where the runs say nothing) and `runs` (their ids) in every answer."""
+    return predict_with_evidence(rows, evidence(runs))
+
+
+def predict_with_evidence(rows: Sequence[Mapping[str, Any]], known: Evidence) -> list[dict[str, Any]]:
+    """As `predict_with_runs`, of runs whose evidence is known."""
     answers = predict(rows)
     cells = [{str(name): cell_text(value) for name, value in row.items() if name is not None} for row in rows]
-    found = corrections(evidence(runs), [case_of(row, answer["metric"]) for row, answer in zip(cells, answers, strict=True)])
+    found = corrections(known, [case_of(row, answer["metric"]) for row, answer in zip(cells, answers, strict=True)])
     for answer, correction in zip(answers, found, strict=True):
         answer["source"], answer["runs"] = "", ""
         if correction is not None and answer["predicted"]:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from rightfit.cli.big_tables import AtOnce, Place
 from rightfit.cli.market import open_market
 from rightfit.cli.output import Answer, View, emit
 from rightfit.cli.parameters import Runs
@@ -25,6 +26,8 @@ def fleet(
         str | None, typer.Option("--chart", help="Write the calendar as SVG to this file.", metavar="FILE", show_default=False)
     ] = None,
     runs: Runs = None,
+    work_place: Place = None,
+    at_once: AtOnce = None,
     *,
     view: View,
 ) -> int:
@@ -37,7 +40,9 @@ def fleet(
     from rightfit.fleet.document import rows_of
 
     catalog = open_market(view)
-    plan = api.fleet(file, catalog=catalog if view.price_book else None, seconds=seconds, last=last, runs=runs)
+    plan = api.fleet(
+        file, catalog=catalog if view.price_book else None, seconds=seconds, last=last, runs=runs, on=work_place, workers=at_once
+    )
     found = plan.to_dict()
     if chart:
         from rightfit.explain.fleet_chart import calendar_svg

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rightfit.cli.big_tables import AtOnce, Place, on_a_table, progress_of, say_done
 from rightfit.cli.market import open_market
 from rightfit.cli.output import View, emit, note
 from rightfit.cli.parameters import Runs
@@ -67,6 +68,21 @@ Goal = Annotated[
 Server = Annotated[str | None, typer.Argument(help="The server, e.g. aws/g5.xlarge.", metavar="PROVIDER/INSTANCE", show_default=False)]
 
 
+WishTable = Annotated[
+    Path | None,
+    typer.Option(
+        "--table",
+        help="Many wishes: a CSV file with options of plan as columns, one wish a row; needs --out.",
+        metavar="WISHES.csv",
+        show_default=False,
+    ),
+]
+PlansOut = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", help="With --table: write the plans to this CSV file.", metavar="PLANS.csv", show_default=False),
+]
+
+
 def plan(
     model: Model = None,
     file: File = None,
@@ -79,6 +95,10 @@ def plan(
     have: Have = None,
     data_kind: Kind = None,
     goal: Goal = None,
+    wish_table: WishTable = None,
+    plans_out: PlansOut = None,
+    work_place: Place = None,
+    at_once: AtOnce = None,
     *,
     view: View,
     wishes: dict[str, Any],
@@ -95,6 +115,9 @@ def plan(
 
     rightfit plan --ask "fine-tune Llama-3-8B with LoRA on 50k samples within 2 days, under $200"
     """
+    if any(value is not None for value in (wish_table, plans_out, work_place, at_once)):
+        beside = {"file": file, "ask": ask, "save": save, "have": have, "runs": runs, "kind": data_kind, "goal": goal, "staged": staged}
+        return _of_table(wish_table, plans_out, on=work_place, workers=at_once, model=model, wishes=wishes, beside=beside, view=view)
     if ask:
         from rightfit.cli.asking import in_words_of
 
@@ -190,6 +213,32 @@ def why(server: Server = None, model: Model = None, on: On = None, file: File = 
     from rightfit.cli.plan_view import verdict_answer
 
     emit(verdict_answer(api.why(server, workload, catalog=open_market(view)), view), view)
+    return 0
+
+
+def _of_table(
+    table: Path | None,
+    out: Path | None,
+    *,
+    on: str | None,
+    workers: int | None,
+    model: str | None,
+    wishes: dict[str, Any],
+    beside: dict[str, Any],
+    view: View,
+) -> int:
+    """A plan for each row of a table."""
+    if table is None:
+        raise InputError("table: out, on and at-once are for a table of wishes; give --table WISHES.csv, or leave them out", field="table")
+    if wrong := next((name for name, value in beside.items() if value), ""):
+        raise ContradictionError(f"{wrong} contradicts table {table}: a table of wishes takes options of workloads alone", field=wrong)
+    from rightfit import api
+
+    source, target = on_a_table(table, out)
+    given = {name: value for name, value in {**wishes, "model": model}.items() if value is not None}
+    with progress_of(view) as progress:
+        done = api.plan_table(source, target, on=on or "here", workers=workers, price_book=view.price_book, progress=progress, **given)
+    say_done(done, target, view, what="planned")
     return 0
 
 

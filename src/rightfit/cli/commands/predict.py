@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from rightfit.cli.big_tables import AtOnce, Place, on_a_table, progress_of, say_done
 from rightfit.cli.output import Answer, Format, View, emit, listing, note
 from rightfit.cli.parameters import Runs
 from rightfit.errors import InputError, NoAnswerError
@@ -72,6 +73,8 @@ def predict(
         bool, typer.Option("--columns", help="List the columns that are read, of all tables or of the one named in place of CASES.csv.")
     ] = False,
     runs: Runs = None,
+    work_place: Place = None,
+    at_once: AtOnce = None,
     *,
     view: View,
 ) -> None:
@@ -89,6 +92,15 @@ def predict(
     from rightfit import api
     from rightfit.proof.tables import HIDDEN_COLUMNS, read_cases, write_predictions
 
+    if work_place is not None or at_once is not None:
+        from rightfit.spread.pieces import header_of
+
+        source, target = on_a_table(cases, out)
+        _say_unread([dict.fromkeys(header_of(source))], view)
+        with progress_of(view) as progress:
+            done = api.predict_table(source, target, on=work_place or "processes", workers=at_once, runs=runs, progress=progress)
+        say_done(done, target, view, what="predicted")
+        return
     table = read_cases("/dev/stdin" if str(cases) == "-" else cases)
     _say_unread(table, view)
     rows = api.predict(table, runs=runs)

@@ -1,0 +1,74 @@
+"""What the commands over big tables share: where the work is done, how far it is, and what came of it."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rightfit.cli.output import View, note
+from rightfit.errors import InputError
+from rightfit.explain.labels import label
+
+if TYPE_CHECKING:
+    from rightfit.spread.pieces import Done
+
+Place = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        help="Where the work is done: here, processes, ray (a cluster known here, else a new one) or ray:HOST:PORT. Same numbers everywhere.",
+        metavar="PLACE",
+        show_default=False,
+    ),
+]
+AtOnce = Annotated[
+    int | None, typer.Option("--at-once", help="How many workers are at work at once.", metavar="N", min=1, show_default=False)
+]
+_EVERY_S = 30.0  # between lines of progress where no terminal shows a bar
+
+
+def on_a_table(source: Path, out: Path | None) -> tuple[Path, Path]:
+    """A table that is a file and where its answers go."""
+    if str(source) == "-":
+        raise InputError("on: a table that is worked through in pieces must be a file; standard input cannot be read again", field="on")
+    if out is None:
+        raise InputError("out: where to? a table that is worked through in pieces needs --out FILE.csv", field="out")
+    return source, out
+
+
+@contextlib.contextmanager
+def progress_of(view: View) -> Iterator[Callable[[int, int, float], None]]:
+    """A bar on standard error where that is a terminal, else a line now and then."""
+    if view.quiet:
+        yield lambda *_: None
+    elif sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import Progress
+
+        with Progress(console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task(label("status", "rows", view.lang), total=None)
+            yield lambda done, total, rate: bar.update(task, completed=done, total=total)
+    else:
+        last = time.monotonic()
+
+        def step(done: int, total: int, rate: float) -> None:
+            nonlocal last
+            if time.monotonic() - last >= _EVERY_S:
+                last = time.monotonic()
+                left = f"{(total - done) / max(rate, 1e-9):,.0f}"
+                note(label("status", "rows_done", view.lang, done=f"{done:,}", total=f"{total:,}", rate=f"{rate:,.0f}", left=left), view)
+
+        yield step
+
+
+def say_done(done: Done, out: Path, view: View, *, what: str) -> None:
+    """How many rows were predicted or planned (`what`), and what of them was there before."""
+    note(label("status", what, view.lang, rows=f"{done.rows:,}", refused=f"{done.refused:,}", path=out), view)
+    if done.earlier:
+        note(label("status", "earlier", view.lang, rows=f"{done.earlier:,}"), view)
