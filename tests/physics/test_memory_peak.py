@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rightfit import facts
 from rightfit.physics.columns import AttentionKernel, DeviceColumns, Loss, MemoryCounter, Method, ModelColumns, Recompute, SetupColumns
-from rightfit.physics.memory_peak import TERMS, PeakColumns, Phase, in_flight, peak_memory
+from rightfit.physics.memory_peak import TERMS, PeakColumns, Phase, in_flight, peak_memory, phase_memory
 
 GIB = 2.0**30
 MISTRAL = ModelColumns.of(
@@ -157,3 +157,12 @@ def test_frozen_layers_keep_no_activations() -> None:
     body = 7_241_732_096 - 2 * 131_072_000
     quarter, whole = (peak(SetupColumns.of(trainable_params=share * body, **fields)).terms["activations"][0] for share in (0.25, 1.0))
     assert quarter == pytest.approx(whole / 4)
+
+
+@settings(max_examples=30, deadline=None)
+@given(layout=LAYOUTS)
+def test_the_worst_moment_is_what_the_card_must_hold(layout: dict[str, float]) -> None:
+    setup = _setup(layout)
+    phases = phase_memory(MISTRAL, setup, coefficients=facts.coefficients("memory"))
+    assert len(phases) == len(Phase)
+    assert max(float(np.ravel(phase)[0]) for phase in phases) == pytest.approx(float(peak(setup).required[0]), rel=1e-12)

@@ -15,7 +15,7 @@ from rightfit.search.answer import Plan, Reason
 #: Sections that a short answer leaves to --verbose.
 _DETAILS = frozenset({"formats"})
 #: Sections that are shown as tables of their own.
-_TABLES = ("buy", "bill", "staged", "energy")
+_TABLES = ("buy", "bill", "staged", "energy", "memory")
 
 
 def economics_fields(params: Mapping[str, Any], lang: Lang, *, currency: str) -> dict[str, Any]:

@@ -24,6 +24,7 @@ TOPICS = (
     "choice",
     "data_path",
     "fleet",
+    "formulas",
     "host",
     "measure",
     "problems",

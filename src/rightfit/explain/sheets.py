@@ -82,6 +82,8 @@ def _plan_parts(plan: Plan, lang: Lang, *, everything: bool, catalog: Catalog | 
     yield from staged_lines(plan, render, lang)
     if shown := text.best or text.unfit:
         yield from option_parts(shown, voice, lang, currency=currency)
+        if everything:
+            yield from room_parts(plan, shown, render, lang)
     yield from _buying(plan, lang, render, everything=everything)
     if voice.is_service:
         yield from _lists(lang, load=load_lines(plan, render))
@@ -136,6 +138,14 @@ def option_parts(text: OptionText, voice: Voice, lang: Lang, *, currency: str) -
             heading = "memory_ram" if name == "memory" and text.on_processors else voice.headings[name]
             yield Breakdown(name, label("section", heading, lang), terms, show)
     yield from _lists(lang, data_path=text.data)
+
+
+def room_parts(plan: Plan, text: OptionText, render: Callable[[Any], str], lang: Lang) -> Iterable[Part]:
+    """Memory by moment, the largest batch that fits, and how every term is worked out."""
+    from rightfit.explain.room_text import batch_lines, formula_lines, phase_tables
+
+    yield from phase_tables(plan, lang)
+    yield from _lists(lang, batch=batch_lines(plan, render), formulas=formula_lines(plan, text, lang))
 
 
 def _buying(plan: Plan, lang: Lang, render: Callable[[Any], str], *, everything: bool) -> Iterable[Part]:

@@ -103,6 +103,25 @@ def _worse_stage(last: PeakColumns, first: PeakColumns, piped: NDArray[np.intp])
     )
 
 
+def phase_memory(model: ModelColumns, setup: SetupColumns, *, coefficients: Mapping[str, float]) -> tuple[Array, ...]:
+    """What the card must hold at each moment of a step, in the order of Phase, the worse of the first and the last pipeline stage.
+
+    The largest is `required` of `peak_memory`. `coefficients` [coefficients] -> [bytes].
+    coefficients: see facts/data/coefficients/memory.toml.
+    """
+    last = _needed(_live(model, setup, coefficients, first=False, last=True), setup, coefficients)
+    if not np.any(setup.pipeline > 1):
+        return last
+    first = _needed(_live(model, setup, coefficients, first=True, last=False), setup, coefficients)
+    return tuple(np.where(setup.pipeline > 1, np.maximum(one, other), one) for one, other in zip(last, first, strict=True))
+
+
+def _needed(phases: tuple[dict[str, Array], ...], setup: SetupColumns, coefficients: Mapping[str, float]) -> tuple[Array, ...]:
+    """Tensors of each moment, the least slack it can run with, and what lies outside of the allocator."""
+    outside, live = _outside(setup, coefficients), [_sum(phase, TERMS) for phase in phases]
+    return tuple(one + overheads.squeezed_bytes(one, coefficients=coefficients) + outside for one in live)
+
+
 def tokens_per_gpu(setup: SetupColumns) -> Array:
     """Tokens of one micro-batch on one GPU [1] -> [tokens]."""
     return setup.micro_batch * setup.seq_len * setup.token_fraction / setup.context
@@ -146,18 +165,12 @@ def kept_and_working(model: ModelColumns, setup: SetupColumns) -> tuple[Array, A
 def _stage_peak(
     model: ModelColumns, setup: SetupColumns, device: DeviceColumns, coefficients: Mapping[str, float], *, first: bool, last: bool
 ) -> PeakColumns:
-    first = first or not np.any(setup.pipeline > 1)
-    share = states.parameter_share(model, setup, first=first, last=last)
-    steady = _steady(model, setup, share, coefficients)
-    moving = _moving(model, setup, share, coefficients, first=first, last=last)
-    phases = _phases(steady, moving, setup)
+    phases = _live(model, setup, coefficients, first=first, last=last)
     waiting = np.maximum(*(_sum(phase, BY_LENGTH) for phase in phases[:2]))
     left_over = overheads.left_over_bytes(phases[Phase.STEP]["scratch"], waiting, setup, coefficients=coefficients)
     slacks = [_slack(phase, setup, left_over * (index == Phase.STEP), coefficients) for index, phase in enumerate(phases)]
     usable = overheads.usable_bytes(device, coefficients=coefficients)
-    outside = overheads.context_bytes(
-        setup, context=coefficients["context_bytes"], per_peer=coefficients["nccl_peer_bytes"], most_peers=coefficients["nccl_most_peers"]
-    )
+    outside = _outside(setup, coefficients)
     live = [_sum(phase, TERMS) for phase in phases]
     room = usable - outside
     whole = [np.maximum(np.minimum(slack, room - tensors), 0.0) for tensors, slack in zip(live, slacks, strict=True)]
@@ -168,6 +181,24 @@ def _stage_peak(
     most = functools.reduce(np.maximum, live)
     required = most + overheads.squeezed_bytes(most, coefficients=coefficients) + outside
     return PeakColumns(terms={**terms, "context": context + 0.0 * peak}, peak=peak + context, required=required, phase=phase)
+
+
+def _live(
+    model: ModelColumns, setup: SetupColumns, coefficients: Mapping[str, float], *, first: bool, last: bool
+) -> tuple[dict[str, Array], ...]:
+    """Tensors of each moment on one stage, by term."""
+    first = first or not np.any(setup.pipeline > 1)
+    share = states.parameter_share(model, setup, first=first, last=last)
+    steady = _steady(model, setup, share, coefficients)
+    moving = _moving(model, setup, share, coefficients, first=first, last=last)
+    return _phases(steady, moving, setup)
+
+
+def _outside(setup: SetupColumns, coefficients: Mapping[str, float]) -> Array:
+    """What the driver holds beside the allocator."""
+    return overheads.context_bytes(
+        setup, context=coefficients["context_bytes"], per_peer=coefficients["nccl_peer_bytes"], most_peers=coefficients["nccl_most_peers"]
+    )
 
 
 def _largest(moments: list[dict[str, Array]], totals: list[Array]) -> tuple[Array, NDArray[np.intp], dict[str, Array]]:

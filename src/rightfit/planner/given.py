@@ -68,6 +68,7 @@ def estimate_one(workload: Workload, *, on: str, nodes: int = 1, catalog: Catalo
         given="/".join(names_of(catalog, on)),
         sections=(
             *(family.money(given.found, option, given.at, catalog) if option and given.at and fits and is_priced else ()),
+            *(family.room(given.found, option, given.at) if option and given.at and fits else ()),
             *energy_sections((option,) if option and fits else ()),
         ),
     )

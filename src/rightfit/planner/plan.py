@@ -55,8 +55,9 @@ def plan(workload: Workload, *, catalog: Catalog | None = None, top: int = TOP, 
         options = family.simulate(found, options, ranking.top)
     beside = family.beside(found, options, ranking.top, catalog)
     money = family.money(found, options[0], ranking.top[0], catalog) if options else ()
+    room = family.room(found, options[0], ranking.top[0]) if options else ()
     others = [section for section in (several_section(found, options), seller_section(found, options)) if section]
-    whole = answer(family, found, options, points, Beside(beside.advice, (*others, *beside.sections, *money)))
+    whole = answer(family, found, options, points, Beside(beside.advice, (*others, *beside.sections, *money, *room)))
     instead = () if options else api_instead(workload, catalog)
     return dataclasses.replace(
         whole, assumptions=(*assumed_model(workload), *whole.assumptions, *more), advice=(*instead, *whole.advice, *unpriced(found))

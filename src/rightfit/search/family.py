@@ -78,7 +78,8 @@ class Family(Generic[F]):
     given: the job on so many servers of the one type that a market holds.
     beside: advice and sections of a plan. simulate: the options played through; None where there is nothing to play.
     front: which points of the Pareto front are options. told: names under which money and time of a standing are told.
-    money: how to buy the first option, and every line of its bill. is_service: whether requests are answered, one by one or as a batch.
+    money: how to buy the first option, and every line of its bill. room: what the card of the first
+    option must hold when, and how much more it would. is_service: whether requests are answered, one by one or as a batch.
     """
 
     name: str
@@ -90,6 +91,7 @@ class Family(Generic[F]):
     given: Callable[[Workload, Market, int, Catalog], Given[F]]
     beside: Callable[[F, tuple[Option, ...], Sequence[Row], Catalog], Beside]
     money: Callable[[F, Option, Row, Catalog], tuple[Section, ...]]
+    room: Callable[[F, Option, Row], tuple[Section, ...]] = lambda *_: ()
     confirm: Callable[[F, int], tuple[F, Ranking]] = as_found
     told: Callable[[F], tuple[str, str]] = lambda _: ("total_usd", "total_time_s")
     front: Callable[[Sequence[Row]], Sequence[Row]] = first_points

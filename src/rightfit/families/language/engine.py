@@ -19,7 +19,7 @@ from rightfit.facts.records import TransformerArchitecture
 from rightfit.physics import memory_host
 from rightfit.physics.columns import Array, Columns, DeviceColumns, LinkColumns, ModelColumns, SetupColumns
 from rightfit.physics.compute import ComputeTimes, compute_times
-from rightfit.physics.memory_peak import peak_memory
+from rightfit.physics.memory_peak import Phase, peak_memory, phase_memory
 from rightfit.physics.step import communication_times, step_times
 from rightfit.search.market import Volume
 from rightfit.search.software import ADAPTER_METHODS
@@ -49,6 +49,11 @@ class LanguageEngine:
     def memory(self, setup: SetupColumns) -> Array:
         """Peak memory of each setup, all that the card must hold [bytes]."""
         return peak_memory(self.model, setup, DeviceColumns(), coefficients=facts.coefficients("memory")).required
+
+    def phases(self, setup: SetupColumns) -> dict[str, Array]:
+        """What the card must hold at each moment of a step [bytes]."""
+        found = phase_memory(self.model, setup, coefficients=facts.coefficients("memory"))
+        return {phase.name.lower(): held for phase, held in zip(Phase, found, strict=True)}
 
     def safety(self, setup: SetupColumns, device: DeviceColumns) -> Array:
         """The factor by which the true memory exceeds the predicted one with probability 10 %: the error of a prediction is a

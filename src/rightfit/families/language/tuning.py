@@ -87,6 +87,12 @@ class TunedEngine(LanguageEngine):
         found = self._memory(setup)
         return np.asarray(np.maximum(LanguageEngine.memory(self, setup) + found.beside_bytes, found.answering_bytes))
 
+    def phases(self, setup: SetupColumns) -> dict[str, Array]:
+        """What the card must hold at each moment of a step, and while answers are written [bytes]."""
+        found = self._memory(setup)
+        training = {name: held + found.beside_bytes for name, held in LanguageEngine.phases(self, setup).items()}
+        return {**training, **({"answering": found.answering_bytes} if found.answering else {})}
+
     def _memory(self, setup: SetupColumns) -> TunedMemory:
         usual, method = facts.coefficients("tuning"), self.tuning.method
         own = physics.state_bytes(self.model, setup)

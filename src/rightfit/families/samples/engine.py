@@ -129,6 +129,10 @@ class SampleEngine:
         """Peak memory of each setup, all that the card must hold [bytes]."""
         return np.asarray(sum(self.memory_terms(setup).values(), np.zeros(1)))
 
+    def phases(self, setup: SetupColumns) -> dict[str, Array]:
+        """The one moment that is counted, the backward pass: everything that a sample keeps lies on the card with all states [bytes]."""
+        return {"backward_start": self.memory(setup)}
+
     def interval(self, metric: str, mid: Array) -> FigureColumns:
         """A figure with its intervals."""
         return vision_interval(metric, mid, modality=self.wish.work.modality, doubts=np.full(mid.shape, self.doubts))

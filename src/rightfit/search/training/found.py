@@ -45,6 +45,10 @@ class TrainingEngine(Physics, Protocol):
         """Memory and step of a few rows, term by term."""
         ...
 
+    def phases(self, setup: SetupColumns) -> dict[str, Array]:
+        """What the card must hold at each moment that is told apart [bytes]."""
+        ...
+
     def time_spread(self, setup: SetupColumns, device: DeviceColumns) -> Spread:
         """How far the time of each row may lie above the predicted one."""
         ...

@@ -22,6 +22,7 @@ from rightfit.search.training.explore import explore
 from rightfit.search.training.found import Craft, Exploration
 from rightfit.search.training.least import with_least_memory
 from rightfit.search.training.options import build_options
+from rightfit.search.training.room import room_sections
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
@@ -52,6 +53,7 @@ def training_family(name: str, craft: Craft, *, more: More = lambda *_: ()) -> F
         given=given,
         beside=beside,
         money=training_money,
+        room=room_sections,
     )
 
 
