@@ -7,7 +7,6 @@ import importlib
 import pytest
 
 import rightfit
-
 from rightfit.explain.messages import LANGS, topic
 from rightfit.explain.room_text import formula_lines, formula_of, functions, source_of
 from rightfit.explain.sheets import Lines, plan_sheet

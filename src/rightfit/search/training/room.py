@@ -39,7 +39,9 @@ def largest_batch(engine: TrainingEngine, columns: SetupColumns, device: DeviceC
     low, high = 0, MOST_SAMPLES + 1
     room = float(np.ravel(engine.capacity(device))[0])
     while high - low > 1:
-        points = np.unique(np.geomspace(max(low, 1), high, _POINTS).round() if high > 2 * low + _POINTS else np.linspace(low, high, _POINTS).round())
+        points = np.unique(
+            np.geomspace(max(low, 1), high, _POINTS).round() if high > 2 * low + _POINTS else np.linspace(low, high, _POINTS).round()
+        )
         tried = columns.replace(micro_batch=points)
         fits = points[np.broadcast_to(engine.memory(tried) * engine.safety(tried, device) <= room, points.shape)]
         low = max(low, int(fits.max(initial=0)))
