@@ -6,7 +6,7 @@ import pytest
 
 from rightfit import facts
 from rightfit.cli import main
-from rightfit.planner.typical import typical_rows
+from rightfit.planner.typical import asked_rows, typical_rows
 
 
 @pytest.mark.parametrize(
@@ -35,3 +35,18 @@ def test_a_sentence_that_tells_no_kind_is_refused(capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize("model", sorted({row["model"] for row in facts.table("typical_models")}))
 def test_typical_models_are_bundled(model: str) -> None:
     assert facts.model(model) if model not in ("xgboost", "random-forest") else typical_rows("tabular 小数据")
+
+
+@pytest.mark.parametrize(("goal", "kind"), [(row["goal"], row["kind"]) for row in facts.table("typical_goals")])
+@pytest.mark.parametrize("word", ["goal", "goal_zh"])
+def test_every_goal_is_found_by_its_names_and_planned(goal: str, kind: str, word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    row = next(row for row in facts.table("typical_goals") if (row["goal"], row["kind"]) == (goal, kind))
+    assert main(["plan", "--kind", kind, "--goal", row[word]]) == 0
+    first = capsys.readouterr().out.split(":")[0]
+    named = {one["model"] for one in asked_rows(row[word], kind)}
+    assert set(row["models"].split()) <= named
+    assert first in named
+
+
+def test_a_goal_is_of_the_kind_that_its_words_tell() -> None:
+    assert {row["model"] for row in asked_rows("I have 200GB of images to classify")} == {"resnet50", "vit_base_patch16_224"}

@@ -31,6 +31,11 @@ UNKNOWN = {
     "kind beside a model": ((*TRAIN, "--kind", "images"), "kind"),
     "goal beside a model": ((*TRAIN, "--goal", "classify"), "goal"),
     "data of a kind": (("plan", "--kind", "images", "--data", "200GX"), "200GX"),
+    "goal of a kind": (("plan", "--kind", "images", "--goal", "detetion"), "detection"),
+    "goal of another kind": (("plan", "--kind", "audio", "--goal", "clustering"), "recognition"),
+    "goal that is near": (("plan", "--kind", "text", "--goal", "tarnslation"), "translation"),
+    "framework with a slip behind a known word": ((*TRAIN, "--framework", "torch-fsd"), "fsdp"),
+    "framework of two words": ((*TRAIN, "--framework", "deepspeed tranformers"), "transformers"),
     "goal alone": (("plan", "--goal", "xyzzy"), "--kind"),
 }
 

@@ -17,8 +17,8 @@ from rightfit.search.answer import Option
 from rightfit.workload.model import Workload
 
 
-def typical_answer(sentence: str, wishes: Mapping[str, Any], view: View, *, catalog: Any, kind: str = "") -> Answer | None:
-    """A plan for each typical model, one paragraph each; None where the sentence tells no kind of data or none can be planned."""
+def typical_answer(rows: Sequence[Mapping[str, str]], wishes: Mapping[str, Any], view: View, *, catalog: Any) -> Answer | None:
+    """A plan for each typical model, one paragraph each; None where there is no such model or none can be planned."""
     from rightfit import api
     from rightfit.cli.asking import command_line
     from rightfit.cli.plan_view import screen_parts
@@ -26,7 +26,7 @@ def typical_answer(sentence: str, wishes: Mapping[str, Any], view: View, *, cata
     parts: list[Any] = []
     refused: list[RightfitError] = []
     plans, options, size = [], [], 0.0
-    for row, wish in typical_wishes(sentence, wishes, kind):
+    for row, wish in typical_wishes(rows, wishes):
         try:
             found = api.plan(Workload(**wish), catalog=catalog, top=1)
         except RightfitError as error:

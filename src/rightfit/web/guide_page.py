@@ -13,7 +13,7 @@ from rightfit.errors import InputError, RightfitError
 from rightfit.explain.cards import option_card
 from rightfit.explain.messages import Lang
 from rightfit.explain.volume_text import VolumeText, volume_text
-from rightfit.planner.typical import kinds, typical_wishes
+from rightfit.planner.typical import asked_rows, kinds, typical_wishes
 from rightfit.web.cards import draw_card
 from rightfit.web.draw import box, button, heading, link, paragraph, text
 from rightfit.web.forms import field, show_error
@@ -134,7 +134,11 @@ class GuidePage:
         with self.place:
             paragraph(word("result.working", lang), "busy")
         found, volume, refused = [], None, None
-        for row, wishes in typical_wishes(state.goal, dict(state.wishes), state.kind):
+        try:
+            rows = asked_rows(state.goal, state.kind)
+        except InputError as error:
+            rows, refused = [], error
+        for row, wishes in typical_wishes(rows, dict(state.wishes)):
             try:
                 plan = await self.answers.plan(wishes)
             except RightfitError as error:

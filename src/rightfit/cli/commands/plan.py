@@ -245,8 +245,9 @@ def _of_table(
 def _typical(sentence: str, error: NoModelError, view: View) -> int:
     """No model named: typical ones for the kind of data, or the refusal."""
     from rightfit.cli.typical import typical_answer
+    from rightfit.planner.typical import typical_rows
 
-    answer = typical_answer(sentence, error.wishes, view, catalog=open_market(view))
+    answer = typical_answer(typical_rows(sentence), error.wishes, view, catalog=open_market(view))
     if answer is None:
         raise error
     emit(answer, view)
@@ -256,10 +257,10 @@ def _typical(sentence: str, error: NoModelError, view: View) -> int:
 def _of_kind(kind: str, goal: str, wishes: dict[str, Any], view: View) -> int:
     """Typical models for a kind of data and what it is for."""
     from rightfit.cli.typical import typical_answer
-    from rightfit.planner.typical import read_kind
+    from rightfit.planner.typical import asked_rows, read_kind
 
-    known = read_kind(kind) if kind else ""
-    answer = typical_answer(goal, wishes, view, catalog=open_market(view), kind=known)
+    rows = asked_rows(goal, read_kind(kind) if kind else "")
+    answer = typical_answer(rows, wishes, view, catalog=open_market(view))
     if answer is None:
         raise InputError("model: which one? no typical model is known for these words; name a model, or say --kind images", field="model")
     emit(answer, view)

@@ -15,7 +15,7 @@ from rightfit.physics.columns import Method
 from rightfit.search.notes import Notes
 from rightfit.search.own_model import note_own
 from rightfit.search.software import assumed_framework, refuse_impossible_splits
-from rightfit.search.training.wish import Amount, TrainingWish, refuse_unknown_framework
+from rightfit.search.training.wish import Amount, TrainingWish, read_framework
 from rightfit.workload.vocabulary import nearest_words
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def read_wish(workload: Workload) -> TrainingWish:
     notes = Notes()
     model = transformer(workload)
     refuse_sample_methods(workload, model.name)
-    refuse_unknown_framework(workload)
+    read_framework(workload, notes)
     refuse_unknown_targets(workload)
     workload = settle_language_method(workload, model)
     tuning = read_tuning(workload, model, notes)

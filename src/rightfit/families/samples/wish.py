@@ -19,7 +19,7 @@ from rightfit.families.samples.sample_wish import SampleWish
 from rightfit.physics.columns import Method
 from rightfit.search.notes import Notes
 from rightfit.search.own_model import note_own
-from rightfit.search.training.wish import refuse_unknown_framework
+from rightfit.search.training.wish import read_framework
 
 if TYPE_CHECKING:
     from rightfit.estimate.model_work import ModelWork, TrainWish
@@ -85,7 +85,7 @@ def read_sample_wish(workload: Workload) -> SampleWish:
     """The workload as numbers; raises what the user must know."""
     notes = Notes()
     record = sample_model(workload.model)
-    refuse_unknown_framework(workload)
+    read_framework(workload, notes)
     work, asked = _work(workload, record)
     refuse_other_values(workload, work)
     for field in workload.assumed:

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import math
+import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rightfit.errors import UnknownNameError
 from rightfit.facts import word_tables
 from rightfit.physics.columns import Method
 from rightfit.search.answer import Assumption
+from rightfit.search.notes import Notes
+from rightfit.workload.vocabulary import nearest_words
 
 if TYPE_CHECKING:
     from rightfit.facts.tuning import TuningMethod
     from rightfit.workload import Workload
+
+
+_TOKEN = re.compile(r"[^\s,;/()&|]+")
+_SEPARATOR = re.compile(r"[-_.+=]+")
+_VERSION = re.compile(r"v?\d[\w]*")
+#: From this likeness on a word is a slip of the pen.
+_A_SLIP = 0.75
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -64,17 +76,33 @@ class TrainingWish:
         return max(1.0, math.ceil(self.amount.tokens / (self.global_batch * self.seq_len) - 1e-9))
 
 
-def refuse_unknown_framework(workload: Workload) -> None:
-    """A framework of which no word is known would change nothing: it is refused with the nearest."""
+def read_framework(workload: Workload, notes: Notes) -> None:
+    """Every word of a framework is one that is known, or is refused with the nearest; what resembles nothing and stands beside a known word is said
+    to be unread. A framework of which no word is known would change nothing: it is refused."""
     text = (workload.framework or "").casefold()
+    if not text:
+        return
     known = [word.word for word in word_tables.words("choices", "training_framework")]
-    if text and not any(word in text for word in known):
-        from rightfit.workload.vocabulary import nearest_words
-
+    strange = [part for token in _TOKEN.findall(text) for part in _unknown_parts(token, known)]
+    near = next((part for part in strange if _resembles(part, known)), "")
+    if near or not any(word in text for word in known):
+        nearest = nearest_words(near or text, known)
         raise UnknownNameError(
-            "framework",
-            workload.framework or "",
-            nearest=nearest_words(text, known),
-            allowed="for example: transformers, axolotl, nemo",
-            field="framework",
+            "framework", workload.framework or "", nearest=nearest, allowed="for example: transformers, axolotl, nemo", field="framework"
         )
+    if strange:
+        notes.take("framework", workload.framework or "", "framework_unread", words=" ".join(strange))
+
+
+def _unknown_parts(token: str, known: Sequence[str]) -> list[str]:
+    """The parts of one word that no framework is named by; versions are none."""
+    if token in known:
+        return []
+    parts = [part for part in _SEPARATOR.split(token) if part and not _VERSION.fullmatch(part)]
+    pieces = {piece for word in known for piece in (word, *_SEPARATOR.split(word))}  # names of several words may be written apart
+    pieces |= {word.word for word in word_tables.words("choices", "beside_framework")}
+    return [part for part in parts if part not in pieces and part.rstrip("0123456789") not in pieces]
+
+
+def _resembles(part: str, known: Sequence[str]) -> bool:
+    return any(difflib.SequenceMatcher(None, part, word).ratio() >= _A_SLIP for word in known)
