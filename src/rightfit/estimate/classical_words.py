@@ -55,6 +55,11 @@ def library_of(text: str, notes: str = "") -> str:
     return "other"
 
 
+def library_pattern(text: str) -> re.Match[str] | None:
+    """Where the words name a library."""
+    return next((found for pattern, _ in _patterns("classical_libraries") if (found := pattern.search(text))), None)
+
+
 _FORMER_EXACT = {"r", "xgboost_old"}
 _BINNED_FORESTS = {"h2o", "spark", "cuml", "lightgbm", "thundergbm"}
 

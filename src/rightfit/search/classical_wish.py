@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from rightfit import facts
 from rightfit.errors import ContradictionError, InputError, UnknownNameError
-from rightfit.estimate.classical_words import library_of, settings_of
+from rightfit.estimate.classical_words import library_of, library_pattern, settings_of
 from rightfit.facts import classical
 from rightfit.facts.classical import ClassicalModel
 from rightfit.search.notes import Notes
@@ -54,7 +55,7 @@ def library_asked(workload: Workload, named: ClassicalModel) -> tuple[str, bool]
         return (library_of(named.library), named.is_library_named) if named.is_library_named else (named.library, False)
     known = tuple(dict.fromkeys(row["library"] for row in facts.table("classical_libraries") if row["library"] not in _NOT_ASKED_FOR))
     library = library_of(text)
-    if library not in known:
+    if library not in known or _has_slip(text, library_pattern(text)):
         raise UnknownNameError(
             "library", text, nearest=nearest_words(text.casefold(), known), allowed="allowed: " + ", ".join(known), field="library"
         )
@@ -69,6 +70,12 @@ def library_asked(workload: Workload, named: ClassicalModel) -> tuple[str, bool]
             f"library {library} contradicts model {named.name}: it runs {', '.join(ONLY[library])} only", field="library"
         )
     return library, True
+
+
+def _has_slip(text: str, named: re.Match[str] | None) -> bool:
+    """Whether letters stand behind a library's name that make it another word."""
+    rest = text[named.end() :].casefold() if named else ""
+    return re.match(r"(?!learn\b)[a-z]", rest) is not None
 
 
 def _tree_names() -> tuple[str, ...]:
