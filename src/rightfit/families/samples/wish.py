@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import math
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rightfit import facts
@@ -30,6 +31,10 @@ TREES = "trees"
 _IMAGE_SHARE = 0.4
 _STAND_IN = "graphsage"  # whose neighbourhoods stand for those of other graph networks on the same graph
 _PADDED = re.compile(r"whisper", re.IGNORECASE)  # every recording is filled up to one length
+#: Kinds of data that models learn from the start: no published weights know one's own users, rows or nodes.
+_NEVER_TUNED = ("recommender", "graph")
+#: So much of the data that a model is published as trained on is all of it: copies differ by files that could not be read.
+_NEARLY_ALL = 0.95
 _SIDE = re.compile(r"(\d+)(?:\D+(\d+))?$")
 
 
@@ -89,15 +94,16 @@ def read_sample_wish(workload: Workload) -> SampleWish:
     work, asked = _work(workload, record)
     refuse_other_values(workload, work)
     for field in workload.assumed:
-        if field not in ("currency", "method"):
+        if field == "task" and workload.task == "train":
+            _note_training(workload, _usual_row(workload, work, asked), notes)
+        elif field not in ("currency", "method"):
             notes.take(field, str(getattr(workload, field)), f"default_{field}")
     workload = settle_method(workload, work, notes)
     refuse_quantization(workload)
     note_own(record, notes)
     for text in work.assumptions:
         notes.take("model", text, "sample_model")
-    row = first_match("training_usual", f"{work.modality}:{'video ' if asked.frames > 1 else ''}{workload.model.lower()}", whole=True)
-    assert row is not None
+    row = _usual_row(workload, work, asked)
     sample = _sample(workload, record, asked, row, notes)
     if row["domain"] == "speech" and not _PADDED.search(workload.model):
         work, _ = _work(workload, record, audio_s=sample["seconds"])
@@ -119,6 +125,33 @@ def read_sample_wish(workload: Workload) -> SampleWish:
         load=load,
         sample={**sample, "unit": amount.unit},
     )
+
+
+def _usual_row(workload: Workload, work: ModelWork, asked: TrainWish) -> Mapping[str, str]:
+    """The usual recipe for such a model."""
+    row = first_match("training_usual", f"{work.modality}:{'video ' if asked.frames > 1 else ''}{workload.model.lower()}", whole=True)
+    assert row is not None
+    return row
+
+
+def starts_afresh(workload: Workload) -> bool:
+    """Whether training from the start is meant where no task was given: such models have no published weights to start from, or the data are
+    those (or more) that such models are published as trained on."""
+    work, asked = _work(workload, sample_model(workload.model))
+    row = _usual_row(workload, work, asked)
+    if row["domain"] in _NEVER_TUNED:
+        return True
+    if workload.data_unit != "dataset" or workload.data is None:
+        return False
+    return float(facts.dataset(workload.data).samples or 0.0) >= _NEARLY_ALL * float(row["samples_train"])
+
+
+def _note_training(workload: Workload, row: Mapping[str, str], notes: Notes) -> None:
+    """That no task was given, and why training from the start is taken."""
+    if row["domain"] in _NEVER_TUNED:
+        notes.take("task", "train", "task_own_data")
+    else:
+        notes.take("task", "train", "task_published_data", data=workload.data or "")
 
 
 def _work(workload: Workload, record: Any, *, audio_s: float = 0.0) -> tuple[ModelWork, TrainWish]:
