@@ -162,6 +162,19 @@ def test_amounts_fall_with_the_tier_and_spot_is_a_share() -> None:
     assert {row["basis"] for row in sellers._rows("availability")} == {"published", "guess"}
 
 
+def test_what_must_end_within_the_day_takes_what_is_found_free() -> None:
+    most = [sellers.most_at_once("aws", "H100-SXM-80GB", "on-demand", at_notice=flag) for flag in (True, False)]
+    assert most == sorted(most)
+    assert sellers.most_at_once("aws", "H100-SXM-80GB", "reserved-1y", at_notice=True) >= most[1]
+    wish = {"model": "8B", "task": "train", "data": "10Btok"}
+    hurried = rightfit.plan(**wish, deadline="1h")
+    assert all(option.purchase == "capacity-block" or option.num_accelerators <= most[0] for option in hurried.options)
+    assert {"change_filter", "change_stock"} & {reason.key for reason in hurried.advice} or hurried.options
+    promised = rightfit.plan(**wish, deadline="1h", quota="512 H100")
+    assert promised.options[0].num_accelerators > most[0]
+    assert "large_order" in {reason.key for reason in promised.options[0].warnings}
+
+
 def test_what_a_seller_cannot_have_is_refused_for_that_and_a_quota_overrules_it() -> None:
     wish = {**SERVICE, "rate": "3000/s", "gpu": "L4", "cloud": "gcp", "purchase": "on-demand"}
     refused = rightfit.plan(**wish, top=1)

@@ -24,7 +24,8 @@ OWN, UNKNOWN = 0, 4
 GROUPS: Mapping[str, int] = {"major": 2, "hyperscaler": 1, "all": UNKNOWN}
 DEFAULT_TIER = 2
 _COMMITTED = "reserved-1y"  # stands for all commitments
-_ON_DEMAND = ("on-demand", "on-demand-tier3", "on-demand-community")
+AT_NOTICE = "at-notice"
+ON_DEMAND = ("on-demand", "on-demand-tier3", "on-demand-community")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -106,16 +107,18 @@ def _regions_of(offers: OfferTable, provider: str) -> set[str]:
     return {region for owner, region in zip(offers.region_providers, offers.regions, strict=True) if owner == provider}
 
 
-def believable(offers: OfferTable) -> tuple[Floats, Floats]:
+def believable(offers: OfferTable, *, at_notice: bool = False) -> tuple[Floats, Floats]:
     """For each offer (O,): the most accelerators (or servers, where it has none) that its seller can be believed to rent out at once this way,
-    and how many of them one server is. Infinite for servers of one's own."""
+    and how many of them one server is. Infinite for servers of one's own. `at_notice`: what is found free on the day, nothing reserved."""
     servers = offers.servers
     kinds = list(zip(servers.provider, servers.accelerator_name, strict=True))
     code = {kind: number for number, kind in enumerate(dict.fromkeys(kinds))}
-    ways = {name: name if name in (*_ON_DEMAND, "spot") else _COMMITTED for name in PURCHASES}  # commitments are alike
+    ways = {name: name if name in (*ON_DEMAND, "spot") else _COMMITTED for name in PURCHASES}  # commitments are alike
     distinct = tuple(dict.fromkeys(ways.values()))
     at = [distinct.index(ways[name]) for name in PURCHASES]
-    most = np.array([[most_at_once(*kind, way) for way in distinct] for kind in code], dtype=np.float64).reshape(-1, len(distinct))[:, at]
+    most = np.array([[most_at_once(*kind, way, at_notice=at_notice) for way in distinct] for kind in code], dtype=np.float64).reshape(
+        -1, len(distinct)
+    )[:, at]
     row = np.array([code[kind] for kind in kinds], dtype=np.intp)
     each = np.where(servers.num_accelerators > 0, servers.num_accelerators, 1.0)
     found = most[row[offers.server_index], offers.purchase_index]
@@ -123,10 +126,12 @@ def believable(offers: OfferTable) -> tuple[Floats, Floats]:
 
 
 @functools.cache
-def most_at_once(provider: str, accelerator: str, purchase: str) -> float:
+def most_at_once(provider: str, accelerator: str, purchase: str, *, at_notice: bool = False) -> float:
     """What one seller can be believed to rent out at once: accelerators, or servers where `accelerator` is empty. By tier and way to pay, less
-    where a row says so of the seller or the card."""
-    kind = "on-demand" if purchase in _ON_DEMAND else "spot" if purchase == "spot" else "committed"
+    where a row says so of the seller or the card. `at_notice`: found free on the day."""
+    if at_notice and purchase in (*ON_DEMAND, "spot"):
+        return min(most_at_once(provider, accelerator, purchase), most_at_once(provider, accelerator, AT_NOTICE))
+    kind = "on-demand" if purchase in ON_DEMAND else purchase if purchase in ("spot", AT_NOTICE) else "committed"
     tier = tier_of(provider, purchase)
     if tier == OWN:
         return float("inf")

@@ -31,6 +31,8 @@ class Limited(Protocol):
     @property
     def max_nodes(self) -> int | None: ...
     @property
+    def deadline_s(self) -> float | None: ...
+    @property
     def any_software(self) -> bool: ...
 
 
@@ -67,10 +69,12 @@ def _add_stock(
     had: dict[str, Array],
 ) -> None:
     """What a seller can be believed to rent out at once. A quota that speaks about an offer, and a number of servers that the user allows, are
-    known better: there nothing is guessed. Nor of one server: whether one is in stock is no question of the amount."""
+    known better: there nothing is guessed. Nor of one server: whether one is in stock is no question of the amount. A deadline within the time that a
+    reservation takes leaves what is found free on the day."""
     if filters.max_nodes is not None or filters.any_software:
         return
-    most, each = believable(offers)
+    lead_s = facts.coefficients("planning")["reservation_lead_s"]
+    most, each = believable(offers, at_notice=filters.deadline_s is not None and filters.deadline_s <= lead_s)
     for quota in filters.quotas:
         most = np.where(quota.applies(offers), np.inf, most)
     count = np.where(np.isfinite(num_servers), num_servers, 0.0)

@@ -11,7 +11,7 @@ import numpy as np
 from rightfit.catalog import names
 from rightfit.catalog.launchers import starts
 from rightfit.catalog.lifecycle import RETIRED, events_of, today
-from rightfit.catalog.sellers import tier_of
+from rightfit.catalog.sellers import ON_DEMAND, most_at_once, tier_of
 from rightfit.search.advice import cheapest_of, effect_of
 from rightfit.search.answer import Assumption, Option, Reason, Section
 from rightfit.search.criteria import CRITERIA
@@ -76,6 +76,20 @@ def border_warnings(option: Option, *, mainland: bool) -> list[Reason]:
     return [Reason("outside_mainland" if mainland else "inside_mainland", {"region": option.region})]
 
 
+def cards_of(option: Option) -> int:
+    """Accelerators of an option over all servers; servers where they have none."""
+    servers = int(option.facts.get("servers") or option.nodes)
+    return servers * (option.accelerator.count_per_node if option.accelerator and option.accelerator.name else 1)
+
+
+def is_large_order(option: Option) -> bool:
+    """Whether so many are seldom found free on the day, several servers at once."""
+    servers = int(option.facts.get("servers") or option.nodes)
+    name = option.accelerator.name if option.accelerator else ""
+    most = most_at_once(option.provider, name, option.purchase, at_notice=True)
+    return servers > 1 and option.purchase in (*ON_DEMAND, "spot") and cards_of(option) > most
+
+
 def market_warnings(option: Option) -> list[Reason]:
     """An account of its own, a seller of a low tier or one that must be rented from by hand, a price that may have moved."""
     found, partition = [], names.partitions().get(option.provider)
@@ -87,6 +101,8 @@ def market_warnings(option: Option) -> list[Reason]:
         found.append(Reason(f"seller_tier_{option.facts['seller_tier']}", {"provider": option.provider}))
     if option.price_as_of and option.facts.get("price_is_old") and not option.facts.get("is_stale"):
         found.append(Reason("price_moved", {"as_of": option.price_as_of}))
+    if is_large_order(option):
+        found.append(Reason("large_order", {"provider": option.provider, "count": cards_of(option)}))
     for event in events_of(option.provider, option.instance_type):
         if event.kind == RETIRED:
             found.append(Reason("server_retires", {"family": event.family, "date": event.date}))
