@@ -137,7 +137,7 @@ class GuidePage:
         try:
             rows = asked_rows(state.goal, state.kind)
         except InputError as error:
-            rows, refused = [], error
+            rows, refused = [], error if state.kind else None
         for row, wishes in typical_wishes(rows, dict(state.wishes)):
             try:
                 plan = await self.answers.plan(wishes)
