@@ -133,7 +133,8 @@ class GuidePage:
         self.place.props["aria-busy"] = "true"
         with self.place:
             paragraph(word("result.working", lang), "busy")
-        found, volume, refused = [], None, None
+        found, volume = [], None
+        refused: RightfitError | None = None
         try:
             rows = asked_rows(state.goal, state.kind)
         except InputError as error:
