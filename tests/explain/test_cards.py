@@ -11,7 +11,7 @@ from tests.explain.conftest import GIB, figure
 
 import rightfit
 from rightfit.catalog import Catalog, open_catalog
-from rightfit.explain.buy_curves import buy_curves
+from rightfit.explain.buy_curves import buy_curves, owed_curves
 from rightfit.explain.cards import confidence, memory_use, option_card
 from rightfit.explain.catalog_tables import COLUMN_SORTS, SORTS, Question, catalog_page
 from rightfit.explain.knobs import knobs
@@ -135,6 +135,22 @@ def test_metered_prices_rise_with_hours_and_commitments_do_not() -> None:
     reserved, on_demand = buy_curves(Section("buy", {"modes": modes}))
     assert (reserved.purchase, reserved.hours, reserved.usd) == ("reserved-1y", (0.0, 730.0), (730.0, 730.0))
     assert (on_demand.purchase, on_demand.usd) == ("on-demand", (0.0, 1460.0))
+
+
+def test_a_term_that_has_begun_is_owed_whole() -> None:
+    def mode(purchase: str, month: float, *, term_h: float = 0.0, owed: float = 0.0) -> dict[str, object]:
+        return {"purchase": purchase, "price_usd_per_h": month / 730, "month_usd": month, "term_h": term_h, "owed_usd": owed}
+
+    modes = [
+        mode("on-demand", 100.0),
+        mode("reserved-1y", 60.0, term_h=8760.0, owed=720.0),
+        mode("reserved-3y", 40.0, term_h=26280.0, owed=1440.0),
+    ]
+    three, one, metered = owed_curves(Section("buy", {"modes": modes}))
+    assert (three.months, three.usd) == ((0.0, 36.0), (1440.0, 1440.0))
+    assert one.months == (0.0, 12.0, 12.0, 24.0, 24.0, 36.0)
+    assert one.usd == (720.0, 720.0, 1440.0, 1440.0, 2160.0, 2160.0)
+    assert metered.usd == (0.0, 3600.0)
 
 
 # ---- places and catalog

@@ -28,6 +28,7 @@ PAGES = {
     "serve": "/?model=Qwen2.5-7B&task=serve&users=200&ttft=500ms",
     "breakdown": f"{PLAN}&tab=breakdown",
     "what-if": f"{PLAN}&tab=change",
+    "scale": "/?model=Llama-3-8B&task=finetune&data=500Mtok&cloud=aws&tab=scale",
     "buying": "/?model=Llama-3-8B&task=finetune&data=2Btok&cloud=aws&tab=buying",
     "regions": "/?model=Llama-3-8B&task=finetune&data=50k+samples&cloud=aws&tab=regions",
     "compare": f"{PLAN}&tab=compare&compare=1,2,3",
@@ -47,6 +48,7 @@ PAGES = {
     "report": PLAN.replace("/?", "/report?"),
 }
 READY = {
+    "scale": ".two-charts canvas",
     "plan": ".chart",
     "serve": ".chart",
     "error": ".problem",
@@ -86,7 +88,7 @@ def test_the_whole_flow(watched: Any, lang: str, tmp_path: Path) -> None:
     page.get_by_role("tab", name=word("tab.compare", lang)).click()
     page.wait_for_selector(".compared thead th:nth-child(4)")
 
-    for tab in ("breakdown", "change", "buying", "regions", "why"):
+    for tab in ("breakdown", "change", "scale", "buying", "regions", "why"):
         page.get_by_role("tab", name=word(f"tab.{tab}", lang), exact=True).click()
         page.wait_for_selector(f"#tab-{tab}[aria-selected=true]")
         page.wait_for_selector("[role=tabpanel] h3, [role=tabpanel] table")

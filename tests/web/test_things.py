@@ -11,7 +11,7 @@ from tests.web.conftest import one, sees, settled, texts, until
 
 from rightfit.explain.labels import label
 from rightfit.explain.things import card_thing, server_thing
-from rightfit.web.things import card_address, server_address
+from rightfit.web.addresses import card_address, server_address
 from rightfit.web.words import word
 
 LANGS = ["en", "zh"]
@@ -125,5 +125,15 @@ def test_plans_lead_to_their_server_and_card(visit: Any) -> None:
         found = addresses(user)
         assert card_address("A10G", "en") in found
         assert any(address.startswith("/server?name=aws%2Fg5.") for address in found)
+
+    visit(steps)
+
+
+@pytest.mark.parametrize("lang", LANGS)
+def test_more_servers_are_a_tab_of_a_plan(visit: Any, lang: str) -> None:
+    async def steps(user: User) -> None:
+        await user.open(f"/?model=Llama-3-8B&task=finetune&data=500Mtok&cloud=aws&tab=scale&lang={lang}")
+        await sees(user, label("column", "of_ideal", lang), word("chart.scale_money", lang))  # type: ignore[arg-type]
+        assert {"100%", "1.00 ×"} <= set(texts(user))
 
     visit(steps)

@@ -48,6 +48,7 @@ def test_every_word_that_is_asked_for_exists() -> None:
 def test_every_word_is_asked_for() -> None:
     made = {f"tab.{name}" for name in TABS} | {f"fit.task_{name or 'all'}" for name in TASKS}
     made |= {f"book.example_{name}" for name in ("discount", "server", "price")}
+    made |= {"chart.scale_speed", "chart.scale_capacity", "chart.scale_money"}
     made |= {f"guide.kind_{kind}" for kind in kinds()}
     made |= {f"about.{name}" for name in words()["about"]} | {f"accuracy.{name}" for name in ("errors", "intervals", "fits", "left")}
     made |= {

@@ -19,6 +19,7 @@ from rightfit.rest.work import ServedMarket
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
     from rightfit.planner.field import Field
+    from rightfit.planner.scaling import ScalePoint
     from rightfit.search.answer import Plan
     from rightfit.search.verdict import Verdict
 
@@ -69,6 +70,12 @@ class Answers:
         """Why a server was or was not chosen."""
         return await self.ask(
             ("why", _key(wishes), server, region, purchase), lambda: _verdict(wishes, server, region, purchase, self.market.catalog())
+        )
+
+    async def scaling(self, wishes: Mapping[str, str], *, server: str, region: str, purchase: str) -> tuple[ScalePoint, ...]:
+        """One server at growing numbers of servers."""
+        return await self.ask(
+            ("scaling", _key(wishes), server, region, purchase), lambda: _scaling(wishes, server, region, purchase, self.market.catalog())
         )
 
     async def ask(self, key: tuple[Any, ...], work: Callable[[], Found]) -> Found:
@@ -153,3 +160,11 @@ def _verdict(wishes: Mapping[str, str], server: str, region: str, purchase: str,
 
     narrowed = {name: value for name, value in (("region", region), ("purchase", purchase)) if value}
     return api.why(server, api.read_workload(None, {**wishes, **narrowed}), catalog=catalog)
+
+
+def _scaling(wishes: Mapping[str, str], server: str, region: str, purchase: str, catalog: Catalog) -> tuple[ScalePoint, ...]:
+    from rightfit import api
+    from rightfit.planner.scaling import scaling
+
+    narrowed = {name: value for name, value in (("region", region), ("purchase", purchase)) if value}
+    return scaling(api.read_workload(None, {**wishes, **narrowed}), on=server, catalog=catalog)

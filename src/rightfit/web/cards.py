@@ -8,8 +8,8 @@ from typing import Any
 from rightfit.explain.cards import MemoryUse, OptionCard
 from rightfit.explain.messages import Lang
 from rightfit.explain.quantities import memory_text
+from rightfit.web.addresses import card_address, server_address
 from rightfit.web.draw import box, button, heading, link, pair, text
-from rightfit.web.things import card_address, server_address
 from rightfit.web.words import word
 
 

@@ -13,10 +13,10 @@ from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
 from rightfit.explain.catalog_tables import COLUMN_SORTS, SORTS, Question, catalog_page
 from rightfit.explain.messages import Lang
+from rightfit.web.addresses import catalog_links
 from rightfit.web.answers import Answers
 from rightfit.web.draw import Sorting, box, button, heading, paragraph, table, text
 from rightfit.web.state import LONGEST_VALUE, clean
-from rightfit.web.things import catalog_links
 from rightfit.web.words import option_name, problem_lines, word
 from rightfit.workload.vocabulary import PURCHASES
 

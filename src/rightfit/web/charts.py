@@ -15,8 +15,9 @@ from rightfit.web.words import word
 from rightfit.workload.money import exchange_rate
 
 if TYPE_CHECKING:
-    from rightfit.explain.buy_curves import BuyCurve
+    from rightfit.explain.buy_curves import BuyCurve, OwedCurve
     from rightfit.planner.field import Field
+    from rightfit.planner.scaling import ScalePoint
     from rightfit.search.answer import Plan
 
 NUM_COLOURS = 6
@@ -219,13 +220,24 @@ def _request_text(lang: Lang) -> str:
 
 def break_even_chart(curves: Sequence[BuyCurve], lang: Lang, *, currency: str) -> dict[str, Any]:
     """The money of a month by the hours used, a line for each way to pay."""
-    rate, sign = exchange_rate(currency).units_per_usd, currency_sign(currency)
-    money = f"v => {json.dumps(sign)} + (v >= 1000 ? Math.round(v).toLocaleString('en') : String(+v.toPrecision(3)))"
-    axis: dict[str, Any] = {
-        "axisLabel": {":color": _colour("muted"), "fontSize": 12},
-        "splitLine": {"lineStyle": {":color": _colour("line")}},
-        "nameTextStyle": {":color": _colour("muted"), "fontSize": 13},
-    }
+    points = [(curve.purchase, list(zip(curve.hours, curve.usd, strict=True))) for curve in curves]
+    return _money_lines(points, word("chart.hours", lang), curves[0].hours[1] if curves else 730, lang, currency=currency)
+
+
+def owed_chart(curves: Sequence[OwedCurve], lang: Lang, *, currency: str) -> dict[str, Any]:
+    """What is owed by the months of use, a line for each way to pay."""
+    points = [(curve.purchase, list(zip(curve.months, curve.usd, strict=True))) for curve in curves]
+    last = max((curve.months[-1] for curve in curves), default=36.0)
+    chart = _money_lines(points, word("chart.months", lang), last, lang, currency=currency)
+    return {**chart, "xAxis": {**chart["xAxis"], "interval": last / 6}}
+
+
+def _money_lines(
+    lines: Sequence[tuple[str, Sequence[tuple[float, float]]]], name: str, last: float, lang: Lang, *, currency: str
+) -> dict[str, Any]:
+    """Money against a linear axis, a line for each way to pay."""
+    rate = exchange_rate(currency).units_per_usd
+    money, axis = _money_form(currency), _plain_axis()
     return {
         "animation": False,
         "grid": {"left": 8, "right": 24, "top": 16, "bottom": 64, "containLabel": True},
@@ -237,25 +249,81 @@ def break_even_chart(curves: Sequence[BuyCurve], lang: Lang, *, currency: str) -
             "itemHeight": 8,
         },
         "tooltip": {"trigger": "axis", "confine": True, ":valueFormatter": money, **_tip_style()},
+        "xAxis": {"type": "value", "max": last, "name": name, "nameLocation": "middle", "nameGap": 26, **axis},
+        "yAxis": {"type": "value", **axis, "axisLabel": {**axis["axisLabel"], ":formatter": money}},
+        "series": [_curve_series(purchase, points, position, lang, rate=rate) for position, (purchase, points) in enumerate(lines)],
+    }
+
+
+def _money_form(currency: str) -> str:
+    """A function of the browser that writes money."""
+    sign = json.dumps(currency_sign(currency))
+    return f"v => {sign} + (v >= 1000 ? Math.round(v).toLocaleString('en') : String(+v.toPrecision(3)))"
+
+
+def _plain_axis() -> dict[str, Any]:
+    return {
+        "axisLabel": {":color": _colour("muted"), "fontSize": 12},
+        "splitLine": {"lineStyle": {":color": _colour("line")}},
+        "nameTextStyle": {":color": _colour("muted"), "fontSize": 13},
+    }
+
+
+def scale_chart(points: Sequence[ScalePoint], what: str, lang: Lang, *, currency: str) -> dict[str, Any]:
+    """By the number of servers: the speed beside the ideal one (`what` speed or capacity), or the money (`what` money)."""
+    rate, axis, is_money = exchange_rate(currency).units_per_usd, _plain_axis(), what == "money"
+    form = _money_form(currency) if is_money else "v => +v.toPrecision(3) + ' ×'"
+    values = [_short(point.usd.mid * rate if is_money else point.gain) for point in points]
+    nodes = [point.nodes for point in points]
+    planned = {
+        "type": "line",
+        "name": word("chart.planned", lang),
+        "data": list(zip(nodes, values, strict=True)),
+        "symbolSize": 8,
+        "lineStyle": {"width": 2.5, ":color": _colour("c1")},
+        "itemStyle": {":color": _colour("c1")},
+        "z": 3,
+    }
+    ideal = {
+        "type": "line",
+        "name": word("chart.ideal", lang),
+        "data": [[nodes[0], 1.0], [nodes[-1], nodes[-1] / nodes[0]]],
+        "symbol": "none",
+        "lineStyle": {"width": 1.5, "type": "dashed", ":color": _colour("muted")},
+        "itemStyle": {":color": _colour("muted")},
+    }
+    return {
+        "animation": False,
+        "grid": {"left": 8, "right": 24, "top": 16, "bottom": 40 if is_money else 64, "containLabel": True},
+        "legend": {
+            "show": not is_money,
+            "bottom": 0,
+            "textStyle": {":color": _colour("ink"), "fontSize": 13},
+            "icon": "roundRect",
+            "itemHeight": 8,
+        },
+        "tooltip": {"trigger": "axis", "confine": True, ":valueFormatter": form, **_tip_style()},
         "xAxis": {
             "type": "value",
-            "max": curves[0].hours[1] if curves else 730,
-            "name": word("chart.hours", lang),
+            "min": nodes[0],
+            "max": nodes[-1],
+            "minInterval": 1,
+            "name": word("chart.servers", lang),
             "nameLocation": "middle",
             "nameGap": 26,
             **axis,
         },
-        "yAxis": {"type": "value", **axis, "axisLabel": {**axis["axisLabel"], ":formatter": money}},
-        "series": [_curve_series(curve, position, lang, rate=rate) for position, curve in enumerate(curves)],
+        "yAxis": {"type": "value", "min": 0, **axis, "axisLabel": {**axis["axisLabel"], ":formatter": form}},
+        "series": [planned] if is_money else [planned, ideal],
     }
 
 
-def _curve_series(curve: BuyCurve, position: int, lang: Lang, *, rate: float) -> dict[str, Any]:
+def _curve_series(purchase: str, points: Sequence[tuple[float, float]], position: int, lang: Lang, *, rate: float) -> dict[str, Any]:
     colour = _colour(f"c{position % 7 + 1}")
     return {
         "type": "line",
-        "name": q.purchase_text(curve.purchase, lang),
-        "data": [[hour, _short(usd * rate)] for hour, usd in zip(curve.hours, curve.usd, strict=True)],
+        "name": q.purchase_text(purchase, lang),
+        "data": [[_short(at), _short(usd * rate)] for at, usd in points],
         "symbol": "none",
         "lineStyle": {"width": 2.5, ":color": colour},
         "itemStyle": {":color": colour},

@@ -26,6 +26,7 @@ from rightfit.web.draw import box, button, heading, link, paragraph, text
 from rightfit.web.export_tab import export_tab
 from rightfit.web.guide_page import OPTIONS as GUIDE_OPTIONS
 from rightfit.web.guide_page import GuideState
+from rightfit.web.scale_tab import scale_tab
 from rightfit.web.state import MOST_COMPARED, TABS, PageState
 from rightfit.web.tabs import breakdown_tab, buying_tab, compare_tab, opened, regions_tab, verdict_dialog, why_tab
 from rightfit.web.words import on_page, problem_lines, word
@@ -39,6 +40,7 @@ _TABS = {
     "why": why_tab,
     "breakdown": breakdown_tab,
     "change": change_tab,
+    "scale": scale_tab,
     "buying": buying_tab,
     "regions": regions_tab,
     "compare": compare_tab,

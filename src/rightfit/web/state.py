@@ -14,7 +14,7 @@ LONGEST_SENTENCE = 2000
 LONGEST_VALUE = 300
 MOST_COMPARED = 4
 MOST_OPTIONS = 12
-TABS = ("why", "breakdown", "change", "buying", "regions", "compare", "export")
+TABS = ("why", "breakdown", "change", "scale", "buying", "regions", "compare", "export")
 #: Options that name files or code of the machine that rightfit runs on: not for visitors.
 LOCAL_OPTIONS = frozenset({"trace", "input_shape"})
 WISHES = tuple(name for name in OPTIONS if name not in LOCAL_OPTIONS)

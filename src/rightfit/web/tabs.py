@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 from nicegui import ui
 
 from rightfit.explain import quantities as q
-from rightfit.explain.buy_curves import buy_curves
+from rightfit.explain.buy_curves import buy_curves, owed_curves
 from rightfit.explain.cards import memory_use, option_card
 from rightfit.explain.messages import Lang
 from rightfit.explain.sheets import Breakdown, Choice, Lines, choice_of, option_parts, plan_sheet
 from rightfit.explain.tables import Table
 from rightfit.explain.voices import option_text, voice_of
 from rightfit.web.cards import compare_table
-from rightfit.web.charts import break_even_chart
+from rightfit.web.charts import break_even_chart, owed_chart
 from rightfit.web.details import breakdown, draw_part, draw_parts, named
 from rightfit.web.draw import box, button, heading, paragraph, table, text
 from rightfit.web.words import word
 
 if TYPE_CHECKING:
-    from rightfit.search.answer import Option, Plan
+    from rightfit.search.answer import Option, Plan, Section
     from rightfit.web.host import PlanHost
 
 
@@ -87,9 +87,21 @@ def buying_tab(page: PlanHost, plan: Plan, option: Option) -> None:
         chart = ui.echart(break_even_chart(curves, lang, currency=currency)).classes("chart short")
         chart.props["role"] = "img"
         chart.props["aria-label"] = word("chart.even_label", lang)
+        draw_owed(section, lang, currency=currency)
     draw_parts(named(sheet, "buy_lines"), lang)
     if section is None and not named(sheet, "buy_lines"):
         paragraph(word("tab.no_prices", lang), "muted")
+
+
+def draw_owed(section: Section, lang: Lang, *, currency: str = "usd") -> None:
+    """What is owed by the months of use, where there is more than one way to pay."""
+    curves = owed_curves(section)
+    if len(curves) < 2:
+        return
+    heading(word("chart.owed", lang), 3)
+    paragraph(word("chart.owed_note", lang), "muted small")
+    chart = ui.echart(owed_chart(curves, lang, currency=currency)).classes("chart short")
+    chart.props.update({"role": "img", "aria-label": word("chart.owed_label", lang)})
 
 
 def compare_tab(page: PlanHost, plan: Plan, option: Option) -> None:
@@ -136,6 +148,7 @@ __all__ = [
     "breakdown_tab",
     "buying_tab",
     "compare_tab",
+    "draw_owed",
     "opened",
     "regions_tab",
     "text",

@@ -9,13 +9,16 @@ from urllib.parse import urlencode
 
 from nicegui import ui
 
+from rightfit import lookup
 from rightfit.errors import InputError, RightfitError
 from rightfit.explain.fits import fit_parts
 from rightfit.explain.messages import Lang
 from rightfit.explain.tables import Table
 from rightfit.explain.things import Thing, card_thing, known_cards, server_thing
+from rightfit.web.addresses import card_address, catalog_links, fit_address, plan_address, server_address
 from rightfit.web.draw import Links, box, bullets, button, heading, link, pair, paragraph, table
 from rightfit.web.state import LONGEST_VALUE, clean
+from rightfit.web.tabs import draw_owed
 from rightfit.web.words import problem_lines, word
 
 if TYPE_CHECKING:
@@ -24,42 +27,6 @@ if TYPE_CHECKING:
 
 MOST_CARDS = 64
 TASKS = ("", "serve", "finetune")
-
-
-# ---- addresses
-
-
-def server_address(server: str, lang: Lang) -> str:
-    """The page of a server, PROVIDER/INSTANCE."""
-    return f"/server?{urlencode({'name': server, 'lang': lang})}"
-
-
-def card_address(card: str, lang: Lang) -> str:
-    """The page of a card."""
-    return f"/card?{urlencode({'name': card, 'lang': lang})}"
-
-
-def fit_address(gpu: str, count: int, task: str, lang: Lang) -> str:
-    """The page of the models that fit some cards."""
-    given = {"gpu": gpu, "count": str(count) if count != 1 else "", "task": task, "lang": lang}
-    return f"/fit?{urlencode({name: value for name, value in given.items() if value})}"
-
-
-def plan_address(lang: Lang, **wishes: str) -> str:
-    """A plan."""
-    return f"/?{urlencode({**{name: value for name, value in wishes.items() if value}, 'lang': lang})}"
-
-
-def catalog_links(lang: Lang, kind: str) -> Links:
-    """Where the lines of the catalog lead."""
-    if kind in ("servers", "prices"):
-        return {
-            "instance_type": lambda record: server_address(record["server"], lang),
-            "accelerator_name": lambda record: card_address(record["accelerator_name"], lang),
-        }
-    if kind == "accelerators":
-        return {"name": lambda record: card_address(record["name"], lang)}
-    return {"name": lambda record: plan_address(lang, model=record["name"])}
 
 
 # ---- one server, one card
@@ -71,6 +38,7 @@ class ThingPage:
     def __init__(self, kind: str, name: str, answers: Answers, lang: Lang) -> None:
         self.kind, self.name, self.answers, self.lang = kind, clean(name, LONGEST_VALUE), answers, lang
         self.body: Any = None
+        self.ways: Any = None
 
     def draw(self) -> None:
         """The heading; the rest follows."""
@@ -101,6 +69,7 @@ class ThingPage:
         with self.body:
             place = self._draw(found)
         await self._draw_fits(found, place)
+        await self._draw_ways(found)
 
     def _draw(self, found: Thing) -> Any:
         """Everything but the models; gives the place for them."""
@@ -134,6 +103,8 @@ class ThingPage:
                 table(found.prices, lang, title=False, links=cheapest)
             else:
                 paragraph(word("tab.no_prices", lang), "muted")
+        if is_server and found.prices.records:
+            self.ways = box("section", "section")
         if found.servers.records:
             with box("section", "section"):
                 heading(found.servers.title, 2)
@@ -142,6 +113,19 @@ class ThingPage:
                 link(word("thing.all_servers", lang), f"/catalog?{more}", "button quiet")
         paragraph(word("thing.source", lang, source=found.source), "muted small section")
         return place
+
+    async def _draw_ways(self, found: Thing) -> None:
+        """What is owed by months of use, of a server with several ways to pay."""
+        if self.ways is None or self.ways.is_deleted:
+            return
+        catalog = self.answers.market.catalog()
+        try:
+            section = await self.answers.ask(("ways", found.name), lambda: lookup.ways_to_buy(found.name, catalog=catalog))
+        except RightfitError:
+            return  # no sound price to begin with; the table says so
+        if not self.ways.is_deleted:
+            with self.ways:
+                draw_owed(section, self.lang)
 
     async def _draw_fits(self, found: Thing, place: Any) -> None:
         """The models that fit, where it has whole cards."""
