@@ -91,7 +91,7 @@ def _rate(unit: float, name: str) -> Callable[[Any], str]:
     return lambda value: f"{q.plain(value / unit)} {name}"
 
 
-_GB_PER_S = _rate(1e9, "GB/s")
+_GB_PER_S = _rate(units.GB, "GB/s")
 
 
 def _joined(code: str) -> str:
@@ -109,7 +109,7 @@ _SERVER_FACTS: dict[str, Callable[[Any], str]] = {
     "arch": str,
     "memory_bytes": q.memory_text,
     "local_nvme_bytes": q.data_text,
-    "network_bytes_per_s": _rate(1.25e8, "Gbit/s"),
+    "network_bytes_per_s": _rate(units.GBPS, "Gbit/s"),
     "rdma": _joined,
 }
 _CARD_FACTS: dict[str, Callable[[Any], str]] = {
