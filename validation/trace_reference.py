@@ -1,9 +1,8 @@
 """Trace small models of many families with PyTorch's MemTracker and write what their forward pass saves for the backward pass.
 
 Usage: python validation/trace_reference.py [--out validation/traced_reference.csv]      (needs the extra `trace`; a minute, no GPU)
-The table is the oracle of tests/estimate/test_traced.py: analytic saved-activation bytes must agree with it. Everything is bf16, dropout 0,
-AdamW,
-micro-batch and sequence as in the row; the CPU's SDPA kernel saves what FlashAttention saves (q, k, v, output, log-sum-exp).
+The table is the oracle of tests/physics/test_memory_traced.py: analytic saved-activation bytes must agree with it. Everything is bf16,
+dropout 0, AdamW, micro-batch and sequence as in the row; the CPU's SDPA kernel saves what FlashAttention saves (q, k, v, output, log-sum-exp).
 """
 
 from __future__ import annotations
@@ -28,8 +27,6 @@ SHARED = {
     "bos_token_id": 1,
     "eos_token_id": 2,
 }
-NO_DROPOUT = {"attention_dropout": 0.0, "hidden_dropout": 0.0, "attention_probs_dropout_prob": 0.0, "hidden_dropout_prob": 0.0, "dropout": 0.0, "dropout_rate": 0.0,
-              "attn_pdrop": 0.0, "embd_pdrop": 0.0, "resid_pdrop": 0.0, "activation_dropout": 0.0, "summary_first_dropout": 0.0}  # fmt: skip
 FAMILIES: dict[str, dict[str, Any]] = {
     "llama": {},
     "mistral": {},
@@ -74,9 +71,9 @@ LAYER_KEYS = {"gpt2": ["n_layer"], "bloom": ["n_layer"], "t5": ["num_layers", "n
 
 def trace_row(family: str, *, num_layers: int, micro_batch: int, seq_len: int, recompute: bool, attention: str) -> dict[str, Any]:
     """One traced row; sizes in bytes."""
-    values = {"model_type": family, **SHARED, **NO_DROPOUT, **FAMILIES[family]}
+    values = {"model_type": family, **SHARED, **FAMILIES[family]}
     values |= dict.fromkeys(LAYER_KEYS.get(family, ["num_hidden_layers"]), num_layers)
-    traced = trace_config(values, micro_batch=micro_batch, seq_len=seq_len, recompute=recompute, attention=attention)
+    traced = trace_config(values, micro_batch=micro_batch, seq_len=seq_len, recompute=recompute, attention=attention, dropout=False)
     return {
         "family": family,
         "num_layers": num_layers,

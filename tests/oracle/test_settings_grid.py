@@ -24,13 +24,19 @@ MODELS = ("TinyLlama/TinyLlama-1.1B-Chat-v1.0", "Qwen/Qwen2.5-0.5B", "openai-com
 def shallow(name: str) -> TransformerArchitecture:
     record = facts.model(name, network=False)
     assert isinstance(record, TransformerArchitecture)
-    return dataclasses.replace(record, num_layers=LAYERS)
+    return dataclasses.replace(record, num_layers=LAYERS, params_total=0, params_active=0)
 
 
 def trace(record: TransformerArchitecture, settings: TrainSettings, layers: int) -> traced.TracedMemory:
     config = traced.config_of(dataclasses.replace(record, num_layers=layers))
     return traced.trace_config(
-        config, micro_batch=1, seq_len=SEQ_LEN, dtype=settings.dtype, recompute=settings.recompute, attention=settings.attention
+        config,
+        micro_batch=1,
+        seq_len=SEQ_LEN,
+        dtype=settings.dtype,
+        recompute=settings.recompute,
+        attention=settings.attention,
+        dropout=settings.dropout,
     )
 
 

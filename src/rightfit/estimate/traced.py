@@ -54,13 +54,17 @@ def trace_config(
     recompute: bool = False,
     attention: str = "sdpa",
     shard_degree: int = 1,
+    dropout: bool = True,
 ) -> TracedMemory:
     """Trace a Hugging Face config (a dict, a config.json or a folder with one): full training with AdamW.
 
-    `shard_degree` > 1 shards every block with FSDP2 over as many pretended ranks.
+    `shard_degree` > 1 shards every block with FSDP2 over as many pretended ranks. Without `dropout` all dropouts of the config are 0: on a CPU
+    build, attention with dropout runs without fusion and keeps scores that the kernels of a GPU do not.
     """
     require_trace_extra()
     values = config if isinstance(config, dict) else read_config(config)
+    if not dropout:
+        values = {**values, **dict.fromkeys(DROPOUTS, 0.0)}
     return _trace(
         lambda: _build_from_config(values, attention=attention, recompute=recompute),
         micro_batch=micro_batch,
@@ -147,6 +151,11 @@ def config_of(architecture: TransformerArchitecture) -> dict[str, Any]:
     return {"model_type": model_type, **shared}
 
 
+#: The words for dropout in the configs of transformers.
+DROPOUTS = (
+    "attention_dropout", "hidden_dropout", "attention_probs_dropout_prob", "hidden_dropout_prob", "dropout", "dropout_rate",
+    "attn_pdrop", "embd_pdrop", "resid_pdrop", "activation_dropout", "summary_first_dropout",
+)  # fmt: skip
 MODEL_TYPES = {
     "llama": "llama", "llama2": "llama", "llama3": "llama", "llama3.1": "llama", "llama3.2": "llama", "mistral": "mistral", "mixtral": "mixtral", "qwen2": "qwen2",
     "qwen2.5": "qwen2", "qwen3": "qwen3", "gpt2": "gpt2", "bert": "bert", "gemma": "gemma", "gemma2": "gemma2", "phi3": "phi3", "tinyllama": "llama",
@@ -199,6 +208,23 @@ def _pretended_mesh(count: int) -> Iterator[Any]:
         dist.destroy_process_group()
 
 
+@contextmanager
+def _one_sequence_a_row() -> Iterator[None]:
+    """Under fake tensors transformers cannot look whether a row holds several packed sequences, so it makes a mask, and with a mask SDPA repeats
+    keys and values for all heads. A real run looks, finds none, and makes no mask: here it is told."""
+    try:
+        from transformers import masking_utils
+    except ImportError:  # releases before 4.53 never look
+        yield
+        return
+    before = masking_utils.find_packed_sequence_indices
+    masking_utils.find_packed_sequence_indices = lambda *_, **__: None
+    try:
+        yield
+    finally:
+        masking_utils.find_packed_sequence_indices = before
+
+
 def _shard(model: Any, mesh: Any) -> None:
     """FSDP2 around every repeated block and the whole."""
     import torch
@@ -218,7 +244,12 @@ def _trace(build: Callable[[], Any], *, micro_batch: int, seq_len: int, dtype: s
     from torch.distributed._tools.fsdp2_mem_tracker import FSDPMemTracker
     from torch.distributed._tools.mem_tracker import MemTracker
 
-    with warnings.catch_warnings(), _pretended_mesh(shard_degree) as mesh, FakeTensorMode(allow_non_fake_inputs=True):
+    with (
+        warnings.catch_warnings(),
+        _one_sequence_a_row(),
+        _pretended_mesh(shard_degree) as mesh,
+        FakeTensorMode(allow_non_fake_inputs=True),
+    ):
         warnings.simplefilter("ignore")
         model = _build(build, dtype)
         num_parameters = sum(parameter.numel() for parameter in model.parameters())

@@ -78,7 +78,8 @@ def traced_estimate(
         result = traced.trace_function(model, **shared)  # type: ignore[arg-type]
     else:
         attention = settings.attention if settings is not None else "sdpa"
-        result = traced.trace_config(config_of(model), recompute=recompute, attention=attention, **shared)  # type: ignore[arg-type]
+        dropout = settings is None or settings.dropout
+        result = traced.trace_config(config_of(model), recompute=recompute, attention=attention, dropout=dropout, **shared)  # type: ignore[arg-type]
     setup = SetupColumns.of(micro_batch=micro_batch, seq_len=seq_len, data=shard_degree, shard_degree=shard_degree)
     each = result.optimizer_bytes / 2.0 / result.num_parameters if settings is None else settings.step_temporary_bytes / shard_degree
     terms = with_overheads(result, setup, scratch=each * result.num_parameters)

@@ -59,6 +59,11 @@ class TrainSettings:
         return next(word for word, kernel in KERNELS.items() if kernel == (AttentionKernel.EAGER if eager else AttentionKernel.SDPA))
 
     @property
+    def dropout(self) -> bool:
+        """Whether layers drop a part of their outputs."""
+        return self.fields["dropout"] > 0
+
+    @property
     def step_temporary_bytes(self) -> float:
         """Scratch of the optimizer's step for each trained parameter: one state's size where all parameters are updated at once (foreach)."""
         return self.fields["optimizer_temporary_bytes"]
