@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from rightfit.errors import InputError
-from rightfit.fleet.reading import MOST_LINES, read_fleet
+from rightfit.fleet.reading import read_fleet
+from rightfit.fleet.sources import MOST_LINES
 
 TODAY = datetime.date(2026, 12, 1)
 JOB = {"name": "a", "workload": {"model": "7B", "method": "qlora", "data": "50Mtok"}}

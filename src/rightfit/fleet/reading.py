@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import datetime
-import io
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -15,21 +12,19 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from rightfit import units
-from rightfit.errors import FileInputError, InputError, QuantityError, UnknownNameError
+from rightfit.errors import InputError, QuantityError, UnknownNameError
 from rightfit.fleet import records
 from rightfit.fleet.records import FleetRecord, JobRecord, OwnedRecord, ServiceRecord
+from rightfit.fleet.sources import MOST_LINES, from_csv, from_text, text_of, too_many
 from rightfit.units import HOURS_PER_MONTH, SECONDS_PER_HOUR
 from rightfit.workload.money import to_usd
 from rightfit.workload.options import OPTIONS
 from rightfit.workload.profiles import HOURS, SHAPES, hourly_rates
 from rightfit.workload.vocabulary import nearest_words
 
-MOST_LINES, MOST_BYTES = 20_000, 50_000_000
 LONGEST_HORIZON_H = 3 * 8760.0
 HOURS_OF_WEEK = 168
 _SHOWN_PROBLEMS = 5
-#: Columns of a table that are keys of a job or a service; every other one is an option of the workload.
-_JOB_KEYS, _SERVICE_KEYS = set(JobRecord.model_fields) - {"workload"}, set(ServiceRecord.model_fields) - {"workload"}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -107,131 +102,15 @@ def read_fleet(source: str | Path | Mapping[str, Any], *, today: datetime.date |
     if isinstance(source, Mapping):
         return _fleet(source, where="fleet", today=today)
     name = str(source)
-    text = _text(name)
-    mapping = _from_csv(name, text) if Path(name).suffix.casefold() == ".csv" else from_text(name, text)
+    text = text_of(name)
+    mapping = from_csv(name, text) if Path(name).suffix.casefold() == ".csv" else from_text(name, text)
     return _fleet(mapping, where=name, today=today)
-
-
-def _text(name: str) -> str:
-    from rightfit import reach
-
-    reach.refuse_file(repr(name[:80]))
-    try:
-        path = Path(name)
-        if path.is_dir():
-            raise FileInputError(f"{name} is a folder; give a file, for example {path / 'fleet.yaml'}")
-        if path.stat().st_size > MOST_BYTES:
-            raise FileInputError(
-                f"{name} is too large for a fleet (over {MOST_BYTES // 1_000_000} MB); equal jobs are one line with a count"
-            )
-        return path.read_bytes().decode("utf-8-sig")
-    except FileNotFoundError:
-        near = (
-            nearest_words(Path(name).name, [path.name for path in Path(name).parent.glob("*.*")][:200], count=1)
-            if Path(name).parent.is_dir()
-            else ()
-        )
-        raise FileInputError(f"no such file: {name}" + (f"; did you mean {Path(name).parent / near[0]}?" if near else "")) from None
-    except UnicodeDecodeError as error:
-        raise FileInputError(f"{name}: not UTF-8 text (byte {error.start}); save the file as UTF-8") from None
-    except (OSError, ValueError) as error:
-        raise FileInputError(f"cannot read {name}: {getattr(error, 'strerror', None) or error}") from None
-
-
-def from_text(name: str, text: str) -> Mapping[str, Any]:
-    """The keys of a fleet that is written in YAML or JSON; FileInputError where it is neither."""
-    if not text.strip():
-        raise FileInputError(f"{name} is empty; a fleet has jobs, services or both")
-    try:
-        value = json.loads(text) if text.lstrip().startswith("{") else _yaml(name, text)
-    except json.JSONDecodeError as error:
-        raise FileInputError(f"{name} line {error.lineno}, column {error.colno}: not valid JSON: {error.msg}") from None
-    except RecursionError:
-        raise FileInputError(f"{name}: nested too deeply for a fleet") from None
-    if not isinstance(value, Mapping):
-        raise FileInputError(f"{name}: a fleet is a mapping with the keys {', '.join(FleetRecord.model_fields)}")
-    return value
-
-
-def _yaml(name: str, text: str) -> Any:
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        for event in yaml.parse(text, Loader=loader):
-            if isinstance(event, yaml.AliasEvent):
-                line = event.start_mark.line + 1 if event.start_mark else 1
-                raise FileInputError(
-                    f"{name} line {line}: aliases (*{event.anchor}) are not allowed in a fleet; what all share stands under defaults"
-                )
-        return _plain_keys(yaml.load(text, Loader=loader))  # noqa: S506  (a safe loader)
-    except yaml.YAMLError as error:
-        mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None) or str(error).splitlines()[0]
-        place = f" line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise FileInputError(f"{name}{place}: not valid YAML: {problem}") from None
-    except ValueError as error:
-        raise FileInputError(f"{name}: not valid YAML: {error}") from None
-
-
-def _plain_keys(value: Any) -> Any:
-    """Dates that YAML reads as dates become text again; keys become text."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain_keys(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_plain_keys(item) for item in value]
-    return value.isoformat() if isinstance(value, datetime.date) else value
-
-
-def _from_csv(name: str, text: str) -> Mapping[str, Any]:
-    """One line a job; one with a demand, or with task serve, is a service. Columns that are no key of those are options of the workload."""
-    reader = csv.DictReader(io.StringIO(text))
-    columns = [column.strip() for column in reader.fieldnames or ()]
-    known = {*_JOB_KEYS, *_SERVICE_KEYS, *OPTIONS}
-    for column in columns:
-        if column.replace("-", "_") not in known:
-            near = nearest_words(column, sorted(known), count=2)
-            hint = (
-                f"; did you mean {' or '.join(near)}?"
-                if near
-                else f"; allowed: {', '.join(sorted(_JOB_KEYS | _SERVICE_KEYS))} and the options of plan"
-            )
-            raise UnknownColumnError(name, column, hint, near)
-    jobs: list[dict[str, Any]] = []
-    services: list[dict[str, Any]] = []
-    for number, row in enumerate(reader, start=2):
-        if row.get(None) or any(value is None for value in row.values()):
-            raise FileInputError(f"{name} line {number}: {len(columns)} cells are needed, one for each column")
-        cells = {key.strip().replace("-", "_"): value.strip() for key, value in row.items() if value and value.strip()}
-        if len(jobs) + len(services) >= MOST_LINES:
-            raise _too_many(name, sum(1 for _ in reader) + MOST_LINES + 1)
-        is_service = "demand" in cells or cells.get("task") == "serve"
-        keys = _SERVICE_KEYS if is_service else _JOB_KEYS
-        record: dict[str, Any] = {key: value for key, value in cells.items() if key in keys}
-        record["workload"] = {key: value for key, value in cells.items() if key not in keys}
-        record.setdefault("name", f"line-{number}")
-        (services if is_service else jobs).append(record)
-    return {"jobs": jobs, "services": services}
-
-
-class UnknownColumnError(FileInputError):
-    """A column of a table that is neither a key of a job nor an option of a workload."""
-
-    def __init__(self, name: str, column: str, hint: str, near: Sequence[str]) -> None:
-        super().__init__(f"{name} line 1: no such column {column[:80]!r}{hint}", field=column[:80], nearest=near)
-
-
-def _too_many(where: str, lines: int) -> InputError:
-    return InputError(
-        f"{where}: {lines:,} jobs and services; a fleet holds at most {MOST_LINES:,} of them: write equal ones as one with a count, or plan parts",
-        field="jobs",
-        allowed=f"at most {MOST_LINES:,}",
-    )
 
 
 def _fleet(mapping: Mapping[str, Any], *, where: str, today: datetime.date | None) -> Fleet:
     lines = sum(len(mapping[key]) for key in ("jobs", "services") if isinstance(mapping.get(key), list))
     if lines > MOST_LINES:
-        raise _too_many(where, lines)
+        raise too_many(where, lines)
     try:
         record = FleetRecord.model_validate(mapping)
     except ValidationError as error:

@@ -117,7 +117,7 @@ class FleetPage:
 
 def read_text(source: str) -> Mapping[str, Any]:
     """What is typed, as the keys of a fleet. InputError for what is no YAML, or more than a page plans."""
-    from rightfit.fleet.reading import from_text
+    from rightfit.fleet.sources import from_text
 
     values = from_text("fleet", source)
     lines = sum(len(values[key]) for key in ("jobs", "services") if isinstance(values.get(key), list))
