@@ -243,6 +243,10 @@ def fleet_plan_schema() -> dict[str, Any]:
         ),
         **{name: listing(rows, meaning) for name, meaning in _FLEET_LISTS.items()},
         moves_={"type": "object", "description": "against the last plan"},
+        futures_={
+            "type": "object",
+            "description": "what is bought, judged by draws of prices, demand and stock: mean and greatest regret of each way to buy",
+        },
     )
     return {"$schema": DRAFT, "title": "rightfit fleet plan", **top}
 

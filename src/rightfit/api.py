@@ -143,12 +143,14 @@ def fleet(
     runs: str | Path | None = None,
     on: str | None = None,
     workers: int | None = None,
+    futures: int = 0,
 ) -> FleetPlan:
     """One plan for many jobs and services: where and when each runs, how it is paid, what to buy.
 
     `source`: a fleet file (YAML, JSON, CSV) or the same as a mapping. `seconds`: how long the optimiser may think; `processes`: that search the market
     (default: one a core). `reasons`: with what limits cost and what a wrong price changes. `last`: the last plan's document (JSON), whose running jobs
-    stay. `runs` as in `plan`: they move the hours of training jobs of their models. `on`, `workers`: where workloads are searched, as in `predict_table`. The result has `.to_dict()`, the document. MissingComponentError without the extra `fleet`.
+    stay. `runs` as in `plan`: they move the hours of training jobs of their models. `on`, `workers`: where workloads are searched, as in `predict_table`. `futures`: draws of prices,
+    demand and stock by which the purchases are judged. The result has `.to_dict()`, the document. MissingComponentError without the extra `fleet`.
     """
     from rightfit.fleet.planning import plan_fleet
 
@@ -161,6 +163,7 @@ def fleet(
         last=last,
         evidence=_evidence(runs) if runs else None,
         search=_elsewhere(on or "processes", workers, catalog) if on or workers else None,
+        futures=futures,
     )
 
 

@@ -190,3 +190,17 @@ def test_what_is_too_slow_says_how_much_later_would_do(run: Any, tmp_path: Path)
     assert fastest - 0.5 <= row["later_h"] <= (fastest - 0.5) * 1.1 + 0.1
     path.write_text(text.replace("DUE", f"{round(60 * (0.5 + row['later_h']) + 1)}min"), "utf-8")
     assert run("fleet", str(path)).code == 0
+
+
+def test_what_is_bought_is_judged_by_futures(run: Any, fleet: Path) -> None:
+    found = document(run, str(fleet), "--futures", "3")
+    futures = found["futures"]
+    assert futures["draws"] == 3
+    assert [row["name"] for row in futures["ways_to_buy"]][0] == "plan"
+    assert futures["least_usd"] <= futures["mean_usd"] <= futures["greatest_usd"]
+    schema = json.loads(resources.files("rightfit").joinpath("schema/fleet-plan.schema.json").read_text("utf-8"))
+    jsonschema.validate(found, schema)
+    for lang, word in (("en", "regret"), ("zh", "遗憾值")):
+        shown = run("fleet", str(fleet), "--futures", "2", "--lang", lang)
+        assert word in shown.out
+        assert "futures" not in document(run, str(fleet))

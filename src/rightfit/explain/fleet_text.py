@@ -199,6 +199,28 @@ def scenario_lines(found: Doc, lang: Lang) -> list[str]:
     return lines
 
 
+def future_lines(found: Doc, lang: Lang) -> list[str]:
+    """How what to buy fares where prices, demand and stock turn out otherwise."""
+    if not (rows := found.get("futures")):
+        return []
+    usd = {name: money_text(rows[f"{name}_usd"], lang=lang) for name in ("least", "mean", "greatest")}
+    shares = {name: percent_text(rows[f"{name}_share"]) for name in ("price", "demand", "gone")}
+    lines = [say("fleet.futures_head", lang, draws=rows["draws"], **usd, **shares)]
+    for row in rows["ways_to_buy"]:
+        known = row["mean_regret_usd"] is not None
+        regret = {key: money_text(row[f"{key}_regret_usd"], lang=lang) if known else "-" for key in ("mean", "greatest")}
+        fields = {"way": say(f"fleet.future_{row['name']}", lang), "usd": money_text(row["mean_usd"], lang=lang)}
+        text = say("fleet.future", lang, **fields, mean_regret=regret["mean"], greatest_regret=regret["greatest"])
+        lines.append("  " + text + (say("fleet.future_short", lang, short=row["short"]) if row["short"] else ""))
+    if rows["best"] != "plan":
+        best = next(row for row in rows["ways_to_buy"] if row["name"] == rows["best"])
+        items = [
+            f"{one['count']} x {one['provider']}/{one['instance_type']} {purchase_text(one['purchase'], lang)}" for one in best["buys"]
+        ]
+        lines.append("  " + say("fleet.future_best", lang, buys=join(items, lang) or say("fleet.future_none", lang)))
+    return lines
+
+
 def unplaced_lines(found: Doc, lang: Lang) -> list[str]:
     """What is left out, why, and the least change that would place it."""
     if not found["unplaced"]:
@@ -259,7 +281,12 @@ def parts(found: Doc, lang: Lang, *, most: int | None = _ROWS, quiet: bool = Fal
         shown.append("\n".join(lines))
     if quiet:
         return shown
-    lines = [*buy_lines(found, lang), *limit_lines(found, lang, most=None if verbose else _LINES), *moved_lines(found, lang)]
+    lines = [
+        *buy_lines(found, lang),
+        *limit_lines(found, lang, most=None if verbose else _LINES),
+        *future_lines(found, lang),
+        *moved_lines(found, lang),
+    ]
     if verbose:
         lines += [*considered_lines(found, lang), *scenario_lines(found, lang), *assumption_lines(found, lang)]
     if found["solver"]["reasons_skipped"]:

@@ -58,6 +58,7 @@ def document(plan: FleetPlan) -> dict[str, Any]:
         "assumptions": _assumptions(plan),
         "solver": {"seconds": solved.seconds, "columns": solved.columns, "reasons_skipped": bool(reasons.get("skipped"))},
     }
+    found |= {"futures": reasons["futures"]} if "futures" in reasons else {}
     return found if plan.last is None else {**found, "moves": moves_of(found, plan.last)}
 
 

@@ -13,6 +13,7 @@ from rightfit.errors import InputError
 from rightfit.fleet import checking
 from rightfit.fleet.building import Builder
 from rightfit.fleet.document import document
+from rightfit.fleet.futures import futures_of
 from rightfit.fleet.levels import levels_of
 from rightfit.fleet.matrix import highs
 from rightfit.fleet.own_runs import calibrated
@@ -62,9 +63,11 @@ def plan_fleet(
     last: str | Path | Mapping[str, Any] | None = None,
     evidence: Evidence | None = None,
     search: Search | None = None,
+    futures: int = 0,
 ) -> FleetPlan:
     """The plan of a fleet. `seconds`: how long the optimiser may think; `processes`: that search for workloads; `reasons`: with shadow prices, what a
-    wrong price would change, and the smallest relaxation where not all can be placed. `evidence`: own runs, which move the hours of jobs of their models. `search`: who searches for workloads elsewhere."""
+    wrong price would change, and the smallest relaxation where not all can be placed. `evidence`: own runs, which move the hours of jobs of their models. `search`: who searches for workloads elsewhere.
+    `futures`: how many draws of prices, demand and stock the purchases are judged by."""
     highs()
     fleet = source if isinstance(source, Fleet) else read_fleet(source)
     before = read_last(last) if last is not None else None
@@ -87,6 +90,8 @@ def plan_fleet(
     assert not faults, faults
     if reasons:
         found = dataclasses.replace(found, reasons=reasons_of(found, seconds=seconds))
+    if futures:
+        found = dataclasses.replace(found, reasons={**found.reasons, "futures": futures_of(found, number=futures, seconds=seconds)})
     return dataclasses.replace(found, document=document(found))
 
 

@@ -26,6 +26,9 @@ def fleet(
         str | None, typer.Option("--chart", help="Write the calendar as SVG to this file.", metavar="FILE", show_default=False)
     ] = None,
     runs: Runs = None,
+    futures: Annotated[
+        int, typer.Option("--futures", help="Judge what to buy by so many draws of prices, demand and stock.", metavar="N", min=0, max=200)
+    ] = 0,
     work_place: Place = None,
     at_once: AtOnce = None,
     *,
@@ -41,7 +44,14 @@ def fleet(
 
     catalog = open_market(view)
     plan = api.fleet(
-        file, catalog=catalog if view.price_book else None, seconds=seconds, last=last, runs=runs, on=work_place, workers=at_once
+        file,
+        catalog=catalog if view.price_book else None,
+        seconds=seconds,
+        last=last,
+        runs=runs,
+        on=work_place,
+        workers=at_once,
+        futures=futures,
     )
     found = plan.to_dict()
     if chart:
