@@ -196,7 +196,7 @@ def test_what_is_bought_is_judged_by_futures(run: Any, fleet: Path) -> None:
     found = document(run, str(fleet), "--futures", "3")
     futures = found["futures"]
     assert futures["draws"] == 3
-    assert [row["name"] for row in futures["ways_to_buy"]][0] == "plan"
+    assert futures["ways_to_buy"][0]["name"] == "plan"
     assert futures["least_usd"] <= futures["mean_usd"] <= futures["greatest_usd"]
     schema = json.loads(resources.files("rightfit").joinpath("schema/fleet-plan.schema.json").read_text("utf-8"))
     jsonschema.validate(found, schema)
