@@ -202,6 +202,16 @@ def test_prices_are_filtered_and_sorted(catalog: Catalog) -> None:
     assert all("H100" in record["accelerator_name"] for record in page.table.records)
 
 
+def test_prices_show_what_they_are_for_each_card_or_processor(catalog: Catalog) -> None:
+    def shown(**asked: str) -> set[str]:
+        return {column.key for column in catalog_page("prices", Question(**asked), "en", catalog=catalog).table.columns}
+
+    assert {"price_per_gpu", "accelerator_name"} <= shown(gpu="H100")
+    assert "price_per_vcpu" not in shown(gpu="H100")
+    assert "price_per_vcpu" in shown(query="m7i.xlarge")
+    assert not {"price_per_gpu", "num_accelerators"} & shown(query="m7i.xlarge")
+
+
 def test_unknown_names_and_orders_are_refused(catalog: Catalog) -> None:
     with pytest.raises(rightfit.UnknownNameError, match="atlantis"):
         catalog_page("prices", Question(region="atlantis"), "en", catalog=catalog)

@@ -202,20 +202,23 @@ def _prices(question: Question, lang: Lang, catalog: Catalog) -> CatalogPage:
     else:
         rows = _ordered(keys, descending=question.descending)[question.first : last]
     shown = found.offers.take(rows)
+    records = [_price_record(shown, at, lang) for at in range(len(shown))]
+    has_cards = any(record["num_accelerators"] for record in records)
+    each = ["price_per_gpu"] if has_cards else []
+    each += ["price_per_vcpu"] if not all(record["num_accelerators"] for record in records) else []
+    cards = (Column("num_accelerators", _known(q.plain), right=True), Column("accelerator_name")) if has_cards else ()
     columns = (
         Column("instance_type"),
         Column("price_usd_per_h", units.format_usd, right=True),
-        Column("price_per_gpu", _known(units.format_usd), right=True),
-        Column("price_per_vcpu", _known(units.format_usd), right=True),
+        *(Column(name, _known(units.format_usd), right=True) for name in each),
+        Column("as_of"),
         Column("provider"),
         Column("region"),
         Column("purchase"),
-        Column("num_accelerators", _known(q.plain), right=True),
-        Column("accelerator_name"),
-        Column("as_of"),
+        *cards,
         Column("remark"),
     )
-    return CatalogPage(Table(columns, [_price_record(shown, at, lang) for at in range(len(shown))]), found.total)
+    return CatalogPage(Table(columns, records), found.total)
 
 
 def _price_keys(offers: OfferTable, lang: Lang, sort: str) -> Floats | None:
