@@ -8,6 +8,9 @@ import pytest
 
 import rightfit
 from rightfit.errors import FileInputError
+from rightfit.explain.messages import Lang, say
+from rightfit.explain.run_text import advice_lines
+from rightfit.explain.short import short_sheet
 from rightfit.measure.record import Run, Source, measured, sealed, written
 from rightfit.proof.predict import predict
 
@@ -88,3 +91,37 @@ def test_without_runs_nothing_is_said() -> None:
     assert "runs" not in rightfit.predict([{**ROW, "metric": "step_time_s"}])[0]
     with pytest.raises(FileInputError, match="no folder or file"):
         rightfit.plan(**WISH, runs="nowhere")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize(
+    ("wish", "run", "key"),
+    [
+        pytest.param(
+            {"model": "xgboost", "data": "20Mrows x 40cols"},
+            sealed(
+                Run(source=Source(kind="probe"), setup={"library": "xgboost", "model": "xgboost"}, measured=[measured("step_time_s", 0.2)])
+            ),
+            "own_runs_unused",
+            id="a figure that nothing predicts",
+        ),
+        pytest.param(
+            {**WISH, "model": "Qwen/Qwen2.5-0.5B", "method": "full"},
+            a_run("tpot_ms", device="A100-SXM-80GB"),
+            "own_runs_other",
+            id="another kind",
+        ),
+    ],
+)
+def test_runs_that_move_nothing_are_said_to(wish: dict[str, str], run: Run, key: str, lang: Lang, tmp_path: Path) -> None:
+    """By a plan and by an advice: no figure counts as the runs' own, and the reason stands in both."""
+    (tmp_path / "run.json").write_text(written([run]))
+    before, after = rightfit.plan(**wish, top=2), rightfit.plan(**wish, top=2, runs=tmp_path)  # type: ignore[arg-type]
+    assert after.best is not None
+    assert before.best is not None
+    assert after.best.cost.total == before.best.cost.total
+    assert [reason.key for reason in after.best.why if reason.key.startswith("own_runs")] == [key]
+    advice = rightfit.resize([run], tests=0, **wish)
+    [said] = [line for line in advice_lines(advice, lang) if run.id in line]
+    assert said in str(short_sheet(after, lang))
+    assert say("measure.by_runs", lang) not in "\n".join(advice_lines(advice, lang))

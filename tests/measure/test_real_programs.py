@@ -109,6 +109,7 @@ def test_boosting_rounds(tmp_path: Path) -> None:
     found = run(tmp_path, BOOSTED)
     assert next(item.n for item in found.measured if item.metric == "step_time_s") == 53
     assert found.setup["library"] == "xgboost"
+    assert found.setup["model"] == "xgboost"
 
 
 def test_a_fit_of_scikit_learn(tmp_path: Path) -> None:

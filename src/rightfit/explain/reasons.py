@@ -41,6 +41,8 @@ _WORDS = {
     "below_cause": "reasons.below",
 }
 _CRITERION_UNITS = {"gpu_memory": "limit_bytes", "host_memory": "limit_bytes", "deadline": "limit_s", "budget": "limit_usd"}
+#: What measured runs say of an option (measure/planning.py).
+OWN_RUNS = ("own_runs", "own_runs_card", "own_runs_other", "own_runs_unused")
 UNSHARDED = frozenset({"none", "ddp", ""})
 
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rightfit.explain.messages import Lang, say
+from rightfit.explain.reasons import OWN_RUNS, renderer
+from rightfit.explain.server_words import cards_text
 from rightfit.explain.sheets import Choice, Lines, Part
 from rightfit.explain.tables import Column, Table
 
@@ -146,14 +148,14 @@ LIST_COLUMNS = (Column("id"), Column("started", drop=2), Column("kind"), Column(
 def advice_lines(advice: Advice, lang: Lang) -> list[str]:
     """Advice from runs: the verdict, what says so, what to change, which servers, which test."""
     inner = [*_finding_lines(advice, lang), *_change_lines(advice, lang), *_option_lines(advice, lang)]
-    return [_verdict_line(advice, lang), *(f"  {line}" for line in inner), *_test_lines(advice, lang)]
+    return [_verdict_line(advice, lang), *(f"  {line}" for line in inner), *_test_lines(advice, lang), *_moved_lines(advice, lang)]
 
 
 def advice_parts(advice: Advice, lang: Lang) -> list[Part]:
     """The same as parts of a sheet, for faces that draw: the verdict with the next test, then headed lists."""
     groups = {"evidence": _finding_lines(advice, lang), "changes": _change_lines(advice, lang), "servers": _option_lines(advice, lang)}
     lists = [Lines(name, say(f"measure.heading_{name}", lang), tuple(lines)) for name, lines in groups.items() if lines]
-    return [Choice(_verdict_line(advice, lang), tuple(_test_lines(advice, lang))), *lists]
+    return [Choice(_verdict_line(advice, lang), (*_test_lines(advice, lang), *_moved_lines(advice, lang))), *lists]
 
 
 def _verdict_line(advice: Advice, lang: Lang) -> str:
@@ -184,15 +186,18 @@ def _option_lines(advice: Advice, lang: Lang) -> list[str]:
     lines = []
     for option in advice.options:
         money = option.cost.total if hasattr(option.cost, "total") else None
-        bounds = (
-            {"low": amount(money.low80), "high": amount(money.high80), "source": money.source}
-            if money
-            else {"low": "-", "high": "-", "source": "-"}
-        )
-        server = f"{option.nodes} x {option.provider}/{option.instance_type} ({option.num_accelerators} x {option.accelerator.name})"
+        bounds = {"low": amount(money.low80), "high": amount(money.high80)} if money else {"low": "-", "high": "-"}
+        bounds["source"] = say("measure.by_runs" if "own_runs" in option.facts else "measure.by_prediction", lang)
+        server = f"{option.nodes} x {option.provider}/{option.instance_type} ({cards_text(option, lang)})"
         place = {"rank": option.rank, "server": server, "region": option.region, "purchase": option.purchase}
         lines.append(say("measure.option", lang, **place, total=amount(option.cost.total_usd), **bounds))
     return lines
+
+
+def _moved_lines(advice: Advice, lang: Lang) -> list[str]:
+    """How far the runs moved the figures of the first server, or why they moved none."""
+    render = renderer(lang)
+    return [render(reason) for option in advice.options[:1] for reason in option.why if reason.key in OWN_RUNS]
 
 
 def _test_lines(advice: Advice, lang: Lang) -> list[str]:

@@ -18,6 +18,13 @@ def server_text(option: Option, lang: Lang) -> str:
     return say("host.cores_and_cards", lang, **fields, cards=cards)
 
 
+def cards_text(option: Option, lang: Lang) -> str:
+    """The cards of a server; of one without, what it is."""
+    if not option.accelerator.name:
+        return server_text(option, lang)
+    return say("choice.cards_short", lang, count=option.accelerator.count_per_node, name=option.accelerator.name)
+
+
 def server_headline(option: Option, lang: Lang, *, currency: str) -> str:
     """What to rent, where, how to pay, and its price per hour."""
     return rent_text(option, server_text(option, lang), lang, currency=currency)

@@ -13,6 +13,7 @@ from rightfit.catalog.sellers import is_major
 from rightfit.explain.labels import label
 from rightfit.explain.messages import Lang
 from rightfit.explain.quantities import money_text
+from rightfit.explain.reasons import OWN_RUNS
 from rightfit.explain.server_words import doubted_price_text
 from rightfit.explain.sheets import Choice, Lines, Part, cheaper_elsewhere, staged_lines
 from rightfit.explain.tables import Table
@@ -62,8 +63,6 @@ LEAST_DETAIL = 0
 MOST_DETAIL = 3
 
 
-#: What measured runs say of an option (measure/planning.py).
-OWN_RUNS = ("own_runs", "own_runs_card")
 
 
 def short_sheet(plan: Plan, lang: Lang, *, detail: int = MOST_DETAIL, num_options: int | None = None) -> tuple[Part, ...]:

@@ -38,13 +38,16 @@ _Z80 = 1.2816
 
 
 def with_runs(plan: Plan, evidence: Evidence, *, top: int) -> Plan:
-    """The plan with corrected figures, the first `top` options by corrected cost (or time), and a section `own_runs` that names the runs."""
-    if not plan.options or not evidence.rows:
+    """The plan with corrected figures, the first `top` options by corrected cost (or time), and a section `own_runs` that names the runs.
+    Runs that move nothing are said to, with the reason."""
+    if not plan.options or not (evidence.rows or evidence.unused):
         return plan
     moved = [_option(plan.workload, option, evidence) for option in plan.options]
     order = range(len(moved)) if plan.given else _order(plan.workload, plan.options, moved)
     ordered = [moved[at] for at in order]
     options = tuple(dataclasses.replace(option, rank=rank) for rank, option in enumerate(ordered[:top], start=1))
+    if not any("own_runs" in option.facts for option in moved):
+        options = (dataclasses.replace(options[0], why=(*options[0].why, _unused(evidence))), *options[1:])
     return dataclasses.replace(plan, options=options, sections=(*plan.sections, _section(evidence, options)))
 
 
@@ -206,6 +209,14 @@ def _fitted(option: Option, correction: Correction) -> Option:
     return dataclasses.replace(
         option, estimate={**option.estimate, "peak_memory_bytes": peak}, memory_terms=terms, facts=facts, warnings=warnings
     )
+
+
+def _unused(evidence: Evidence) -> Reason:
+    """Why no figure was moved: the first figure that cannot be compared with a prediction, else that the runs are of another job."""
+    if evidence.rows:
+        return Reason("own_runs_other", {"runs": ", ".join(dict.fromkeys(row.run for row in evidence.rows))})
+    run, metric, why = evidence.unused[0]
+    return Reason("own_runs_unused", {"runs": run, "metric": metric, "problem": why})
 
 
 def _section(evidence: Evidence, options: Sequence[Option]) -> Section:

@@ -164,7 +164,7 @@ def _setup(tallies: Sequence[Mapping[str, Any]], tally: Mapping[str, Any] | None
     if tally and tally["kind"] == "keras":
         setup["framework"] = "keras"
     if tally and tally["kind"] in ("xgboost", "lightgbm"):
-        setup["library"] = tally["kind"]
+        setup |= {"library": tally["kind"], "model": tally["kind"]}  # the library is the algorithm
     return setup
 
 
