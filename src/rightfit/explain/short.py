@@ -63,8 +63,6 @@ LEAST_DETAIL = 0
 MOST_DETAIL = 3
 
 
-
-
 def short_sheet(plan: Plan, lang: Lang, *, detail: int = MOST_DETAIL, num_options: int | None = None) -> tuple[Part, ...]:
     """A plan in few lines. `detail`: from MOST_DETAIL down each step leaves something out: the set-up, the latencies and the second warning, the last warning.
     `num_options`: rows of the table, where the user said how many."""
