@@ -24,6 +24,7 @@ TOPICS = (
     "choice",
     "data_path",
     "fleet",
+    "fleet_problems",
     "formulas",
     "host",
     "measure",

@@ -16,6 +16,7 @@ from rightfit.errors import (
     UnavailableError,
     UnknownNameError,
 )
+from rightfit.explain.fleet_problems import fleet_problem
 from rightfit.explain.messages import Lang, join, say, say_or, topic
 
 _MOST_NAMES = 5
@@ -78,6 +79,8 @@ def _message(error: RightfitError, lang: Lang) -> str:
         return str(error)
     if isinstance(error, (UnknownNameError, AmbiguousNameError)):
         return _name_message(error, lang)
+    if told := fleet_problem(str(error)):
+        return told
     if isinstance(error, QuantityError) and error.allowed and error.field:
         return say("problems.outside", lang, field=error.field, allowed=error.allowed) + _hint(error, lang)
     if contradicted := _CONTRADICTS.fullmatch(str(error)):
