@@ -81,3 +81,20 @@ def test_no_text_breaks_it(text: str) -> None:
     for option, value in found.wishes.items():
         if option not in ("model",):
             read_wish(option, value)
+
+
+@pytest.mark.parametrize("count", ["8", "八", "单", "双"])
+@pytest.mark.parametrize("counter", ["", " 张", "块", " 个"])
+@pytest.mark.parametrize("name", ["卡", "显卡"])
+def test_cards_without_a_name_are_no_amount_of_data(count: str, counter: str, name: str) -> None:
+    found = understand(f"用{count}{counter}{name} LoRA 微调 Qwen2.5-72B，1万条数据，预算 5000 元")
+    assert found.wishes["data"] == "1万条"
+    assert found.wishes["budget"] == "5000 元"
+    assert found.unused == (f"{count}{counter}{name}",)
+
+
+@pytest.mark.parametrize("said", ["8 GPUs", "8 gpus", "2 cards", "4 graphics cards", "8 accelerators", "single GPU"])
+def test_cards_without_a_name_are_said_not_to_be_used(said: str) -> None:
+    found = understand(f"fine-tune Qwen2.5-72B with LoRA on {said}, 10k samples")
+    assert found.wishes["data"] == "10k samples"
+    assert found.unused == (said,)

@@ -170,6 +170,7 @@ _MEMORY = grammar.shape(
 )
 _TOKEN_RATE = grammar.shape(r"\d[\d,.]*\s?[kmb]?\s*tokens?\s*{each_second}\s*{token_period}(?![a-z])(?!\s*{each_again}\s*{token_receiver})")
 _CARD_COUNT = grammar.shape(r"(?P<count>{card_count})\s?{times}?\s?{card}?\s?(?:的)?$")
+_UNNAMED_CARDS = grammar.shape(r"(?<![A-Za-z0-9_.-]){card_count}\s?{card_counter}?\s?{card_name}(?![a-z])")
 _NEGATION = grammar.shape(r"{negation}\s*{article}?\s*$")
 
 
@@ -190,6 +191,8 @@ def _read_gpus(sentence: _Sentence, unused: list[str]) -> None:
         sentence.take(start, end, "gpu", name)
         if counted := _CARD_COUNT.search(before):
             unused.append(sentence.blank(counted.start(), counted.end()) + f" ({name})")
+    while counted := _UNNAMED_CARDS.search(sentence.text):  # "8 张卡" is no amount of pictures
+        unused.append(sentence.blank(*counted.span()))
     gpus = [reading for reading in sentence.readings if reading.option == "gpu"]
     others = [reading for reading in sentence.readings if reading.option != "gpu"]
     sentence.readings = [*others, *reversed(gpus)]
