@@ -104,6 +104,11 @@ def catalog_page(kind: str, question: Question, lang: Lang, *, catalog: Catalog)
     return _PAGES[kind](question, lang, catalog)
 
 
+def joined_text(code: str) -> str:
+    """What joins cards or servers, as its makers write it; empty without any."""
+    return "" if code in ("", "none") else label("joined", code.replace("-", "_"), "en")
+
+
 def _known(show: Callable[[Any], str]) -> Callable[[Any], str]:
     """Unknown and zero figures stay empty."""
     return lambda value: "" if value is None or value != value or value == 0 else show(value)
@@ -142,7 +147,7 @@ def _servers(question: Question, lang: Lang, catalog: Catalog) -> CatalogPage:
         Column("accelerator_memory_bytes", _known(q.memory_text), right=True),
         Column("vcpus", _known(q.plain), right=True),
         Column("memory_bytes", _known(q.memory_text), right=True),
-        Column("gpu_interconnect"),
+        Column("gpu_interconnect", joined_text),
         Column("network_bytes_per_s", _scaled(1.25e8), right=True),
     )
     return CatalogPage(Table(columns, records), len(found))

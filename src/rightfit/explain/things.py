@@ -14,6 +14,7 @@ from rightfit.catalog.offers import PURCHASES
 from rightfit.errors import UnknownNameError
 from rightfit.explain import quantities as q
 from rightfit.explain.cards import Fact
+from rightfit.explain.catalog_tables import Question, catalog_page, joined_text
 from rightfit.explain.labels import label
 from rightfit.explain.messages import Lang
 from rightfit.explain.places import region_prices
@@ -74,7 +75,7 @@ def card_thing(name: str, lang: Lang, *, catalog: Catalog) -> Thing:
     return Thing(
         name=card.name,
         lead=label("thing", "card", lang, vendor=card.vendor, kind=card.architecture, memory=memory, bandwidth=bandwidth),
-        facts=_facts(dataclasses.asdict(card), _CARD_FACTS, lang),
+        facts=_facts({**dataclasses.asdict(card), "card_memory": card.memory_bytes}, _CARD_FACTS, lang),
         remarks=_card_remarks(card, lang),
         prices=_card_prices(card.name, lang, catalog),
         servers=_card_servers(card.name, lang, catalog),
@@ -94,26 +95,21 @@ def _rate(unit: float, name: str) -> Callable[[Any], str]:
 _GB_PER_S = _rate(units.GB, "GB/s")
 
 
-def _joined(code: str) -> str:
-    """A link or fabric as its makers write it."""
-    return label("joined", code.replace("-", "_"), "en")
-
-
 _SERVER_FACTS: dict[str, Callable[[Any], str]] = {
     "num_accelerators": q.plain,
     "accelerator_name": str,
     "accelerator_memory_bytes": q.memory_text,
-    "gpu_interconnect": _joined,
+    "gpu_interconnect": joined_text,
     "vcpus": q.plain,
     "cpu_model": str,
     "arch": str,
     "memory_bytes": q.memory_text,
     "local_nvme_bytes": q.data_text,
     "network_bytes_per_s": _rate(units.GBPS, "Gbit/s"),
-    "rdma": _joined,
+    "rdma": joined_text,
 }
 _CARD_FACTS: dict[str, Callable[[Any], str]] = {
-    "memory_bytes": q.memory_text,
+    "card_memory": q.memory_text,
     "memory_bandwidth": _GB_PER_S,
     "bf16_flops": _rate(1e12, "TFLOP/s"),
     "fp16_flops": _rate(1e12, "TFLOP/s"),
@@ -145,13 +141,16 @@ def _server_remarks(row: dict[str, Any], lang: Lang) -> tuple[str, ...]:
         link = row["gpu_interconnect"]
         found.append(
             label(
-                "thing", "link_unknown" if not link else "link_pcie" if link in ("none", "pcie") else "link_own", lang, link=_joined(link)
+                "thing",
+                "link_unknown" if not link else "link_pcie" if link in ("none", "pcie") else "link_own",
+                lang,
+                link=joined_text(link),
             )
         )
     if 0 < row["num_accelerators"] < 1:
         found.append(label("thing", "slice", lang))
     if row["rdma"] not in ("", "none"):
-        found.append(label("thing", "rdma", lang, kind=_joined(row["rdma"])))
+        found.append(label("thing", "rdma", lang, kind=joined_text(row["rdma"])))
     return tuple(found)
 
 
@@ -197,8 +196,6 @@ def _card_prices(card: str, lang: Lang, catalog: Catalog) -> Table:
 
 def _card_servers(card: str, lang: Lang, catalog: Catalog) -> Table:
     """Servers with the card, the cheapest on demand first."""
-    from rightfit.explain.catalog_tables import Question, catalog_page
-
     page = catalog_page("servers", Question(gpu=card, sort="price", count=_MOST_SERVERS), lang, catalog=catalog)
     columns = tuple(column for column in page.table.columns if column.key not in ("accelerator_name", "accelerator_memory_bytes"))
     return Table(columns, page.table.records, title=label("thing", "servers", lang, count=page.total))
