@@ -14,6 +14,7 @@ from rightfit.catalog.launchers import starts
 from rightfit.catalog.offers import PRICE_KINDS, PURCHASES
 from rightfit.errors import UnknownNameError
 from rightfit.explain.sheets import plan_sheet
+from rightfit.facts.builds import is_unreleased
 from rightfit.search.criteria import CRITERIA
 from rightfit.search.offers import NO_PLACE, open_market, whole_market
 from rightfit.search.rank import behind
@@ -279,3 +280,27 @@ def test_the_criteria_have_their_place() -> None:
     assert len(CRITERIA) < 31  # bits of an int32
     assert dataclasses.is_dataclass(sellers.Sellers)
     assert "on-demand-community" in PURCHASES
+
+
+# ---- software
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {"model": "resnet50", "data": "10kimages"},
+        {"model": "bert-base-uncased", "task": "finetune", "data": "10ksamples"},
+        {"model": "openai/clip-vit-base-patch32", "task": "finetune", "data": "10ksamples"},
+        {"model": "whisper-small", "task": "batch", "data": "100h"},
+    ],
+    ids=lambda wish: wish["model"],
+)
+def test_what_no_release_runs_on_is_taken_by_name_alone(wish: dict[str, str]) -> None:
+    plan = rightfit.plan(**wish)
+    assert not [option.instance_type for option in plan.options if is_unreleased(option.accelerator.name)]
+
+
+def test_a_card_that_no_release_runs_on_is_told_of_where_it_is_asked_for() -> None:
+    best = rightfit.plan(model="resnet50", data="10kimages", gpu="T4G", top=1).options[0]
+    assert best.accelerator.name == "T4G"
+    assert "no_release" in {reason.key for reason in best.warnings}

@@ -13,6 +13,7 @@ from rightfit import facts
 from rightfit.catalog.lifecycle import gone, today
 from rightfit.catalog.sellers import Sellers, read_sellers, untrusted
 from rightfit.errors import UnknownNameError
+from rightfit.facts.builds import is_unreleased
 from rightfit.physics import money
 from rightfit.physics.columns import Array
 from rightfit.search.answer import Assumption, Reason
@@ -188,9 +189,9 @@ def filter_failures(offers: OfferTable, filters: Wanted) -> dict[str, Mask]:
 
 
 def runs_usual_software(name: str) -> bool:
-    """Whether the usual stack (CUDA, ROCm) runs on an accelerator; one that is not known fails for that, not for its software."""
+    """Whether the usual stack (CUDA, ROCm) runs on an accelerator, as it is released; one that is not known fails for that, not for its software."""
     known = facts.accelerators().get(name)
-    return known is None or bool(stack_of(known))
+    return known is None or (bool(stack_of(known)) and not is_unreleased(name))
 
 
 def _purchase_code(name: str) -> int:

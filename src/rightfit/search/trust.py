@@ -12,6 +12,7 @@ from rightfit.catalog import names
 from rightfit.catalog.launchers import starts
 from rightfit.catalog.lifecycle import RETIRED, events_of, today
 from rightfit.catalog.sellers import ON_DEMAND, most_at_once, tier_of
+from rightfit.facts.builds import is_unreleased
 from rightfit.search.advice import cheapest_of, effect_of
 from rightfit.search.answer import Assumption, Option, Reason, Section
 from rightfit.search.criteria import CRITERIA
@@ -101,6 +102,8 @@ def market_warnings(option: Option) -> list[Reason]:
         found.append(Reason(f"seller_tier_{option.facts['seller_tier']}", {"provider": option.provider}))
     if option.price_as_of and option.facts.get("price_is_old") and not option.facts.get("is_stale"):
         found.append(Reason("price_moved", {"as_of": option.price_as_of}))
+    if option.accelerator and is_unreleased(option.accelerator.name):
+        found.append(Reason("no_release", {"accelerator": option.accelerator.name}))
     if is_large_order(option):
         found.append(Reason("large_order", {"provider": option.provider, "count": cards_of(option)}))
     for event in events_of(option.provider, option.instance_type):
