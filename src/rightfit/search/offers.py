@@ -57,9 +57,13 @@ def _opened(catalog: Catalog, *, accelerated: bool) -> Market:
     known = _markets[accelerated]
     if catalog not in known:
         table = catalog.all_offers(has_accelerator=True) if accelerated else catalog.all_offers()
-        sound = ~table.is_quarantined & np.isfinite(table.price_usd_per_h) & in_a_place(table)
-        known[catalog] = read_market(catalog, table.take(sound))
+        known[catalog] = read_market(catalog, table.take(sound_offers(table)))
     return known[catalog]
+
+
+def sound_offers(table: OfferTable) -> NDArray[np.bool_]:
+    """Offers that can be ranked (O,): with a price that nothing speaks against, where a server can be started."""
+    return np.asarray(~table.is_quarantined & np.isfinite(table.price_usd_per_h) & in_a_place(table))
 
 
 def in_a_place(table: OfferTable) -> NDArray[np.bool_]:

@@ -26,7 +26,7 @@ from rightfit.families.passes.forward import (
 )
 from rightfit.search.classical_wish import gpu_only_libraries, library_asked, note_assumed, refuse_idle_words, settings_text, table_of
 from rightfit.search.notes import Notes
-from rightfit.search.offers import Market, read_market
+from rightfit.search.offers import Market, read_market, sound_offers
 from rightfit.search.service.cpu_servers import PassMachine, cheapest_cpu_offers
 from rightfit.search.service.grid import PASS_BATCHES, pass_grid
 from rightfit.search.service.judge import judged
@@ -114,7 +114,7 @@ def explore_classical(wish: ServingWish, filters: Wanted, catalog: Catalog, *, m
 
 def _cpu_market(catalog: Catalog, filters: Wanted) -> Market:
     table = catalog.all_offers()
-    sound = ~table.is_quarantined & np.isfinite(table.price_usd_per_h)
+    sound = sound_offers(table)
     no_card = (table.servers.num_accelerators <= 0)[table.server_index]
     return read_market(catalog, table.take(cheapest_cpu_offers(table, sound & no_card, filters)))
 

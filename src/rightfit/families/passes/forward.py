@@ -27,7 +27,7 @@ from rightfit.physics.columns import Array, DeviceColumns, LinkColumns, ModelCol
 from rightfit.physics.serving_columns import ServeColumns
 from rightfit.search.constraints import Wanted
 from rightfit.search.notes import Notes
-from rightfit.search.offers import Market, read_market
+from rightfit.search.offers import Market, read_market, sound_offers
 from rightfit.search.own_model import note_own
 from rightfit.search.service.cpu_servers import PassMachine, cheapest_cpu_offers, cpu_machine, cpu_row
 from rightfit.search.service.fit import WEIGHT_BYTES, safe_bytes
@@ -182,7 +182,7 @@ def forward_stack(choice: ForwardChoice, family: str) -> ServingStack | None:
 def forward_market(catalog: Catalog, filters: Wanted, *, with_cpus: bool) -> Market:
     """Servers with accelerators, and of each CPU server its cheapest offer that passes the user's filters."""
     table = catalog.all_offers()
-    sound = ~table.is_quarantined & np.isfinite(table.price_usd_per_h)
+    sound = sound_offers(table)
     has_card = (table.servers.num_accelerators > 0)[table.server_index]
     rows = np.flatnonzero(sound & has_card)
     if with_cpus and (not filters.gpus or "" in filters.gpus):

@@ -21,7 +21,7 @@ from rightfit import facts
 from rightfit.errors import ContradictionError
 from rightfit.estimate.serving_words import find_device
 from rightfit.facts.records import Accelerator
-from rightfit.search.offers import Market, open_market, read_market
+from rightfit.search.offers import Market, open_market, read_market, sound_offers
 from rightfit.search.service.cpu_servers import cheapest_cpu_offers, cpu_machine
 from rightfit.search.service.space import CPU_FAMILY as FAMILY
 from rightfit.search.service.stacks import format_rows, stack_rows
@@ -49,7 +49,7 @@ def token_market(catalog: Catalog, filters: Wanted, *, with_cpus: bool, least_by
     if (filters, least_bytes) not in known:
         table = catalog.all_offers()
         has_card = (table.servers.num_accelerators > 0)[table.server_index]
-        sound = ~table.is_quarantined & np.isfinite(table.price_usd_per_h)
+        sound = sound_offers(table)
         cpus = _cheapest_kinds(table, cheapest_cpu_offers(table, sound & ~has_card, filters), least_bytes=least_bytes)
         offers = table.take(np.concatenate([np.flatnonzero(sound & has_card), cpus]))
         known[filters, least_bytes] = read_market(catalog, offers)
