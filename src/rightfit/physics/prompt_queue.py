@@ -1,0 +1,241 @@
+"""The prompt tokens that wait at the start of a step, and how long the first token of a request takes.
+
+Given the number n of running sequences, the prompt tokens Q that wait form a Markov chain from step to step:
+Q' = max(Q - budget, 0) + what arrives in step_s(n, min(Q, budget)), compound Poisson, solved on a grid of tokens. A request that comes at a
+random moment (length-biased step, uniform place in it) waits for the rest of that step and for the steps that work off what is before it
+and itself.
+
+Source: docs/decisions/serving-load.md.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rightfit.physics.distributions import binned, slice_means
+from rightfit.physics.occupancy import LoadedReplica, alone_s, sharing_step_s
+from rightfit.physics.queueing import ATOM_EDGES, ATOM_WEIGHTS
+
+Array = NDArray[np.float64]
+
+GRID = 112
+#: Relaxation time of M/M/1 in heavy traffic over E[w^2] / E[w] / (1 - rho)^2.
+RELAXATION = 2.0
+SUB_ATOMS = 12
+PLACES = (np.arange(6) + 0.5) / 6.0
+GROUP_EDGES = np.array([0.0, 0.15, 0.35, 0.55, 0.75, 0.90, 0.96, 0.985, 0.995, 1.0])
+BATCH_EDGES = np.array([0.0, 0.25, 0.5, 0.75, 0.92, 1.0])
+
+
+def batch_nodes(chances: Array) -> tuple[Array, Array]:
+    """A few batch sizes with their weights that stand for the law `chances` [1] of n >= 1: means of slices of it -> [sequences], [1]."""
+    weights = chances[1:]
+    total = weights.sum()
+    if total <= 1e-12:
+        return np.zeros(0), np.zeros(0)
+    return slice_means(np.arange(1, chances.size, dtype=np.float64), weights / total, BATCH_EDGES)[0], np.diff(BATCH_EDGES) * total
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Grid:
+    """Tokens in grains: `grain` tokens each, `size` of them, `budget` per step in grains; `lengths` the prompt law and its transform.
+
+    Units: `grain` [tokens], `size`, `budget`, `lengths`, `transform` [1].
+    """
+
+    grain: float
+    size: int
+    budget: int
+    lengths: Array
+    transform: NDArray[np.complex128]
+
+    def arrivals(self, exposure: Array) -> Array:
+        """Law of the tokens of Poisson(exposure) prompts, shape (..., size); what is beyond the grid is put on its last place."""
+        spectrum = np.exp(exposure[..., None] * (self.transform - 1.0))
+        law = np.maximum(np.fft.irfft(spectrum, n=2 * self.size, axis=-1), 0.0)
+        kept = law[..., : self.size].copy()
+        kept[..., -1] += law[..., self.size :].sum(axis=-1)
+        return np.asarray(kept / kept.sum(axis=-1, keepdims=True))
+
+
+def _grid(row: LoadedReplica, batch: float, time: float) -> _Grid:
+    """A grid wide enough for what waits at `batch`."""
+    lengths = row.lengths
+    squared = float(lengths**2 @ ATOM_WEIGHTS)
+    budget = max(row.budget - batch, 1.0)
+    flow = row.rate * time * row.mean_input
+    prompts = 1.0 - float(row.step(np.array([batch]), np.zeros(1))[0]) / time if batch > 0 else row.rate * time
+    used = min(max(flow / budget, prompts), 0.95)
+    spread = math.sqrt(max(row.rate * time * squared, 0.0) / (1.0 - used**2))  # an empty step may round to just below nothing
+    backlog = squared / row.mean_input * used**2 / (1.0 - used)
+    reach = float(lengths.max()) + 2.0 * flow + 6.0 * spread + 4.0 * backlog
+    size = GRID
+    grain = reach / size
+    places = size
+    if budget < reach:
+        places = max(round(budget / grain), 1)
+        grain = budget / places
+        size = min(math.ceil(reach / grain), 2 * GRID)
+    place = np.minimum(lengths / grain, size - 1.0)
+    low = np.minimum(place.astype(np.intp), size - 2)
+    spread_over = np.bincount(low, ATOM_WEIGHTS * (1.0 - (place - low)), size) + np.bincount(low + 1, ATOM_WEIGHTS * (place - low), size)
+    law: Array = spread_over.astype(np.float64)
+    return _Grid(grain, size, places, law, np.fft.rfft(law, n=2 * size))
+
+
+def _waiting_law(grid: _Grid, row: LoadedReplica, times: Array, *, idle: bool) -> Array:
+    """Stationary law of the tokens that wait at the start of a step; `times` of steps with 0, 1, ... grains of prompts."""
+    kernel = grid.arrivals(row.rate * times)
+    if idle:
+        kernel[0] = grid.lengths
+    size, budget = grid.size, min(grid.budget, grid.size - 1)
+    matrix = np.zeros((size, size))
+    matrix[: budget + 1] = kernel[: budget + 1]
+    for waiting in range(budget + 1, size):
+        shift = waiting - budget
+        matrix[waiting, shift:] = kernel[budget, : size - shift]
+        matrix[waiting, -1] += kernel[budget, size - shift :].sum()
+    system = matrix.T - np.eye(size)
+    system[-1] = 1.0
+    target = np.zeros(size)
+    target[-1] = 1.0
+    law = np.maximum(np.linalg.solve(system, target), 0.0)
+    return np.asarray(law / law.sum())
+
+
+def prefill_law(row: LoadedReplica, batches: Array) -> tuple[Array, Array]:
+    """Times from arrival to first token for requests that find a slot, with their masses; `batches` [1] the law of running sequences
+    -> [s], [1]."""
+    found: list[tuple[Array, Array]] = []
+    nodes, weights = batch_nodes(batches)
+    for batch, weight in zip(nodes, weights, strict=True):
+        time = float(sharing_step_s(row, np.array([batch]))[0])
+        grid = _grid(row, batch, time)
+        steps = row.step(np.full(min(grid.budget, grid.size - 1) + 1, batch), grid.grain * np.arange(min(grid.budget, grid.size - 1) + 1))
+        if grid.budget < grid.size:
+            steps[-1] *= backlog_factor(row, float(batch), time)
+        law = _waiting_law(grid, row, steps, idle=False)
+        found.append(_arrival_law(grid, row, law, now=steps, after=steps, weight=weight))
+    found.extend(_empty_law(row, float(batches[0])))
+    times, masses = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return binned(times, masses / masses.sum())
+
+
+def backlog_factor(row: LoadedReplica, batch: float, time: float) -> float:
+    """How much longer a full step is per prompt token than `batch` sequences make it, because their number follows the backlog.
+
+    `batch` [sequences], `time` [s] -> [1].
+    While prompts wait they are done at the full rate, and sequences tend to n* = budget * decoded / (input + decoded), not to their mean.
+    How far they get depends on two times: that of the backlog, 2 E[w^2] / E[w] / (1 - rho)^2 (relaxation of M/G/1 in heavy traffic), and
+    that of a sequence's life: n = batch + (n* - batch) * backlog / (backlog + life). Both limits are right, the way between them is the
+    simplest.
+    """
+    room = max(row.budget - batch, 1.0)
+
+    def token_s(running: float) -> float:
+        tokens = max(row.budget - running, 1.0)
+        return float(row.step(np.array([running]), np.array([tokens]))[0]) / tokens
+
+    alone = token_s(batch)
+    rho = min(row.rate * row.mean_input * alone, 0.97)
+    weighted = float(row.lengths**2 @ ATOM_WEIGHTS) / row.mean_input * alone
+    relaxed = RELAXATION * weighted / (1.0 - rho) ** 2
+    ends = min(row.budget * row.mean_decoded / (row.mean_input + row.mean_decoded), float(row.slots))
+    running = batch + (ends - batch) * relaxed / (relaxed + row.mean_decoded * time)
+    return token_s(min(running, row.budget - 0.05 * room)) / alone
+
+
+def _empty_law(row: LoadedReplica, weight: float) -> list[tuple[Array, Array]]:
+    """Requests that find nothing running: at once when idle, else after the prompt in work."""
+    if weight <= 1e-9:
+        return []
+    grid = _grid(row, 0.0, float(sharing_step_s(row, np.zeros(1))[0]))
+    count = min(grid.budget, grid.size - 1) + 1
+    prompts = grid.grain * np.arange(count)
+    now, after = row.step(np.zeros(count), prompts), row.step(np.full(count, 1.0 * (row.mean_decoded > 0)), prompts)
+    law = _waiting_law(grid, row, now, idle=True)
+    level = np.minimum(np.arange(grid.size), count - 1)
+    idle_s = float(law[0]) / row.rate
+    waiting = law.copy()
+    waiting[0] = 0.0
+    busy_s = float(waiting @ now[level])
+    idle = weight * idle_s / (idle_s + busy_s)
+    found = [(_spread(alone_s(row, row.lengths)), idle * np.repeat(ATOM_WEIGHTS / SUB_ATOMS, SUB_ATOMS))]
+    if waiting.sum() > 0 and weight - idle > 1e-9:
+        found.append(_arrival_law(grid, row, waiting / waiting.sum(), now=now, after=after, weight=weight - idle))
+    return found
+
+
+def _spread(atoms: Array) -> Array:
+    """Each atom of a law as `SUB_ATOMS` equal ones along the straight lines between the atoms' middles, so that percentiles do not jump."""
+    middles = 0.5 * (ATOM_EDGES[1:] + ATOM_EDGES[:-1])
+    shares = ATOM_EDGES[:-1, None] + ATOM_WEIGHTS[:, None] * (np.arange(SUB_ATOMS) + 0.5) / SUB_ATOMS
+    return np.asarray(np.interp(shares.ravel(), middles, atoms))
+
+
+def _arrival_law(grid: _Grid, row: LoadedReplica, waiting: Array, *, now: Array, after: Array, weight: float) -> tuple[Array, Array]:
+    """Times to first token for a request that comes in a step whose start found `waiting`; `now` times of that step, `after` of the next
+    ones.
+    """
+    budget = now.size - 1
+    level = np.minimum(np.arange(grid.size), budget)
+    biased = waiting * now[level]
+    by_level = np.bincount(level, biased, budget + 1) / biased.sum()
+    left_over = np.zeros(grid.size)
+    left_over[: grid.size - budget] = waiting[budget:]
+    share_full = left_over.sum()
+    step_means, shares = slice_means(now, by_level, GROUP_EDGES)
+    own = np.fft.rfft(grid.lengths, n=2 * grid.size)
+    behind = np.fft.rfft(left_over / share_full, n=2 * grid.size) if share_full > 1e-9 else None
+    full_mass = float(by_level[budget]) if grid.budget < grid.size else 0.0
+    groups: list[tuple[float, float, NDArray[np.complex128] | None]] = [
+        (float(time), float(share), None) for time, share in zip(step_means, shares, strict=True)
+    ]
+    if full_mass > 1e-6 and behind is not None:
+        partial = by_level.copy()
+        partial[budget] = 0.0
+        groups = [(float(now[budget]), full_mass, behind)]
+        if partial.sum() > 1e-9:
+            step_means, shares = slice_means(now, partial / partial.sum(), GROUP_EDGES)
+            groups += [(float(time), float(share * partial.sum()), None) for time, share in zip(step_means, shares, strict=True)]
+    times, masses = [], []
+    for time, share, extra in groups:
+        spectrum = own if extra is None else own * extra
+        found_times, found_masses = _finish_law(grid, row, spectrum, time=time, after=after)
+        times.append(found_times)
+        masses.append(found_masses * share)
+    all_times, all_masses = np.concatenate(times), np.concatenate(masses)
+    return all_times, all_masses * (weight / all_masses.sum())
+
+
+def _finish_law(grid: _Grid, row: LoadedReplica, spectrum: NDArray[np.complex128], *, time: float, after: Array) -> tuple[Array, Array]:
+    """Times to first token from each of `PLACES` in a step of `time`: its rest, the full steps before, and the step that ends the prompt.
+
+    `spectrum` is the transform of own prompt and what is left from before. Prompts that come later but before the step's end lengthen the
+    last step.
+    """
+    size, budget = grid.size, after.size - 1
+    before = spectrum * np.exp(row.rate * time * PLACES[:, None] * (grid.transform - 1.0))
+    together = spectrum * np.exp(row.rate * time * (grid.transform - 1.0))
+    law_before = np.maximum(np.fft.irfft(before, n=2 * size, axis=-1), 0.0)
+    law_together = np.maximum(np.fft.irfft(together, n=2 * size), 0.0)
+    rest = (1.0 - PLACES) * time
+    soon_before, soon_together = law_before[:, : budget + 1].sum(axis=1), law_together[: budget + 1].sum()
+    times = [rest[:, None] + after[None, :]]
+    ratio = np.minimum(soon_before / max(soon_together, 1e-12), 1.0)
+    masses = [law_together[None, : budget + 1] * ratio[:, None]]
+    times.append((rest + after[budget])[:, None])
+    masses.append(np.maximum(soon_before - ratio * soon_together, 0.0)[:, None])
+    if budget + 1 < 2 * size:
+        tokens = np.arange(budget + 1, 2 * size)
+        full = (tokens - 1) // budget
+        last = tokens - full * budget
+        later = row.rate * time * (1.0 - PLACES[:, None]) * row.mean_input / grid.grain
+        ending = np.interp(np.minimum(last[None, :] + later, budget), np.arange(budget + 1), after)
+        times.append(rest[:, None] + full[None, :] * after[budget] + ending)
+        masses.append(law_before[:, budget + 1 :])
+    return np.concatenate(times, axis=1).ravel(), np.concatenate(masses, axis=1).ravel() / PLACES.size
