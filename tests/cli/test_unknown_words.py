@@ -83,3 +83,12 @@ def test_top_0_shows_all(run: Any, words: tuple[str, ...]) -> None:
     few, everything = (json.loads(run(*words, "--top", top, "--format", "json").out) for top in ("3", "0"))
     length = (lambda found: len(found["options"])) if words[0] == "plan" else len
     assert length(few) <= 3 < length(everything)
+
+
+@pytest.mark.parametrize(("option", "value"), [("--data", "50M"), ("--budget", "abc"), ("--deadline", "soon"), ("--rate", "often")])
+def test_what_cannot_be_read_is_said_in_chinese(run: Any, option: str, value: str) -> None:
+    result = run("plan", "7B", option, value, "--lang", "zh")
+    assert result.code == 2
+    assert "无法读懂" in result.err
+    assert value in result.err
+    assert "cannot read" not in result.err

@@ -23,6 +23,7 @@ _MOST_NAMES = 5
 _CONTRADICTS = re.compile(
     r"(?P<field>\w+) contradicts (?P<kind>task|model|method|operation) (?P<value>[^:;,\n]+?)(?:[:;,] (?P<why>[^\n]+))?"
 )
+_UNREAD = re.compile(r"cannot read '(?P<value>[^'\n]*)'[^\n]*?(?:write for example|; say) (?P<example>[^\n;(]+?)(?:\?| \([^\n]*\))?")
 _LONGEST_NAME = 80
 _LEAVE_OUT = "; leave it out"
 _ALLOWED = re.compile(r"allowed[\w ]*: ")
@@ -88,6 +89,9 @@ def _message(error: RightfitError, lang: Lang) -> str:
     message = str(error).removeprefix(f"{error.field}: ") if error.field else str(error)
     if asked := next((words["zh"] for words in topic("questions").values() if words["en"] == message), ""):
         return f"{error.field}：{asked}。"
+    if (unread := _UNREAD.fullmatch(message)) and error.field:
+        example = unread["example"].replace(" or ", say("problems.or", lang))
+        return say("problems.unread", lang, field=error.field, value=unread["value"], example=example)
     return say("problems.unreadable", lang, field=error.field, message=message) if error.field else message
 
 
