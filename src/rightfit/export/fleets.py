@@ -1,4 +1,4 @@
-"""The plan of a fleet as files: what SkyPilot, dstack, Kueue, Karpenter and finance read. Pure, from the document alone.
+"""The plan of a fleet as files: what SkyPilot, dstack, Kueue, Karpenter, Ray (`fleet_ray`) and finance read. Pure, from the document alone.
 
 The files rent, queue and count what the plan has chosen; the command of a job is the user's (or of `rightfit export` of the job's own plan): SkyPilot runs
 `run.sh` of the job's folder, in which the workload lies that `rightfit plan --file` reads.
@@ -10,7 +10,6 @@ import csv
 import dataclasses
 import io
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,15 +18,15 @@ from pydantic import ValidationError
 
 from rightfit.cells import safe_cell
 from rightfit.errors import FileInputError, InputError, UnknownNameError
-from rightfit.export.document import LARGEST_FILE_BYTES, AcceleratorPart, CostPart, LayoutPart, OptionPart
+from rightfit.export.document import LARGEST_FILE_BYTES
+from rightfit.export.fleet_parts import Files, Row, by_place, in_place, most_at_once, option_of, pools_of, slug
+from rightfit.export.fleet_ray import ray
 from rightfit.export.quoting import comment, given, label, shell, to_yaml
 from rightfit.export.seller_names import dstack_cards, dstack_name, is_by_the_card, skypilot_name
-from rightfit.export.targets.dstack import BACKENDS, PSEUDO_REGIONS
+from rightfit.export.targets.dstack import BACKENDS
 from rightfit.export.targets.karpenter import CLASSES
 from rightfit.export.targets.skypilot import CLOUDS
 
-Files = Mapping[str, str]
-Row = Mapping[str, Any]
 RECOVERY = {"strategy": "FAILOVER", "max_restarts_on_errors": 0}
 IDLE = "5m"
 KUEUE, FIRST_WEIGHT = "kueue.x-k8s.io/v1beta2", 100
@@ -91,29 +90,6 @@ def files_of_fleet(found: Row, to: str) -> Files:
     return files
 
 
-def option_of(row: Row) -> OptionPart:
-    """A placement in the form that names of servers are found by."""
-    cards = int(row["accelerators_per_server"]) if row["accelerator"] else 0
-    return OptionPart(
-        rank=1,
-        **{key: row[key] for key in ("provider", "region", "instance_type", "purchase")},
-        nodes=max(int(row["servers"]), 1),
-        accelerator=AcceleratorPart(name=row["accelerator"], count_per_node=cards, memory_bytes=0),
-        layout=LayoutPart.model_validate({}),
-        estimate={},
-        cost=CostPart.model_validate({"hourly_usd": 0}),
-    )
-
-
-def _slug(name: str) -> str:
-    """A name that files and resources may have."""
-    return re.sub(r"[^a-z0-9]+", "-", name.casefold()).strip("-")[:40] or "job"
-
-
-def _in_place(region: str) -> bool:
-    return region not in PSEUDO_REGIONS
-
-
 # -- SkyPilot ---------------------------------------------------------------------------------------------------------------------------
 
 
@@ -121,12 +97,12 @@ def skypilot(found: Row) -> Files:
     """A managed job for each job, with the servers that it may take in order, its workload beside, and a script that submits all by start."""
     files: dict[str, str] = {}
     launches: list[tuple[str, str, int]] = []
-    for (name, *_), rows in _by_place([row for row in found["placements"] if row["kind"] == "job"]).items():
+    for (name, *_), rows in by_place([row for row in found["placements"] if row["kind"] == "job"]).items():
         first = rows[0]
         places = [place for row in (first, *first.get("alternatives", ())) if row["servers"] == first["servers"] and (place := _sky(row))]
         if not places or _sky(first) is None:
             continue
-        folder = _slug(name) if _slug(name) + "/job.yaml" not in files else f"{_slug(name)}-{len(files)}"
+        folder = slug(name) if slug(name) + "/job.yaml" not in files else f"{slug(name)}-{len(files)}"
         task = {
             "name": folder,
             "num_nodes": first["servers"],
@@ -147,7 +123,7 @@ def _sky(row: Row) -> dict[str, Any] | None:
     option = option_of(row)
     if option.provider not in CLOUDS or row["purchase"] not in ("on-demand", "spot") or not (instance := skypilot_name(option)):
         return None
-    infra = CLOUDS[option.provider] + (f"/{option.region}" if _in_place(option.region) else "")
+    infra = CLOUDS[option.provider] + (f"/{option.region}" if in_place(option.region) else "")
     return {"infra": infra, "instance_type": instance, "use_spot": row["purchase"] == "spot"}
 
 
@@ -168,26 +144,17 @@ def _submit(launches: Sequence[tuple[str, str, int]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _by_place(rows: Sequence[Row]) -> dict[tuple[Any, ...], list[Row]]:
-    grouped: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows:
-        grouped.setdefault((row["name"], row["provider"], row["instance_type"], row["region"], row["purchase"], row["servers"]), []).append(
-            row
-        )
-    return grouped
-
-
 # -- dstack -----------------------------------------------------------------------------------------------------------------------------
 
 
 def dstack(found: Row) -> Files:
     """A fleet for each type, region and way to pay, from nothing to the most that the plan has at once."""
     files: dict[str, str] = {}
-    for (provider, instance, region, spot), rows in _pools(found).items():
+    for (provider, instance, region, spot), rows in pools_of(found).items():
         option = option_of(rows[0])
         if provider not in BACKENDS or not (dstack_name(option) or is_by_the_card(option)):
             continue
-        name = _slug(f"{provider}-{instance}-{region}" + ("-spot" if spot else ""))
+        name = slug(f"{provider}-{instance}-{region}" + ("-spot" if spot else ""))
         fleet = given(
             type="fleet",
             name=name,
@@ -195,7 +162,7 @@ def dstack(found: Row) -> Files:
             placement="cluster" if any(row["servers"] > 1 and row["kind"] == "job" for row in rows) else None,
             resources={"gpu": dstack_cards(option)} if is_by_the_card(option) else None,
             backends=[BACKENDS[provider]],
-            regions=[region] if _in_place(region) else None,
+            regions=[region] if in_place(region) else None,
             instance_types=None if is_by_the_card(option) else [dstack_name(option)],
             spot_policy="spot" if spot else "on-demand",
             idle_duration=IDLE,
@@ -204,34 +171,12 @@ def dstack(found: Row) -> Files:
     return files
 
 
-def _pools(found: Row) -> dict[tuple[str, str, str, bool], list[Row]]:
-    """What is rented, by type, region and whether it may be taken away; what is owned is no one's to rent."""
-    pools: dict[tuple[str, str, str, bool], list[Row]] = {}
-    for row in found["placements"]:
-        for purchase in {part["purchase"] for part in row.get("parts", ())} or {row["purchase"]}:
-            if purchase != "owned":
-                pools.setdefault((row["provider"], row["instance_type"], row["region"], purchase == "spot"), []).append(row)
-    return pools
-
-
-def most_at_once(rows: Sequence[Row]) -> int:
-    """The most servers that some placements have at the same time."""
-    events = sorted(
-        [(row["start_h"], row["servers"] * row["count"]) for row in rows] + [(row["end_h"], -row["servers"] * row["count"]) for row in rows]
-    )
-    now, most = 0, 0
-    for _, change in events:
-        now += change
-        most = max(most, now)
-    return most
-
-
 # -- Kueue ------------------------------------------------------------------------------------------------------------------------------
 
 
 def kueue(found: Row) -> Files:
     """A flavour for each kind of server, a queue for each team with what the plan gives it, one cohort so that idle quota may be borrowed."""
-    pools = {key: rows for key, rows in _pools(found).items() if rows[0]["accelerator"]}
+    pools = {key: rows for key, rows in pools_of(found).items() if rows[0]["accelerator"]}
     owned = [row for row in found["placements"] if row["purchase"] == "owned" and row["accelerator"]]
     kinds = {(*key,): rows for key, rows in pools.items()}
     for row in owned:
@@ -240,7 +185,7 @@ def kueue(found: Row) -> Files:
         return {}
     order = sorted(kinds, key=lambda key: (key[2] != "owned", not key[3], key))  # what is owned is filled first, then spot
     flavours = [_flavour(key) for key in order]
-    cohort = {"apiVersion": KUEUE, "kind": "Cohort", "metadata": {"name": _slug(found["name"])}, "spec": {}}
+    cohort = {"apiVersion": KUEUE, "kind": "Cohort", "metadata": {"name": slug(found["name"])}, "spec": {}}
     documents: list[Mapping[str, Any]] = [*flavours, cohort]
     for team in sorted({row["team"] or "all" for rows in kinds.values() for row in rows}):
         documents += _queues(found, team, [(key, kinds[key]) for key in order])
@@ -249,13 +194,13 @@ def kueue(found: Row) -> Files:
 
 def _flavour_name(key: tuple[str, str, str, bool]) -> str:
     provider, instance, region, spot = key
-    return _slug(f"{provider}-{instance}-{region}" + ("-spot" if spot else ""))
+    return slug(f"{provider}-{instance}-{region}" + ("-spot" if spot else ""))
 
 
 def _flavour(key: tuple[str, str, str, bool]) -> dict[str, Any]:
     _, instance, region, spot = key
     labels = {"node.kubernetes.io/instance-type": label(instance)}
-    if region != "owned" and _in_place(region):
+    if region != "owned" and in_place(region):
         labels["topology.kubernetes.io/region"] = label(region)
     if spot:
         labels["karpenter.sh/capacity-type"] = "spot"
@@ -263,7 +208,7 @@ def _flavour(key: tuple[str, str, str, bool]) -> dict[str, Any]:
 
 
 def _queues(found: Row, team: str, kinds: Sequence[tuple[Any, Sequence[Row]]]) -> list[Mapping[str, Any]]:
-    name = _slug(team)
+    name = slug(team)
     mine = [(key, [row for row in rows if (row["team"] or "all") == team]) for key, rows in kinds]
     flavours = [
         {
@@ -279,7 +224,7 @@ def _queues(found: Row, team: str, kinds: Sequence[tuple[Any, Sequence[Row]]]) -
         "kind": "ClusterQueue",
         "metadata": {"name": name},
         "spec": {
-            "cohortName": _slug(found["name"]),
+            "cohortName": slug(found["name"]),
             "namespaceSelector": {},
             "flavorFungibility": {"whenCanBorrow": "MayStopSearch", "whenCanPreempt": "TryNextFlavor"},
             "preemption": {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"},
@@ -296,13 +241,13 @@ def _queues(found: Row, team: str, kinds: Sequence[tuple[Any, Sequence[Row]]]) -
 def karpenter(found: Row) -> Files:
     """A pool for each kind of server, the heavier the sooner: what is bought for a term first, then spot, then on demand."""
     pools: dict[tuple[str, str, str, bool], list[Row]] = {
-        key: rows for key, rows in _pools(found).items() if key[0] in CLASSES and _in_place(key[2])
+        key: rows for key, rows in pools_of(found).items() if key[0] in CLASSES and in_place(key[2])
     }
     bought = {(row["provider"], row["instance_type"], row["region"]): row["count"] for row in found.get("purchases", ())}
     documents = []
     for (provider, instance, region, spot), rows in pools.items():
         number = bought.get((provider, instance, region), 0) if not spot else 0
-        name = _slug(f"{provider}-{instance}-{region}" + ("-spot" if spot else ""))
+        name = slug(f"{provider}-{instance}-{region}" + ("-spot" if spot else ""))
         if number:
             documents.append(_node_pool(f"{name}-reserved", provider, instance, region, spot=False, weight=FIRST_WEIGHT, nodes=number))
         documents.append(_node_pool(name, provider, instance, region, spot=spot, weight=50 if spot else 10, nodes=most_at_once(rows)))
@@ -377,6 +322,12 @@ FLEET_TARGETS: Mapping[str, FleetTarget] = {
         FleetTarget("dstack", "fleets from nothing to the most that the plan has at once", dstack, "dstack's own models"),
         FleetTarget("kueue", "flavours, cohort and a queue for each team with its share", kueue, "the schemas of Kueue's definitions"),
         FleetTarget("karpenter", "node pools with weights: terms, spot, on demand", karpenter, "the schema of Karpenter's definition"),
+        FleetTarget(
+            "ray",
+            "a cluster for each region of AWS, and a script that runs jobs as placement groups",
+            ray,
+            "Ray's own validator, and a run",
+        ),
         FleetTarget("purchases", "the purchase list and all placements as CSV", purchases, "Python's csv reader, money added up"),
     )
 }
