@@ -20,7 +20,7 @@ from rightfit.export.job import SERVING_TASKS
 from rightfit.export.kubernetes_words import CLUSTER_SELLERS, EFA
 from rightfit.export.mirrors import mirrors_of
 from rightfit.export.model_words import architecture
-from rightfit.export.recipes import OPTIONAL_SECRETS, has_recipe, launcher_of, recipe_of
+from rightfit.export.recipes import OPTIONAL_SECRETS, brings, has_recipe, launcher_of, recipe_of
 from rightfit.export.serving_words import context_tokens, longest_tokens
 from rightfit.export.stack import stack_of, stack_problem
 
@@ -261,3 +261,12 @@ def test_data_lie_where_the_job_reads_them(name: str) -> None:
             before = "\n".join(recipe_of(found, target).before)
             assert re.search(r"\.\./data/? |data\b.*RIGHTFIT_CHECKPOINTS|kubectl cp \.\./data", before), target
             assert shlex.split(before.replace("\n", " ; "))  # whole quotes
+            for folder in brings(found):  # a model that scores as well as the data
+                assert f"../{folder}" in before, target
+                assert f"the folder `{folder}/` beside this file" in bundle(name)["README.md"]
+                assert f"put {brings(found)[folder]} into the folder {folder}" in bundle(name)["check.sh"]
+
+
+def test_a_table_is_scored_by_a_model_that_the_user_brings() -> None:
+    assert brings(job("xgboost-score-aws"))["model"] == "the model that scores, model.ubj"
+    assert "model" not in brings(job("xgboost-train-aws"))

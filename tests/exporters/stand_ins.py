@@ -3,7 +3,7 @@ the programs' names; RIGHTFIT_BOX is the folder in which everything happens.
 
 What is real: SkyPilot's and dstack's own readers of their files, where those are installed; the awscli before a simulated S3, where the test gives it
 one; the shell, and every line of the README and of the files. A server is a folder: what a file calls /checkpoints is a folder in it. The job's own program
-is the real one where RIGHTFIT_TORCH_BIN names a folder with torchrun, else one that does as it does: it reads its settings and data, goes on from
+is the exported one where RIGHTFIT_REAL names a file of small settings for it, else one that does as it does: it reads its settings and data, goes on from
 its checkpoint, leaves one, and writes a result.
 """
 
@@ -15,6 +15,8 @@ import os
 import re
 import shlex
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -22,23 +24,6 @@ from typing import Any
 
 BOX = Path(os.environ.get("RIGHTFIT_BOX", "."))
 STORE = BOX / "store"
-SMALL = {
-    "seq_len": 64,
-    "micro_batch": 2,
-    "grad_accum": 1,
-    "steps": 6,
-    "precision": "fp32",
-    "attention": "sdpa",
-    "optimizer": "adamw_torch",
-    "workers": 0,
-    "save_every_s": 0,
-    "method": "full",
-    "sharding": "none",
-    "parallel": "ddp",
-    "gradient_checkpointing": False,
-    "spread_by": "trainer",
-    "deepspeed": None,
-}
 
 
 def note(words: str) -> None:
@@ -100,19 +85,10 @@ def program(name: str, words: list[str]) -> int:
     note(f"{name} {shlex.join(words)}")
     if os.environ.get("JOB_FAILS"):
         return 3
-    settings = next((Path(word) for word in words if word.endswith("train.json") and Path(word).exists()), None)
+    if "RIGHTFIT_REAL" in os.environ:
+        return real(name, words)
+    settings = next((Path(word) for word in words if word.endswith(("train.json", "run.json")) and Path(word).exists()), None)
     plan = json.loads(settings.read_text()) if settings else {}
-    if settings and os.environ.get("RIGHTFIT_TORCH_BIN") and "run_core" in "".join(path.name for path in Path().glob("*.py")):
-        settings.write_text(json.dumps({**plan, **SMALL, "model": os.environ["RIGHTFIT_TINY_MODEL"], "gpus_per_node": 1}))
-        torchrun = [
-            str(Path(os.environ["RIGHTFIT_TORCH_BIN"]) / "torchrun"),
-            "--standalone",
-            "--nproc_per_node",
-            "1",
-            "train.py",
-            "train.json",
-        ]
-        return subprocess.run(torchrun, check=False).returncode
     text = " ".join(words)
     output = plan.get("output") or next(
         (found[1] for found in [re.search(r"--?(?:output[_-]dir|output|save)[= ](\S+)", text)] if found), ""
@@ -133,6 +109,52 @@ def program(name: str, words: list[str]) -> int:
         return 137
     (folder / "result").write_text(f"made, {'gone on' if begun else 'from the start'}\n")
     return 0
+
+
+PROGRESS = re.compile(r"""[{,] ?["'](?:loss|part|round|count|tokens)["']:""")
+"""In what the exported programs print: a step, a round or a part is done."""
+
+
+def free_port() -> str:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return str(free.getsockname()[1])
+
+
+def real(name: str, words: list[str]) -> int:
+    """The plan's own program by the Python of the tests, with the settings that RIGHTFIT_REAL makes small. JOB_KILLED: killed as a lost server is, when
+    it has told of its third step."""
+    settings = Path(next(word for word in words if word in ("train.json", "run.json")))
+    plan, small = json.loads(settings.read_text()), json.loads(Path(os.environ["RIGHTFIT_REAL"]).read_text())
+    if unknown := set(small) - set(plan):
+        raise SystemExit(f"the settings have no {unknown}")
+    settings.write_text(json.dumps({**plan, **small}))
+    killed = bool(os.environ.get("JOB_KILLED"))
+    # Processes of torchrun outlive it when it is killed; one that is its own launcher is the whole job.
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "1"] if name == "torchrun" and not killed else []
+    command = [sys.executable, *launcher, *(words[-2:] if name == "torchrun" else words)]
+    alone = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()} if killed else {}
+    hidden = {
+        "HF_HUB_OFFLINE": "1",
+        "CUDA_VISIBLE_DEVICES": "",
+        "OMP_NUM_THREADS": "1",
+        "PYTHONUNBUFFERED": "1",
+        "HF_HOME": str(BOX / "hf"),
+    }
+    job = subprocess.Popen(
+        command, env={**os.environ, **hidden, **alone}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    )
+    assert job.stdout is not None
+    told = 0
+    with (BOX / "log").open("a") as log:
+        log.write(f"\nbegun {name}\n")
+        for line in job.stdout:
+            log.write(line)
+            print(line, end="", flush=True)
+            told += bool(PROGRESS.search(line))
+            if killed and told == 3:
+                os.killpg(job.pid, signal.SIGKILL)
+    return job.wait() % 256
 
 
 # ------------------------------------------------------------------------------------------------ launchers
@@ -338,6 +360,17 @@ def cloud(name: str, words: list[str]) -> int:
     return 0
 
 
+def hf(words: list[str]) -> int:
+    """`hf download MODEL FILE --local-dir FOLDER`: the file of the test's own tokenizer."""
+    note("hf " + shlex.join(words))
+    to = Path(words[words.index("--local-dir") + 1], words[2])
+    if "RIGHTFIT_REAL" in os.environ:
+        shutil.copy(Path(os.environ["RIGHTFIT_REAL"]).parent / "model" / words[2], to)
+    else:
+        to.write_text("{}")
+    return 0
+
+
 def curl(words: list[str]) -> int:
     if any("huggingface" in word for word in words):
         print("200", end="")
@@ -355,9 +388,10 @@ PROGRAMS = {
     "sbatch": sbatch,
     "srun": srun,
     "curl": curl,
+    "hf": hf,
 }
 CLOUDS = ("aws", "gcloud", "az", "azcopy", "aliyun", "ossutil", "tccli", "coscli")
-JOBS = ("torchrun", "accelerate", "uvicorn", "vllm", "deepspeed", "train.sh")
+JOBS = ("torchrun", "python", "accelerate", "uvicorn", "vllm", "deepspeed", "train.sh")
 NOTHING = ("pip", "pip3", "shutdown", "systemctl", "systemd-run", "tar", "flock", "scontrol", "scancel", "squeue", "sleep", "optimum-cli")
 
 

@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping, Sequence
 
 from rightfit.export.buckets import scheme_of
-from rightfit.export.checking import check_script, data_columns
+from rightfit.export.checking import check_script, data_columns, step_of
 from rightfit.export.job import Job
 from rightfit.export.operations import most_usd
 from rightfit.export.quoting import comment
-from rightfit.export.recipes import CLIENTS, OPTIONAL_SECRETS, Recipe, has_recipe, launcher_of, recipe_of, uses_own_data
+from rightfit.export.recipes import CLIENTS, OPTIONAL_SECRETS, Recipe, brings, has_recipe, launcher_of, recipe_of
 from rightfit.export.registry import ALL, Files, Target, all_targets, find_target
 from rightfit.export.stack import stack_name
 
@@ -109,15 +109,32 @@ def _whole(job: Job, recipe: Recipe) -> list[str]:
     """The way from here to the result, and the end."""
     target = all_targets()[recipe.target]
     lines = ["## 1. What it needs", "", *_needs(job, recipe), "", *_block([line for name, _ in recipe.needs if (line := _set(name))])]
-    lines += ["## 2. Look before money is spent", "", "Tells what is missing: program, variable, token, data, bucket, quota, image.", ""]
+    lines += [
+        "## 2. Look before money is spent",
+        "",
+        f"Tells what is missing: program, variable, token, data, bucket, quota, image.{_step(job)}",
+        "",
+    ]
     lines += _block(["sh check.sh"])
     lines += [f"## 3. Start it ({target.summary})", "", *_block([f"cd {recipe.target}", *recipe.before, *recipe.start, "cd .."])]
     title = "Follow it" if job.is_service else "Wait, and take the result home: it lies in `result/`"
     lines += [f"## 4. {title}", "", *_block([f"cd {recipe.target}", *recipe.result, "cd .."])]
+    lines += ["Once it is up, `sh check.sh request http://ADDRESS` sends it one request.", ""] if job.is_service else []
     stops = f" By itself it ends after {job.stop_after_h:g} h at the latest." if job.stop_after_h else " A service runs until you end it."
     lines += ["## 5. End it", "", f"Run this however the job ended; what is gone already is passed over.{stops}", ""]
     lines += _block([f"cd {recipe.target}", *recipe.end, "cd .."])
     return [*lines, f"Then look once more in the console of {job.option.provider}: what is left there is billed.", ""]
+
+
+def _step(job: Job) -> str:
+    """How the program is tried on this machine."""
+    if not step_of(job):
+        return ""
+    folder = stack_name(job).replace("_", "-")
+    return (
+        f" `sh check.sh step` takes one step with the plan's own program on this machine (`pip install -r {folder}/requirements.txt`), with the model "
+        "`RIGHTFIT_CHECK_MODEL` where the plan's is too large for it."
+    )
 
 
 def _needs(job: Job, recipe: Recipe) -> list[str]:
@@ -127,9 +144,9 @@ def _needs(job: Job, recipe: Recipe) -> list[str]:
     if not job.is_service and job.settings.bucket and (client := CLIENTS[scheme_of(job)])[0] != name:
         lines.append(f"- the program `{client[0]}`, which copies to the bucket: `{client[1]}`")
     lines += [f"- `{variable}` in the environment: {about}" for variable, about in recipe.needs]
-    if uses_own_data(job):
-        columns = data_columns(job)
-        lines.append(f"- the data set in the folder `data/` beside this file{': ' + columns if columns else ''}")
+    for name, about in brings(job).items():
+        columns = data_columns(job) if name == "data" else ""
+        lines.append(f"- {about} in the folder `{name}/` beside this file{': ' + columns if columns else ''}")
     return lines
 
 

@@ -9,13 +9,16 @@ from rightfit.export.buckets import BUCKET, scheme_of
 from rightfit.export.job import Job
 from rightfit.export.model_words import hub_id
 from rightfit.export.quoting import shell
-from rightfit.export.recipes import CLIENTS, DATA, OPTIONAL_SECRETS, Recipe, uses_own_data
+from rightfit.export.recipes import CLIENTS, OPTIONAL_SECRETS, Recipe, brings
 from rightfit.export.stack import ExportStack, stack_name, stack_of, stack_problem
 
 HUB_STACKS = ("vllm", "sglang", "tgi", "tensorrt_llm", "trl", "torchrun", "deepspeed", "diffusers", "megatron")
 """Stacks that fetch the plan's model from the hub under its name."""
-SCRIPT_STACKS = ("trl", "torchrun")
-"""Stacks whose train.py takes one step here."""
+SCRIPT_STACKS = dict.fromkeys(("trl", "torchrun", "speech", "segmentation"), "train.json") | {
+    "tabular": "run.json",
+    "prepare": "run.json",
+}
+"""Stacks whose program takes one step here, or works on one file, and its settings."""
 CHAT_STACKS = ("vllm", "sglang", "tgi", "tensorrt_llm", "llama_cpp")
 LISTS = {"s3": "aws s3 ls", "gs": "gcloud storage ls", "oss": "ossutil ls", "cos": "coscli ls", "https": "azcopy list"}
 HEAD = """#!/bin/sh
@@ -74,11 +77,13 @@ def _token(job: Job) -> str:
 
 
 def _data(job: Job) -> str:
-    if not uses_own_data(job):
-        return ""
-    folder = DATA.removeprefix("../")
-    words = f'if [ -n "$(ls -A {folder} 2>/dev/null)" ]; then there "data"; else lacks "data: put the data set into the folder {folder} beside this file{{}}"; fi\n'
-    return words.format(f" ({columns})" if (columns := data_columns(job)) else "")
+    """Whether what the user brings lies there."""
+    lines = ""
+    for name, about in brings(job).items():
+        columns = data_columns(job) if name == "data" else ""
+        lacking = f"{name}: put {about} into the folder {name} beside this file{f' ({columns})' if columns else ''}"
+        lines += f'if [ -n "$(ls -A {name} 2>/dev/null)" ]; then there {name}; else lacks {shell([lacking])}; fi\n'
+    return lines
 
 
 def data_columns(job: Job) -> str:
@@ -133,19 +138,32 @@ def _image(stack: ExportStack) -> str:
 
 STEP = """if [ "${1:-}" = step ]; then
   # One step of the plan's own program on this machine, RIGHTFIT_CHECK_MODEL in the place of the model where that is too large for it.
+  command -v %(program)s >/dev/null 2>&1 || { echo "missing: %(program)s: pip install -r %(folder)s/requirements.txt" >&2; exit 2; }
   folder=$(mktemp -d)
-  cp %(folder)s/* "$folder" && python3 - "$folder" "$PWD/data" <<'EOF' || exit 2
-import json, os, pathlib, sys
-folder = pathlib.Path(sys.argv[1])
-plan = json.loads((folder / "train.json").read_text())
-plan |= {"steps": 1, "micro_batch": 1, "grad_accum": 1, "seq_len": min(plan["seq_len"], 128), "output": str(folder / "out"), "workers": 0}
+  cp %(folder)s/* "$folder" && python3 - "$folder" "$PWD" %(settings)s <<'EOF' || exit 2
+import json, os, pathlib, shutil, sys
+folder, here, name = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3]
+plan = json.loads((folder / name).read_text())
+small = {"steps": 1, "micro_batch": 1, "grad_accum": 1, "seq_len": min(plan.get("seq_len", 128), 128), "workers": 0, "trees": 1, "threads": 1}
+small |= {"sharding": "none", "parallel": "ddp", "offload": False, "gpus_per_node": 1, "output": str(folder / "out")}
+if not shutil.which("nvidia-smi"):
+    small |= {"attention": "sdpa", "optimizer": "adamw_torch", "device": "cpu"}
+    small |= {"precision": "fp32"} if "optimizer" in plan else {}
+    small |= {"method": "lora"} if plan.get("method") == "qlora" else {}
 if plan["data"] == "/checkpoints/data":
-    plan["data"] = sys.argv[2]
+    small["data"] = str(here / "data")
+    if name == "run.json":  # one file of the data
+        (folder / "data").mkdir()
+        first = min(file for file in (here / "data").rglob("*") if file.is_file())
+        shutil.copy(first, folder / "data")
+        small["data"] = str(folder / "data")
+if str(plan.get("model", "")).startswith("/checkpoints/model/"):
+    small["model"] = plan["model"].replace("/checkpoints", str(here))
 if os.environ.get("RIGHTFIT_CHECK_MODEL"):
-    plan["model"] = os.environ["RIGHTFIT_CHECK_MODEL"]
-(folder / "train.json").write_text(json.dumps(plan))
+    small["model"] = os.environ["RIGHTFIT_CHECK_MODEL"]
+(folder / name).write_text(json.dumps({**plan, **{key: value for key, value in small.items() if key in plan}}))
 EOF
-  (cd "$folder" && exec torchrun --standalone --nproc_per_node 1 train.py train.json) && echo "one step is taken: $folder/out"
+  (cd "$folder" && exec %(command)s) && echo "one step is taken: $folder/out"
   exit
 fi
 """
@@ -153,9 +171,31 @@ fi
 
 def step_of(job: Job) -> str:
     """Shell lines of `check.sh step`; "" where the stack has no script that runs here."""
-    if job.is_service or stack_name(job) not in SCRIPT_STACKS:
+    name = stack_name(job)
+    if job.is_service or name not in SCRIPT_STACKS:
         return ""
-    return STEP % {"folder": stack_name(job).replace("_", "-")}
+    settings = SCRIPT_STACKS[name]
+    torch = settings == "train.json"
+    words = ("torchrun", "--standalone", "--nproc_per_node", "1", "train.py", settings) if torch else stack_of(job).command
+    folder = name.replace("_", "-")
+    return STEP % {"folder": folder, "settings": settings, "program": "torchrun" if torch else "python", "command": shell(words)}
+
+
+INFER = """python3 - "$2" <<'EOF'
+import json, os, sys, urllib.request
+def ask(path, body=None):
+    words = {"Authorization": "Bearer " + os.environ["%s"], "Content-Type": "application/json"}
+    wanted = urllib.request.Request(sys.argv[1].rstrip("/") + path, data=body and json.dumps(body).encode(), headers=words)
+    return json.load(urllib.request.urlopen(wanted, timeout=120))
+def ones(shape):
+    return [ones(shape[1:]) for _ in range(shape[0] if isinstance(shape[0], int) else 8)] if shape else 1
+try:
+    answer = ask("/v1/infer", {"inputs": {name: ones(shape) for name, shape in ask("/v1/inputs").items()}})
+except OSError as error:
+    sys.exit(f"{sys.argv[1]}: {error}")
+print("outputs: " + ", ".join(answer))
+EOF
+"""
 
 
 def request_of(job: Job, stack: ExportStack) -> str:
@@ -166,7 +206,10 @@ def request_of(job: Job, stack: ExportStack) -> str:
     header = f'-H "Authorization: Bearer ${{{key}:?}}" ' if key else ""
     if stack_name(job) in CHAT_STACKS:
         body = json.dumps({"model": hub_id(job), "messages": [{"role": "user", "content": "Say one word."}], "max_tokens": 8})
-        call = f"curl -sSf --max-time 120 {header}-H 'Content-Type: application/json' -d {shell([body])} \"$2\"/v1/chat/completions"
+        call = f"curl -sSf --max-time 120 {header}-H 'Content-Type: application/json' -d {shell([body])} \"$2\"/v1/chat/completions && echo"
+    elif stack_name(job) == "onnx_service":
+        call = INFER % key
     else:
-        call = f'curl -sSf --max-time 120 {header}"$2"{stack.health_path}'
-    return f'if [ "${{1:-}}" = request ]; then\n  {call} && echo && echo "it answers"\n  exit\nfi\n'
+        call = f'curl -sSf --max-time 120 {header}"$2"{stack.health_path} && echo'
+    told = ': "${2:?give the address of the service: sh check.sh request http://HOST:PORT}"'
+    return f'if [ "${{1:-}}" = request ]; then\n  {told}\n  {call.rstrip()}\n  [ $? = 0 ] && echo "it answers"\n  exit\nfi\n'

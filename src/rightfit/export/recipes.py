@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
 from collections.abc import Callable, Iterable, Mapping
 
 from rightfit.errors import InputError
@@ -52,7 +53,7 @@ class Recipe:
 
 
 RESULT = "../result"
-DATA = "../data"
+MODEL_FOLDER = "/checkpoints/model/"
 
 
 def recipe_of(job: Job, target: str) -> Recipe:
@@ -101,14 +102,24 @@ def uses_own_data(job: Job) -> bool:
     return not job.is_service and job.settings.data_path == DATA_FOLDER
 
 
+def brings(job: Job) -> dict[str, str]:
+    """Folders beside the README that go to /checkpoints before the job starts: name -> what the user puts into it."""
+    found = {"data": "the data set"} if uses_own_data(job) else {}
+    settings = {} if job.is_service else json.loads(stack_of(job).files.get("run.json", "{}"))
+    model = str(settings.get("model") or "")
+    if model.startswith(MODEL_FOLDER):
+        found["model"] = f"the model that scores, {model.removeprefix(MODEL_FOLDER)}"
+    return found
+
+
 def place_words(job: Job) -> str:
     """The plan's folder in the bucket as a word of shell: that of the settings, or of the variable, which the README has made sure of."""
     return kept_words(job) if job.settings.bucket else f'"${{{BUCKET}%/}}"/{place_of(job)}'
 
 
 def copies_up(job: Job, where: str, scheme: str = "") -> tuple[str, ...]:
-    """Lines that copy the data to the plan's folder of a bucket."""
-    return (_copy_folder(scheme or scheme_of(job), DATA, f"{where}/data"),) if uses_own_data(job) else ()
+    """Lines that copy what the user brings to the plan's folder of a bucket."""
+    return tuple(_copy_folder(scheme or scheme_of(job), f"../{name}", f"{where}/{name}") for name in brings(job))
 
 
 def copies_down(job: Job, where: str, scheme: str = "") -> tuple[str, ...]:
@@ -187,7 +198,7 @@ def _skypilot(job: Job) -> Recipe:
     told = skypilot.bucket_is_told(job) or bool(job.settings.bucket)
     passed = "" if job.is_service else " " + " ".join(f"${{{name}:+--env {name}}}" for name in PASSED_ON)
     where = place_words(job) if told else f"{scheme_of(job)}://{made_bucket(job)}"
-    bring = _bucket_made(job, where) if not told and uses_own_data(job) else ()
+    bring = _bucket_made(job, where) if not told and brings(job) else ()
     follow = f"sky jobs logs --name {job.name}" if skypilot.managed(job) else f"sky logs {job.name}"
     end = f"sky down --yes {job.name}"
     if skypilot.managed(job):
@@ -476,7 +487,8 @@ def _cluster(job: Job, target: str) -> Recipe:
         files = "files.yaml" if target == "kubernetes" else "../kubernetes/files.yaml"
         open_it = (f"kubectl apply -f {files}", f"kubectl wait --for=condition=ready --timeout=10m pod/{pod}")
         close = f"kubectl delete pod {pod} --wait"
-        up = (*open_it, f"kubectl cp {DATA} {pod}:{DATA_FOLDER}", close) if uses_own_data(job) else ()
+        copies = [f"kubectl cp ../{name} {pod}:/checkpoints/{name}" for name in brings(job)]
+        up = (*open_it, *copies, close) if copies else ()
         down = (*open_it, f"kubectl cp {pod}:/checkpoints/{job.name} {RESULT}", close)
         end = (*end, f"kubectl delete --ignore-not-found -f {files}   # the volume too: what is on it is gone then")
     return Recipe(target, KUBECTL, needs, (*made, *up), start, (done, *down), end, kept=where)
@@ -495,7 +507,7 @@ def _slurm(job: Job) -> Recipe:
             (f"scancel --name={job.name}",),
         )
     needs = (*needs, ("RIGHTFIT_CHECKPOINTS", "a folder that all nodes see, with room for data and checkpoints"))
-    up = ('mkdir -p "$RIGHTFIT_CHECKPOINTS"', *((f'cp -r {DATA} "$RIGHTFIT_CHECKPOINTS/data"',) if uses_own_data(job) else ()))
+    up = ('mkdir -p "$RIGHTFIT_CHECKPOINTS"', *(f'cp -r ../{name} "$RIGHTFIT_CHECKPOINTS/{name}"' for name in brings(job)))
     down = (f"mkdir -p {RESULT}", f'cp -r "$RIGHTFIT_CHECKPOINTS/{job.name}/." {RESULT}/')
     start = ("sbatch --wait job.sbatch",)
     end = (f"scancel --name={job.name}",)

@@ -33,6 +33,7 @@ class Batcher:
         offered = [name for name in PLAN["providers"] if name in onnxruntime.get_available_providers()]
         self.session = onnxruntime.InferenceSession(str(HERE / PLAN["model"]), options, providers=offered)
         self.kinds = {found.name: found.type for found in self.session.get_inputs()}
+        self.shapes = {found.name: found.shape[1:] for found in self.session.get_inputs()}
         self.outputs = [found.name for found in self.session.get_outputs()]
         self.waiting = asyncio.Queue(MOST_WAITING)
 
@@ -86,6 +87,12 @@ app = FastAPI(title="rightfit service", lifespan=lifespan)
 @app.get("/health")
 async def health():
     return {"plan": PLAN["plan"]}
+
+
+@app.get("/v1/inputs", dependencies=[Depends(check_key)])
+async def inputs():
+    """Shape of each input of one sample; a size that may be any is its name or null."""
+    return app.state.batcher.shapes
 
 
 @app.post("/v1/infer", dependencies=[Depends(check_key)])
