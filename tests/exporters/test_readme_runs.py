@@ -23,7 +23,7 @@ from bundles import Bundle
 from stand_ins import PROGRESS
 from tiny import SMALL, make_bert, make_data, make_llama
 
-TEXT = {**SMALL, "grad_accum": 1, "steps": 12}
+TEXT = {**SMALL, "grad_accum": 1, "steps": 30}
 SAMPLES = {**TEXT, "learning_rate": 1e-3}
 del SAMPLES["seq_len"], SAMPLES["attention"]
 NO_CARDS = {"replicas_per_node": 1, "part_rows": 4}
@@ -118,7 +118,7 @@ CASES: dict[str, tuple[tuple[str, ...], Callable[[Path], Path] | None, Callable[
         ("xgboost", "pyarrow"),
         None,
         rows_of_numbers,
-        {"trees": 400, "threads": 1, "save_every_s": 0},
+        {"trees": 1500, "threads": 1, "save_every_s": 0},
         "model/model.ubj",
     ),
     "tokenize-aws": (("ray", "tokenizers"), tokenizer, many_texts, {"threads": 1}, "results/complete.json"),
@@ -157,7 +157,7 @@ def test_the_exported_program_ends_in_the_result_after_a_lost_server(name: str, 
     assert "FAILED" not in done.stderr, done.stderr[-3000:] + begun(bundle)[-1][-3000:]
     assert (bundle.folder / "result" / CASES[name][-1]).stat().st_size > 20, begun(bundle)[-1][-3000:]
     lost, last = (PROGRESS.findall(text) for text in begun(bundle))
-    assert len(lost) == 3
+    assert len(lost) >= 3  # what it had printed when it was killed
     steps = CASES[name][3].get("steps")
     assert last, begun(bundle)[-1][-3000:]
     assert not steps or len(last) < steps, "it began again from the start"
