@@ -29,6 +29,7 @@ NO_UNITS = {
     "rest/desk.py:_LONGEST_LISTED": "a limit on rows",
     "search/grounds.py:COMMITTED_S": "a limit on the length of a run",
     "search/refusals.py:REFUSED_FAR": "farther than any offer",
+    "search/training/room.py:MOST_SAMPLES": "a limit on a micro-batch",
     "fleet/reasons.py:_ROOMY": "a limit that never binds",
     "planner/value.py:_CORPUS_TOKENS": "an amount of data",
     "workload/files.py:MAX_BYTES": "a limit on the size of a file",
