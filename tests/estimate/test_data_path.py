@@ -9,11 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+import rightfit
 from rightfit import facts
 from rightfit.catalog import open_catalog
 from rightfit.catalog.names import names_data
 from rightfit.estimate.data_path import DataLoad, Staging, data_path
 from rightfit.estimate.hosts import HostColumns, core_named, host_columns, network_volumes, volume_names, volume_steps, volumes
+from rightfit.search.hosts import hosts_of
+from rightfit.search.offers import open_market
 
 IMAGENET = DataLoad(dataset_bytes=140e9, samples=1.28e6, epochs=10.0, core_s=0.02, reads_per_sample=0.11, decode="pillow")
 
@@ -169,3 +172,24 @@ def test_a_volume_asked_for_is_rented_beside_local_disks() -> None:
     found = path(dataclasses.replace(IMAGENET, storage="gp3"), local_nvme_bytes=4e12)
     assert found["staging"] == Staging.VOLUME
     assert found["stored_bytes"] == pytest.approx(140e9)
+
+
+def test_a_seller_that_states_no_processors_gains_nothing_by_it() -> None:
+    """Few are taken: as many as the lower quarter of the servers with so many accelerators has."""
+    servers = open_market(open_catalog()).offers.servers
+    stated, cards = np.nan_to_num(servers.vcpus) > 0, np.nan_to_num(servers.num_accelerators)
+    taken = hosts_of(servers).vcpus
+    assert np.isfinite(taken).all()
+    assert (taken > 0).all()
+    each = servers.vcpus[stated & (cards > 0)] / cards[stated & (cards > 0)]
+    for server in np.flatnonzero(~stated):
+        assert taken[server] / cards[server] == pytest.approx(np.quantile(each, 0.25))
+    assert path(run_s=2000.0, vcpus=np.nan)["run_s"] == path(run_s=2000.0, vcpus=8.0)["run_s"] > path(run_s=2000.0)["run_s"]
+
+
+def test_processors_that_are_not_stated_are_said_to_be_taken() -> None:
+    """Where loading needs them: clips decoded on the way; not where tokens are read as they are."""
+    for option in rightfit.plan(model="r3d_18", task="train", data="100kvideos", cloud="crusoe").options:
+        assert any(reason.key == "vcpus_unknown" for reason in option.warnings) == np.isnan(option.vcpus)
+    for option in rightfit.plan(model="gpt2", task="pretrain", data="1Gtok", cloud="crusoe").options:
+        assert not any(reason.key == "vcpus_unknown" for reason in option.warnings)

@@ -96,15 +96,12 @@ def object_rate(hosts: HostColumns) -> Array:
 
 
 def loader_cores(load: DataLoad, hosts: HostColumns) -> Array:
-    """Cores that prepare data on each server, shape (S, 1): what its training processes leave, or what the wanted workers keep busy;
-    infinite where
-    the number of vCPUs is unknown."""
+    """Cores that prepare data on each server, shape (S, 1): what its training processes leave, or what the wanted workers keep busy."""
     usual = facts.coefficients("loading")
     taken = usual["host_cores_per_accelerator"] * hosts.accelerators
     free = np.maximum(hosts.vcpus - taken * hosts.threads_per_core, np.minimum(1.0, hosts.vcpus))
     workers = np.minimum(load.workers * hosts.accelerators, free) if load.workers else free
-    cores = loading.usable_cores(workers, vcpus=free, threads_per_core=hosts.threads_per_core, sibling_share=usual["sibling_share"])
-    return np.where(hosts.vcpus > 0, cores, np.inf)[:, None]
+    return loading.usable_cores(workers, vcpus=free, threads_per_core=hosts.threads_per_core, sibling_share=usual["sibling_share"])[:, None]
 
 
 def free_memory(hosts: HostColumns, needed_bytes: Array) -> Array:

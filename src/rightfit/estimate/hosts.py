@@ -156,7 +156,8 @@ def _steps_of(volume: DiskVolume, size_bytes: float, usual_usd: float) -> list[V
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HostColumns:
-    """Servers, one row each: NaN where unknown. `provider_code` points into `providers`."""
+    """Servers, one row each: NaN where unknown. `provider_code` points into `providers`; `vcpus`: usual ones of so many accelerators where
+    the seller states none."""
 
     providers: tuple[str, ...]
     provider_code: NDArray[np.intp]
@@ -170,6 +171,11 @@ class HostColumns:
 
     def __len__(self) -> int:
         return int(self.vcpus.shape[0])
+
+
+def usual_vcpus(accelerators: Array) -> Array:
+    """vCPUs taken for a server whose seller states none, by its number of accelerators: few rather than many, so that silence never wins."""
+    return np.asarray(facts.coefficients("loading")["usual_vcpus_per_accelerator"] * accelerators)
 
 
 def host_columns(
@@ -188,15 +194,16 @@ def host_columns(
     providers = tuple(dict.fromkeys(provider))
     code = {name: number for number, name in enumerate(providers)}
     words = zip(cpu_model, instance_type, arch, strict=True)
+    cards = np.maximum(np.nan_to_num(accelerators), 1.0)
     cores = [core_named(model if model else f"{kind} {'arm64' if machine == 'arm64' else ''}") for model, kind, machine in words]
     return HostColumns(
         providers=providers,
         provider_code=np.array([code[name] for name in provider], dtype=np.intp),
-        vcpus=np.nan_to_num(vcpus),
+        vcpus=np.where(np.nan_to_num(vcpus) > 0, vcpus, usual_vcpus(cards)),
         memory_bytes=memory_bytes,
         local_nvme_bytes=np.nan_to_num(local_nvme_bytes),
         network_bytes_per_s=np.where(np.nan_to_num(network_bytes_per_s) > 0, network_bytes_per_s, np.inf),
-        accelerators=np.maximum(np.nan_to_num(accelerators), 1.0),
+        accelerators=cards,
         core_speed=np.array([core.speed for core in cores]),
         threads_per_core=np.array([core.threads for core in cores]),
     )

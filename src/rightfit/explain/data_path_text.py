@@ -39,7 +39,7 @@ def _texts(part: Mapping[str, Any], lang: Lang) -> dict[str, str]:
         "decode": say_or(f"data_path.decode_{part['decode']}", lang, part["decode"]),
         "unit": say(f"data_path.unit_{'tokens' if part['decode'] in ('tokenized', 'text') else 'samples'}", lang),
         "needed_cores": q.plain(part["needed_cores"], 2),
-        "cores": say("data_path.unknown_cores", lang) if part["cores"] is None else q.plain(part["cores"]),
+        "cores": q.plain(part["cores"]),
         "workers": q.counted("worker", part["workers"], lang),
         "stall": q.percent_text(part["stall_share"]),
         "loading": q.percent_text(part["loading_share"]),

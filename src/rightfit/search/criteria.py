@@ -44,6 +44,7 @@ WARNINGS (Option.warnings):
     commitment {term_h, used_h}                    a subscription is billed for its whole term
     memory_tight {probability, peak_bytes, limit_bytes}, deadline_risk {probability, deadline_s}
     host_memory_unknown {}, host_memory_low {needed_bytes, had_bytes}, network_unknown {}, uncalibrated {accelerator}
+    vcpus_unknown {taken, needed}                  loading data takes a notable part of cores that the seller does not state
     not_nvidia {accelerator}, hidden_chip {accelerator, equivalent}
 
     storage_not_there {storage, taken}             the disk asked for is not to be had with this server

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rightfit import facts
+from rightfit.estimate.hosts import usual_vcpus
 from rightfit.search.answer import Option, Reason
 from rightfit.search.several import BELOW, below_cause, below_of, headline_key
 
@@ -251,10 +252,14 @@ def _machine_warnings(exploration: Exploration, option: Option) -> list[Reason]:
     if option.nodes > 1 and option.facts["rdma"] == "none" and option.network_gbps > 0 and spent >= usual["communication_share_told"]:
         reasons.append(Reason("plain_network", {"bandwidth": option.network_gbps * 1e9 / 8, "share": spent}))
     data = option.data_path
+    stated = np.isfinite(option.vcpus)
+    vcpus = option.vcpus if stated else float(usual_vcpus(np.array(gpus)))
+    if data and not stated and data["limit"] == "prepare" and data["loading_share"] >= data["rule_share"]:
+        reasons.append(Reason("vcpus_unknown", {"taken": vcpus, "needed": data["needed_cores"]}))
     if data and workload.storage and data["why"] != "asked":
         reasons.append(Reason("storage_not_there", {"storage": workload.storage, "taken": data["volume"] or data["staging"]}))
     if data and data["stall_share"] > data["rule_share"]:
-        params = {"share": data["stall_share"], "needed": data["needed_cores"], "had": data["cores"] or 0.0, "vcpus": option.vcpus}
+        params = {"share": data["stall_share"], "needed": data["needed_cores"], "had": data["cores"], "vcpus": vcpus}
         reasons.append(Reason(f"data_starved_{data['limit']}", params if data["limit"] == "prepare" else {"share": data["stall_share"]}))
     elif option.vcpus < usual["few_vcpus_per_accelerator"] * gpus:
         reasons.append(Reason("few_vcpus", {"vcpus": option.vcpus, "gpus": gpus, "accelerator": name}))

@@ -46,7 +46,7 @@ def data_part(exploration: Exploration, offer: int, node: int) -> dict[str, Any]
         "needed_bytes_per_s": load.dataset_bytes / nodes / epoch_s if epoch_s else 0.0,
         "cached_share": float(path.cached[at]),
         "samples_per_s": load.samples / epoch_s if epoch_s else 0.0,
-        "cores": cores if np.isfinite(cores) else None,
+        "cores": cores,
         "needed_cores": core_s / epoch_s if epoch_s else 0.0,
         "workers": workers_of(
             load, cores=cores, needed=core_s / epoch_s if epoch_s else 0.0, accelerators=float(hosts.accelerators[server])
