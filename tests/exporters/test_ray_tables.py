@@ -121,7 +121,7 @@ def test_the_command_starts_a_cluster_of_its_own(cases: Path, tmp_path: Path) ->
     kept = {name: text for name, text in os.environ.items() if not name.startswith("RAY_")}
     done = subprocess.run(command, env={**kept, "LANG": "C.UTF-8", "RAY_TMPDIR": _short()}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stderr.startswith("3,000 rows predicted")
+    assert "3,000 rows predicted" in done.stderr  # a slow machine says how far it is before
     predict_table(cases, tmp_path / "here.csv", place=Here())
     assert (tmp_path / "ray.csv").read_bytes() == (tmp_path / "here.csv").read_bytes()
 
