@@ -14,7 +14,7 @@ import pytest
 for name in ("onnx", "mcp", "starlette", "nicegui"):
     pytest.importorskip(name)
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "fuzz.py"
+SCRIPT = Path(__file__).parents[1] / "benchmarks" / "fuzz.py"
 
 
 @pytest.fixture(scope="module")
