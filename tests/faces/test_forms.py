@@ -207,10 +207,11 @@ def test_every_filter_of_the_catalog_is_answered(watched: Any, kind: str) -> Non
         field = line(form.page, place, label)
         for text, way in ((NONSENSE, "Enter"), ("", "Tab")):
             assert form.does(f"{label} = {text!r}, {way}", typed(form, field, text, way)), label
-    labels = choices_of(form.page, place)
-    assert labels
-    for label in labels:
+    for label in choices_of(form.page, place):
         assert form.does(label, chooses(form.page, place, label)), label
+    headings = form.page.eval_on_selector_all("thead [data-key^=sort-]", "found => found.map(one => one.dataset.key)")
+    moved = {heading: form.does(heading, form.page.locator(f"[data-key={heading}]").click) for heading in headings}
+    assert any(moved.values()), moved
 
 
 @pytest.mark.parametrize("way", ["Enter", "button"])
