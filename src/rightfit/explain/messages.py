@@ -24,7 +24,6 @@ TOPICS = (
     "choice",
     "data_path",
     "fleet",
-    "fleet_problems",
     "formulas",
     "host",
     "measure",
@@ -70,15 +69,25 @@ def family_topic(family: str) -> str:
 @cache
 def family_topics() -> tuple[str, ...]:
     """The topics of families of work that bring words of their own."""
-    folder = resources.files("rightfit.explain").joinpath("data", "families")
+    return _topics_in("families")
+
+
+@cache
+def refusal_topics() -> tuple[str, ...]:
+    """The topics of what a room of the code refuses, `refusals/<room>`."""
+    return _topics_in("refusals")
+
+
+def _topics_in(name: str) -> tuple[str, ...]:
+    folder = resources.files("rightfit.explain").joinpath("data", name)
     files = sorted(file.name for file in folder.iterdir()) if folder.is_dir() else []
-    return tuple(family_topic(name.removesuffix(".toml")) for name in files if name.endswith(".toml"))
+    return tuple(f"{name}/{file.removesuffix('.toml')}" for file in files if file.endswith(".toml"))
 
 
 def has(key: str) -> bool:
     """Whether the catalogue holds `key` ("topic.name")."""
     name, _, rest = key.partition(".")
-    return (name in TOPICS or name in family_topics()) and rest in topic(name)
+    return (name in TOPICS or name in family_topics() or name in refusal_topics()) and rest in topic(name)
 
 
 def say(key: str, lang: Lang, **fields: object) -> str:

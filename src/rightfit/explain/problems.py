@@ -16,8 +16,8 @@ from rightfit.errors import (
     UnavailableError,
     UnknownNameError,
 )
-from rightfit.explain.fleet_problems import fleet_problem
 from rightfit.explain.messages import Lang, join, say, say_or, topic
+from rightfit.explain.refusals import refusal
 
 _MOST_NAMES = 5
 _CONTRADICTS = re.compile(
@@ -76,11 +76,13 @@ def _problem(error: RightfitError, lang: Lang) -> Problem:
 
 def _message(error: RightfitError, lang: Lang) -> str:
     """The sentence: the library's own in English; in Chinese what its parts tell, else the English one with the option's name before it."""
-    if lang == "en" or not isinstance(error, InputError):
+    if lang == "en":
         return str(error)
+    if not isinstance(error, InputError):
+        return refusal(str(error)) or str(error)
     if isinstance(error, (UnknownNameError, AmbiguousNameError)):
         return _name_message(error, lang)
-    if told := fleet_problem(str(error)):
+    if told := refusal(str(error)):
         return told
     if isinstance(error, QuantityError) and error.allowed and error.field:
         return say("problems.outside", lang, field=error.field, allowed=error.allowed) + _hint(error, lang)

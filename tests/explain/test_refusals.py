@@ -1,8 +1,9 @@
-"""Every sentence that refuses a fleet has its Chinese: the sentences are read out of the library's source, so that a new one without it is found."""
+"""Every sentence that refuses or fails has its Chinese: the sentences are read out of the source, so that a new one without it is found."""
 
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,71 +12,84 @@ from typing import Any
 import pytest
 
 import rightfit
+from rightfit import errors
 from rightfit.errors import RightfitError
-from rightfit.explain.fleet_problems import fleet_problem, pattern_of
-from rightfit.explain.messages import topic
+from rightfit.explain.messages import refusal_topics, topic
 from rightfit.explain.problems import problems_of
+from rightfit.explain.refusals import pattern_of, refusal
 from rightfit.fleet.reading import read_fleet
 
-FOLDER = Path(rightfit.__file__).parent / "fleet"
-KINDS = ("InputError", "QuantityError", "FileInputError")
-#: Sentences that are made elsewhere: of the planner, behind the name of a job; and several problems at once.
-MADE_ELSEWHERE = ("{name}: {found.error}",)
+SOURCE = Path(rightfit.__file__).parent
+KINDS = {name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, RightfitError)}
+#: Errors that name a thing and its kind, which `explain.problems` puts into words.
+NAMES = {"UnknownNameError", "AmbiguousNameError"}
+#: Rooms whose sentences only developers meet.
+INSIDE = {"proof"}
+#: Sentences that are another one behind the name of what it is about, and those that are put together of others.
+MADE_ELSEWHERE = re.compile(r"(?:\{[^{}]+\}(?:: |, )?)+")
 HAN = re.compile(r"[\u4e00-\u9fff]")
 ENGLISH = re.compile(r"\b(the|not|is|are|such|write|give|stands|must|should|cannot|needs?|input|given|unable|unknown|or)\b")
 VALUES = {"self.where": "fleet.yaml", "where": "fleet.yaml", "name": "fleet.yaml", "place": "jobs[1] (a)", "hint": "; did you mean count?"}
 
 
-def sentences() -> Iterator[tuple[str, str]]:
-    """(file and line, sentence with examples in place of its values) of every error that the fleet's own code makes."""
-    for path in sorted(FOLDER.glob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Call) and node.args and isinstance(node.func, ast.Name | ast.Attribute):
-                called = node.func.id if isinstance(node.func, ast.Name) else "super" if "super" in ast.unparse(node.func) else ""
-                if called not in (*KINDS, "super") or not isinstance(node.args[0], ast.JoinedStr | ast.Constant | ast.BinOp):
-                    continue
-                source, text = written(node.args[0])
-                if source not in MADE_ELSEWHERE and isinstance(text, str):
-                    yield f"{path.name}:{node.lineno}", text
+def sentences(path: Path) -> Iterator[tuple[str, str]]:
+    """(file and line, sentence with examples in place of its values) of every error that a module makes."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Call) and node.args and isinstance(node.func, ast.Name | ast.Attribute):
+            called = node.func.id if isinstance(node.func, ast.Name) else "super" if "super" in ast.unparse(node.func) else ""
+            if called not in KINDS - NAMES and called != "super":
+                continue
+            for source, text in written(node.args[0]):
+                if text and not MADE_ELSEWHERE.fullmatch(source):
+                    yield f"{path.relative_to(SOURCE).as_posix()}:{node.lineno}", text
 
 
-def written(node: ast.AST) -> tuple[str, str]:
-    """A text of the source with its values by name, and with examples in their place."""
+def written(node: ast.AST) -> list[tuple[str, str]]:
+    """What a text of the source can be: with its values by name, and with examples in their place; nothing where it is no text."""
     if isinstance(node, ast.Constant):
-        return str(node.value), str(node.value)
+        return [(node.value, node.value)] if isinstance(node.value, str) else []
+    if isinstance(node, ast.IfExp):
+        return written(node.body) + written(node.orelse)
     if isinstance(node, ast.BinOp):
-        parts = [written(side) for side in (node.left, node.right)]
-        return parts[0][0] + parts[1][0], parts[0][1] + parts[1][1]
+        return together([written(node.left), written(node.right)])
     if isinstance(node, ast.JoinedStr):
-        parts = [written(value) for value in node.values]
-        return "".join(one for one, _ in parts), "".join(other for _, other in parts)
+        return together([written(value) for value in node.values])
     if isinstance(node, ast.FormattedValue):
         source = ast.unparse(node.value)
-        return "{" + source + "}", VALUES.get(source, "7")
-    return "", ""
+        return [("{" + source + "}", VALUES.get(source, "7"))]
+    return []
 
 
-SENTENCES = list(sentences())
+def together(parts: list[list[tuple[str, str]]]) -> list[tuple[str, str]]:
+    """Every way to put the parts of a text together."""
+    return [("".join(one for one, _ in way), "".join(other for _, other in way)) for way in itertools.product(*parts)]
+
+
+SENTENCES = [found for path in sorted(SOURCE.rglob("*.py")) if path.relative_to(SOURCE).parts[0] not in INSIDE for found in sentences(path)]
 
 
 def test_the_source_is_read() -> None:
-    assert len(SENTENCES) >= 30
-    assert {place.partition(":")[0] for place, _ in SENTENCES} >= {"reading.py", "sources.py", "rolling.py"}
+    assert len(SENTENCES) >= 400
+    assert {place.partition("/")[0] for place, _ in SENTENCES} >= {"fleet", "workload", "families", "cli", "catalog", "measure", "facts"}
 
 
 @pytest.mark.parametrize(("place", "text"), SENTENCES, ids=[place for place, _ in SENTENCES])
 def test_every_sentence_has_its_chinese(place: str, text: str) -> None:
-    said = fleet_problem(text)
-    assert said is not None, f"{place} says {text!r}, which explain/data/fleet_problems.toml lacks"
+    said = refusal(text)
+    assert said is not None, f"{place} says {text!r}, which no file of explain/data/refusals has"
     assert HAN.search(said)
     assert not ENGLISH.search(said), said
 
 
 def test_no_chinese_is_of_a_sentence_that_nobody_writes() -> None:
     """Whole sentences of the data are each made by the code."""
-    patterns = {key: pattern_of(words["en"]) for key, words in topic("fleet_problems").items() if not key.startswith("part_")}
-    texts = [text for _, text in SENTENCES]
-    unused = [key for key, pattern in patterns.items() if not any(pattern.fullmatch(text) for text in texts)]
+    texts = {text for _, text in SENTENCES} | {text.partition(": ")[2] for _, text in SENTENCES}
+    unused = [
+        f"{room}: {key}"
+        for room in refusal_topics()
+        for key, words in topic(room).items()
+        if not key.startswith("part_") and not any(pattern_of(words["en"], room=room).fullmatch(text) for text in texts)
+    ]
     assert unused == []
 
 
@@ -139,4 +153,4 @@ def test_bad_fleets_are_refused_in_chinese(fleet: dict[str, Any], words: str) ->
     ],
 )
 def test_other_sentences_are_left_alone(text: str) -> None:
-    assert fleet_problem(text) is None
+    assert refusal(text) is None

@@ -1,0 +1,98 @@
+"""What cannot be used or done, in Chinese: the library's English sentence is found among those that it can write, and its parts are put into the
+Chinese one. The sentences of a room stand in `data/refusals/<room>.toml`."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from functools import cache
+
+from rightfit.explain.messages import refusal_topics, say, topic
+
+_FIELD = re.compile(r"\{(\w+)\}")
+_PART = "part_"
+_LISTS, _OR = frozenset(("names", "words", "example")), re.compile(r",? or ")
+#: Fields that hold a sentence, or a part of one, in their turn.
+_NESTED = frozenset(("hint", "problem", "error", "elsewhere", "line", "earliest", "since", "why", *_LISTS))
+#: What some fields look like. A hint may be missing.
+_FORMS: Mapping[str, str] = {"hint": "(?:;.*)?", "given": ".*?", "line": ".*?"}
+_KEYS = "jobs|services|owned|limits|teams|defaults|horizon|steady|start|name|repeats|schema_version"
+#: The same of one room, so that sentences on other things are not taken for its own.
+_FORMS_OF: Mapping[str, Mapping[str, str]] = {"refusals/fleet": {"place": rf"(?:{_KEYS})\b.*?", "name": r"(?![\'\"]).+?"}}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence that a room can write: where its words stand, the English with its fields, and the longest piece that is no field."""
+
+    room: str
+    key: str
+    text: str
+
+    @property
+    def weight(self) -> int:
+        """Letters that are no field."""
+        return len(_FIELD.sub("", self.text))
+
+    @property
+    def longest(self) -> str:
+        """The longest piece that is no field: a text without it is another sentence."""
+        return max(_FIELD.split(self.text)[::2], key=len)
+
+
+def refusal(message: str) -> str | None:
+    """The Chinese of a sentence that refuses or fails, also behind the name of what it is about; None where it is nobody's sentence."""
+    said = _said(message, parts=False)
+    place, colon, rest = message.partition(": ")
+    if said is None and colon and (told := _said(rest, parts=False)):
+        return f"{place}：{told}"
+    return said
+
+
+def _said(text: str, *, parts: bool) -> str | None:
+    tried = [(one, _pattern(one).fullmatch(text)) for one in _sentences(parts) if one.longest in text]
+    found = [(one, match) for one, match in tried if match]
+    if not found:
+        return None
+    best, match = max(found, key=lambda pair: pair[0].weight)
+    return say(f"{best.room}.{best.key}", "zh", **_fields(match.groupdict()))
+
+
+def _fields(values: Mapping[str, str]) -> dict[str, str]:
+    return {name: _part(name, text) if name in _NESTED else text for name, text in values.items()}
+
+
+def _part(name: str, text: str) -> str:
+    """A field that is a sentence itself, such as that a demand is missing, or a part of one; names are joined."""
+    if name in _LISTS:
+        return _OR.sub(" 或 ", text)
+    return (refusal(text) if name == "error" else None) or _said(text, parts=True) or text
+
+
+@cache
+def _sentences(parts: bool) -> tuple[Sentence, ...]:
+    """Every sentence, or every part."""
+    return tuple(
+        Sentence(room, key, words["en"])
+        for room in refusal_topics()
+        for key, words in topic(room).items()
+        if key.startswith(_PART) is parts
+    )
+
+
+@cache
+def _pattern(sentence: Sentence) -> re.Pattern[str]:
+    return pattern_of(sentence.text, room=sentence.room)
+
+
+def pattern_of(text: str, *, room: str = "") -> re.Pattern[str]:
+    """A message with fields as a pattern that finds them; a field that stands twice is the same text twice."""
+    forms, seen, found = {**_FORMS, **_FORMS_OF.get(room, {})}, set[str](), []
+    for at, piece in enumerate(_FIELD.split(text)):
+        if at % 2 == 0:
+            found.append(re.escape(piece))
+        else:
+            found.append(f"(?P={piece})" if piece in seen else f"(?P<{piece}>{forms.get(piece, '.+?')})")
+            seen.add(piece)
+    return re.compile("".join(found), re.DOTALL)
