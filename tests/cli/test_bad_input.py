@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,9 @@ import pytest
 from rightfit.cli.app import COMMANDS
 
 PLAN = ("plan", "7B")
+
+#: Commands that run until they are stopped, or take no name.
+_ENDLESS = {"serve", "mcp"}
 
 BAD = [
     (("plam",), "no such command 'plam'; did you mean plan?"),
@@ -76,6 +80,37 @@ def test_one_line_and_exit_2(run: Any, arguments: tuple[str, ...], message: str)
     assert len(result.err.splitlines()) == 1
 
 
+#: Prose of English, which no name, option or unit is.
+ENGLISH = re.compile(r"\b(the|not|is|are|such|write|give|must|should|cannot|needs?|input|given|unknown|or|did|allowed|known|missing|see)\b")
+HAN = re.compile(r"[\u4e00-\u9fff]")
+
+
+@pytest.mark.parametrize(
+    "arguments", [arguments for arguments, _ in BAD if "fr" not in arguments], ids=lambda arguments: " ".join(arguments)[:50]
+)
+def test_chinese_is_answered_in_chinese(run: Any, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]) -> None:
+    monkeypatch.setenv("LANG", "zh_CN.UTF-8")
+    result = run(*arguments)
+    assert (result.code, result.out) == (2, "")
+    assert all(line.startswith("错误：") for line in result.err.splitlines())
+    said = re.sub(r"'[^']*'|“[^”]*”", "", result.err)
+    assert HAN.search(said.replace("错误", ""))
+    assert not ENGLISH.search(said), result.err
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_every_command_refuses_in_chinese(run: Any, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    """An option that it lacks, a file that is not there, an argument too many."""
+    monkeypatch.setenv("LANG", "zh_CN.UTF-8")
+    for arguments in (("--qwertz",), ("/nowhere/qwertz.json",), ("qwertz", "a", "b", "c", "d")):
+        if command in _ENDLESS and arguments[0][0] != "-":
+            continue
+        result = run(*command.split(), *arguments)
+        said = re.sub(r"'[^']*'|“[^”]*”", "", result.err)
+        assert result.code in (0, 1, 2, 3)
+        assert not ENGLISH.search(said), result.err
+
+
 def test_a_malformed_file_names_line_and_key(run: Any, tmp_path: Path) -> None:
     path = tmp_path / "workload.yaml"
     path.write_text("model: 7B\ndeadline: 24\n", encoding="utf-8")
@@ -104,10 +139,6 @@ def test_plain_words_that_say_nothing(run: Any) -> None:
         result = run("plan", "--ask", sentence)
         assert (result.code, result.out) == (2, "")
         assert said in result.err.splitlines()[-1]
-
-
-#: Commands that run until they are stopped, or take no name.
-_ENDLESS = {"serve", "mcp"}
 
 
 @pytest.mark.parametrize(

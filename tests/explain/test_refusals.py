@@ -14,9 +14,9 @@ import pytest
 import rightfit
 from rightfit import errors
 from rightfit.errors import RightfitError
-from rightfit.explain.messages import refusal_topics, topic
+from rightfit.explain.messages import has, refusal_topics, topic
 from rightfit.explain.problems import problems_of
-from rightfit.explain.refusals import pattern_of, refusal
+from rightfit.explain.refusals import part, pattern_of, refusal
 from rightfit.fleet.reading import read_fleet
 
 SOURCE = Path(rightfit.__file__).parent
@@ -26,7 +26,11 @@ NAMES = {"UnknownNameError", "AmbiguousNameError"}
 #: Rooms whose sentences only developers meet.
 INSIDE = {"proof"}
 #: Sentences that are another one behind the name of what it is about, and those that are put together of others.
-MADE_ELSEWHERE = re.compile(r"(?:\{[^{}]+\}(?:: |, )?)+")
+MADE_ELSEWHERE = re.compile(
+    r"(?:\{[^{}]+\}(?:: |, )?)+|\{unlisted\} \(\{answer\.error\}\)|\{name\} contradicts \{honours.*|\{file\}: \{key\} has no \{needed\}"
+)
+#: The room of what the parser of commands and the system say, which tests/cli/test_bad_input.py walks.
+COMMAND_LINE = "refusals/usage"
 HAN = re.compile(r"[\u4e00-\u9fff]")
 ENGLISH = re.compile(r"\b(the|not|is|are|such|write|give|stands|must|should|cannot|needs?|input|given|unable|unknown|or)\b")
 VALUES = {"self.where": "fleet.yaml", "where": "fleet.yaml", "name": "fleet.yaml", "place": "jobs[1] (a)", "hint": "; did you mean count?"}
@@ -35,6 +39,10 @@ VALUES = {"self.where": "fleet.yaml", "where": "fleet.yaml", "name": "fleet.yaml
 def sentences(path: Path) -> Iterator[tuple[str, str]]:
     """(file and line, sentence with examples in place of its values) of every error that a module makes."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Tuple) and len(node.elts) == 2 and path.name == "rules.py":  # option and sentence, made an error of later
+            for _, text in written(node.elts[1]):
+                if " " in text:
+                    yield f"{path.relative_to(SOURCE).as_posix()}:{node.lineno}", text
         if isinstance(node, ast.Call) and node.args and isinstance(node.func, ast.Name | ast.Attribute):
             called = node.func.id if isinstance(node.func, ast.Name) else "super" if "super" in ast.unparse(node.func) else ""
             if called not in KINDS - NAMES and called != "super":
@@ -87,10 +95,37 @@ def test_no_chinese_is_of_a_sentence_that_nobody_writes() -> None:
     unused = [
         f"{room}: {key}"
         for room in refusal_topics()
+        if room != COMMAND_LINE
         for key, words in topic(room).items()
         if not key.startswith("part_") and not any(pattern_of(words["en"], room=room).fullmatch(text) for text in texts)
     ]
     assert unused == []
+
+
+def names() -> Iterator[tuple[str, ast.Call]]:
+    """(file and line, call) of every error on a name that is not known or means several things."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in NAMES and node.args:
+                yield f"{path.relative_to(SOURCE).as_posix()}:{node.lineno}", node
+
+
+NAMED = [found for found in names() if found[0].partition("/")[0] not in INSIDE]
+
+
+def test_every_kind_of_name_has_its_chinese() -> None:
+    kinds = {(place, str(call.args[0].value)) for place, call in NAMED if isinstance(call.args[0], ast.Constant)}
+    assert len(kinds) > 40
+    assert [(place, kind) for place, kind in sorted(kinds) if not has(f"problems.kind_{kind.replace(' ', '_')}")] == []
+
+
+def test_what_there_is_instead_of_a_name_has_its_chinese() -> None:
+    told = []
+    for place, call in NAMED:
+        for given in (keyword.value for keyword in call.keywords if keyword.arg == "allowed"):
+            told += [(place, text) for _, text in written(given) if text]
+    assert len(told) > 10
+    assert [(place, text) for place, text in told if not HAN.search(part(text))] == []
 
 
 JOB: dict[str, Any] = {"name": "a", "workload": {"model": "7B"}}
@@ -146,7 +181,6 @@ def test_bad_fleets_are_refused_in_chinese(fleet: dict[str, Any], words: str) ->
 @pytest.mark.parametrize(
     "text",
     [
-        "cannot read 'foo': no number in it; write for example 24h, 90min, 3d or 300ms",
         "model: which one? name a model",
         "seq_len: 0 must be greater than 0",
         "a: b: c",

@@ -27,7 +27,7 @@ def run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         return _leave_broken_pipe()
     except OSError as error:
-        return _unusable(error)
+        return _unusable(error, arguments)
     except Exception as error:
         return _internal(error, verbose=not {"--verbose", "-v"}.isdisjoint(arguments))
 
@@ -56,7 +56,7 @@ def _dispatch(arguments: Sequence[str]) -> int:
     except app.UsageError as error:
         if not app.usage_line(error):  # no arguments: typer has printed the help
             return 0
-        return _say(f"error: {app.usage_line(error)}", 2)
+        return _say(_line(app.usage_line(error), arguments), 2)
     except app.Abort:
         raise KeyboardInterrupt from None
     except (app.Exit, SystemExit) as error:  # --help, --version, shell completion
@@ -90,12 +90,23 @@ def _say(line: str, code: int) -> int:
     return code
 
 
-def _unusable(error: OSError) -> int:
+def _line(message: str, arguments: Sequence[str]) -> str:
+    """One line of the command line's own that something cannot be used, in its language."""
+    from rightfit.cli.languages import lang_of
+
+    if lang_of(arguments) == "en":
+        return f"error: {message}"
+    from rightfit.explain.refusals import refusal
+
+    return f"错误：{refusal(message) or message}"
+
+
+def _unusable(error: OSError, arguments: Sequence[str]) -> int:
     """A file that was named and cannot be used is the user's to put right; else it is the answer that cannot be written."""
     if isinstance(error.filename, str):
         name = error.filename if len(error.filename) <= _LONGEST_SHOWN else error.filename[:_LONGEST_SHOWN] + "..."
-        return _say(f"error: cannot use {name!r}: {error.strerror}", 2)
-    return _say(f"error: cannot write the answer: {error.strerror or error}", 3)
+        return _say(_line(f"cannot use {name!r}: {error.strerror}", arguments), 2)
+    return _say(_line(f"cannot write the answer: {error.strerror or error}", arguments), 3)
 
 
 def _leave_broken_pipe() -> int:

@@ -16,17 +16,12 @@ from rightfit.errors import (
     UnavailableError,
     UnknownNameError,
 )
-from rightfit.explain.messages import Lang, join, say, say_or, topic
-from rightfit.explain.refusals import refusal
+from rightfit.explain.messages import Lang, join, say, say_or
+from rightfit.explain.refusals import part, refusal
 
 _MOST_NAMES = 5
-_CONTRADICTS = re.compile(
-    r"(?P<field>\w+) contradicts (?P<kind>task|model|method|operation) (?P<value>[^:;,\n]+?)(?:[:;,] (?P<why>[^\n]+))?"
-)
 _UNREAD = re.compile(r"cannot read '(?P<value>[^'\n]*)'[^\n]*?(?:write for example|; say) (?P<example>[^\n;(]+?)(?:\?| \([^\n]*\))?")
 _LONGEST_NAME = 80
-_LEAVE_OUT = "; leave it out"
-_ALLOWED = re.compile(r"allowed[\w ]*: ")
 # The most particular kind first.
 _CODES: tuple[tuple[type[RightfitError], str], ...] = (
     (UnknownNameError, "unknown_name"),
@@ -79,41 +74,26 @@ def _message(error: RightfitError, lang: Lang) -> str:
     if lang == "en":
         return str(error)
     if not isinstance(error, InputError):
-        return refusal(str(error)) or str(error)
+        return "\n".join(refusal(line) or line for line in str(error).splitlines())
     if isinstance(error, (UnknownNameError, AmbiguousNameError)):
         return _name_message(error, lang)
     if told := refusal(str(error)):
         return told
     if isinstance(error, QuantityError) and error.allowed and error.field:
         return say("problems.outside", lang, field=error.field, allowed=error.allowed) + _hint(error, lang)
-    if contradicted := _CONTRADICTS.fullmatch(str(error)):
-        return _contradiction_message(contradicted)
     message = str(error).removeprefix(f"{error.field}: ") if error.field else str(error)
-    if asked := next((words["zh"] for words in topic("questions").values() if words["en"] == message), ""):
-        return f"{error.field}：{asked}。"
     if (unread := _UNREAD.fullmatch(message)) and error.field:
         example = unread["example"].replace(" or ", say("problems.or", lang))
         return say("problems.unread", lang, field=error.field, value=unread["value"], example=example)
-    return say("problems.unreadable", lang, field=error.field, message=message) if error.field else message
-
-
-def _contradiction_message(found: re.Match[str]) -> str:
-    """Two options that exclude each other, and what the first one is for where that is known in Chinese."""
-    kind = say_or(f"problems.kind_{found['kind']}", "zh", found["kind"])
-    text = say("problems.contradicts", "zh", field=found["field"], kind=kind, value=found["value"])
-    told = found["why"] or ""
-    reason = told.removesuffix(_LEAVE_OUT)
-    why = next((words["zh"] for words in topic("purposes").values() if words["en"] == reason), "")
-    return f"{text}：{why + say('problems.leave_out', 'zh') if why else told}" if told else f"{text}。"
+    return say("problems.unreadable", lang, field=error.field, message=part(message)) if error.field else message
 
 
 def _name_message(error: UnknownNameError | AmbiguousNameError, lang: Lang) -> str:
-    kind, name = say_or(f"problems.kind_{error.kind}", lang, error.kind), error.name[:_LONGEST_NAME]
+    kind, name = say_or(f"problems.kind_{error.kind.replace(' ', '_')}", lang, error.kind), error.name[:_LONGEST_NAME]
     if isinstance(error, AmbiguousNameError):
         return say("problems.ambiguous_name", lang, kind=kind, name=name, names=join(list(error.candidates[:_MOST_NAMES]), lang))
-    said = _ALLOWED.match(error.allowed)
-    allowed = say("problems.allowed", lang, names=error.allowed[said.end() :]) if said and not error.nearest else ""
-    return say("problems.unknown_name", lang, kind=kind, name=name) + _hint(error, lang) + allowed
+    there = "" if error.nearest or not error.allowed else part(error.allowed) + "。"
+    return say("problems.unknown_name", lang, kind=kind, name=name) + _hint(error, lang) + there
 
 
 def _hint(error: InputError, lang: Lang) -> str:

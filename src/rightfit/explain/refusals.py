@@ -8,8 +8,14 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
-from rightfit.explain.messages import refusal_topics, say, topic
+from rightfit.explain.messages import refusal_topics, say, say_or, topic
 
+#: Two options that exclude each other, why, and what to do.
+_CONTRADICTS = re.compile(
+    r"(?P<what>[\w.-]+(?: [^ :;]+)?) contradicts (?:(?P<kind>task|model|method|operation|engine|data) )?(?P<against>[^:;,(\n]+?)"
+    r"(?P<told> \([^()]*\)|, which [^:;\n]+)?(?:: (?P<why>[^;\n]+?)| instead)?(?:; (?P<do>[^\n]+)|: (?P<say>say [^\n]+))?"
+)
+_LEAVE_OUT = "leave it out"
 _FIELD = re.compile(r"\{(\w+)\}")
 _PART = "part_"
 _LISTS, _OR = frozenset(("names", "words", "example")), re.compile(r",? or ")
@@ -19,7 +25,10 @@ _NESTED = frozenset(("hint", "problem", "error", "elsewhere", "line", "earliest"
 _FORMS: Mapping[str, str] = {"hint": "(?:;.*)?", "given": ".*?", "line": ".*?"}
 _KEYS = "jobs|services|owned|limits|teams|defaults|horizon|steady|start|name|repeats|schema_version"
 #: The same of one room, so that sentences on other things are not taken for its own.
-_FORMS_OF: Mapping[str, Mapping[str, str]] = {"refusals/fleet": {"place": rf"(?:{_KEYS})\b.*?", "name": r"(?![\'\"]).+?"}}
+_FORMS_OF: Mapping[str, Mapping[str, str]] = {
+    "refusals/fleet": {"place": rf"(?:{_KEYS})\b.*?", "name": r"(?![\'\"]).+?"},
+    "refusals/catalog": {"row": r"\d+"},
+}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -43,20 +52,50 @@ class Sentence:
 
 def refusal(message: str) -> str | None:
     """The Chinese of a sentence that refuses or fails, also behind the name of what it is about; None where it is nobody's sentence."""
-    said = _said(message, parts=False)
     place, colon, rest = message.partition(": ")
-    if said is None and colon and (told := _said(rest, parts=False)):
-        return f"{place}：{told}"
-    return said
+    whole, behind = _best(message, parts=False), _best(rest, parts=False) if colon else None
+    if behind and (whole is None or (" " not in place and behind.weight >= whole.weight)):
+        return f"{place}：{_put(behind, rest)}"
+    if whole:
+        return _put(whole, message)
+    if asked := next((words["zh"] for words in topic("questions").values() if words["en"] == rest), ""):
+        return f"{place}：{asked}。"
+    contradicted = _CONTRADICTS.fullmatch(message)
+    return _contradiction(contradicted) if contradicted else None
 
 
-def _said(text: str, *, parts: bool) -> str | None:
-    tried = [(one, _pattern(one).fullmatch(text)) for one in _sentences(parts) if one.longest in text]
-    found = [(one, match) for one, match in tried if match]
-    if not found:
-        return None
-    best, match = max(found, key=lambda pair: pair[0].weight)
-    return say(f"{best.room}.{best.key}", "zh", **_fields(match.groupdict()))
+def _contradiction(found: re.Match[str]) -> str:
+    """Two options that exclude each other, why, and what to do."""
+    kind = say_or(f"problems.kind_{found['kind']}", "zh", found["kind"]) if found["kind"] else ""
+    text = say("problems.contradicts", "zh", field=found["what"], kind=kind, value=found["against"])
+    told = found.string[found.end("told") if found["told"] else found.end("against") :].removeprefix(": ")
+    if (both := _best(told, parts=True)) and "; " in both.text:  # why and what to do in one
+        return f"{text}：{_put(both, told)}。"
+    why, do = found["why"] or "", found["do"] or found["say"] or ""
+    purpose = next((words["zh"] for words in topic("purposes").values() if words["en"] == why), "")
+    if why:
+        text += f"：{purpose or part(why)}"
+    if do == _LEAVE_OUT:
+        return text + say("problems.leave_out", "zh")
+    return f"{text}；{part(do)}。" if do else f"{text}。"
+
+
+def part(text: str) -> str:
+    """The Chinese of what is said beside a sentence, such as what is allowed; the text itself where nobody says it."""
+    best = _best(text, parts=True)
+    return _put(best, text) if best else text
+
+
+def _best(text: str, *, parts: bool) -> Sentence | None:
+    """The sentence or part that a text is: of several the one with most words of its own."""
+    found = [one for one in _sentences(parts) if one.longest in text and _pattern(one).fullmatch(text)]
+    return max(found, key=lambda one: one.weight, default=None)
+
+
+def _put(sentence: Sentence, text: str) -> str:
+    match = _pattern(sentence).fullmatch(text)
+    assert match is not None
+    return say(f"{sentence.room}.{sentence.key}", "zh", **_fields(match.groupdict()))
 
 
 def _fields(values: Mapping[str, str]) -> dict[str, str]:
@@ -67,7 +106,7 @@ def _part(name: str, text: str) -> str:
     """A field that is a sentence itself, such as that a demand is missing, or a part of one; names are joined."""
     if name in _LISTS:
         return _OR.sub(" 或 ", text)
-    return (refusal(text) if name == "error" else None) or _said(text, parts=True) or text
+    return (refusal(text) if name == "error" else None) or part(text)
 
 
 @cache
