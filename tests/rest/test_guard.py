@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rightfit.rest import Settings, create_app
+from rightfit.rest import Settings, answers, create_app
 
 from .conftest import API, QLORA, client_of
 
@@ -188,7 +188,7 @@ def test_the_log_tells_requests_and_no_secret(guarded: Any, caplog: pytest.LogCa
 def test_a_fault_of_ours_shows_no_trace_to_the_client(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("rightfit.rest.answers.targets", lambda: 1 / 0)
+    monkeypatch.setattr(answers, "targets", lambda: 1 / 0)
     with client_of(settings(tmp_path)) as client:
         answer = client.get(f"{API}/targets?lang=zh")
     assert answer.status_code == 500
