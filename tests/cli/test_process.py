@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+OPTIONS = Path(__file__).parents[1] / "data" / "options.toml"
+
 
 def test_exit_codes_of_a_real_process(process: Any) -> None:
     assert process("--version").out.startswith("rightfit 0.")
@@ -92,3 +94,17 @@ def test_starting_loads_nothing_heavy(process: Any, environment: dict[str, str])
     code = "import sys; from rightfit.cli import main; main(['--version']); print([m for m in ('numpy', 'pydantic', 'rich', 'yaml') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_no_plan_loads_what_it_does_not_need(environment: dict[str, str]) -> None:
+    """Every kind of work, in one process: numpy.ma would take longer to load than the calls of numpy that bring it."""
+    code = (
+        "import sys, tomllib, pathlib, rightfit\n"
+        "from rightfit.explain import plan_document\n"
+        f"kinds = tomllib.loads(pathlib.Path({str(OPTIONS)!r}).read_text())['kinds']\n"
+        "for name, wish in kinds.items():\n"
+        "    plan_document(rightfit.plan(**wish), 'en')\n"
+        "    heavy = {'numpy.ma', 'pandas', 'scipy', 'matplotlib', 'torch'} & set(sys.modules)\n"
+        "    assert not heavy, (name, heavy)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)

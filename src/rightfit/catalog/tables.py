@@ -158,7 +158,7 @@ def price_columns(
     as_of, note, source, currency = (packed[name] for name in ("as_of", "note", "source", "currency_original"))
     stale = stale_dates(as_of.labels, max_age_days=rule["stale"]["max_age_days"])
     kind = price_kinds(packed, rule=rule)
-    pseudo = np.isin(np.array(packed["region"].labels), rule["pseudo_regions"]["names"])
+    pseudo = np.array([label in rule["pseudo_regions"]["names"] for label in packed["region"].labels], dtype=np.bool_)
     return PriceColumns(
         server_index=server_index[order],
         region_index=region_index[order],

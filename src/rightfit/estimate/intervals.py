@@ -75,8 +75,10 @@ class IntervalModel:
         """1 where the accelerator is of a family that no error was seen on."""
         if not self.architectures:
             return regime.device_uncalibrated
-        seen = [float(architecture_names().index(name)) for name in self.architectures]
-        return np.maximum(regime.device_uncalibrated, np.where(np.isin(regime.architecture, seen), 0.0, 1.0))
+        is_seen = np.zeros(np.shape(regime.architecture), dtype=np.bool_)
+        for name in self.architectures:
+            is_seen |= regime.architecture == architecture_names().index(name)
+        return np.maximum(regime.device_uncalibrated, np.where(is_seen, 0.0, 1.0))
 
     def table(self) -> Array:
         """Quantiles as an array (group, probability), groups in the order of `GROUPS`."""

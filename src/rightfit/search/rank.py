@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
+from rightfit.arrays import distinct_values
 from rightfit.catalog.sellers import is_major
 from rightfit.physics.columns import Array
 from rightfit.search.doubt import BOUNDS
@@ -94,7 +95,7 @@ def price_regions(exploration: Found, offer: int) -> int:
     offers = exploration.market.offers
     same = np.flatnonzero(offers.server_index == offers.server_index[offer])  # few of all offers
     same = same[offers.purchase_index[same] == offers.purchase_index[offer]]
-    return len(np.unique(offers.region_index[same]))
+    return int(distinct_values(offers.region_index[same]).shape[0])
 
 
 def score_of(exploration: Found, offer: Index, node: Index) -> Array:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
+from rightfit.arrays import distinct_values
 from rightfit.catalog.offers import OfferTable, ServerTable
 from rightfit.errors import ContradictionError, InputError, UnknownNameError
 from rightfit.estimate.forward_cases import forward_cases
@@ -196,7 +197,7 @@ def forward_fleet(servers: ServerTable, offers: OfferTable, choice: ForwardChoic
     known = chips(servers)
     families = {name: family_of(card) for name, card in known.items()}
     stacks = {family: forward_stack(choice, family) for family in {*families.values(), "cpu", "cpu-amx"}}
-    listed = np.unique(offers.server_index)
+    listed = distinct_values(offers.server_index)
     machine, missing = np.full(len(servers), -1, dtype=np.intp), ["accelerator"] * len(servers)
     keys: dict[tuple[object, ...], int] = {}
     machines: list[PassMachine] = []
