@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from typing import Any
 
 from rightfit.errors import (
@@ -20,7 +19,6 @@ from rightfit.explain.messages import Lang, join, say, say_or
 from rightfit.explain.refusals import part, refusal
 
 _MOST_NAMES = 5
-_UNREAD = re.compile(r"cannot read '(?P<value>[^'\n]*)'[^\n]*?(?:write for example|; say) (?P<example>[^\n;(]+?)(?:\?| \([^\n]*\))?")
 _LONGEST_NAME = 80
 # The most particular kind first.
 _CODES: tuple[tuple[type[RightfitError], str], ...] = (
@@ -82,9 +80,6 @@ def _message(error: RightfitError, lang: Lang) -> str:
     if isinstance(error, QuantityError) and error.allowed and error.field:
         return say("problems.outside", lang, field=error.field, allowed=error.allowed) + _hint(error, lang)
     message = str(error).removeprefix(f"{error.field}: ") if error.field else str(error)
-    if (unread := _UNREAD.fullmatch(message)) and error.field:
-        example = unread["example"].replace(" or ", say("problems.or", lang))
-        return say("problems.unread", lang, field=error.field, value=unread["value"], example=example)
     return say("problems.unreadable", lang, field=error.field, message=part(message)) if error.field else message
 
 

@@ -32,32 +32,38 @@ _FORMS_OF: Mapping[str, Mapping[str, str]] = {
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Sentence:
-    """A sentence that a room can write: where its words stand, the English with its fields, and the longest piece that is no field."""
+class _Sentence:
+    """A sentence that a room can write: where its words stand, the English with its fields, how many letters are no field, and the longest piece that
+    is none: a text without it is another sentence."""
 
     room: str
     key: str
     text: str
+    weight: int
+    longest: str
 
-    @property
-    def weight(self) -> int:
-        """Letters that are no field."""
-        return len(_FIELD.sub("", self.text))
 
-    @property
-    def longest(self) -> str:
-        """The longest piece that is no field: a text without it is another sentence."""
-        return max(_FIELD.split(self.text)[::2], key=len)
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Found:
+    """A text as one of the sentences, with what its fields are."""
+
+    sentence: _Sentence
+    fields: Mapping[str, str]
+
+    def said(self) -> str:
+        """The Chinese."""
+        nested = {name: _part(name, text) if name in _NESTED else text for name, text in self.fields.items()}
+        return say(f"{self.sentence.room}.{self.sentence.key}", "zh", **nested)
 
 
 def refusal(message: str) -> str | None:
     """The Chinese of a sentence that refuses or fails, also behind the name of what it is about; None where it is nobody's sentence."""
     place, colon, rest = message.partition(": ")
-    whole, behind = _best(message, parts=False), _best(rest, parts=False) if colon else None
-    if behind and (whole is None or (" " not in place and behind.weight >= whole.weight)):
-        return f"{place}：{_put(behind, rest)}"
+    whole, behind = _find(message, parts=False), _find(rest, parts=False) if colon else None
+    if behind and (whole is None or (" " not in place and behind.sentence.weight >= whole.sentence.weight)):
+        return f"{place}：{behind.said()}"
     if whole:
-        return _put(whole, message)
+        return whole.said()
     if asked := next((words["zh"] for words in topic("questions").values() if words["en"] == rest), ""):
         return f"{place}：{asked}。"
     contradicted = _CONTRADICTS.fullmatch(message)
@@ -69,8 +75,8 @@ def _contradiction(found: re.Match[str]) -> str:
     kind = say_or(f"problems.kind_{found['kind']}", "zh", found["kind"]) if found["kind"] else ""
     text = say("problems.contradicts", "zh", field=found["what"], kind=kind, value=found["against"])
     told = found.string[found.end("told") if found["told"] else found.end("against") :].removeprefix(": ")
-    if (both := _best(told, parts=True)) and "; " in both.text:  # why and what to do in one
-        return f"{text}：{_put(both, told)}。"
+    if (both := _find(told, parts=True)) and "; " in both.sentence.text:  # why and what to do in one
+        return f"{text}：{both.said()}。"
     why, do = found["why"] or "", found["do"] or found["say"] or ""
     purpose = next((words["zh"] for words in topic("purposes").values() if words["en"] == why), "")
     if why:
@@ -82,24 +88,15 @@ def _contradiction(found: re.Match[str]) -> str:
 
 def part(text: str) -> str:
     """The Chinese of what is said beside a sentence, such as what is allowed; the text itself where nobody says it."""
-    best = _best(text, parts=True)
-    return _put(best, text) if best else text
+    found = _find(text, parts=True)
+    return found.said() if found else text
 
 
-def _best(text: str, *, parts: bool) -> Sentence | None:
+def _find(text: str, *, parts: bool) -> _Found | None:
     """The sentence or part that a text is: of several the one with most words of its own."""
-    found = [one for one in _sentences(parts) if one.longest in text and _pattern(one).fullmatch(text)]
-    return max(found, key=lambda one: one.weight, default=None)
-
-
-def _put(sentence: Sentence, text: str) -> str:
-    match = _pattern(sentence).fullmatch(text)
-    assert match is not None
-    return say(f"{sentence.room}.{sentence.key}", "zh", **_fields(match.groupdict()))
-
-
-def _fields(values: Mapping[str, str]) -> dict[str, str]:
-    return {name: _part(name, text) if name in _NESTED else text for name, text in values.items()}
+    tried = ((one, pattern_of(one.text, room=one.room).fullmatch(text)) for one in _sentences(parts) if one.longest in text)
+    found = [_Found(one, match.groupdict()) for one, match in tried if match]
+    return max(found, key=lambda one: one.sentence.weight, default=None)
 
 
 def _part(name: str, text: str) -> str:
@@ -110,21 +107,14 @@ def _part(name: str, text: str) -> str:
 
 
 @cache
-def _sentences(parts: bool) -> tuple[Sentence, ...]:
+def _sentences(parts: bool) -> tuple[_Sentence, ...]:
     """Every sentence, or every part."""
-    return tuple(
-        Sentence(room, key, words["en"])
-        for room in refusal_topics()
-        for key, words in topic(room).items()
-        if key.startswith(_PART) is parts
-    )
+    texts = ((room, key, words["en"]) for room in refusal_topics() for key, words in topic(room).items() if key.startswith(_PART) is parts)
+    pieces = ((*found, _FIELD.split(found[2])[::2]) for found in texts)
+    return tuple(_Sentence(room, key, text, sum(map(len, own)), max(own, key=len)) for room, key, text, own in pieces)
 
 
 @cache
-def _pattern(sentence: Sentence) -> re.Pattern[str]:
-    return pattern_of(sentence.text, room=sentence.room)
-
-
 def pattern_of(text: str, *, room: str = "") -> re.Pattern[str]:
     """A message with fields as a pattern that finds them; a field that stands twice is the same text twice."""
     forms, seen, found = {**_FORMS, **_FORMS_OF.get(room, {})}, set[str](), []

@@ -11,7 +11,6 @@ import numpy as np
 from rightfit import facts, lookup, units
 from rightfit.catalog import OfferFilter, lifecycle
 from rightfit.catalog.offers import PURCHASES
-from rightfit.errors import UnknownNameError
 from rightfit.explain import quantities as q
 from rightfit.explain.cards import Fact
 from rightfit.explain.catalog_tables import Question, catalog_page, joined_text
@@ -67,9 +66,7 @@ def server_thing(name: str, lang: Lang, *, catalog: Catalog) -> Thing:
 
 def card_thing(name: str, lang: Lang, *, catalog: Catalog) -> Thing:
     """A card by exact or loose name, the most usual where several are called so. Raises UnknownNameError."""
-    found = facts.match_accelerators(name)
-    if not found:
-        raise UnknownNameError("GPU", name, nearest=facts.nearest_accelerators(name), field="gpu")
+    facts.named_accelerators(name, field="gpu")
     card = facts.accelerator(name, typical=True)
     memory, bandwidth = q.memory_text(card.memory_bytes), _GB_PER_S(card.memory_bandwidth)
     return Thing(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from rightfit.facts.architectures import models
 from rightfit.facts.corpora import dataset, datasets, nearest_datasets
-from rightfit.facts.devices import accelerator, accelerators, match_accelerators, nearest_accelerators
+from rightfit.facts.devices import accelerator, accelerators, match_accelerators, named_accelerators, nearest_accelerators
 from rightfit.facts.records import (
     Accelerator,
     Dataset,
@@ -40,6 +40,7 @@ __all__ = [
     "match_accelerators",
     "model",
     "models",
+    "named_accelerators",
     "nearest_accelerators",
     "nearest_datasets",
     "nearest_models",

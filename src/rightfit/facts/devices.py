@@ -106,6 +106,14 @@ def match_accelerators(name: str) -> tuple[str, ...]:
     return tuple(record.name for record in accelerators().values() if record.memory_bytes and _covers(wanted, record))
 
 
+def named_accelerators(name: str, *, field: str) -> tuple[str, ...]:
+    """Names of all accelerators that a loose name covers, one at least; UnknownNameError about `field` otherwise, with the nearest."""
+    found = match_accelerators(name)
+    if not found:
+        raise UnknownNameError("GPU", name, nearest=nearest_accelerators(name), field=field)
+    return found
+
+
 def accelerator(name: str, *, typical: bool = False) -> Accelerator:
     """The one accelerator called `name`.
 

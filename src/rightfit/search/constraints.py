@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from rightfit import facts
 from rightfit.catalog.lifecycle import gone, today
 from rightfit.catalog.sellers import Sellers, read_sellers, untrusted
-from rightfit.errors import UnknownNameError
 from rightfit.facts.builds import is_unreleased
 from rightfit.physics import money
 from rightfit.physics.columns import Array
@@ -129,10 +128,7 @@ def accelerators_of(name: str) -> tuple[str, ...]:
     """Accelerators that a loose name covers; "none" means servers without any, whose accelerator has the empty name."""
     if name.strip().casefold() in NO_ACCELERATOR:
         return ("",)
-    found = facts.match_accelerators(name)
-    if not found:
-        raise UnknownNameError("GPU", name, nearest=facts.nearest_accelerators(name), field="gpu")
-    return found
+    return facts.named_accelerators(name, field="gpu")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rightfit import facts
-from rightfit.errors import InputError, UnknownNameError
+from rightfit.errors import InputError
 from rightfit.search.ownership import read_place
 
 if TYPE_CHECKING:
@@ -42,9 +42,7 @@ def read_machine(text: str) -> Machine:
         raise InputError(f"have: cannot read {text!r}; write for example 2xRTX-3090@home", field="have")
     if form["count"] and not int(form["count"]):
         raise InputError(f"have: {text!r} is no machine; the number of cards is 1 or more", field="have")
-    found = facts.match_accelerators(form["gpu"])
-    if not found:
-        raise UnknownNameError("GPU", form["gpu"], nearest=facts.nearest_accelerators(form["gpu"]), field="have")
+    found = facts.named_accelerators(form["gpu"], field="have")
     name = max(found, key=lambda one: (one.casefold() == form["gpu"].casefold(), facts.accelerators()[one].memory_bytes))
     return Machine(name, int(form["count"] or 1), read_place(form["place"]))
 
