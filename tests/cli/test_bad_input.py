@@ -98,6 +98,17 @@ def test_chinese_is_answered_in_chinese(run: Any, monkeypatch: pytest.MonkeyPatc
     assert not ENGLISH.search(said), result.err
 
 
+def test_each_problem_of_a_file_has_its_line_in_chinese(run: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("LANG", "zh_CN.UTF-8")
+    book = tmp_path / "book.csv"
+    book.write_text("entry,provider,instance,price\nserver,aws,x,abc\nserver,awss,,5\n", encoding="utf-8")
+    result = run(*PLAN, "--price-book", str(book))
+    assert (result.code, result.out) == (2, "")
+    assert [line.rpartition("book.csv:")[2].partition("：")[0] for line in result.err.splitlines()] == ["2", "2", "3"]
+    assert all(line.startswith("错误：") and HAN.search(line.removeprefix("错误")) for line in result.err.splitlines())
+    assert not ENGLISH.search(re.sub(r"可用：.*", "", result.err)), result.err
+
+
 @pytest.mark.parametrize("command", sorted(COMMANDS))
 def test_every_command_refuses_in_chinese(run: Any, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
     """An option that it lacks, a file that is not there, an argument too many."""

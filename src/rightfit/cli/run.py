@@ -74,7 +74,7 @@ def _told(error: RightfitError, arguments: Sequence[str]) -> str:
         return "\n".join(f"error: {line}" for line in str(error).splitlines())
     from rightfit.explain.problems import problems_of
 
-    return "\n".join(f"错误：{problem.message}" for problem in problems_of(error, "zh"))
+    return "\n".join(f"错误：{line}" for problem in problems_of(error, "zh") for line in problem.message.splitlines())
 
 
 def _finish(code: int) -> int:

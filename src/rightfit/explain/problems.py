@@ -71,12 +71,12 @@ def _message(error: RightfitError, lang: Lang) -> str:
     """The sentence: the library's own in English; in Chinese what its parts tell, else the English one with the option's name before it."""
     if lang == "en":
         return str(error)
-    if not isinstance(error, InputError):
-        return "\n".join(refusal(line) or line for line in str(error).splitlines())
     if isinstance(error, (UnknownNameError, AmbiguousNameError)):
         return _name_message(error, lang)
-    if told := refusal(str(error)):
-        return told
+    lines = str(error).splitlines()
+    told = [refusal(line) for line in lines]
+    if not isinstance(error, InputError) or len(lines) > 1 or all(told):
+        return "\n".join(said or line for said, line in zip(told, lines, strict=True))
     if isinstance(error, QuantityError) and error.allowed and error.field:
         return say("problems.outside", lang, field=error.field, allowed=error.allowed) + _hint(error, lang)
     message = str(error).removeprefix(f"{error.field}: ") if error.field else str(error)
