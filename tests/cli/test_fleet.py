@@ -109,12 +109,18 @@ def test_the_calendar_is_drawn(run: Any, fleet: Path, tmp_path: Path) -> None:
     assert ">qlora<" in text
 
 
+W = "workload: {model: 7B, method: qlora, data: 1Mtok}"
 BAD = [
     ("jobs: []\n", "0 jobs and 0 services"),
     ("jobs:\n- {name: a, workload: {model: 7B}, deadlin: 3d}\n", "did you mean deadline"),
     ("jobs:\n- {name: a, workload: {model: 7B, method: qlroa, data: 1Mtok}}\n", "did you mean qlora"),
     ("limits: {quota: [-8 H100]}\njobs:\n- {name: a, workload: {model: 7B, method: qlora, data: 1Mtok}}\n", "quota"),
     ("limits: {quota: [8 H1000]}\njobs:\n- {name: a, workload: {model: 7B, method: qlora, data: 1Mtok}}\n", "quota"),
+    (f"start: 2026-12-01\njobs:\n- {{name: a, earliest: 2026-12-09, deadline: 2026-12-02, {W}}}\n", "is not after the earliest start"),
+    (f"limits: {{quota: [-8 H100 in us-east-1]}}\njobs:\n- {{name: a, {W}}}\n", "-8 is below 0"),
+    (f"teams: [nlp, vision]\njobs:\n- {{name: a, team: visoin, {W}}}\n", "did you mean vision"),
+    ("jobs:\n" + "".join(f"- {{name: a{row}, {W}}}\n" for row in range(20_001)), "20,001 jobs and services; a fleet holds at most 20,000"),
+    (f"jobs:\n- {{name: a, count: 200000, {W}}}\n", "less than or equal to 100000"),
     ("limits: {clouds: awss}\njobs:\n- {name: a, workload: {model: 7B, method: qlora, data: 1Mtok}}\n", "did you mean aws"),
 ]
 
@@ -128,7 +134,17 @@ def test_a_bad_fleet_gets_one_line(run: Any, tmp_path: Path, text: str, told: st
     assert (result.code, result.out) == (2, "")
     assert len(result.err.strip().splitlines()) == 1
     assert "internal" not in result.err
+    assert result.err.isascii() == (lang == "en")
     if lang == "en":
+        assert told in result.err
+
+
+def test_a_hundred_thousand_jobs_get_one_line_at_once(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "many.csv"
+    path.write_text("name,model,method,data\n" + "".join(f"a{row},7B,qlora,1Mtok\n" for row in range(100_000)), "utf-8")
+    for lang, told in (("en", "100,000 jobs and services; a fleet holds at most 20,000"), ("zh", "100,000")):
+        result = run("fleet", str(path), "--lang", lang)
+        assert (result.code, result.out, len(result.err.strip().splitlines())) == (2, "", 1)
         assert told in result.err
 
 

@@ -355,8 +355,10 @@ def test_a_fleet_shows_its_calendar_and_purchase_list(watched: Any, lang: str) -
     from rightfit.web.words import word
 
     page = watched().open("/fleet", lang, ready="textarea")
+    page.get_by_label(word("fleet.futures", lang)).fill("2")  # type: ignore[arg-type]
     page.get_by_text(word("fleet.submit", lang), exact=True).click()  # type: ignore[arg-type]
-    page.wait_for_selector("svg rect", timeout=60_000)
+    page.wait_for_selector("svg rect", timeout=120_000)
+    assert page.get_by_text(word("fleet.futures_told", lang), exact=True).count() == 1  # type: ignore[arg-type]
     assert page.eval_on_selector_all("svg rect title", "found => found.length") >= 3
     assert page.get_by_text(word("fleet.purchases", lang), exact=True).count() == 1  # type: ignore[arg-type]
     assert "aws/" in page.inner_text("main")

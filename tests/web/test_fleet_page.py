@@ -19,8 +19,10 @@ def test_a_fleet_is_planned(visit: Any, lang: str) -> None:
     async def steps(user: User) -> None:
         await user.open(f"/fleet?lang={lang}")
         one(user, "fleet-file").value = SMALL
+        one(user, "fleet-futures").value = 2
         user.find(marker="fleet-submit").click()
         await settled(user, "fleet-json")
+        await sees(user, word("fleet.futures_told", lang))  # type: ignore[arg-type]
         assert "<rect" in one(user, "fleet-calendar").content
         await sees(user, word("fleet.purchases", lang))  # type: ignore[arg-type]
         assert any("aws/" in text for text in texts(user))

@@ -120,6 +120,9 @@ def read_quota(
 
     words = _words(text)
     number = next((word for word in words if re.fullmatch(r"\d+(\.\d+)?", word)), None)
+    below = next((word for word in words if re.fullmatch(r"-\d+(\.\d+)?", word)), None)
+    if number is None and below is not None:
+        raise QuantityError(f"{field}: {text!r}: {below} is below 0; a limit is 0 or more", field=field)
     if number is None:
         raise QuantityError(f"{field}: {text!r} names no number; {_EXAMPLE}", field=field)
     words.remove(number)

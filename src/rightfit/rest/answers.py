@@ -34,7 +34,14 @@ def plan(workload: Workload, *, top: int, simulate: bool, staged: bool = False, 
 
 
 def fleet(
-    values: Mapping[str, Any], *, last: Mapping[str, Any] | None, most: int, seconds: float, lang: Lang, catalog: Catalog
+    values: Mapping[str, Any],
+    *,
+    last: Mapping[str, Any] | None,
+    futures: int = 0,
+    most: int,
+    seconds: float,
+    lang: Lang,
+    catalog: Catalog,
 ) -> dict[str, Any]:
     """One plan for many jobs and services, with its sentences in `text` and its calendar in `chart` (SVG)."""
     from rightfit.explain.fleet_chart import calendar_svg
@@ -43,7 +50,7 @@ def fleet(
     lines = sum(len(values[key]) for key in ("jobs", "services") if isinstance(values.get(key), list))
     if lines > most:
         raise InputError(f"fleet: {lines:,} jobs and services; this server plans at most {most}", field="fleet", allowed=f"at most {most}")
-    found = api.fleet(values, catalog=catalog, seconds=seconds, processes=1, last=last).to_dict()
+    found = api.fleet(values, catalog=catalog, seconds=seconds, processes=1, last=last, futures=futures).to_dict()
     told = [line for part in parts(found, lang, verbose=True) if isinstance(part, str) for line in part.splitlines()]
     return {**found, "text": told, "chart": calendar_svg(found, lang)}
 

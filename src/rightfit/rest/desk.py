@@ -244,12 +244,12 @@ async def _files(desk: Desk, asked: Asked, document: Any, values: Mapping[str, A
 
 async def fleet(desk: Desk, asked: Asked) -> Response:
     """Plan many jobs and services at once."""
-    values, last = asked.body["fleet"], asked.body["last"]
+    values, last, futures = asked.body["fleet"], asked.body["last"], asked.body["futures"]
 
     def find(catalog: Any) -> Any:
-        return answers.fleet(values, last=last, most=_MOST_IN_FLEET, seconds=_FLEET_S, lang=asked.lang, catalog=catalog)
+        return answers.fleet(values, last=last, futures=futures, most=_MOST_IN_FLEET, seconds=_FLEET_S, lang=asked.lang, catalog=catalog)
 
-    return await desk.kept(asked, "fleet", find, values, last)
+    return await desk.kept(asked, "fleet", find, values, last, futures)
 
 
 async def export(desk: Desk, asked: Asked) -> Response:

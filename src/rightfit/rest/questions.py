@@ -15,6 +15,7 @@ _STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, protected
 _LAX = ConfigDict(extra="forbid", allow_inf_nan=False, protected_namespaces=())
 
 Model = type[BaseModel]
+MOST_FUTURES = 20
 
 
 class _Body(BaseModel):
@@ -164,6 +165,9 @@ class FleetBody(_Body):
 
     fleet: dict[str, Any] = Field(description="jobs, services, what is owned and limits: the keys of a fleet file")
     last: dict[str, Any] | None = Field(default=None, description="the last plan as this route gave it: what runs stays")
+    futures: int = Field(
+        default=0, ge=0, le=MOST_FUTURES, description="judge what to buy by so many draws of prices, demand and stock; fewer where time is up"
+    )
 
 
 class SaveBody(_Body):

@@ -14,6 +14,7 @@ from rightfit.explain.fleet_text import (
     assumption_lines,
     buy_lines,
     considered_lines,
+    future_lines,
     head_lines,
     limit_lines,
     placement_table,
@@ -39,7 +40,7 @@ limits:
   clouds: [aws]
   quota: [4 L40S, 8 H100]
 """
-MOST_CHARACTERS, MOST_LINES, SECONDS = 50_000, 24, 5.0
+MOST_CHARACTERS, MOST_LINES, SECONDS, MOST_FUTURES = 50_000, 24, 5.0, 20
 
 
 class FleetPage:
@@ -48,6 +49,7 @@ class FleetPage:
     def __init__(self, lang: Lang, answers: Answers, client: Client) -> None:
         self.lang, self.answers, self.client = lang, answers, client
         self.typed: Any = None
+        self.futures: Any = None
         self.place: Any = None
         self.turn = 0
 
@@ -59,6 +61,8 @@ class FleetPage:
         with box("section", "section panel"):
             self.typed = ui.textarea(word("fleet.file", lang), value=EXAMPLE).mark("fleet-file")
             self.typed.props(f"outlined autogrow spellcheck=false maxlength={MOST_CHARACTERS} input-class=mono")
+            self.futures = ui.number(word("fleet.futures", lang), value=0, min=0, max=MOST_FUTURES, precision=0).mark("fleet-futures")
+            self.futures.props("outlined")
             with box("div", "actions"):
                 button(word("fleet.submit", lang), self.plan, "button primary").mark("fleet-submit")
         self.place = box("div", "gap")
@@ -68,6 +72,7 @@ class FleetPage:
         """Plan what the file says, unless the visitor has gone on in the meantime."""
         self.turn += 1
         turn, source = self.turn, str(self.typed.value or "")[:MOST_CHARACTERS]
+        futures = int(min(max(self.futures.value or 0, 0), MOST_FUTURES))
         self.place.clear()
         with self.place:
             paragraph(word("fleet.working", self.lang), "muted")
@@ -75,7 +80,7 @@ class FleetPage:
         try:
             values = read_text(source)
             catalog = self.answers.market.catalog()
-            found = await self.answers.ask(("fleet", source), lambda: _planned(values, catalog))
+            found = await self.answers.ask(("fleet", source, futures), lambda: _planned(values, catalog, futures))
         except RightfitError as error:
             found, lines = None, [message for _, message in problem_lines(error, self.lang)]
         if turn != self.turn or self.place.is_deleted:
@@ -105,6 +110,10 @@ class FleetPage:
             bullets(buy_lines(found, lang))
             if told := considered_lines(found, lang):
                 bullets(told)
+        if told := future_lines(found, lang):
+            with box("section", "part"):
+                heading(word("fleet.futures_told", lang), 2)
+                bullets(told)
         with box("section", "part"):
             heading(word("fleet.placements", lang), 2)
             table(placement_table(found, lang, most=None), lang)
@@ -128,7 +137,7 @@ def read_text(source: str) -> Mapping[str, Any]:
     return values
 
 
-def _planned(values: Mapping[str, Any], catalog: Any) -> dict[str, Any]:
+def _planned(values: Mapping[str, Any], catalog: Any, futures: int) -> dict[str, Any]:
     from rightfit import api
 
-    return api.fleet(values, catalog=catalog, seconds=SECONDS, processes=1).to_dict()
+    return api.fleet(values, catalog=catalog, seconds=SECONDS, processes=1, futures=futures).to_dict()
