@@ -238,7 +238,7 @@ def fleet_plan_schema() -> dict[str, Any]:
         purchases=listing(purchase, "what to buy"),
         calendar=listing(rows, "one bar a placement"),
         unplaced=listing(
-            structure("what is left out", name=TEXT, count=COUNT, why={"enum": ["no_server", "too_slow", "no_room"]}),
+            structure("what is left out", name=TEXT, count=COUNT, why={"enum": ["no_server", "too_slow", "no_room", "waits"]}),
             "empty where all is placed",
         ),
         **{name: listing(rows, meaning) for name, meaning in _FLEET_LISTS.items()},

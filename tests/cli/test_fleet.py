@@ -121,6 +121,8 @@ BAD = [
     (f"teams: [nlp, vision]\njobs:\n- {{name: a, team: visoin, {W}}}\n", "did you mean vision"),
     ("jobs:\n" + "".join(f"- {{name: a{row}, {W}}}\n" for row in range(20_001)), "20,001 jobs and services; a fleet holds at most 20,000"),
     (f"jobs:\n- {{name: a, count: 200000, {W}}}\n", "less than or equal to 100000"),
+    (f"jobs:\n- {{name: a, after: b, {W}}}\n- {{name: b, after: a, {W}}}\n", "jobs wait for each other: a after b after a"),
+    (f"jobs:\n- {{name: a, after: bb, {W}}}\n- {{name: b, {W}}}\n", "did you mean b"),
     ("limits: {clouds: awss}\njobs:\n- {name: a, workload: {model: 7B, method: qlora, data: 1Mtok}}\n", "did you mean aws"),
 ]
 
@@ -206,6 +208,39 @@ def test_what_is_too_slow_says_how_much_later_would_do(run: Any, tmp_path: Path)
     assert fastest - 0.5 <= row["later_h"] <= (fastest - 0.5) * 1.1 + 0.1
     path.write_text(text.replace("DUE", f"{round(60 * (0.5 + row['later_h']) + 1)}min"), "utf-8")
     assert run("fleet", str(path)).code == 0
+
+
+def test_a_job_starts_after_those_it_waits_for_and_keeps_waiting_when_planned_again(run: Any, tmp_path: Path) -> None:
+    path, last = tmp_path / "chain.yaml", tmp_path / "last.json"
+    work = "workload: {model: meta-llama/Meta-Llama-3-8B, method: qlora, data: 50Mtok}"
+    text = (
+        f"start: START\nhorizon: 1w\njobs:\n- {{name: eval, after: [tune, prepare], {work}}}\n- {{name: tune, count: 2, after: prepare, {work}}}\n"
+        f"- {{name: prepare, {work}}}\nlimits: {{clouds: aws}}\n"
+    )
+    path.write_text(text.replace("START", "2026-12-01"), "utf-8")
+    found = document(run, str(path))
+    rows = {name: [row for row in found["placements"] if row["name"] == name] for name in ("prepare", "tune", "eval")}
+    assert max(row["end_h"] for row in rows["prepare"]) <= min(row["start_h"] for row in rows["tune"])
+    assert max(row["end_h"] for row in rows["tune"]) <= min(row["start_h"] for row in rows["eval"])
+    assert rows["eval"][0]["after"] == ["tune", "prepare"]
+    last.write_text(json.dumps(found), "utf-8")
+    middle = (rows["prepare"][0]["start_h"] + rows["prepare"][0]["end_h"]) / 2
+    path.write_text(text.replace("START", f"2026-12-01T{int(middle):02d}:{int(middle % 1 * 60):02d}"), "utf-8")
+    again = document(run, str(path), "--from", str(last))
+    running = next(row for row in again["placements"] if row["name"] == "prepare (running)")
+    assert all(row["start_h"] >= running["end_h"] for row in again["placements"] if row["name"] == "tune")
+
+
+@pytest.mark.parametrize(("lang", "told"), [("en", "eval: waits for tune"), ("zh", "要等 tune")])
+def test_what_waits_for_a_job_that_cannot_be_done_says_so(run: Any, tmp_path: Path, lang: str, told: str) -> None:
+    path = tmp_path / "late.yaml"
+    work = "workload: {model: meta-llama/Meta-Llama-3-8B, method: qlora, data: 5000Mtok}"
+    path.write_text(
+        f"jobs:\n- {{name: tune, deadline: 30min, {work}}}\n- {{name: eval, after: tune, {work}}}\nlimits: {{clouds: aws}}\n", "utf-8"
+    )
+    result = run("fleet", str(path), "--lang", lang)
+    assert result.code == 1
+    assert told in result.out
 
 
 def test_what_is_bought_is_judged_by_futures(run: Any, fleet: Path) -> None:

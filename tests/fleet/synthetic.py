@@ -21,9 +21,11 @@ def instance(
     keep: int | None = None,
     tight: float = 1.0,
     count: int = 3,
+    waits: float = 0.0,
 ) -> Instance:
     """A random fleet: log-normal work and prices, capacities that bind here and there."""
     dice = np.random.default_rng(seed)
+    order = np.random.default_rng(seed + 1_000_000)
     resources = []
     for row in range(limits):
         resources.append(
@@ -77,6 +79,7 @@ def instance(
                 tuple(found),
                 2.0 ** int(dice.integers(0, 3)),
                 (budget,) if row % 2 else (),
+                tuple(before for before in range(row) if order.random() < waits),
             )
         )
     items = tuple(

@@ -106,6 +106,13 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "neither server nor card": (fleet(owned=[{"count": 1}]), "give server (aws/p5.48xlarge) or gpu (8xH100)"),
     "unknown card": (fleet(owned=[{"gpu": "8xH1000"}]), "unknown accelerator"),
     "unknown cloud": (fleet(owned=[{"server": "amazonn/p5.48xlarge"}]), "unknown cloud"),
+    "waiting for each other": (
+        {"jobs": [{**JOB, "after": ["c"]}, {**JOB, "name": "b", "after": "a"}, {**JOB, "name": "c", "after": "b"}]},
+        "jobs wait for each other: a after c after b after a; leave one",
+    ),
+    "waiting for itself": ({"jobs": [{**JOB, "after": "a"}]}, "jobs wait for each other: a after a"),
+    "waiting for nobody": ({"jobs": [JOB, {**JOB, "name": "eval", "after": "aa"}]}, "jobs[2] (eval).after: no such job 'aa'; did you mean a"),
+    "waiting for a service": ({"jobs": [{**JOB, "after": "chat"}], "services": [CHAT]}, "'chat' is a service, which is never done"),
     "savings plan without money": (fleet(owned=[{"kind": "savings-plan", "cloud": "aws"}]), "usd_per_h"),
     "too many": ({"jobs": [JOB] * 100_000}, f"100,000 jobs and services; a fleet holds at most {MOST_LINES:,}"),
     "no list": ({"jobs": "all"}, "jobs"),

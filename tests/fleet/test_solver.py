@@ -50,7 +50,8 @@ def brute_force(made: Instance) -> tuple[float, float]:
     """(weight left out, money) of the best plan, by trying everything."""
     free = {(at, row): float(cap) for at, resource in enumerate(made.resources) for row, cap in enumerate(resource.caps)}
     best = (float("inf"), float("inf"))
-    units = [demand for demand in made.demands for _ in range(demand.count)]
+    ends: list[list[int]] = [[] for _ in made.demands]
+    units = [(row, demand) for row, demand in enumerate(made.demands) for _ in range(demand.count)]
 
     def descend(depth: int, missing: float, usd: float) -> None:
         nonlocal best
@@ -59,14 +60,20 @@ def brute_force(made: Instance) -> tuple[float, float]:
         if depth == len(units):
             best = (missing, usd)
             return
-        demand = units[depth]
-        for _, choice, start, end in _ways(made, demand):
+        row, demand = units[depth]
+        done = all(len(ends[before]) == made.demands[before].count for before in demand.after)
+        begin = max((end for before in demand.after for end in ends[before]), default=0)
+        for _, choice, start, end in _ways(made, demand) if done else ():
+            if start < begin:
+                continue
             loads = [*choice.loads, *((budget, choice.cost_usd / (end - start)) for budget in demand.budgets)]
             taken = [((at, int(made.resources[at].row_of[period])), amount) for at, amount in loads for period in range(start, end)]
             for key, amount in taken:
                 free[key] -= amount
+            ends[row].append(end)
             if all(free[key] >= -1e-7 for key, _ in taken):
                 descend(depth + 1, missing, usd + choice.cost_usd)
+            ends[row].pop()
             for key, amount in taken:
                 free[key] += amount
         descend(depth + 1, missing + demand.weight, usd)
@@ -87,6 +94,21 @@ def brute_force(made: Instance) -> tuple[float, float]:
                 for budget in item.budgets:
                     free[budget, int(made.resources[budget].row_of[period])] += item.cost_usd * count / (item.last - item.first)
     return best
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(5))
+def test_jobs_that_wait_for_others_equal_brute_force(block: int) -> None:
+    """Chains and forks of up to four jobs, two of each: the same money as trying everything, and nothing starts too early."""
+    for seed in range(block * 40, block * 40 + 40):
+        two = {"jobs": 2, "count": 2} if seed % 2 else {"jobs": 4, "count": 1}
+        made = synthetic.instance(seed, offers=2, modes=1, periods=5, limits=1, purchases=seed % 3 == 0, waits=0.6, tight=0.6, **two)
+        found = solve(made, gap=1e-9)
+        assert faults(made, found.plan) == [], seed
+        assert found.bound_usd <= found.plan.cost_usd + 1e-6
+        missing, usd = brute_force(made)
+        assert found.plan.missing == pytest.approx(missing, abs=1e-6), seed
+        assert found.plan.cost_usd == pytest.approx(usd, rel=1e-5, abs=1e-5), seed
 
 
 @pytest.mark.slow
@@ -156,6 +178,41 @@ def test_large_fleets_are_priced_in_and_stay_near_their_bound(seed: int) -> None
     assert faults(made, found.plan) == []
     assert found.gap < 0.05
     assert found.plan.key <= listed(made).key
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_waiting_for_others_is_never_cheaper_and_always_in_order(seed: int) -> None:
+    made = synthetic.instance(seed, jobs=7, services=seed % 2, purchases=seed % 2, periods=9, waits=0.25, tight=1.0)
+    free = dataclasses.replace(made, demands=tuple(dataclasses.replace(demand, after=()) for demand in made.demands))
+    found, greedy = solve(made, gap=1e-9), listed(made)
+    assert faults(made, found.plan) == []
+    assert faults(made, greedy) == []
+    assert found.plan.key <= (greedy.key[0], greedy.key[1] + 1e-6)
+    assert _not_more(_key(free), found.plan.key)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_large_fleets_with_chains_are_priced_in(seed: int) -> None:
+    """Placements are priced with what the order of jobs says: too many columns to have them all."""
+    made = synthetic.instance(seed, jobs=120, offers=40, modes=3, periods=60, limits=30, tight=0.05, waits=0.01)
+    assert any(demand.after for demand in made.demands)
+    found = solve(made, seconds=30)
+    assert faults(made, found.plan) == []
+    assert found.gap < 0.06
+    assert found.plan.key <= listed(made).key
+
+
+def test_the_checker_sees_a_job_that_does_not_wait() -> None:
+    choice = Choice("a", 1.0, 3.0)
+    demands = (Demand("first", 2, 0.0, 40.0, (choice,)), Demand("second", 1, 0.0, 40.0, (choice,), after=(0,)))
+    made = Instance(4.0, 10, (), demands)
+    good = solution(made, [Placed(0, 0, 0, 1), Placed(0, 0, 2, 1), Placed(1, 0, 3, 1)], [], [])
+    early = solution(made, [Placed(0, 0, 0, 1), Placed(0, 0, 2, 1), Placed(1, 0, 2, 1)], [], [])
+    lacking = solution(made, [Placed(0, 0, 0, 1), Placed(1, 0, 3, 1)], [], [])
+    assert faults(made, good) == []
+    assert "before first ends" in faults(made, early)[0]
+    assert "not all of it" in faults(made, lacking)[0]
+    assert [one.start for one in solve(made).plan.placed if one.demand == 1] == [1]
 
 
 def test_the_checker_sees_what_is_wrong() -> None:

@@ -230,7 +230,7 @@ def unplaced_lines(found: Doc, lang: Lang) -> list[str]:
         blame = join([" + ".join(one) for one in row["blame"]], lang) or "-"
         fastest = "-" if row.get("fastest_h") is None else duration_text(row["fastest_h"] * SECONDS_PER_HOUR, lang)
         key, fields = f"fleet.unplaced_{row['why']}", {"count": row["count"], "name": row["name"]}
-        extra = {"too_slow": {"fastest": fastest}, "no_server": {"blame": blame}}.get(row["why"], {})
+        extra = {"too_slow": {"fastest": fastest}, "no_server": {"blame": blame}, "waits": {"blame": blame}}.get(row["why"], {})
         lines.append("  " + say(key, lang, **fields, **extra))
     return [*lines, *_relax_lines(found["relaxations"], lang)]
 

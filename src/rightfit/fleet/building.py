@@ -74,15 +74,28 @@ class Built:
 
 
 def horizon_of(fleet: Fleet, ways: Mapping[str, Ways]) -> float:
-    """How far the plan looks [h]: as asked; else to the last deadline, a week at least, and twice as far as the longest job without one needs."""
+    """How far the plan looks [h]: as asked; else to the last deadline, a week at least, and twice as far as the longest job without one needs,
+    counted from the end of what it waits for."""
     if fleet.horizon_h is not None:
         return fleet.horizon_h
+    ends: dict[str, float] = {}
+    left = list(fleet.jobs)
+    while left:
+        waiting = [job for job in left if any(name not in ends for name in job.after)]
+        for job in left:
+            if job not in waiting:
+                ends[job.name] = _end(job, ends, ways)
+        assert len(waiting) < len(left), "jobs that wait for each other are refused when they are read"
+        left = waiting
+    return math.ceil(max([WEEK_H, *ends.values()]) / DAY_H) * DAY_H
 
-    def end(job: Job) -> float:
-        return job.due_h if job.due_h is not None else job.ready_h + 2.0 * min((way.hours for way in ways[job.name].found), default=0.0)
 
-    ends = [WEEK_H, *(end(job) for job in fleet.jobs)]
-    return math.ceil(max(ends) / DAY_H) * DAY_H
+def _end(job: Job, ends: Mapping[str, float], ways: Mapping[str, Ways]) -> float:
+    """By when a job should be done [h]: its deadline, else twice the time that it needs."""
+    if job.due_h is not None:
+        return job.due_h
+    ready = max([job.ready_h, *(ends[name] for name in job.after)])
+    return ready + 2.0 * min((way.hours for way in ways[job.name].found), default=0.0)
 
 
 def period_of(horizon_h: float, jobs: int) -> float:
@@ -98,6 +111,7 @@ class Builder:
         self, fleet: Fleet, ways: Mapping[str, Ways], *, quotas: Sequence[Quota], market: Market | None, catalog: Catalog | None
     ) -> None:
         self.fleet, self.ways, self.quotas, self.market, self.catalog = fleet, ways, quotas, market, catalog
+        self.row_of = {job.name: row for row, job in enumerate(fleet.jobs)}
         self.horizon_h = horizon_of(fleet, ways)
         self.period_h = period_of(self.horizon_h, len(fleet.jobs))
         self.num_periods = math.ceil(self.horizon_h / self.period_h)
@@ -226,7 +240,8 @@ class Builder:
                     choices.append(Choice(mine, way.other_usd, way.hours, ((at, float(way.servers)),), is_rented=False))
             choices += self._covered(way)
             choices += self._on_committed(way)
-        return Demand(job.name, job.count, job.ready_h, due, tuple(choices), 2.0 ** (job.priority - 5), self._budgets(job.team))
+        after = tuple(self.row_of[name] for name in job.after)
+        return Demand(job.name, job.count, job.ready_h, due, tuple(choices), 2.0 ** (job.priority - 5), self._budgets(job.team), after)
 
     def _covered(self, way: Way) -> list[Choice]:
         """The way under a savings plan that is owned."""

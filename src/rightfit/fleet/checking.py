@@ -11,7 +11,13 @@ _SLACK = 1e-5
 
 def faults(instance: Instance, plan: Solution) -> list[str]:
     """What a plan breaks, one line each; empty for a sound plan."""
-    return [*_times(instance, plan), *_counts(instance, plan), *_overdrawn(instance, plan), *_money(instance, plan)]
+    return [
+        *_times(instance, plan),
+        *_order(instance, plan),
+        *_counts(instance, plan),
+        *_overdrawn(instance, plan),
+        *_money(instance, plan),
+    ]
 
 
 def _times(instance: Instance, plan: Solution) -> list[str]:
@@ -27,6 +33,25 @@ def _times(instance: Instance, plan: Solution) -> list[str]:
             found.append(f"{demand.name} ends at {end:g} h, after {demand.due_h:g} h")
         if end > instance.num_periods * instance.period_h + _SLACK:
             found.append(f"{demand.name} ends after the horizon")
+    return found
+
+
+def _order(instance: Instance, plan: Solution) -> list[str]:
+    """Jobs that start before what they wait for is done."""
+    found = []
+    ends: dict[int, list[float]] = defaultdict(list)
+    for one in plan.placed:
+        ends[one.demand] += [one.start * instance.period_h + instance.demands[one.demand].choices[one.choice].hours] * one.count
+    for one in plan.placed:
+        demand = instance.demands[one.demand]
+        for before in demand.after:
+            first = instance.demands[before]
+            if len(ends[before]) < first.count:
+                found.append(f"{demand.name} runs, but {first.name}, which it waits for, not all of it")
+            elif first.count and max(ends[before]) > one.start * instance.period_h + _SLACK:
+                found.append(
+                    f"{demand.name} starts at {one.start * instance.period_h:g} h, before {first.name} ends at {max(ends[before]):g} h"
+                )
     return found
 
 

@@ -92,6 +92,7 @@ def _jobs(plan: FleetPlan) -> list[dict[str, Any]]:
                 "kind": "job",
                 "count": one.count,
                 "team": job.team,
+                "after": list(job.after),
                 **_place(choice.way),
                 "servers": choice.way.servers,
                 "owned": _owned_label(plan, choice),
@@ -306,11 +307,19 @@ def _unplaced(plan: FleetPlan) -> list[dict[str, Any]]:
     for at, demand in enumerate(plan.built.instance.demands):
         if number[at] < demand.count:
             ways = plan.ways[demand.name]
-            why = "no_server" if not ways.found else "too_slow" if not demand.choices else "no_room"
+            waits = [plan.fleet.jobs[before].name for before in demand.after if number[before] < plan.built.instance.demands[before].count]
+            why = "no_server" if not ways.found else "too_slow" if not demand.choices else "waits" if waits else "no_room"
             fastest = min((way.hours for way in ways.found), default=None)
             blame = [list(one) for one in ways.blame]
             found.append(
-                {"name": demand.name, "kind": "job", "count": demand.count - number[at], "why": why, "blame": blame, "fastest_h": fastest}
+                {
+                    "name": demand.name,
+                    "kind": "job",
+                    "count": demand.count - number[at],
+                    "why": why,
+                    "blame": [waits] if why == "waits" else blame,
+                    "fastest_h": fastest,
+                }
             )
     picked = {one.service for one in plan.solved.plan.picked}
     for at, service in enumerate(plan.built.instance.services):

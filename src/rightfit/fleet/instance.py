@@ -54,7 +54,7 @@ class Choice:
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Demand:
     """`count` equal jobs, each to be run once within [ready_h, due_h]. `weight`: how much it matters that one is placed. `budgets`: resources that its
-    money draws on, spread evenly over its periods."""
+    money draws on, spread evenly over its periods. `after`: demands that must be done, all of each, before one of these starts."""
 
     name: str
     count: int
@@ -63,6 +63,7 @@ class Demand:
     choices: tuple[Choice, ...]
     weight: float = 1.0
     budgets: tuple[int, ...] = ()
+    after: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)

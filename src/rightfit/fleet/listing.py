@@ -5,6 +5,7 @@ It gives a plan without a solver: where the solver has no time, as the start of 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -43,9 +44,10 @@ class Board:
         rows, number = np.unique(self.instance.resources[resource].row_of[start:end], return_counts=True)
         return rows.astype(np.intp), amount * number.astype(np.float64)
 
-    def first_start(self, demand: Demand, choice: Choice) -> int | None:
+    def first_start(self, demand: Demand, choice: Choice, not_before: int = 0) -> int | None:
         """The earliest period from which one job of a demand has room on a choice."""
         first, last = self.instance.starts(demand, choice)
+        first = max(first, not_before)
         if last < first:
             return None
         length = self.instance.length(choice)
@@ -133,26 +135,63 @@ def listed(
     board = Board(instance, bought)
     picked = [one for row in _order_services(instance) if (one := _pick(board, row, (kinds or {}).get(row)))]
     placed: list[Placed] = []
+    done: dict[int, int] = {}
+    by = pressing(instance)
     for row in order(instance):
-        placed += _place(board, row, (preferences or {}).get(row, ()))
+        demand = instance.demands[row]
+        if any(before not in done for before in demand.after):
+            continue
+        begin = max((done[before] for before in demand.after), default=0)
+        here = _place(board, row, (preferences or {}).get(row, ()), not_before=begin, by_h=by[row])
+        if sum(one.count for one in here) == demand.count:
+            done[row] = max((one.start + instance.length(demand.choices[one.choice]) for one in here), default=0)
+        placed += here
     return earlier(instance, solution(instance, placed, picked, bought))
 
 
 def order(instance: Instance) -> list[int]:
-    """Demands: the important first, then those that are due first, then the dear."""
+    """Demands: the important first, then those that are due first, then the dear; none before what it waits for."""
+    by = pressing(instance)
 
     def key(row: int) -> tuple[float, float, float]:
         demand = instance.demands[row]
-        return (-demand.weight, demand.due_h, -min((choice.cost_usd for choice in demand.choices), default=0.0))
+        return (-demand.weight, by[row], -min((choice.cost_usd for choice in demand.choices), default=0.0))
 
-    return sorted(range(len(instance.demands)), key=key)
+    ranked = sorted(range(len(instance.demands)), key=key)
+    found: dict[int, None] = {}
+    for row in ranked:
+        stack = [row]
+        while stack:
+            waits = [before for before in instance.demands[stack[-1]].after if before not in found]
+            if waits:
+                stack.append(waits[0])
+            else:
+                found.setdefault(stack.pop())
+    return list(found)
+
+
+def pressing(instance: Instance) -> list[float]:
+    """By when each demand should be done so that what waits for it can still be in time [h]: its own deadline where nothing does."""
+    found = [demand.due_h for demand in instance.demands]
+    left = [row for row, demand in enumerate(instance.demands) if demand.after]
+    for _ in range(len(left)):  # a round for each link of the longest chain
+        before = list(found)
+        for row in left:
+            demand = instance.demands[row]
+            least = min((instance.length(choice) for choice in demand.choices), default=0) * instance.period_h
+            for one in demand.after:
+                found[one] = min(found[one], found[row] - least)
+        if found == before:
+            break
+    return found
 
 
 def _order_services(instance: Instance) -> list[int]:
     return sorted(range(len(instance.services)), key=lambda row: -instance.services[row].weight)
 
 
-def _place(board: Board, row: int, first: Sequence[tuple[int, int]]) -> list[Placed]:
+def _place(board: Board, row: int, first: Sequence[tuple[int, int]], *, not_before: int, by_h: float) -> list[Placed]:
+    """Places as many of a demand as have room; those that others wait for by `by_h` [h] if that can be."""
     demand, left, found = board.instance.demands[row], board.instance.demands[row].count, []
 
     def put(choice: int, start: int) -> None:
@@ -164,11 +203,13 @@ def _place(board: Board, row: int, first: Sequence[tuple[int, int]]) -> list[Pla
             left -= number
 
     for choice, start in first:
-        if left:
+        if left and start >= not_before:
             put(choice, start)
-    for choice in np.argsort([one.cost_usd for one in demand.choices], kind="stable").tolist():
-        while left and (at := board.first_start(demand, demand.choices[choice])) is not None:
-            put(choice, at)
+    cheap = np.argsort([one.cost_usd for one in demand.choices], kind="stable").tolist()
+    for asked in [dataclasses.replace(demand, due_h=by_h), demand] if by_h < demand.due_h else [demand]:
+        for choice in cheap:
+            while left and (at := board.first_start(asked, demand.choices[choice], not_before)) is not None:
+                put(choice, at)
     return found
 
 
@@ -220,14 +261,15 @@ def earlier(instance: Instance, plan: Solution) -> Solution:
     for one in plan.placed:
         demand = instance.demands[one.demand]
         board.put(demand, demand.choices[one.choice], one.start, one.count)
-    moved = []
+    moved: list[Placed] = []
     for one in sorted(plan.placed, key=lambda item: item.start):
         demand = instance.demands[one.demand]
         choice = demand.choices[one.choice]
         left = one.count
+        begin = max((_end(instance, other) for other in moved if other.demand in demand.after), default=0) if demand.after else 0
         while left:
             board.put(demand, choice, one.start, -left)
-            start = board.first_start(demand, choice)
+            start = board.first_start(demand, choice, begin)
             stays = start is None or start > one.start or not _same_months(instance, demand, one.start, start, instance.length(choice))
             at = one.start if stays or start is None else start
             number = left if at == one.start else min(left, max(board.room(demand, choice, at), 1))
@@ -237,6 +279,11 @@ def earlier(instance: Instance, plan: Solution) -> Solution:
                 board.put(demand, choice, one.start, left)
             moved.append(Placed(one.demand, one.choice, at, number))
     return solution(instance, _joined(moved), list(plan.picked), list(plan.bought))
+
+
+def _end(instance: Instance, one: Placed) -> int:
+    """The period from which a placement is over."""
+    return one.start + instance.length(instance.demands[one.demand].choices[one.choice])
 
 
 def _same_months(instance: Instance, demand: Demand, old: int, new: int, length: int) -> bool:

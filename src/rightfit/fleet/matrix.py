@@ -74,7 +74,30 @@ class Matrix:
         self.missing_row = len(lower)
         lower.append(-np.inf)
         upper.append(np.inf if self.limit_missing is None else self.limit_missing)
+        self._order_rows(lower, upper)
         self.lower, self.upper_row = np.array(lower), np.array(upper)
+
+    def _order_rows(self, lower: list[float], upper: list[float]) -> None:
+        """Rows of jobs that wait for others, a period each: how many are done, how many have begun, whether all are done, and that none begins before."""
+        demands, periods = self.instance.demands, self.instance.num_periods
+        waited = sorted({before for demand in demands for before in demand.after})
+        self.done_row: dict[int, int] = {}
+        self.begun_row: dict[int, int] = {}
+        self.all_row: dict[int, int] = {}
+        self.gate_row: dict[tuple[int, int], int] = {}
+
+        def add(low: float) -> int:
+            first = len(lower)
+            lower.extend([low] * periods)
+            upper.extend([0.0] * periods)
+            return first
+
+        for at in waited:
+            self.done_row[at], self.all_row[at] = add(0.0), add(-np.inf)
+        for row, demand in enumerate(demands):
+            if demand.after:
+                self.begun_row[row] = add(0.0)
+                self.gate_row |= {(before, row): add(-np.inf) for before in demand.after}
 
     # -- columns -------------------------------------------------------------------------------------------------------------------------
 
@@ -124,6 +147,40 @@ class Matrix:
         for item in instance.purchases:
             rows, values = self._resource_entries(purchase_loads(instance, item.first, item.last, item, 1))
             self._add(item.cost_usd, float(item.most), rows, values)
+        self._order_columns()
+
+    def _order_columns(self) -> None:
+        """For jobs that wait: by period how many are done and have begun (sums of the periods before), and whether all are done (0 or 1)."""
+        demands, periods = self.instance.demands, self.instance.num_periods
+        self.done: dict[int, int] = {}
+        self.begun: dict[int, int] = {}
+        self.open: dict[int, int] = {}
+        for at, first in self.done_row.items():
+            self.done[at] = len(self.cost)
+            self._sums(first, demands[at].count, [self.all_row[at]], -1.0)
+            self.open[at] = len(self.cost)
+            gates = [(row, gate) for (before, row), gate in self.gate_row.items() if before == at]
+            for period in range(periods):
+                rows = [self.all_row[at] + period, *(gate + period for _, gate in gates)]
+                self._add(0.0, 1.0, rows, [float(demands[at].count), *(-float(demands[row].count) for row, _ in gates)])
+        for row, first in self.begun_row.items():
+            self.begun[row] = len(self.cost)
+            self._sums(first, demands[row].count, [gate for (_, after), gate in self.gate_row.items() if after == row], 1.0)
+
+    def _sums(self, first: int, most: int, others: list[int], value: float) -> None:
+        """A column for each period that is the one before and what comes in it; each has a value in other rows of its period."""
+        periods = self.instance.num_periods
+        for period in range(periods):
+            rows, values = [first + period, *(other + period for other in others)], [1.0, *([value] * len(others))]
+            if period + 1 < periods:
+                rows, values = [*rows, first + period + 1], [*values, -1.0]
+            self._add(0.0, float(most), rows, values, integer=False)
+
+    def _order_entries(self, row: int, start: int, end: int) -> tuple[list[int], list[float]]:
+        """Rows in which a placement is counted as begun and as done."""
+        rows = [self.begun_row[row] + start] if row in self.begun_row else []
+        rows += [self.done_row[row] + end] if row in self.done_row and end < self.instance.num_periods else []
+        return rows, [-1.0] * len(rows)
 
     def place(self, row: int, choice_at: int, start: int) -> None:
         """A column: a demand on a choice from one period on."""
@@ -143,7 +200,8 @@ class Matrix:
                 at, number = np.unique(used, return_counts=True)
                 loads.append((resource, at, amount * number))
         rows, values = self._resource_entries(loads)
-        self._add(choice.cost_usd, float(demand.count), np.concatenate([[row], rows]), np.concatenate([[1.0], values]))
+        order, ones = self._order_entries(row, start, end)
+        self._add(choice.cost_usd, float(demand.count), np.concatenate([[row], order, rows]), np.concatenate([[1.0], ones, values]))
 
     # -- solving -------------------------------------------------------------------------------------------------------------------------
 
@@ -234,7 +292,20 @@ class Matrix:
             for layer, mode, count in pick.parts:
                 values[self.v[pick.service, pick.kind, layer, mode]] += count
         values[self.y0 : self.y0 + len(bought)] = bought
+        self._order_values(values, placed)
         return values
+
+    def _order_values(self, values: Array, placed: Any) -> None:
+        periods = self.instance.num_periods
+        for one in placed:
+            end = one.start + self.instance.length(self.instance.demands[one.demand].choices[one.choice])
+            if one.demand in self.begun:
+                first = self.begun[one.demand]
+                values[first + one.start : first + periods] += one.count
+            if one.demand in self.done and end < periods:
+                values[self.done[one.demand] + end : self.done[one.demand] + periods] += one.count
+        for at, first in self.done.items():
+            values[self.open[at] : self.open[at] + periods] = values[first : first + periods] >= self.instance.demands[at].count
 
 
 def remaining(until: float) -> float:

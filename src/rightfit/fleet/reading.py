@@ -29,7 +29,8 @@ _SHOWN_PROBLEMS = 5
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Job:
-    """Work that begins and ends. `ready_h`, `due_h` [h from the start of the fleet]; `due_h` is None where nothing presses."""
+    """Work that begins and ends. `ready_h`, `due_h` [h from the start of the fleet]; `due_h` is None where nothing presses. `after`: names of jobs that
+    must be done before."""
 
     name: str
     wishes: Mapping[str, Any]
@@ -39,6 +40,7 @@ class Job:
     priority: int
     interruptible: bool
     team: str | None
+    after: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -161,6 +163,7 @@ class _Reader:
         if not record.jobs and not record.services:
             raise InputError(f"{self.where}: 0 jobs and 0 services; a fleet needs at least one under jobs or services", field="jobs")
         self._unique()
+        self._acyclic()
         horizon = self._hours(record.horizon, "horizon")
         steady = self._hours(record.steady, "steady")
         budgets = {team: self._monthly(text, f"limits.teams.{team}") for team, text in limits.teams.items()}
@@ -194,6 +197,28 @@ class _Reader:
                 raise InputError(f"{self.where}: the name {name!r} stands twice; each job and service needs its own", field="name")
             seen.add(name)
 
+    def _acyclic(self) -> None:
+        """Every job that another one waits for is there, and no two wait for each other."""
+        waits = {job.name: list(job.after) for job in self.record.jobs}
+        services = {service.name for service in self.record.services}
+        for number, job in enumerate(self.record.jobs, start=1):
+            place = f"jobs[{number}] ({job.name}).after"
+            for name in job.after:
+                if name in services:
+                    raise InputError(
+                        f"{self.where}: {place}: {name!r} is a service, which is never done; name jobs",
+                        field="after",
+                        allowed="names of jobs",
+                    )
+                if name not in waits:
+                    near = nearest_words(name, list(waits), count=2)
+                    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+                    raise InputError(f"{self.where}: {place}: no such job {name[:80]!r}{hint}", field="after", nearest=near)
+        if found := round_of(waits):
+            raise InputError(
+                f"{self.where}: jobs wait for each other: {' after '.join(found)}; leave one of these after out", field="after"
+            )
+
     def _known_teams(self, names: Iterable[str], place: str) -> None:
         known = self.record.teams
         for name in names:
@@ -226,7 +251,8 @@ class _Reader:
                 f"{self.where}: {place}: starts after the horizon {self.record.horizon}; lengthen the horizon", field="earliest"
             )
         wishes = self._wishes(job.workload, place)
-        return Job(job.name, wishes, job.count, ready, due, job.priority, job.interruptible, self._team(job.team, place))
+        team, after = self._team(job.team, place), tuple(dict.fromkeys(job.after))
+        return Job(job.name, wishes, job.count, ready, due, job.priority, job.interruptible, team, after)
 
     def _service(self, number: int, service: ServiceRecord) -> Service:
         place = f"services[{number}] ({service.name})"
@@ -343,6 +369,28 @@ class _Reader:
         if not 0 < hours <= LONGEST_HORIZON_H:
             raise QuantityError(f"{self.where}: {place}: {text} is not between 0 and three years", field=place.rpartition(".")[2])
         return hours
+
+
+def round_of(waits: Mapping[str, Sequence[str]]) -> list[str]:
+    """Names that wait for each other, the first one again at the end; empty where nobody does. A search in depth without recursion."""
+    done: set[str] = set()
+    for first in waits:
+        path: list[str] = []
+        stack: list[tuple[str, int]] = [(first, 0)]
+        while stack:
+            name, at = stack.pop()
+            if at == 0:
+                if name in done:
+                    continue
+                path.append(name)
+            if at < len(waits[name]):
+                stack.append((name, at + 1))
+                if (other := waits[name][at]) in path:
+                    return [*path[path.index(other) :], other]
+                stack.append((other, 0))
+            else:
+                done.add(path.pop())
+    return []
 
 
 _ELSEWHERE = {"deadline": "beside it, at the job", "budget": "under limits", "quota": "under limits"}

@@ -36,6 +36,7 @@ class JobRecord(Record):
     count: int = Field(default=1, ge=1, le=100_000, description="how many equal ones there are")
     earliest: Time | None = Field(default=None, description="not before: a date, or a duration from the start (36h, 2d)")
     deadline: Time | None = Field(default=None, description="done by: a date, or a duration from the start")
+    after: Names = Field(default=[], description="names of jobs that must all be done before one of these starts")
     priority: int = Field(default=5, ge=1, le=9, description="who goes first where not all can be placed; 9 is the most important")
     interruptible: bool = Field(default=True, description="whether it may run on spot servers")
     team: Name | None = Field(default=None, description="whose budget pays for it")

@@ -68,8 +68,14 @@ def rolled(fleet: Fleet, last: Mapping[str, Any]) -> Rolled:
             continue
         label = RUNNING.format(name=name) if RUNNING.format(name=name) not in running else f"{RUNNING.format(name=name)} {number}"
         running[label] = Ways((_rest(row, rest),))
-        jobs.append(dataclasses.replace(by_name[name], name=label, count=count, ready_h=0.0, due_h=None, interruptible=True))
-    jobs += [dataclasses.replace(job, count=left[job.name]) for job in fleet.jobs if left[job.name]]
+        jobs.append(dataclasses.replace(by_name[name], name=label, count=count, ready_h=0.0, due_h=None, interruptible=True, after=()))
+    there = {job.name: [job.name] if left[job.name] else [] for job in fleet.jobs}
+    for label in running:
+        there[next(name for name in by_name if label.startswith(RUNNING.format(name=name)))].append(label)
+    for job in fleet.jobs:
+        if left[job.name]:
+            after = tuple(name for before in job.after for name in there[before])
+            jobs.append(dataclasses.replace(job, count=left[job.name], after=after))
     standing = {
         row["name"]: (f"{row['provider']}/{row['instance_type']}", row["region"]) for row in last["placements"] if row["kind"] == "service"
     }

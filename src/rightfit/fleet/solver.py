@@ -194,7 +194,7 @@ def _split_bound(instance: Instance, matrix: Matrix, relaxed: Answer, *, seconds
     number = sum(resource.caps.shape[0] for resource in instance.resources)
     prices = np.maximum(-relaxed.duals[first : first + number], 0.0)
     caps = np.concatenate([resource.caps for resource in instance.resources]) if number else np.zeros(0)
-    _, least = _Pricing(instance).price(matrix, relaxed.duals)
+    _, least = _Pricing(instance, in_order=False).price(matrix, relaxed.duals)  # without their order jobs are never dearer
     counts = np.array([demand.count for demand in instance.demands], dtype=np.float64)
     jobs = float(np.sum(counts * (least + relaxed.duals[: counts.shape[0]])))
     rest = Matrix(dataclasses.replace(instance, demands=()), limit_missing=0.0)
@@ -216,8 +216,8 @@ def _negative(instance: Instance) -> Array:
 class _Pricing:
     """Finds placements that an LP would use: reduced costs of every choice at every start, from sums of duals over its periods."""
 
-    def __init__(self, instance: Instance) -> None:
-        self.instance = instance
+    def __init__(self, instance: Instance, *, in_order: bool = True) -> None:
+        self.instance, self.in_order = instance, in_order
         self.counts = np.array([demand.count for demand in instance.demands], dtype=np.float64)
         self.spans = [
             [(*instance.starts(demand, choice), instance.length(choice)) for choice in demand.choices] for demand in instance.demands
@@ -234,13 +234,32 @@ class _Pricing:
         least = np.zeros(len(instance.demands))
         money = matrix.limit_missing is not None
         for row, demand in enumerate(instance.demands):
-            found = self._of_demand(row, demand, sums, float(duals[row]), money=money)
+            order = self._order(matrix, duals, row) if self.in_order else (None, None)
+            found = self._of_demand(row, demand, sums, float(duals[row]), order, money=money)
             if found:
                 least[row] = found[0][0]
                 better += [(row, choice, start) for cost, choice, start in found[:PER_DEMAND] if cost < -1e-6]
         return better, least
 
-    def _of_demand(self, row: int, demand: Demand, sums: list[Array | None], dual: float, *, money: bool) -> list[tuple[float, int, int]]:
+    def _order(self, matrix: Matrix, duals: Array, row: int) -> tuple[Array | None, Array | None]:
+        """What a placement pays for beginning and for being done in each period (periods + 1,): the duals of the jobs' order."""
+        periods = self.instance.num_periods
+        begun, done = (
+            np.append(duals[first : first + periods], 0.0) if (first := rows.get(row)) is not None else None
+            for rows in (matrix.begun_row, matrix.done_row)
+        )
+        return begun, done
+
+    def _of_demand(
+        self,
+        row: int,
+        demand: Demand,
+        sums: list[Array | None],
+        dual: float,
+        order: tuple[Array | None, Array | None],
+        *,
+        money: bool,
+    ) -> list[tuple[float, int, int]]:
         found = []
         for at, choice in enumerate(demand.choices):
             first, last, length = self.spans[row][at]
@@ -255,6 +274,10 @@ class _Pricing:
             for resource in demand.budgets:
                 if (taken := sums[resource]) is not None:
                     part = choice.cost_usd / length * (taken[first + length : last + length + 1] - taken[first : last + 1])
+                    extra = part if extra is None else extra + part
+            for taken, shift in zip(order, (0, length), strict=True):
+                if taken is not None:
+                    part = taken[first + shift : last + shift + 1]
                     extra = part if extra is None else extra + part
             start = first + (int(np.argmin(extra)) if extra is not None else 0)
             found.append((cost + (float(extra[start - first]) if extra is not None else 0.0), at, start))

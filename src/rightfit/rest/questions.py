@@ -166,7 +166,10 @@ class FleetBody(_Body):
     fleet: dict[str, Any] = Field(description="jobs, services, what is owned and limits: the keys of a fleet file")
     last: dict[str, Any] | None = Field(default=None, description="the last plan as this route gave it: what runs stays")
     futures: int = Field(
-        default=0, ge=0, le=MOST_FUTURES, description="judge what to buy by so many draws of prices, demand and stock; fewer where time is up"
+        default=0,
+        ge=0,
+        le=MOST_FUTURES,
+        description="judge what to buy by so many draws of prices, demand and stock; fewer where time is up",
     )
 
 
