@@ -79,6 +79,7 @@ def test_each_kind_of_plan_has_its_own_stack() -> None:
     chosen = {name: stack_name(job(name)) for name in PLANS}
     assert chosen["qlora-8b"] == "trl"
     assert stack_name(job("full-8b-gcp", offload="optimizer")) == "deepspeed"  # the optimizer lies on the host
+    assert stack_name(job("qlora-8b", offload="activations")) == "trl"
     assert chosen["bert-azure"] == "torchrun"  # TRL trains no text encoders
     assert chosen["pretrain-1b-alicloud"] == "torchrun"  # from random weights
     assert (chosen["resnet-gcp"], chosen["sdxl-aws"], chosen["pretrain-8b-megatron"]) == ("timm", "diffusers", "megatron")
@@ -161,6 +162,20 @@ def test_diffusers_scripts_have_the_options(model: str, method: str) -> None:
 def test_every_script_is_pinned_by_its_content() -> None:
     assert set(SCRIPTS.values()) <= set(SHA256)
     assert all(len(value) == 64 for value in SHA256.values())
+
+
+@pytest.mark.parametrize("target", [name for name in TRAINING if name not in ("diffusers", "timm")])
+def test_activations_alone_are_moved_or_the_plan_is_refused(target: str) -> None:
+    name = next(name for name in taken(target) if "param" not in job(name).option.layout.offload)
+    changed = job(name, offload="activations", recompute="full")
+    if problem := find_target(target).refuses(changed):
+        assert "activations in host memory" in problem, problem
+        return
+    assert target in ("trl", "axolotl", "torchrun", "fsdp2")
+    written = "".join(find_target(target).files(changed).values())
+    assert "deepspeed.json" not in find_target(target).files(changed)
+    assert '"activations_on_host": true' in written or "activation_offloading: true" in written
+    assert '"offload": true' not in written
 
 
 def test_deepspeed_carries_stage_buckets_and_offloading() -> None:

@@ -34,7 +34,7 @@ def put(folder: Path, model: Path, *, target: str, plan: str, **changed: Any) ->
     data = make_data(folder / "data.jsonl")
     small = {**SMALL, "model": str(model), "data": str(data), "output": str(folder / "out"), **changed}
     settings = json.loads(found["train.json"])
-    assert set(small) <= set(settings), set(small) - set(settings)
+    assert set(small) - {"activations_on_host"} <= set(settings), set(small) - set(settings)
     (folder / "train.json").write_text(json.dumps(settings | small), encoding="utf-8")
     return folder
 
@@ -151,6 +151,31 @@ def test_an_encoder_learns_classes(tmp_path_factory: pytest.TempPathFactory, tmp
 def test_weights_may_stay_on_the_host(llama: Path, tmp_path: Path) -> None:
     put(tmp_path, llama, target="fsdp2", plan="full-8b-gcp", steps=2, micro_batch=1, offload=True)
     assert len(losses(run(COMMAND, tmp_path))) == 2
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"parallel": "ddp"}, {"parallel": "fsdp2"}, {"parallel": "ddp", "lora_rank": 2, "lora_targets": ["q_proj"], "method": "lora"}],
+)
+def test_activations_on_the_host_change_no_loss(changed: dict[str, object], llama: Path, tmp_path: Path) -> None:
+    found = []
+    for name, host in (("card", False), ("host", True)):
+        folder = tmp_path / name
+        folder.mkdir()
+        put(
+            folder,
+            llama,
+            target="torchrun",
+            plan="full-8b-gcp",
+            steps=2,
+            micro_batch=1,
+            gradient_checkpointing=True,
+            activations_on_host=host,
+            **changed,
+        )
+        found.append(losses(run(COMMAND, folder)))
+    assert len(found[0]) == 2
+    assert found[1] == pytest.approx(found[0], rel=1e-5)
 
 
 @pytest.mark.parametrize(("target", "name"), [(target, name) for target in ("torchrun", "fsdp2") for name in taken(target)])

@@ -22,6 +22,8 @@ NAMES = {
     "unsloth/Llama-3.2-3B-Instruct-GGUF": "gguf-q4_k_m",
     "Meta-Llama-3.1-8B-Instruct-Q6_K.gguf": "gguf-q6_k",
     "neuralmagic/Llama-3-8B-quantized.w8a8": "int8",
+    "bartowski/Qwen2.5-32B-Instruct-IQ4_XS.gguf": "gguf-q4_0",
+    "Qwen2.5-32B-Instruct-UD-Q4_K_XL": "gguf-q4_k_m",
     "unsloth/llama-3-8b-bnb-4bit": "nf4",
     "deepseek-ai/DeepSeek-V3": "fp8",
     "Qwen/Qwen2.5-7B-Instruct": "",

@@ -75,6 +75,16 @@ class LayoutPart(_Part):
     threads: int = Field(0, ge=0, exclude=True)
     cards: int = Field(0, ge=0, exclude=True)
 
+    @property
+    def moves_states(self) -> bool:
+        """Whether the optimizer's state, or weights, lie in host memory."""
+        return self.offload not in ("none", "", "activations")
+
+    @property
+    def moves_activations(self) -> bool:
+        """Whether the inputs of layers lie in host memory between forward and backward pass."""
+        return self.offload == "activations"
+
 
 class CostPart(_Part):
     """Money of an option: `total_usd` of a run or `monthly_usd` of a service."""

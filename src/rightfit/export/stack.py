@@ -71,7 +71,7 @@ def _training_stack(job: Job) -> str:
         return {"diffusion": "diffusers", "vision": "timm"}.get(kind, "")
     if layout.tensor * layout.pipeline * layout.context * layout.expert > 1:
         return "megatron"
-    if layout.offload != "none":
+    if layout.moves_states:
         return "deepspeed"
     if job.task == "train" or kind == "encoder":
         return "torchrun"

@@ -120,8 +120,9 @@ def splits_model(job: Job) -> bool:
     return layout.tensor * layout.pipeline * layout.context * layout.expert > 1
 
 
-def training_problem(job: Job, *, methods: tuple[str, ...], kinds: tuple[str, ...] = ("decoder",)) -> str:
-    """What Trainer-like programs cannot do: other tasks, models, methods, and models split among accelerators."""
+def training_problem(job: Job, *, methods: tuple[str, ...], kinds: tuple[str, ...] = ("decoder",), moves_activations: bool = False) -> str:
+    """What Trainer-like programs cannot do: other tasks, models, methods, and models split among accelerators. `moves_activations`: the
+    program keeps the inputs of layers in host memory where the plan does."""
     if job.task in SERVING_TASKS or job.task == "prepare":
         return f"it trains; the plan is to {job.task}"
     layout = job.option.layout
@@ -131,7 +132,12 @@ def training_problem(job: Job, *, methods: tuple[str, ...], kinds: tuple[str, ..
         return "the layout splits the model by tensor, pipeline, context or expert; use megatron"
     if layout.method not in methods:
         return f"the method is {layout.method}; it knows {', '.join(methods)}"
+    if layout.moves_activations and not moves_activations:
+        return ACTIVATIONS_ELSEWHERE
     return optimizer_problem(job)
+
+
+ACTIVATIONS_ELSEWHERE = "the plan keeps activations in host memory; use trl, axolotl, torchrun or fsdp2"
 
 
 def sample_problem(job: Job, *, methods: tuple[str, ...]) -> str:

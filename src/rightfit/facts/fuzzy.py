@@ -12,6 +12,10 @@ _TOKEN = re.compile(
     r"(?<![a-z])(?:(?:mx|nv)?fp\d+|bf16|int\d+|nf4)|\d+bit|\d+(?:\.\d+)+[a-z]?(?![a-z])|\d+[bmkt](?![a-z])|\d+|[a-z]+|[^\x00-\x7f]+"
 )
 _DECIMAL_UNDERSCORE = re.compile(r"(?<=\d)_(?=\d)")
+# How a checkpoint is stored, in words of several parts: files of llama.cpp, widths of weights and activations.
+_STORED = re.compile(
+    r"(?<![a-z0-9])(?:(?:ud[-_])?i?q[1-8]_(?:[01]|nl|k|xxs|xs|s|m|l)(?:_(?:xs|s|m|l|xl))?|(?:quantized[._-])?w[48]a(?:8|16)(?:fp8)?|fp8[-_]dynamic)(?![a-z0-9])"
+)
 # Words that leave the architecture as it is: training stages, number formats, wrappers.
 _NOISE = frozenset(
     ["instruct", "chat", "it", "hf", "pt", "sft", "dpo", "rlhf", "meta", "model", "preview", "the", "v"]  # stages and wrappers
@@ -27,7 +31,7 @@ LONGEST_NAME = 200
 
 def tokens(text: str) -> tuple[str, ...]:
     """Lower-case words and numbers of a name: 'Meta-Llama-3-8B' and 'meta llama3 8b' give the same."""
-    return tuple(_TOKEN.findall(_DECIMAL_UNDERSCORE.sub(".", text[:LONGEST_NAME].casefold())))
+    return tuple(_TOKEN.findall(_DECIMAL_UNDERSCORE.sub(".", _STORED.sub(" ", text[:LONGEST_NAME].casefold()))))
 
 
 def base_name(text: str) -> str:

@@ -94,6 +94,25 @@ def test_deepseek_is_served_in_fp8_over_eight_cards_or_more() -> None:
         assert option.memory_terms["weights"] * option.layout.tensor * option.layout.pipeline == pytest.approx(673e9, rel=0.03)
 
 
+@pytest.mark.parametrize(
+    ("model", "gpu", "stored", "gib"),
+    [
+        ("neuralmagic/Meta-Llama-3.1-8B-Instruct-FP8", "A100", "fp8", 8.46),
+        ("nvidia/Llama-3.1-8B-Instruct-NVFP4", "H100", "nvfp4", 5.61),
+        ("Meta-Llama-3.1-8B-Instruct-Q4_K_M.gguf", "L4", "gguf-q4_k_m", 4.54),
+        ("nvidia/Llama-3.1-8B-Instruct-NVFP4", "T4", "fp16", 15.0),
+    ],
+)
+def test_a_quantised_checkpoint_is_sized_as_it_is_stored_or_says_that_it_is_widened(model: str, gpu: str, stored: str, gib: float) -> None:
+    best = rightfit.plan(model, task="serve", rate="2/s", gpu=gpu, top=1).options[0]
+    assert isinstance(best.layout, ServingLayout)
+    assert best.layout.weight_format == stored
+    assert best.memory_terms["weights"] * best.layout.tensor * best.layout.pipeline / 2**30 == pytest.approx(gib, rel=0.01)
+    widened = [warning.params for warning in best.warnings if warning.key == "serve_widened"]
+    assert bool(widened) is (stored == "fp16")
+    assert all(params["accelerator"] == best.accelerator.name and params["format"] == "nvfp4" for params in widened)
+
+
 def test_fewer_bits_cost_no_more_and_carry_a_warning() -> None:
     whole = rightfit.plan(LLAMA, **CHAT, top=1)
     free = rightfit.plan(LLAMA, **CHAT, quantization="any", top=10)

@@ -63,7 +63,10 @@ def test_free_quantisation_offers_the_published_weights_too() -> None:
 def test_models_published_in_fp8_are_served_so_where_the_card_can() -> None:
     wish = _wish(model="deepseek-ai/DeepSeek-V3")
     assert _stacks("H200-SXM-141GB", wish) == [("vLLM", "fp8")]
-    assert _stacks("A100-SXM-80GB", wish) == [("vLLM", "bf16")]
+    assert _stacks("A100-SXM-80GB", wish) == [("vLLM", "fp8")]  # it widens them in its kernels
+    assert _stacks("T4", wish) == [("vLLM", "fp16")]
+    assert _stacks("H100-SXM-80GB", _wish(model="nvidia/Llama-3.1-8B-Instruct-NVFP4")) == [("vLLM", "nvfp4")]
+    assert _stacks("H100-SXM-80GB", _wish(model="nvidia/Llama-3.1-8B-Instruct-NVFP4", engine="sglang")) == [("SGLang", "bf16")]
     assert published_format("deepseek-ai/DeepSeek-R1") == "fp8"
     assert published_format("deepseek-ai/DeepSeek-V3.1-Base") == "fp8"
     assert published_format("deepseek-ai/DeepSeek-R1-Distill-Llama-8B") == ""

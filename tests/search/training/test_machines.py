@@ -109,6 +109,9 @@ def test_the_base_setup_follows_the_variant() -> None:
         ("zero2", None, (Sharding.ZERO2, Sharding.NONE)),
         ("fsdp", None, (Sharding.ZERO3, Sharding.HYBRID, Sharding.NONE)),
         (None, "optimizer", (Sharding.OFFLOAD_OPTIMIZER,)),
+        (None, "activations", (Sharding.NONE, Sharding.ZERO3, Sharding.HYBRID)),
+        ("zero3", "activations", (Sharding.ZERO3, Sharding.HYBRID, Sharding.NONE)),
+        (None, "all", (Sharding.OFFLOAD_ALL,)),
         (None, "none", (Sharding.NONE, Sharding.ZERO1, Sharding.ZERO2, Sharding.ZERO3, Sharding.HYBRID)),
     ],
 )

@@ -5,6 +5,7 @@ newest whole one with the batch that comes next.
 """
 
 import contextlib
+import functools
 import itertools
 import math
 import os
@@ -86,6 +87,20 @@ def layers(model):
             )
         else:
             yield from layers(part)
+
+
+def keep_on_host(model):
+    """What the body's forward pass keeps for the backward pass (with checkpointing: the inputs of its layers) lies in host memory; the head's
+    stays on the card."""
+    body = (model.get_base_model() if hasattr(model, "get_base_model") else model).base_model
+    forward = body.forward
+
+    @functools.wraps(forward)
+    def kept(*args, **kwargs):
+        with torch.autograd.graph.save_on_cpu(pin_memory=cuda):
+            return forward(*args, **kwargs)
+
+    body.forward = kept
 
 
 def spread(model):
@@ -223,6 +238,8 @@ def train(bare, rows, collate, keep):
     """Train `bare` on `rows` to the plan's end; `keep(folder, weights)` writes the finished model, on the first process."""
     if plan["gradient_checkpointing"]:
         bare.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    if plan.get("activations_on_host"):
+        keep_on_host(bare)
     log = core.Report(plan, speaks=rank == 0)
     model = spread(bare)
     optimizer = make_optimizer(model)

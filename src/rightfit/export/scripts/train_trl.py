@@ -117,6 +117,7 @@ arguments = SFTConfig(
     fp16=plan["precision"] == "fp16",
     gradient_checkpointing=plan["gradient_checkpointing"],
     gradient_checkpointing_kwargs={"use_reentrant": False},
+    activation_offloading=plan.get("activations_on_host", False) and torch.cuda.is_available(),
     optim=plan["optimizer"],
     dataloader_num_workers=plan["workers"],
     save_strategy="no",

@@ -17,7 +17,7 @@ from rightfit.export.training_words import PORT, data_problem, launch_script, tr
 def kind(job: Job) -> str:
     """How the processes work together, as Accelerate calls it."""
     layout = job.option.layout
-    if layout.offload != "none" or layout.sharding in ("zero-1", "zero-2"):
+    if layout.moves_states or layout.sharding in ("zero-1", "zero-2"):
         return "DEEPSPEED"
     if layout.sharding in ("zero-3", "hybrid"):
         return "FSDP"

@@ -65,13 +65,14 @@ def settings(job: Job) -> dict[str, Any]:
         bf16=layout.precision == "bf16",
         fp16=layout.precision == "fp16",
         gradient_checkpointing=recomputes(job) and not fsdp(job),  # FSDP2 has its own
+        activation_offloading=True if layout.moves_activations else None,
         dataloader_num_workers=workers(job),
         logging_steps=1,
         save_steps=save_every_steps(job),
         save_total_limit=2,
         auto_resume_from_checkpoints=True,
         output_dir="/checkpoints/" + job.name,
-        deepspeed="deepspeed.json" if layout.offload != "none" or layout.sharding in ("zero-1", "zero-2") else None,
+        deepspeed="deepspeed.json" if layout.moves_states or layout.sharding in ("zero-1", "zero-2") else None,
         **fsdp(job),
         seed=0,
     )
@@ -87,7 +88,7 @@ def data(job: Job) -> dict[str, Any]:
 def fsdp(job: Job) -> dict[str, Any]:
     """FSDP2 where the plan shards everything."""
     layout = job.option.layout
-    if layout.sharding != "zero-3" or layout.offload != "none":
+    if layout.sharding != "zero-3" or layout.moves_states:
         return {}
     return {
         "fsdp_version": 2,
@@ -120,7 +121,7 @@ def write(job: Job) -> Files:
 
 def _refuses(job: Job) -> str:
     layout = job.option.layout
-    if problem := training_problem(job, methods=TRAINED_BY_TRL) or torch_problem(job, span=SPAN):
+    if problem := training_problem(job, methods=TRAINED_BY_TRL, moves_activations=True) or torch_problem(job, span=SPAN):
         return problem
     if layout.sharding == "hybrid":
         return "the plan shards within servers and repeats among them (hybrid); use fsdp2"

@@ -10,7 +10,16 @@ from rightfit.export.model_words import architecture, model_kind
 from rightfit.export.quoting import to_json
 from rightfit.export.registry import Files, Target
 from rightfit.export.stack import ExportStack
-from rightfit.export.training_words import common_settings, data_problem, launch_script, scripts, splits_model, torchrun, training_stack
+from rightfit.export.training_words import (
+    ACTIVATIONS_ELSEWHERE,
+    common_settings,
+    data_problem,
+    launch_script,
+    scripts,
+    splits_model,
+    torchrun,
+    training_stack,
+)
 
 PACKAGES = ("colossalai==0.5.0", "transformers==4.51.3", "datasets==4.3.0", "numpy==1.26.4")
 SPAN: Span = ((2, 2), (2, 5, 1))
@@ -27,7 +36,7 @@ def plugin(job: Job) -> tuple[str, dict[str, Any]]:
         found |= {"zero_stage": {"zero-1": 1, "zero-2": 2}.get(layout.sharding, 0), "microbatch_size": layout.micro_batch}
         return "HybridParallelPlugin", found
     if layout.sharding == "zero-3" or "param" in layout.offload:
-        offload = 1.0 if layout.offload != "none" else 0.0
+        offload = 1.0 if layout.moves_states else 0.0
         found = {
             "precision": precision,
             "placement_policy": "static",
@@ -39,9 +48,9 @@ def plugin(job: Job) -> tuple[str, dict[str, Any]]:
             "offload_param_frac": 1.0 if "param" in layout.offload else 0.0,
             "enable_gradient_accumulation": True,
         }
-    if layout.sharding in ("zero-1", "zero-2") or layout.offload != "none" or precision != "fp32":
+    if layout.sharding in ("zero-1", "zero-2") or layout.moves_states or precision != "fp32":
         stage = 1 if layout.sharding == "zero-1" or layout.grad_accum > 1 else 2
-        return "LowLevelZeroPlugin", {"stage": stage, "precision": precision, "cpu_offload": layout.offload != "none", "max_norm": 1.0}
+        return "LowLevelZeroPlugin", {"stage": stage, "precision": precision, "cpu_offload": layout.moves_states, "max_norm": 1.0}
     return "TorchDDPPlugin", {}
 
 
@@ -78,6 +87,8 @@ def _refuses(job: Job) -> str:
     layout, known = job.option.layout, architecture(job)
     if model_kind(job) != "decoder":
         return "the model is not a language model"
+    if layout.moves_activations:
+        return ACTIVATIONS_ELSEWHERE
     if layout.method != "full":
         return f"the script trains all weights; the plan is {layout.method}"
     if layout.sharding == "hybrid" or layout.context * layout.expert > 1 or (splits_model(job) and layout.sharding == "zero-3"):

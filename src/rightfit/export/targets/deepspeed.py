@@ -22,7 +22,7 @@ BUCKET_ELEMENTS = 200_000_000
 def stage(job: Job) -> int:
     """ZeRO stage: the plan's, and at least 2 (3) where the optimizer (the weights too) lies on the host."""
     layout = job.option.layout
-    least = {"none": 0, "optimizer": 2}.get(layout.offload, 3)
+    least = {"none": 0, "activations": 0, "optimizer": 2}.get(layout.offload, 3)
     return max(least, STAGES.get(layout.sharding, 0))
 
 
@@ -40,7 +40,7 @@ def zero(job: Job) -> dict[str, Any]:
             "stage3_gather_16bit_weights_on_model_save": True,
         }
     host = {"device": "cpu", "pin_memory": True}
-    if layout.offload != "none":
+    if layout.moves_states:
         found["offload_optimizer"] = host
     if "param" in layout.offload:
         found["offload_param"] = host
@@ -61,7 +61,7 @@ def config(job: Job) -> dict[str, Any]:
     }
     if layout.precision in ("bf16", "fp16"):
         found[layout.precision] = {"enabled": True}
-    if layout.offload != "none":
+    if layout.moves_states:
         found["optimizer"] = {
             "type": "AdamW",
             "params": {"lr": learning_rate(job), "betas": [0.9, 0.999], "eps": 1e-8, "weight_decay": 0.0},
@@ -91,7 +91,7 @@ def _refuses(job: Job) -> str:
         return "the plan shards within servers and repeats among them (hybrid); use fsdp2"
     if layout.method == "qlora" and stage(job) == 3:
         return "ZeRO-3 does not shard 4-bit weights that are loaded ready-made; use ZeRO-2 or none"
-    if layout.offload != "none" and job.wish("optimizer") not in (None, "adamw", "adamw-fused"):
+    if layout.moves_states and job.wish("optimizer") not in (None, "adamw", "adamw-fused"):
         return f"on the host DeepSpeed has AdamW alone; the plan's optimizer is {job.wish('optimizer')}"
     return ""
 

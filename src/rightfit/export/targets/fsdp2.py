@@ -22,7 +22,7 @@ def write(job: Job) -> Files:
 
 def _refuses(job: Job) -> str:
     found, layout = problem(job), job.option.layout
-    if not found and layout.sharding not in SHARDED and layout.offload == "none":
+    if not found and layout.sharding not in SHARDED and not layout.moves_states:
         return "the plan neither shards nor offloads; use torchrun or trl"
     return found
 

@@ -10,7 +10,16 @@ from rightfit.export.quoting import comment
 from rightfit.export.registry import Files, Target
 from rightfit.export.script import script
 from rightfit.export.stack import ExportStack
-from rightfit.export.training_words import WARMUP_SHARE, launch_script, learning_rate, save_every_steps, steps, torchrun, workers
+from rightfit.export.training_words import (
+    ACTIVATIONS_ELSEWHERE,
+    WARMUP_SHARE,
+    launch_script,
+    learning_rate,
+    save_every_steps,
+    steps,
+    torchrun,
+    workers,
+)
 from rightfit.facts import TransformerArchitecture
 
 IMAGE = "nvcr.io/nvidia/pytorch:25.09-py3"
@@ -180,6 +189,8 @@ def _refuses(job: Job) -> str:
     layout, model = job.option.layout, architecture(job)
     if model_kind(job) != "decoder" or model is None:
         return "the model is no decoder whose layers and widths rightfit knows by name"
+    if layout.moves_activations:
+        return ACTIVATIONS_ELSEWHERE
     if layout.method != "full":
         return f"pretrain_gpt.py trains all weights; the plan is {layout.method}"
     if model.mlp_kind not in ("swiglu", "gelu") or model.kv_lora_rank or model.num_linear_layers or model.num_sliding_layers:
@@ -188,7 +199,7 @@ def _refuses(job: Job) -> str:
         return "the plan does not count its steps"
     if "param" in layout.offload or layout.sharding == "hybrid":
         return f"the plan is {layout.sharding}, offloading {layout.offload}; use fsdp2 or deepspeed"
-    if layout.offload != "none" and layout.sharding in STRATEGIES:
+    if layout.moves_states and layout.sharding in STRATEGIES:
         return f"the plan offloads the optimizer under {layout.sharding}; use deepspeed"
     if job.wish("optimizer") not in (None, "adamw", "adamw-fused"):
         return f"it is asked for AdamW; the plan's optimizer is {job.wish('optimizer')}"

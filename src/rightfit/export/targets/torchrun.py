@@ -34,9 +34,10 @@ def spreading(job: Job, *, fsdp2: bool | None = None) -> dict[str, Any]:
     layout = job.option.layout
     return {
         "parallel": "fsdp2" if (layout.sharding in SHARDED if fsdp2 is None else fsdp2) else "ddp",
-        "reshard_after_forward": layout.sharding in ("zero-3", "hybrid") or layout.offload != "none",
-        "offload": layout.offload != "none",
+        "reshard_after_forward": layout.sharding in ("zero-3", "hybrid") or layout.moves_states,
+        "offload": layout.moves_states,
         "gpus_per_node": max(1, job.gpus_per_node),
+        **({"activations_on_host": True} if layout.moves_activations else {}),
     }
 
 
@@ -82,13 +83,17 @@ def problem(job: Job) -> str:
         return "quantised weights are trained by the trl target"
     if model_kind(job) == "encoder" and job.task == "train":
         return "it fine-tunes text encoders as classifiers; their pre-training on masked words is another script"
-    return training_problem(job, methods=METHODS, kinds=("decoder", "encoder")) or data_problem(job) or torch_problem(job)
+    return (
+        training_problem(job, methods=METHODS, kinds=("decoder", "encoder"), moves_activations=True)
+        or data_problem(job)
+        or torch_problem(job)
+    )
 
 
 def _refuses(job: Job) -> str:
     layout = job.option.layout
     found = problem(job)
-    if not found and layout.offload != "none" and layout.sharding not in SHARDED:
+    if not found and layout.moves_states and layout.sharding not in SHARDED:
         return "the optimizer stays in host memory, which plain PyTorch does not do by itself; use deepspeed, or fsdp2, which keeps weights there too"
     return found
 

@@ -32,7 +32,8 @@ def settings(job: Job, *, spread_by: str = "trainer") -> dict[str, Any]:
     """What train.json holds: the plan's figures under the script's names. PyTorch's own attention has the flash kernel inside: no package
     to build."""
     attention = "eager" if job.option.layout.attention == "eager" else "sdpa"
-    return {**common_settings(job, columns=COLUMNS), "attention": attention, "spread_by": spread_by}
+    host = {"activations_on_host": True} if job.option.layout.moves_activations else {}
+    return {**common_settings(job, columns=COLUMNS), "attention": attention, "spread_by": spread_by, **host}
 
 
 def script() -> Files:
@@ -60,9 +61,9 @@ def write(job: Job) -> Files:
 
 def _refuses(job: Job) -> str:
     layout = job.option.layout
-    if problem := training_problem(job, methods=TRAINED_BY_TRL) or data_problem(job) or torch_problem(job):
+    if problem := training_problem(job, methods=TRAINED_BY_TRL, moves_activations=True) or data_problem(job) or torch_problem(job):
         return problem
-    if layout.offload != "none":
+    if layout.moves_states:
         return f"the plan keeps {layout.offload} in host memory; use deepspeed"
     if layout.sharding in ("zero-1", "zero-2"):
         return f"the plan shards as {layout.sharding}; use deepspeed or torchrun"

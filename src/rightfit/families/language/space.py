@@ -17,10 +17,13 @@ from rightfit.search.sources import check_storage
 from rightfit.search.training.machines import Fleet, Variant, build_fleet, collapse
 from rightfit.search.training.space import NODE_COUNTS, Sharding, SpaceLimits
 from rightfit.search.training.wish import TrainingWish
+from rightfit.workload.model import Workload
 
 SHARDINGS = {"none": (Sharding.NONE,), "zero1": (Sharding.ZERO1,), "zero2": (Sharding.ZERO2,), "zero3": (Sharding.ZERO3,)}
 STATE_SHARDINGS = (Sharding.ZERO1, Sharding.ZERO2, Sharding.OFFLOAD_OPTIMIZER)
 FULLY_SHARDED = (Sharding.ZERO3, Sharding.HYBRID)
+BESIDE_ACTIVATIONS = (Sharding.NONE, *FULLY_SHARDED)
+"""Shardings of the trainers that move activations to the host."""
 CORE_COST = {"tokenized": "ready_s_per_token", "text": "text_s_per_token"}
 
 
@@ -34,17 +37,29 @@ def space_limits(wish: TrainingWish, node_counts: tuple[int, ...] = NODE_COUNTS)
         global_batch=wish.global_batch,
         seq_len=wish.seq_len,
         method=wish.method,
-        splits_models=splits_models(workload, wish.method),
+        splits_models=splits_models(workload, wish.method) and not moves_activations(workload),
         node_counts=node_counts,
         tensor=(workload.tensor_parallel,) if workload.tensor_parallel else (),
         pipeline=(workload.pipeline_parallel,) if workload.pipeline_parallel else (),
         micro_batch=micro_batches(wish),
-        recompute=(int(Recompute[workload.recompute.upper()]),) if workload.recompute else (),
+        recompute=recompute_levels(workload),
         sharding=tuned_shardings(wish) if tuning else chosen_shardings(workload.sharding, workload.offload),
         last_resort=last_resort(wish),
         apart=2 if tuning and tuning.is_apart else 1,
         by_server=bool(tuning and tuning.rollout),
     )
+
+
+def moves_activations(workload: Workload) -> bool:
+    """Whether what recomputation keeps, the inputs of layers, lies in host memory; weights and states stay where they are."""
+    return workload.offload == "activations"
+
+
+def recompute_levels(workload: Workload) -> tuple[int, ...]:
+    """Levels of recomputation that are open: the user's; all layers where their inputs lie on the host (that is what trainers move); else
+    (empty) every one."""
+    level = workload.recompute or ("full" if moves_activations(workload) else "")
+    return (int(Recompute[level.upper()]),) if level else ()
 
 
 def tuned_shardings(wish: TrainingWish) -> tuple[int, ...]:
@@ -74,14 +89,16 @@ def chosen_shardings(sharding: str | None, offload: str | None) -> tuple[int, ..
     """Sharding modes that the user's words leave open; an empty tuple means all."""
     if offload in ("optimizer",):
         return (Sharding.OFFLOAD_OPTIMIZER,)
-    if offload in ("params", "all", "activations"):
+    if offload in ("params", "all"):
         return (Sharding.OFFLOAD_ALL,)
     modes = FULLY_SHARDED if sharding == "fsdp" else SHARDINGS.get(sharding or "", ())
     if sharding == "zero3":
         modes = FULLY_SHARDED
+    if not modes and offload == "activations":
+        return BESIDE_ACTIVATIONS
     if not modes and offload == "none":
         return tuple(mode for mode in Sharding if mode < Sharding.OFFLOAD_OPTIMIZER)
-    if modes and offload is None and sharding not in ("none",):
+    if modes and offload in (None, "activations") and sharding not in ("none",):
         return (*modes, Sharding.NONE)  # one accelerator has nothing to shard over
     return tuple(modes)
 
@@ -121,6 +138,7 @@ def base_setup(wish: TrainingWish, variants: Sequence[Variant]) -> SetupColumns:
         raise RightfitError(f"the setup of method {workload.method} cannot be resolved: {error}") from None
     names = {name: [row[name] for row in rows] for name in rows[0]}
     sync = {"weight_sync": 1.0} if wish.tuning and wish.tuning.rollout else {}
+    sync |= {"offload_activations": 1.0} if moves_activations(workload) else {}
     return collapse(SetupColumns.of(**{**names, **sync, "seq_len": wish.seq_len, "memory_counter": float(MemoryCounter.DRIVER)}))
 
 

@@ -29,7 +29,12 @@ def read_tuning(workload: Workload, model: TransformerArchitecture, notes: Notes
             f"method {method.method} contradicts model {model.name}: it is for models that write text; say method full, or another model",
             field="method",
         )
-    if workload.offload in ("params", "all", "activations"):
+    if workload.offload == "activations":
+        raise ContradictionError(
+            f"offload activations contradicts method {method.method}: no trainer of it moves them; say offload optimizer, or leave it out",
+            field="offload",
+        )
+    if workload.offload in ("params", "all"):
         raise ContradictionError(
             f"offload {workload.offload} contradicts method {method.method}: its passes would fetch the weights again and again; "
             "say offload optimizer, or leave it out",

@@ -31,6 +31,7 @@ def read_wish(workload: Workload) -> TrainingWish:
     refuse_sample_methods(workload, model.name)
     read_framework(workload, notes)
     refuse_unknown_targets(workload)
+    refuse_kept_activations(workload)
     workload = settle_language_method(workload, model)
     tuning = read_tuning(workload, model, notes)
     for field in workload.assumed:
@@ -62,6 +63,16 @@ def settle_language_method(workload: Workload, model: TransformerArchitecture) -
     if workload.lora_rank or workload.lora_targets:
         return workload
     return workload.model_copy(update={"method": "full"})
+
+
+def refuse_kept_activations(workload: Workload) -> None:
+    """Trainers move the inputs of layers that recomputation keeps; without recomputation every operator's would cross the bus."""
+    if workload.offload == "activations" and workload.recompute not in (None, "full"):
+        raise ContradictionError(
+            f"offload activations contradicts recompute {workload.recompute}: what is moved are the inputs of layers that are computed again; "
+            "say recompute full, or leave it out",
+            field="offload",
+        )
 
 
 def take_framework(workload: Workload, method: Method, notes: Notes) -> None:

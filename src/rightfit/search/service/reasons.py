@@ -6,7 +6,7 @@ requests, devices};
     serve_replicas {replicas, rate_per_s, utilisation}; serve_limit {metric, value_s, limit_s, percentile};
     serve_bottleneck, serve_bottleneck_request {term, share}
 WARNINGS: serve_single {n_plus_one_usd}, serve_one_replica {n_plus_one_usd, servers}; serve_across {servers, fabric};
-    serve_quality {format, evidence}; serve_spot {}; serve_engine_uncalibrated {accelerator}
+    serve_quality {format, evidence}; serve_widened {format, wide, engine, accelerator}; serve_spot {}; serve_engine_uncalibrated {accelerator}
 ADVICE: serve_n_plus_one {servers, monthly_usd}; serve_commit {purchase, monthly_usd, saving_usd, share};
     serve_quantise {format, monthly_usd, saving_usd, evidence}; serve_bound_* {limit_s, least_s, engine, ...}: a limit that no server keeps
 """
@@ -150,6 +150,13 @@ def _warnings(option: Option, published: str) -> tuple[Reason, ...]:
     if known["is_pseudo_region"]:
         reasons.append(Reason("price_region", {"region": option.region}))
     layout = option.layout
+    if isinstance(layout, ServingLayout) and published and layout.weight_format in SIXTEEN_BIT:
+        reasons.append(
+            Reason(
+                "serve_widened",
+                {"format": published, "wide": layout.weight_format, "engine": layout.engine, "accelerator": option.accelerator.name},
+            )
+        )
     if isinstance(layout, ServingLayout) and _is_reduced(layout.weight_format, published):
         row = format_rows()[layout.weight_format]
         reasons.append(

@@ -146,13 +146,15 @@ def _weight_stacks(accelerator: Accelerator, family: str, wish: StackWish) -> tu
     formats = [
         name
         for name in wish.formats
-        if has_arithmetic(accelerator, name) and family not in format_rows().get(name, {}).get("not_on", "").split("|")
+        if (has_arithmetic(accelerator, name) or (name == wish.published and any(_widens(row, name, family) for row in rows)))
+        and family not in format_rows().get(name, {}).get("not_on", "").split("|")
     ]
     if "bf16" in formats and "fp16" in formats:
         formats.remove("fp16")
     if wish.is_free:
         formats = [name for name in formats if name not in format_rows() or format_rows()[name]["free"] == "1" or family == "cpu"]
-    found = [stack for name in formats for stack in [_first(rows, name)] if stack]
+    able = {name: rows if has_arithmetic(accelerator, name) else [row for row in rows if _widens(row, name, family)] for name in formats}
+    found = [stack for name in formats for stack in [_first(able[name], name)] if stack]
     as_published = [stack for stack in found if stack.format == wish.published]
     if as_published and not wish.is_free:
         return tuple(as_published), ""
@@ -167,6 +169,11 @@ def _weight_stacks(accelerator: Accelerator, family: str, wish: StackWish) -> tu
 def _is_wanted(row: dict[str, str], wish: StackWish) -> bool:
     """Named by the user; or, where none is named, one that suits a server."""
     return row["name"] in wish.engines if wish.engines else not row["note"].startswith("only when named")
+
+
+def _widens(row: dict[str, str], name: str, family: str) -> bool:
+    """Whether an engine keeps weights in a format that the card does not compute in, and widens them in its kernels."""
+    return has_feature(f"{name}-weights", row["name"], family)
 
 
 def _first(rows: list[dict[str, str]], name: str) -> ServingStack | None:

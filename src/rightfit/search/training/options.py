@@ -129,7 +129,7 @@ def layout_of(exploration: Exploration, details: Details, position: int) -> Layo
         recompute=Recompute(int(setup.recompute[position])).name.lower(),
         precision=exploration.fleet.machines.variants[int(setup.variant[position])].precision,
         attention=AttentionKernel(int(attention)).name.lower(),
-        offload=OFFLOAD_NAMES[sharding],
+        offload="activations" if np.any(columns.offload_activations) else OFFLOAD_NAMES[sharding],
         method=exploration.wish.workload.method or "full",
         update="",
         rollout="",
