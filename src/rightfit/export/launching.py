@@ -24,6 +24,8 @@ INSTALL = {
     "terraform": "see https://developer.hashicorp.com/terraform/install",
 }
 MARK = ".rightfit-plan"
+#: Beside a launch while a command runs that would rent once more if it were repeated: it stays where nobody saw how that ended.
+BEGUN = ".rightfit-begun"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -95,11 +97,29 @@ def prepare(launch: Launch, folder: Path) -> None:
 
 
 def run_in(launch: Launch, folder: Path, *, environment: Mapping[str, str] | None = None) -> None:
-    """Run the commands there, with this process's streams. UnavailableError where one of them fails."""
+    """Run the commands there, with this process's streams. UnavailableError where one of them fails. Terraform keeps its state and SkyPilot knows clusters and
+    services by name, so a repetition goes on where the first ended; a managed job would run twice, and is not repeated unseen."""
+    begun = folder / BEGUN
     for command in launch.commands:
+        if command[:3] == ("sky", "jobs", "launch"):
+            _note_begun(begun)
         code = subprocess.run(command, cwd=folder, env=dict(environment) if environment else None, check=False).returncode  # noqa: S603  the user's own program
+        begun.unlink(missing_ok=True)
         if code:
             raise UnavailableError(f"{' '.join(command[:2])} ended with exit code {code}; what it says stands above")
+
+
+def _note_begun(mark: Path) -> None:
+    """FileInputError where an earlier launch began and nobody saw how it ended."""
+    if mark.exists():
+        raise FileInputError(
+            f"an earlier launch of this plan was cut off, and its job may run: look with sky jobs queue, then delete {mark} to start it once more",
+            field="out",
+        )
+    try:
+        mark.write_text("sky jobs launch\n", encoding="utf-8")
+    except OSError as error:
+        raise FileInputError(f"cannot write {mark}: {error.strerror or error}", field="out") from None
 
 
 def start(launch: Launch, *, folder: Path | None = None) -> None:

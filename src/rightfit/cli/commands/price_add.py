@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import errno
 import json
@@ -101,9 +102,15 @@ def _keep(file: Path, kind: str, values: Mapping[str, Any], catalog: Catalog, la
         except RightfitError as error:
             told = re.sub(r"^\d+:\s*", "", str(error).replace(f"{copy}:", "").replace(str(copy), str(file)))
             raise InputError(label("prices", "add_refused", lang, why=told)) from None
+    draft = file.with_name(f".{file.name}.part")
     try:
-        file.write_text(text, "utf-8")
+        draft.write_text(text, "utf-8")
+        if before:
+            draft.chmod(file.stat().st_mode)
+        draft.replace(file.resolve())
     except OSError as error:
+        with contextlib.suppress(OSError):
+            draft.unlink()
         raise InputError(label("prices", "add_unwritable", lang, path=str(file), why=os.strerror(error.errno or 0))) from None
 
 
