@@ -40,6 +40,7 @@ def test_starts_that_are_refused_in_one_line(tmp_path: Path) -> None:
         cases = {
             ("--port", port): f"port {port} of 127.0.0.1 is in use by another program; give another with --port",
             ("--host", "0.0.0.0"): "no token is set; give --token-file FILE, or --allow-anonymous",
+            ("--proxy", "10.0.0.0/99"): "proxy: '10.0.0.0/99' is not an address or a range; write for example 10.0.0.0/8",
             ("--database", "mysql://x/y"): "allowed: sqlite, postgresql",
             ("--token-file", str(tmp_path / "nothing")): "cannot read the token file",
         }
@@ -113,6 +114,18 @@ def test_several_processes_answer_and_count_together(serve: Serve) -> None:
         assert [line.split()[-1] for line in counted] == ["20.0"]
         server.process.send_signal(signal.SIGINT)
         assert server.process.wait(20) == 0
+
+
+def test_only_a_named_proxy_says_who_asks(serve: Serve, tmp_path: Path) -> None:
+    """A client that writes the header itself stays who it is; one behind the proxy has turns of its own."""
+    asks = [{"X-Forwarded-For": f"198.51.100.{number}"} for number in (1, 1, 1, 2, 2, 3)]
+    for words, statuses in (((), [200, 200, 429, 429, 429, 429]), (("--proxy", "127.0.0.1"), [200, 200, 429, 200, 200, 200])):
+        with serve("--no-page", "--rate", "1", *words) as server:
+            time.sleep(2.1)  # the turns that waiting for it took
+            found = [httpx.get(f"{server.address}{API}/targets", headers=headers, timeout=30).status_code for headers in asks]
+            assert found == statuses
+        said = [json.loads(line).get("client") for line in (tmp_path / "server.log").read_text().splitlines() if line.startswith("{")]
+        assert ("198.51.100.2" in said) is bool(words)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import shutil
 import signal
 import socket
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from rightfit.errors import InputError, MissingComponentError
@@ -70,9 +70,16 @@ def address_of(listener: socket.socket, host: str) -> str:
     return f"http://{shown}:{listener.getsockname()[1]}"
 
 
-def serve(settings: Settings, listener: socket.socket, *, workers: int = 1, started: Callable[[], None] = lambda: None) -> None:
+def serve(
+    settings: Settings,
+    listener: socket.socket,
+    *,
+    workers: int = 1,
+    started: Callable[[], None] = lambda: None,
+    proxies: Sequence[str] = (),
+) -> None:
     """Run until told to stop (Ctrl-C, SIGTERM); requests under way are finished first. `started` is called once before the first
-    request."""
+    request. `proxies`: addresses and ranges that are believed when they say for whom they ask."""
     require_web()
     import uvicorn
 
@@ -88,7 +95,8 @@ def serve(settings: Settings, listener: socket.socket, *, workers: int = 1, star
             access_log=False,
             server_header=False,
             date_header=True,
-            proxy_headers=False,
+            proxy_headers=bool(proxies),
+            forwarded_allow_ips=list(proxies),
             timeout_keep_alive=_IDLE_S,
             timeout_graceful_shutdown=_FINISH_S,
             h11_max_incomplete_event_size=65536,

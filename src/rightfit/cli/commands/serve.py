@@ -43,6 +43,15 @@ def serve(
             "--cors", help="Web pages of this origin may ask, e.g. https://tools.example.com.", metavar="ORIGIN", show_default=False
         ),
     ] = None,
+    proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--proxy",
+            help="Reverse proxy (address or range) whose X-Forwarded-For tells the client's address.",
+            metavar="ADDRESS",
+            show_default=False,
+        ),
+    ] = None,
     rate: Annotated[float, typer.Option("--rate", help="Requests a second of one client.", metavar="N")] = 200.0,
     page: Annotated[bool, typer.Option("--page/--no-page", help="Serve the web page beside the API.")] = True,
     open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
@@ -63,6 +72,7 @@ def serve(
     from rightfit.rest import process
 
     settings = _settings(host, token_file, database, cors or [], rate=rate, page=page and workers == 1, allow_anonymous=allow_anonymous)
+    proxies = tuple(_proxy(text) for text in proxy or [])
     process.require_web()
     if view.price_book:
         os.environ["RIGHTFIT_PRICE_BOOK"] = view.price_book
@@ -80,7 +90,7 @@ def serve(
 
             webbrowser.open(address if settings.page else f"{address}/api/v1/docs")
 
-    process.serve(settings, listener, workers=workers, started=started)
+    process.serve(settings, listener, workers=workers, started=started, proxies=proxies)
 
 
 def _settings(
@@ -112,6 +122,15 @@ def _check_origin(origin: str) -> None:
     scheme, _, rest = origin.partition("://")
     if scheme not in ("http", "https") or not rest or "/" in rest or "*" in rest:
         raise InputError(f"cors: {origin[:80]!r} is not an origin; write for example https://tools.example.com", field="cors")
+
+
+def _proxy(text: str) -> str:
+    import ipaddress
+
+    try:
+        return str(ipaddress.ip_network(text.strip()))
+    except ValueError:
+        raise InputError(f"proxy: {text[:80]!r} is not an address or a range; write for example 10.0.0.0/8", field="proxy") from None
 
 
 def _with_place(settings: Settings, view: View) -> Settings:
