@@ -69,3 +69,74 @@ def test_one_word_names_the_server(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["why", *rest, "--on", "aws/g5.xlarge"]) == 0
     assert capsys.readouterr().out == positional
     assert main(["why", "aws/g5.xlarge", *rest, "--on", "aws/g5.xlarge"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("sentence", "left"),
+    [
+        ("serve Qwen2.5-7B for 12 camels", "12 camels"),
+        ("fine-tune Llama-3-8B with LoRA on 5k samples, 3 million zebras", "3 million zebras"),
+        ("serve Llama-3-8B, 200k tokens/day", "200k tokens/day"),
+    ],
+)
+def test_a_count_of_something_is_never_dropped(sentence: str, left: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert understand(sentence).weighty == (left,)
+    assert main(["plan", "--ask", sentence]) == 2
+    assert left in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("sentence", "option", "value"),
+    [
+        ("GRPO train Qwen2.5-7B on 20k math prompts with 8 completions each", "data", "20k samples"),
+        ("GRPO train Qwen2.5-7B on 20k math prompts with 8 completions each", "completions", "8"),
+        ("GRPO train Qwen2.5-7B on 20k prompts, 16 rollouts per prompt", "completions", "16"),
+        ("用 GRPO 训练 Qwen2.5-7B，7千条提示，每题采样8次", "completions", "8"),
+        ("translate 10 million product descriptions with a 7B model", "data", "10 million samples"),
+        ("OCR 2 million scanned pages within 3 days", "data", "2 million samples"),
+        ("serve Qwen2.5-7B at 2 requests per second, under 5 seconds", "latency", "5 seconds"),
+        ("部署 Qwen2.5-7B，每秒 5 个请求，3秒内返回", "latency", "3秒"),
+        ("transcribe 50 live phone calls with whisper-small", "users", "50"),
+    ],
+)
+def test_numbers_are_read_with_the_words_around_them(sentence: str, option: str, value: str) -> None:
+    from rightfit.workload.options import read_wish
+
+    found = understand(sentence)
+    assert read_wish(option, found.wishes[option].replace(" ", "")) == read_wish(option, value.replace(" ", ""))
+    assert not found.weighty
+
+
+@pytest.mark.parametrize(
+    ("name", "maker"), [("gpt-4o", "OpenAI"), ("GPT-4", "OpenAI"), ("claude", "Anthropic"), ("openai/gpt-4", "OpenAI")]
+)
+def test_a_model_that_only_its_maker_runs_is_said_to_be_one(name: str, maker: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for command in (["plan", name, "--task", "serve"], ["plan", "--ask", f"fine-tune {name.rpartition('/')[2]} on 1000 tickets"]):
+        assert main(command) == 2
+        assert f"{maker} sells it as an API" in capsys.readouterr().err.replace("\n", " ")
+    assert main(["plan", "--ask", f"用 1000 条工单微调 {name.rpartition('/')[2]}"]) == 2
+    assert f"{maker} 只以 API 形式提供" in capsys.readouterr().err
+
+
+def test_what_is_refused_of_a_chinese_sentence_is_refused_in_chinese(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "--ask", "微调 FooBarModel，1万条"]) == 2
+    assert "错误：" in (said := capsys.readouterr().err)
+    assert "names no model" not in said
+
+
+@pytest.mark.parametrize("name", ["yolo", "YOLOv8", "resnet", "ViT", "bge"])
+def test_names_of_several_sizes_take_the_usual_one_and_say_so(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", name, "--task", "serve", "--rate", "5/s"]) == 0
+    assert name.casefold() in capsys.readouterr().out.casefold().split("#  server")[0]
+
+
+def test_what_a_sentence_is_for_chooses_the_typical_model(capsys: pytest.CaptureFixture[str]) -> None:
+    for sentence, model, task in (
+        ("convert 1 million documents to embeddings under $10", "bge-m3", "batch"),
+        ("OCR 2 million scanned pages within 3 days", "Qwen2.5-VL-7B", "batch"),
+        ("speech recognition of 50 live phone calls", "whisper-small", "serve"),
+    ):
+        assert main(["plan", "--ask", sentence]) == 0
+        printed = capsys.readouterr().out
+        assert model in printed.split("\n")[0]
+        assert f"--task {task}" in printed

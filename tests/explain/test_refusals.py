@@ -20,7 +20,23 @@ from rightfit.explain.refusals import part, pattern_of, refusal
 from rightfit.fleet.reading import read_fleet
 
 SOURCE = Path(rightfit.__file__).parent
-KINDS = {name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, RightfitError)}
+MODULES = {path: ast.parse(path.read_text("utf-8")) for path in sorted(SOURCE.rglob("*.py"))}
+
+
+def kinds() -> set[str]:
+    """Names of our errors, those of single modules with them."""
+    known = {name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, RightfitError)}
+    classes = [node for tree in MODULES.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    size = 0
+    while size < len(known):
+        size = len(known)
+        known |= {node.name for node in classes if {ast.unparse(base).rpartition(".")[2] for base in node.bases} & known}
+    return known
+
+
+KINDS = kinds()
+#: Methods and functions that raise the sentence which they are given.
+RAISERS = {"fail", "_fail", "refuse", "_refuse"}
 #: Errors that name a thing and its kind, which `explain.problems` puts into words.
 NAMES = {"UnknownNameError", "AmbiguousNameError"}
 #: Rooms whose sentences only developers meet.
@@ -38,14 +54,15 @@ VALUES = {"self.where": "fleet.yaml", "where": "fleet.yaml", "name": "fleet.yaml
 
 def sentences(path: Path) -> Iterator[tuple[str, str]]:
     """(file and line, sentence with examples in place of its values) of every error that a module makes."""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in ast.walk(MODULES[path]):
         if isinstance(node, ast.Tuple) and len(node.elts) == 2 and path.name == "rules.py":  # option and sentence, made an error of later
             for _, text in written(node.elts[1]):
                 if " " in text:
                     yield f"{path.relative_to(SOURCE).as_posix()}:{node.lineno}", text
         if isinstance(node, ast.Call) and node.args and isinstance(node.func, ast.Name | ast.Attribute):
             called = node.func.id if isinstance(node.func, ast.Name) else "super" if "super" in ast.unparse(node.func) else ""
-            if called not in KINDS - NAMES and called != "super":
+            raiser = node.func.attr if isinstance(node.func, ast.Attribute) else called
+            if called not in KINDS - NAMES and called != "super" and raiser not in RAISERS:
                 continue
             for source, text in written(node.args[0]):
                 if text and not MADE_ELSEWHERE.fullmatch(source):
@@ -105,7 +122,7 @@ def test_no_chinese_is_of_a_sentence_that_nobody_writes() -> None:
 def names() -> Iterator[tuple[str, ast.Call]]:
     """(file and line, call) of every error on a name that is not known or means several things."""
     for path in sorted(SOURCE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        for node in ast.walk(MODULES[path]):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in NAMES and node.args:
                 yield f"{path.relative_to(SOURCE).as_posix()}:{node.lineno}", node
 

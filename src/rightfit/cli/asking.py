@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from rightfit.cli.languages import is_chinese
 from rightfit.cli.output import View, note
 from rightfit.errors import InputError
 from rightfit.explain.labels import label
@@ -35,7 +36,7 @@ _QUESTIONS: Mapping[str, tuple[str, ...]] = {
 
 def in_words_of(sentence: str | None, view: View) -> View:
     """Answers to a Chinese sentence are in Chinese, unless --lang says otherwise."""
-    if view.is_lang_given or not sentence or not any("\u4e00" <= char <= "\u9fff" for char in sentence):
+    if view.is_lang_given or not sentence or not is_chinese(sentence):
         return view
     return dataclasses.replace(view, lang="zh")
 
@@ -61,6 +62,7 @@ def wishes_of(sentence: str, given: Mapping[str, Any], view: View) -> dict[str, 
     if is_library(wishes.get("model")):  # names no algorithm
         del wishes["model"]
     if "model" not in wishes and wishes.get("task") != "prepare":
+        refuse_closed(found.unused)
         raise NoModelError(
             "the sentence names no model that is known; name one, for example Llama-3-8B, bert-base-uncased, resnet50 or 7B", wishes
         )
@@ -69,6 +71,14 @@ def wishes_of(sentence: str, given: Mapping[str, Any], view: View) -> dict[str, 
         text = label("status", "weighty", view.lang, words=join(list(found.weighty), view.lang), command=command_line(wishes))
         raise InputError(text, field="ask")
     return wishes
+
+
+def refuse_closed(words: Iterable[str]) -> None:
+    """A sentence about a model that only its maker runs is not one about another model."""
+    from rightfit.facts.resolve import closed_model, resolve_model
+
+    if closed := next((word for word in words if closed_model(word)), ""):
+        resolve_model(closed, network=False)
 
 
 def is_library(model: Any) -> bool:

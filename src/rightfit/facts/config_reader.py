@@ -76,13 +76,13 @@ class ConfigReader:
 
     def checked(self, key: str, value: Any, *, minimum: int, maximum: int) -> int:
         """`value` as a whole number from `minimum` to `maximum`."""
-        shown = f"{self.prefix}{key} is {_shorten(value)}"
+        shown = _shorten(value)
         if isinstance(value, bool) or not isinstance(value, int | float):
-            self.fail(f"{shown}; it must be a whole number")
+            self.fail(f"{self.prefix}{key} is {shown}; it must be a whole number")
         if value != value or value in (float("inf"), float("-inf")) or value != int(value):
-            self.fail(f"{shown}; it must be a whole number")
+            self.fail(f"{self.prefix}{key} is {shown}; it must be a whole number")
         if not minimum <= value <= maximum:
-            self.fail(f"{shown}; it must be from {minimum:,} to {maximum:,}")
+            self.fail(f"{self.prefix}{key} is {shown}; it must be from {minimum:,} to {maximum:,}")
         return int(value)
 
     def flag(self, key: str, *, default: bool) -> bool:

@@ -83,6 +83,11 @@ def resolve_model(text: str, *, network: bool = True) -> Resolution:
         return Resolution(dimensions.typical_architecture(size), "size", query)
     if entry := _loose_entry(query):
         return Resolution(architectures.load(entry), "spelling", query)
+    if maker := closed_model(query):
+        raise InputError(
+            f"{query[:80]}: {maker} sells it as an API and does not publish its weights, so that no server can run it; name an open model",
+            field="model",
+        )
     close = nearest_models(query)
     if network and not reach.is_closed() and _HUB_ID.fullmatch(query):
         from rightfit.facts import hub
@@ -95,6 +100,12 @@ def usual_model(text: str) -> str:
     """The model that is usually meant by a name of several ("Stable Diffusion", "whisper"): its bundled name; empty for every other name."""
     folded = " ".join(text.casefold().replace("_", " ").replace("-", " ").split())
     return next((row["model"] for row in tables.table("usual_models") if row["name"] == folded), "")
+
+
+def closed_model(text: str) -> str:
+    """Who sells a model whose weights are not published ("gpt-4o"); empty for every other name."""
+    name = text.strip().rpartition("/")[2].casefold()
+    return next((row["maker"] for row in tables.table("closed_models") if re.fullmatch(row["pattern"], name)), "")
 
 
 def own_reference(query: str) -> bool:

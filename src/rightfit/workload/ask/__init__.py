@@ -46,8 +46,8 @@ class Understood:
 
     @property
     def weighty(self) -> tuple[str, ...]:
-        """Of the words that no option holds those that would change the answer: a law, a period, a promise."""
-        return tuple(piece for piece in self.unused if words.WEIGHTY.search(piece))
+        """Of the words that no option holds those that would change the answer: a law, a period, a promise, how many of something."""
+        return tuple(piece for piece in self.unused if words.WEIGHTY.search(piece) or _is_demand(piece))
 
     @property
     def own_machine(self) -> str:
@@ -109,6 +109,7 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     _read_table_names(sentence)
     for rule in grammar.QUANTITIES:
         _apply(sentence, rule)
+    _read_described(sentence)
     _read_deadline(sentence, today or datetime.date.today())
     _read_reward_model(sentence)
     _read_words(sentence)
@@ -146,6 +147,18 @@ def _apply(sentence: _Sentence, rule: grammar.GrammarRule) -> None:
         value = rule.read(match)
         if match.end() > match.start() and _is_taken(rule.option, value):
             sentence.take(match.start(), match.end(), rule.option, value)
+            return
+
+
+def _read_described(sentence: _Sentence) -> None:
+    """An amount of data whose unit has words before it that say which: "20k math prompts", "2 million scanned pages"."""
+    if sentence.has("data"):
+        return
+    for match in grammar.DESCRIBED.finditer(sentence.text):
+        between = match["between"].casefold().split()
+        value = grammar.data_of(f"{match['amount']} {match['unit']}")
+        if not words.NO_ADJECTIVES & set(between) and not names.model_match(match["between"]) and _is_taken("data", value):
+            sentence.take(match.start(), match.end(), "data", value)
             return
 
 
@@ -394,9 +407,19 @@ def _task_words(text: str, task: str) -> Iterable[tuple[int, int]]:
             yield match.start(), match.end()
 
 
+def _is_demand(piece: str) -> bool:
+    """Whether a piece counts something: so many of a thing, or so many tokens in a time."""
+    counted = grammar.COUNTED.fullmatch(piece)
+    return bool(counted and counted["thing"].casefold() not in words.FILLERS) or bool(_TOKEN_RATE.fullmatch(piece))
+
+
 def _left_over(text: str) -> list[str]:
-    """Pieces that nothing has read and that are more than filler."""
+    """Pieces that nothing has read and that are more than filler; a number with the word that it counts."""
     pieces = []
+    for counted in list(grammar.COUNTED.finditer(text)):
+        if counted["thing"].casefold() not in words.FILLERS:
+            pieces.append(counted[0])
+            text = text[: counted.start()] + BLANK * len(counted[0]) + text[counted.end() :]
     for piece in re.split(rf"[{BLANK}\s,.;:!?()\"'，。；：！？（）、“”/]+", text):
         if piece.isascii():
             if len(piece) > 1 and piece.casefold() not in words.FILLERS and not piece.isdigit():

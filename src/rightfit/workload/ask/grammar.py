@@ -70,6 +70,13 @@ def _data(match: re.Match[str]) -> str:
     return shape(r"\s*{document_counted_zh}文档$").sub("篇", images.sub("张", samples.sub("条", text)))
 
 
+def data_of(text: str) -> str:
+    """An amount of data as people write it, with a unit that `--data` knows."""
+    found = re.compile("(?P<value>.*)", re.DOTALL).fullmatch(text)
+    assert found is not None
+    return _data(found)
+
+
 def _table(match: re.Match[str]) -> str:
     return f"{match['rows'].strip()}rows x {match['cols'].strip()}cols".replace(" rows", "rows").replace(" cols", "cols")
 
@@ -105,6 +112,14 @@ QUANTITIES: tuple[GrammarRule, ...] = (
         r"{latency_zh}{is}(?P<value>{short_time}){most}?",
         r"(?P<value>{short_time})\s*(?:的)?{most}?(?:的)?{latency_zh}",
         r"{within}\s(?P<value>{number}\s?ms)(?![a-z])",
+        r"{within}\s(?P<value>{number}\s?{short_unit})(?![a-z])(?!\s*{length_follows}(?![a-z]))(?!\s*{sound_counted})",
+        r"(?P<value>{number}\s?{short_unit})\s*(?:的)?{most}(?:的)?{answered_zh}?",
+    ),
+    *_rule(
+        "completions",
+        r"(?P<value>{digits})(?=\s*{completion}(?![a-z]))",
+        r"(?P<value>{digits})(?=\s*{completion_plain}\s*{each_period}\s*{prompt_counted}(?![a-z]))",
+        r"每{prompt_counter_zh}?{prompt_counted_zh}{completion_doing_zh}?\s*(?P<value>{digits})\s*{completion_counter_zh}{completion_zh}?",
     ),
     *_rule(
         "budget",
@@ -185,6 +200,12 @@ QUANTITIES: tuple[GrammarRule, ...] = (
     ),
 )
 
+COUNTED = shape(r"(?<![\w.,/$€¥-])\d[\d,.]*(?:[kmbgt]|\s{multiplier_en})?\s(?P<thing>[a-z]{3,})(?![\w-])")
+"""A number with the word that it counts."""
+DESCRIBED = shape(
+    r"(?<![\w.,-])(?P<amount>{amount})\s+(?P<between>[a-z][a-z-]{2,}(?:\s+[a-z][a-z-]{2,})?)\s+(?P<unit>{data_unit})(?![a-z])"
+)
+"""An amount of data with one or two words before its unit."""
 DEADLINE_WORDS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(rf"(?<![A-Za-z])(?:{pattern})(?![A-Za-z])", re.IGNORECASE), value)
     for pattern, value in word_tables.spelled_meanings(TABLE, "deadline")

@@ -71,6 +71,8 @@ COUNTRY_CODE = word_tables.shape(TABLE, rf"(?:{_BEFORE_CODE})(?P<code>{{country_
 REGION = word_tables.shape(TABLE, r"(?<![\w-])(?:{region_start}-[a-z]+(?:-?[a-z]+)?-?\d?[a-z]?|{region_start_whole}-[a-z]+\d)(?![\w-])")
 CITY = pattern(listed("city"))
 FILLERS = frozenset(listed("filler_en", "fillers"))
+NO_ADJECTIVES = frozenset(listed("no_adjective", "fillers"))
+"""Words that say nothing of the thing after them: what stands before them counts something else."""
 FILLERS_ZH = word_tables.shape("fillers", "{filler_zh}")
 
 
