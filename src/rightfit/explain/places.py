@@ -1,12 +1,14 @@
-"""Prices of one server by region, a column for each way to pay."""
+"""Prices of one server by region, a column for each way to pay, and where in the world they are."""
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rightfit.catalog.offers import PURCHASES
+from rightfit.catalog.places import place_of
 from rightfit.explain import quantities as q
 from rightfit.explain.labels import label
 from rightfit.explain.messages import Lang
@@ -16,6 +18,37 @@ if TYPE_CHECKING:
     from rightfit.catalog import Catalog
 
 _MOST_WAYS = 5
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PricedPlace:
+    """A place on the map with its regions and the least price of the server there [USD/h] (by which way to pay)."""
+
+    latitude: float
+    longitude: float
+    regions: tuple[str, ...]
+    usd_per_h: float
+    purchase: str
+
+
+def priced_places(provider: str, instance_type: str, *, catalog: Catalog) -> tuple[PricedPlace, ...]:
+    """Where a server is sold, the cheapest first. Regions of one city are one place; prices that hold for no place are left out."""
+    row = catalog.server_rows.get((provider, instance_type))
+    if row is None:
+        return ()
+    city_of = {found.region: found.city for found in catalog.regions() if found.provider == provider}
+    offers = catalog.offers_of(row)
+    found: dict[tuple[float, float], list[tuple[float, str, str]]] = {}
+    for at in np.flatnonzero(~offers.is_quarantined & np.isfinite(offers.price_usd_per_h)).tolist():
+        offer = offers.row(at)
+        where = place_of(offer["country"], city_of.get(offer["region"], ""))
+        if where is not None:
+            found.setdefault(where, []).append((offer["price_usd_per_h"], offer["region"], offer["purchase"]))
+    made = []
+    for (latitude, longitude), entries in found.items():
+        least, _, purchase = min(entries)
+        made.append(PricedPlace(latitude, longitude, tuple(sorted({region for _, region, _ in entries})), least, purchase))
+    return tuple(sorted(made, key=lambda place: (place.usd_per_h, place.regions)))
 
 
 def region_prices(provider: str, instance_type: str, lang: Lang, *, catalog: Catalog, currency: str = "usd") -> Table:

@@ -26,7 +26,7 @@ MARKS = ("circle", "triangle", "diamond", "rect", "pin")
 PLANS, FRONT = "plans", "front"
 
 
-def _colour(name: str) -> str:
+def colour(name: str) -> str:
     """A colour of the style sheet, looked up by the browser when it draws."""
     return f"getComputedStyle(document.body).getPropertyValue('--{name}').trim()"
 
@@ -72,7 +72,7 @@ def field_chart(field: Field, plan: Plan, lang: Lang, *, hidden: Sequence[str] =
             "trigger": "item",
             "confine": True,
             ":formatter": _tooltip(field, plan, lang, unit_s=unit_s, sign=sign),
-            **_tip_style(),
+            **tip_style(),
         },
         "legend": {"show": False, "selected": {q.provider_text(name, lang): name not in hidden for name in clouds}},
         "xAxis": _axis(word("chart.x_request" if service else "chart.x_job", lang), times, name_at="middle"),
@@ -92,7 +92,7 @@ def _cloud_series(name: str, points: list[list[float]], position: int, lang: Lan
         "data": points,
         "symbol": mark_of(position),
         "symbolSize": 7 if position < NUM_COLOURS else 9,
-        "itemStyle": {":color": _colour(colour_of(position)), "opacity": 0.6},
+        "itemStyle": {":color": colour(colour_of(position)), "opacity": 0.6},
         "emphasis": {"itemStyle": {"opacity": 1}},
     }
 
@@ -105,7 +105,7 @@ def _front_series(points: list[list[float]], lang: Lang) -> dict[str, Any]:
         "step": "end",
         "symbol": "none",
         "silent": True,
-        "lineStyle": {"width": 1.5, ":color": _colour("ink"), "opacity": 0.55},
+        "lineStyle": {"width": 1.5, ":color": colour("ink"), "opacity": 0.55},
         "z": 3,
     }
 
@@ -120,11 +120,11 @@ def _plans_series(plan: Plan, lang: Lang, *, unit_s: float, rate: float) -> dict
         "name": word("chart.plans", lang),
         "data": points,
         "symbolSize": 22,
-        "itemStyle": {":color": _colour("accent"), ":borderColor": _colour("surface"), "borderWidth": 2},
+        "itemStyle": {":color": colour("accent"), ":borderColor": colour("surface"), "borderWidth": 2},
         "label": {
             "show": True,
             ":formatter": "point => String(point.data[2])",
-            ":color": _colour("accent-ink"),
+            ":color": colour("accent-ink"),
             "fontSize": 12,
             "fontWeight": "bold",
         },
@@ -141,18 +141,18 @@ def _axis(name: str, values: Sequence[float], *, name_at: str = "end") -> dict[s
         "name": name,
         "nameLocation": name_at,
         "nameGap": 28 if name_at == "middle" else 16,
-        "nameTextStyle": {":color": _colour("muted"), "fontSize": 13, "align": "center" if name_at == "middle" else "left"},
+        "nameTextStyle": {":color": colour("muted"), "fontSize": 13, "align": "center" if name_at == "middle" else "left"},
         "min": _floor(low),
         "max": _ceil(high),
         "axisLabel": {
-            ":color": _colour("muted"),
+            ":color": colour("muted"),
             "fontSize": 12,
             "hideOverlap": True,
             ":formatter": "value => value >= 1000 ? value.toLocaleString('en') : String(+value.toPrecision(3))",
         },
         "axisLine": {"show": False},
         "axisTick": {"show": False},
-        "splitLine": {"lineStyle": {":color": _colour("line")}},
+        "splitLine": {"lineStyle": {":color": colour("line")}},
         "minorSplitLine": {"show": False},
     }
 
@@ -168,11 +168,11 @@ def _ceil(value: float) -> float:
     return float(f"{min(step * power for step in (1, 2, 5, 10) if step * power >= value * 0.9999):.6g}")
 
 
-def _tip_style() -> dict[str, Any]:
+def tip_style() -> dict[str, Any]:
     return {
-        ":backgroundColor": _colour("surface"),
-        ":borderColor": _colour("line"),
-        "textStyle": {":color": _colour("ink"), "fontSize": 13},
+        ":backgroundColor": colour("surface"),
+        ":borderColor": colour("line"),
+        "textStyle": {":color": colour("ink"), "fontSize": 13},
     }
 
 
@@ -237,42 +237,42 @@ def _money_lines(
 ) -> dict[str, Any]:
     """Money against a linear axis, a line for each way to pay."""
     rate = exchange_rate(currency).units_per_usd
-    money, axis = _money_form(currency), _plain_axis()
+    money, axis = money_form(currency), plain_axis()
     return {
         "animation": False,
         "grid": {"left": 8, "right": 24, "top": 16, "bottom": 64, "containLabel": True},
         "legend": {
             "bottom": 0,
             "type": "scroll",
-            "textStyle": {":color": _colour("ink"), "fontSize": 13},
+            "textStyle": {":color": colour("ink"), "fontSize": 13},
             "icon": "roundRect",
             "itemHeight": 8,
         },
-        "tooltip": {"trigger": "axis", "confine": True, ":valueFormatter": money, **_tip_style()},
+        "tooltip": {"trigger": "axis", "confine": True, ":valueFormatter": money, **tip_style()},
         "xAxis": {"type": "value", "max": last, "name": name, "nameLocation": "middle", "nameGap": 26, **axis},
         "yAxis": {"type": "value", **axis, "axisLabel": {**axis["axisLabel"], ":formatter": money}},
         "series": [_curve_series(purchase, points, position, lang, rate=rate) for position, (purchase, points) in enumerate(lines)],
     }
 
 
-def _money_form(currency: str) -> str:
+def money_form(currency: str) -> str:
     """A function of the browser that writes money."""
     sign = json.dumps(currency_sign(currency))
     return f"v => {sign} + (v >= 1000 ? Math.round(v).toLocaleString('en') : String(+v.toPrecision(3)))"
 
 
-def _plain_axis() -> dict[str, Any]:
+def plain_axis() -> dict[str, Any]:
     return {
-        "axisLabel": {":color": _colour("muted"), "fontSize": 12},
-        "splitLine": {"lineStyle": {":color": _colour("line")}},
-        "nameTextStyle": {":color": _colour("muted"), "fontSize": 13},
+        "axisLabel": {":color": colour("muted"), "fontSize": 12},
+        "splitLine": {"lineStyle": {":color": colour("line")}},
+        "nameTextStyle": {":color": colour("muted"), "fontSize": 13},
     }
 
 
 def scale_chart(points: Sequence[ScalePoint], what: str, lang: Lang, *, currency: str) -> dict[str, Any]:
     """By the number of servers: the speed beside the ideal one (`what` speed or capacity), or the money (`what` money)."""
-    rate, axis, is_money = exchange_rate(currency).units_per_usd, _plain_axis(), what == "money"
-    form = _money_form(currency) if is_money else "v => +v.toPrecision(3) + ' ×'"
+    rate, axis, is_money = exchange_rate(currency).units_per_usd, plain_axis(), what == "money"
+    form = money_form(currency) if is_money else "v => +v.toPrecision(3) + ' ×'"
     values = [_short(point.usd.mid * rate if is_money else point.gain) for point in points]
     nodes = [point.nodes for point in points]
     planned = {
@@ -280,8 +280,8 @@ def scale_chart(points: Sequence[ScalePoint], what: str, lang: Lang, *, currency
         "name": word("chart.planned", lang),
         "data": list(zip(nodes, values, strict=True)),
         "symbolSize": 8,
-        "lineStyle": {"width": 2.5, ":color": _colour("c1")},
-        "itemStyle": {":color": _colour("c1")},
+        "lineStyle": {"width": 2.5, ":color": colour("c1")},
+        "itemStyle": {":color": colour("c1")},
         "z": 3,
     }
     ideal = {
@@ -289,8 +289,8 @@ def scale_chart(points: Sequence[ScalePoint], what: str, lang: Lang, *, currency
         "name": word("chart.ideal", lang),
         "data": [[nodes[0], 1.0], [nodes[-1], nodes[-1] / nodes[0]]],
         "symbol": "none",
-        "lineStyle": {"width": 1.5, "type": "dashed", ":color": _colour("muted")},
-        "itemStyle": {":color": _colour("muted")},
+        "lineStyle": {"width": 1.5, "type": "dashed", ":color": colour("muted")},
+        "itemStyle": {":color": colour("muted")},
     }
     return {
         "animation": False,
@@ -298,11 +298,11 @@ def scale_chart(points: Sequence[ScalePoint], what: str, lang: Lang, *, currency
         "legend": {
             "show": not is_money,
             "bottom": 0,
-            "textStyle": {":color": _colour("ink"), "fontSize": 13},
+            "textStyle": {":color": colour("ink"), "fontSize": 13},
             "icon": "roundRect",
             "itemHeight": 8,
         },
-        "tooltip": {"trigger": "axis", "confine": True, ":valueFormatter": form, **_tip_style()},
+        "tooltip": {"trigger": "axis", "confine": True, ":valueFormatter": form, **tip_style()},
         "xAxis": {
             "type": "value",
             "min": nodes[0],
@@ -319,12 +319,12 @@ def scale_chart(points: Sequence[ScalePoint], what: str, lang: Lang, *, currency
 
 
 def _curve_series(purchase: str, points: Sequence[tuple[float, float]], position: int, lang: Lang, *, rate: float) -> dict[str, Any]:
-    colour = _colour(f"c{position % 7 + 1}")
+    ink = colour(f"c{position % 7 + 1}")
     return {
         "type": "line",
         "name": q.purchase_text(purchase, lang),
         "data": [[_short(at), _short(usd * rate)] for at, usd in points],
         "symbol": "none",
-        "lineStyle": {"width": 2.5, ":color": colour},
-        "itemStyle": {":color": colour},
+        "lineStyle": {"width": 2.5, ":color": ink},
+        "itemStyle": {":color": ink},
     }

@@ -18,7 +18,9 @@ from rightfit.web.cards import compare_table
 from rightfit.web.charts import break_even_chart, owed_chart
 from rightfit.web.details import breakdown, draw_part, draw_parts, named
 from rightfit.web.draw import box, button, heading, paragraph, table, text
+from rightfit.web.moves import draw_moves, moves_of
 from rightfit.web.words import word
+from rightfit.web.world import world_map
 
 if TYPE_CHECKING:
     from rightfit.search.answer import Option, Plan, Section
@@ -116,7 +118,7 @@ def compare_tab(page: PlanHost, plan: Plan, option: Option) -> None:
 
 def regions_tab(page: PlanHost, plan: Plan, option: Option) -> None:
     """Prices of the server by region."""
-    from rightfit.explain.places import region_prices
+    from rightfit.explain.places import priced_places, region_prices
 
     lang, currency = page.state.lang, plan.workload.currency
     found = region_prices(option.provider, option.instance_type, lang, catalog=page.answers.market.catalog(), currency=currency)
@@ -125,7 +127,15 @@ def regions_tab(page: PlanHost, plan: Plan, option: Option) -> None:
     if not found.records:
         paragraph(word("tab.no_prices", lang))
         return
+    world_map(
+        priced_places(option.provider, option.instance_type, catalog=page.answers.market.catalog()),
+        lang,
+        currency=currency,
+        chosen=option.region,
+    )
     table(found, lang, title=False)
+    server_name = f"{option.provider}/{option.instance_type}"
+    draw_moves(moves_of(server_name, catalog=page.answers.market.catalog()), lang, currency=currency)
 
 
 def verdict_dialog(parts: tuple[Any, ...], lang: Lang) -> Any:

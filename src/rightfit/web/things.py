@@ -13,13 +13,16 @@ from rightfit import lookup
 from rightfit.errors import InputError, RightfitError
 from rightfit.explain.fits import fit_parts
 from rightfit.explain.messages import Lang
+from rightfit.explain.places import priced_places
 from rightfit.explain.tables import Table
 from rightfit.explain.things import Thing, card_thing, known_cards, server_thing
 from rightfit.web.addresses import card_address, catalog_links, fit_address, plan_address, server_address
 from rightfit.web.draw import Links, box, bullets, button, heading, link, pair, paragraph, table
+from rightfit.web.moves import draw_moves, moves_of
 from rightfit.web.state import LONGEST_VALUE, clean
 from rightfit.web.tabs import draw_owed
 from rightfit.web.words import problem_lines, word
+from rightfit.web.world import world_map
 
 if TYPE_CHECKING:
     from rightfit.planner.fit import Fit
@@ -99,6 +102,9 @@ class ThingPage:
             heading(found.prices.title or word("thing.prices", lang), 2)
             if found.prices.records:
                 paragraph(word("thing.region_note" if is_server else "thing.cloud_note", lang), "muted small")
+                if is_server:
+                    provider, _, name = found.name.partition("/")
+                    world_map(priced_places(provider, name, catalog=self.answers.market.catalog()), lang)
                 cheapest: Links = {"cheapest_server": lambda record: server_address(record["server"], lang)}
                 table(found.prices, lang, title=False, links=cheapest)
             else:
@@ -121,11 +127,13 @@ class ThingPage:
         catalog = self.answers.market.catalog()
         try:
             section = await self.answers.ask(("ways", found.name), lambda: lookup.ways_to_buy(found.name, catalog=catalog))
+            moves = await self.answers.ask(("moves", found.name), lambda: moves_of(found.name, catalog=catalog))
         except RightfitError:
             return  # no sound price to begin with; the table says so
         if not self.ways.is_deleted:
             with self.ways:
                 draw_owed(section, self.lang)
+                draw_moves(moves, self.lang)
 
     async def _draw_fits(self, found: Thing, place: Any) -> None:
         """The models that fit, where it has whole cards."""
