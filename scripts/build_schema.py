@@ -207,7 +207,15 @@ def fleet_plan_schema() -> dict[str, Any]:
     rows = {"type": "object"}
     placement = structure(
         "where a job or service runs, when, and how it is paid",
-        **{"name": TEXT, "kind": {"enum": ["job", "service"]}, "count": COUNT, **place, "servers": COUNT, "start": TEXT, "end": TEXT},
+        **{
+            "name": TEXT,
+            "kind": {"enum": ["job", "service", "server"]},
+            "count": COUNT,
+            **place,
+            "servers": COUNT,
+            "start": TEXT,
+            "end": TEXT,
+        },
         **dict.fromkeys(("start_h", "end_h", "cost_usd"), AMOUNT),
     )
     purchase = structure(

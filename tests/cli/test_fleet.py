@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from importlib import resources
 from pathlib import Path
@@ -123,6 +124,8 @@ BAD = [
     (f"jobs:\n- {{name: a, count: 200000, {W}}}\n", "less than or equal to 100000"),
     (f"jobs:\n- {{name: a, after: b, {W}}}\n- {{name: b, after: a, {W}}}\n", "jobs wait for each other: a after b after a"),
     (f"jobs:\n- {{name: a, after: bb, {W}}}\n- {{name: b, {W}}}\n", "did you mean b"),
+    ("services:\n- {name: a, demand: 1/s, share: mig, workload: {model: 7B, slice: 1g}}\n", "share mig contradicts slice 1g"),
+    ("services:\n- {name: a, demand: 1/s, share: half, workload: {model: 7B}}\n", "input should be 'whole', 'mig' or 'turns'"),
     ("limits: {clouds: awss}\njobs:\n- {name: a, workload: {model: 7B, method: qlora, data: 1Mtok}}\n", "did you mean aws"),
 ]
 
@@ -231,6 +234,53 @@ def test_a_job_starts_after_those_it_waits_for_and_keeps_waiting_when_planned_ag
     assert all(row["start_h"] >= running["end_h"] for row in again["placements"] if row["name"] == "tune")
 
 
+def test_services_share_cards_where_that_is_cheaper(run: Any, tmp_path: Path) -> None:
+    path, last = tmp_path / "shared.yaml", tmp_path / "last.json"
+    one = "demand: 1/s, share: mig, workload: {model: meta-llama/Llama-3.2-1B, input_tokens: 200, output_tokens: 50}"
+    text = f"start: 2026-12-01\nhorizon: 1w\ndefaults: {{gpu: H100}}\nservices:\n- {{name: chat, {one}}}\n- {{name: rewrite, {one}}}\nlimits: {{clouds: aws}}\n"
+    path.write_text(text, "utf-8")
+    found = document(run, str(path), "--futures", "2")
+    schema = json.loads(resources.files("rightfit").joinpath("schema/fleet-plan.schema.json").read_text("utf-8"))
+    jsonschema.validate(found, schema)
+    (server,) = [row for row in found["placements"] if row["kind"] == "server"]
+    tenants = [row for row in found["placements"] if row["kind"] == "service"]
+    assert {row["name"] for row in tenants} == set(server["holds"]) == {"chat", "rewrite"}
+    assert server["servers"] == 1
+    assert [(row["purchase"], row["servers"], len(row["on"])) for row in tenants] == [("part", 0, 1)] * 2
+    assert found["cost"]["total_usd"] == pytest.approx(sum(row["cost_usd"] for row in found["placements"]), rel=1e-9)
+    assert found["cost"]["total_usd"] == pytest.approx(sum(found["cost"]["terms"].values()), rel=1e-9)
+    assert found["cost"]["total_usd"] == pytest.approx(server["paid_usd"])
+    assert found["cost"]["total_usd"] < 0.6 * server["alone_usd"]
+    assert found["futures"]["draws"] >= 1
+    for lang, told in (("en", "2 services share 1 x aws/"), ("zh", "2 个服务共用")):
+        assert told in run("fleet", str(path), "--lang", lang).out
+    last.write_text(json.dumps(found), "utf-8")
+    path.write_text(text.replace("2026-12-01", "2026-12-03"), "utf-8")
+    again = document(run, str(path), "--from", str(last))
+    assert {row["kind"] for row in again["placements"]} == {"server", "service"}
+    assert again["moves"]["moved"] == []
+    exported = run("export", str(last), "--to", "purchases", "--out", str(tmp_path / "out"))
+    assert exported.code == 0, exported.err
+    assert (tmp_path / "out/placements.csv").read_text("utf-8").count("\n") == 4
+
+
+def test_jobs_take_some_cards_of_one_host(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "host.yaml"
+    work = "workload: {model: meta-llama/Meta-Llama-3-8B, method: qlora, data: 50Mtok, gpu: A100-SXM-80GB}"
+    path.write_text(
+        f"start: 2026-12-01\nhorizon: 1w\njobs:\n- {{name: tune, count: 8, deadline: 12h, {work}}}\nowned:\n- {{gpu: 8xA100-SXM-80GB}}\n",
+        "utf-8",
+    )
+    found = document(run, str(path))
+    assert {row["purchase"] for row in found["placements"]} == {"owned"}
+    taken = [(card, row) for row in found["placements"] for cards in row.get("cards", ()) for card in cards]
+    assert all(0 <= card < 8 for card, _ in taken)
+    for (card, row), (other, beside) in itertools.combinations(taken, 2):
+        assert card != other or row["end_h"] <= beside["start_h"] + 1e-6 or beside["end_h"] <= row["start_h"] + 1e-6
+    if taken:
+        assert "card(s) of own 8xA100" in run("fleet", str(path)).out
+
+
 @pytest.mark.parametrize(("lang", "told"), [("en", "eval: waits for tune"), ("zh", "要等 tune")])
 def test_what_waits_for_a_job_that_cannot_be_done_says_so(run: Any, tmp_path: Path, lang: str, told: str) -> None:
     path = tmp_path / "late.yaml"
@@ -244,7 +294,7 @@ def test_what_waits_for_a_job_that_cannot_be_done_says_so(run: Any, tmp_path: Pa
 
 
 def test_what_is_bought_is_judged_by_futures(run: Any, fleet: Path) -> None:
-    found = document(run, str(fleet), "--futures", "3")
+    found = document(run, str(fleet), "--futures", "3", "--seconds", "40")
     futures = found["futures"]
     assert futures["draws"] == 3
     assert futures["ways_to_buy"][0]["name"] == "plan"

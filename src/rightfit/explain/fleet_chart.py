@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from rightfit.explain.fleet_text import paid_text
+from rightfit.explain.fleet_text import paid_text, server_text
 from rightfit.explain.messages import Lang, say
 
 _ROW, _LEFT, _WIDTH, _TOP, _BOTTOM, _MOST = 20, 190, 760, 34, 30, 80
@@ -49,7 +49,9 @@ def calendar_svg(found: Mapping[str, Any], lang: Lang) -> str:
 
 def _bar(row: Mapping[str, Any], y: int, scale: float, lang: Lang) -> str:
     x, width = _LEFT + row["start_h"] * scale, max((row["end_h"] - row["start_h"]) * scale, 1.5)
-    told = f"{row['name']}: {row['count']} x {row['servers']} x {row['provider']}/{row['instance_type']} {row['region']}, {paid_text(row, lang)}, {row['start']} - {row['end']}"
+    told = (
+        f"{row['name']}: {row['count']} x {server_text(row, lang)} {row['region']}, {paid_text(row, lang)}, {row['start']} - {row['end']}"
+    )
     strength = _STRENGTH.get(row["purchase"], _COMMITTED)
     colour = f'fill="currentColor" fill-opacity="{strength}"'
     return f'<rect x="{x:.1f}" y="{y + 3}" width="{width:.1f}" height="{_ROW - 6}" rx="2" {colour}><title>{escape(told)}</title></rect>'

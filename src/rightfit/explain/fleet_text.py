@@ -89,7 +89,7 @@ def placement_records(found: Doc, lang: Lang) -> list[dict[str, str]]:
             {
                 "name": first["name"],
                 "count": str(sum(row["count"] for row in rows)),
-                "server": f"{first['servers']} x {first.get('owned') or first['provider'] + '/' + first['instance_type']}",
+                "server": server_text(first, lang),
                 "accelerator_name": cards,
                 "region": region_text(first["region"], lang),
                 "purchase": paid_text(first, lang),
@@ -101,6 +101,43 @@ def placement_records(found: Doc, lang: Lang) -> list[dict[str, str]]:
     return records
 
 
+def server_text(row: Doc, lang: Lang) -> str:
+    """What a placement stands on: servers, cards of a host, or parts of cards."""
+    server = row.get("owned") or f"{row['provider']}/{row['instance_type']}"
+    if row["kind"] == "job" and row.get("cards"):
+        return say("fleet.on_cards", lang, count=len(row["cards"][0]), server=server)
+    if row.get("on"):
+        return say("fleet.on_slices", lang, count=len(row["on"]), slice=row["on"][0]["slice"], server=server)
+    return f"{row['servers']} x {server}"
+
+
+def shared_lines(found: Doc, lang: Lang) -> list[str]:
+    """Which share of which card each service has, and what sharing saves."""
+    lines = []
+    for row in found["placements"]:
+        if row["kind"] != "server":
+            continue
+        usd = {name: money_text(row[f"{name}_usd"], lang=lang) for name in ("paid", "alone")}
+        fields = {
+            "count": row["servers"],
+            "server": f"{row['provider']}/{row['instance_type']}",
+            "region": region_text(row["region"], lang),
+        }
+        lines.append(say("fleet.shared_head", lang, services=len(row["holds"]), **fields, **usd))
+        for card in row["cards"]:
+            names = [
+                say("fleet.shared_slice", lang, service=one["service"], slice=one["slice"], start=one["start"])
+                for one in card["slices"]
+                if one["service"]
+            ]
+            free = [one["slice"] for one in card["slices"] if not one["service"]]
+            rest = say("fleet.shared_free", lang, slices=join(free, lang)) if free else ""
+            lines.append(
+                "  " + say("fleet.shared_card", lang, server=card["server"] + 1, card=card["card"], slices=join(names, lang)) + rest
+            )
+    return lines
+
+
 def paid_text(row: Doc, lang: Lang) -> str:
     """How a placement is paid; the parts of a service with their servers."""
     parts = row.get("parts")
@@ -109,7 +146,8 @@ def paid_text(row: Doc, lang: Lang) -> str:
     number: dict[str, int] = {}
     for part in parts:
         number[part["purchase"]] = number.get(part["purchase"], 0) + part["servers"]
-    names = {name: say("fleet.owned", lang) if name == "owned" else purchase_text(name, lang) for name in number}
+    own = {"owned": "fleet.owned", "part": "fleet.part"}
+    names = {name: say(own[name], lang) if name in own else purchase_text(name, lang) for name in number}
     return " + ".join(f"{count} {names[name]}" if len(number) > 1 else names[name] for name, count in number.items())
 
 
@@ -283,6 +321,7 @@ def parts(found: Doc, lang: Lang, *, most: int | None = _ROWS, quiet: bool = Fal
         return shown
     lines = [
         *buy_lines(found, lang),
+        *shared_lines(found, lang),
         *limit_lines(found, lang, most=None if verbose else _LINES),
         *future_lines(found, lang),
         *moved_lines(found, lang),

@@ -52,7 +52,10 @@ def pools_of(found: Row) -> dict[tuple[str, str, str, bool], list[Row]]:
     pools: dict[tuple[str, str, str, bool], list[Row]] = {}
     for row in found["placements"]:
         for purchase in {part["purchase"] for part in row.get("parts", ())} or {row["purchase"]}:
-            if purchase != "owned":
+            if purchase not in (
+                "owned",
+                "part",
+            ):  # what is owned is no one's to rent; parts of cards lie on servers that have lines of their own
                 pools.setdefault((row["provider"], row["instance_type"], row["region"], purchase == "spot"), []).append(row)
     return pools
 

@@ -59,6 +59,35 @@ def _fraction(word: str) -> float | None:
         return None
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a slice may begin on a card (`starts`), how many of its `places` it takes: of MIG parts of memory by the vendor's table, of fractions
+    shares that are all alike."""
+
+    starts: tuple[int, ...]
+    size: int
+    places: int
+
+
+@functools.cache
+def placement_of(card: str, text: str) -> Placement | None:
+    """Where a slice may stand on a card; None where its vendor makes none such, or its placements are not known."""
+    part = slice_of(card, text)
+    if part is None:
+        return None
+    if not part.isolated:
+        places = round(1.0 / part.memory_share)
+        return Placement(tuple(range(places)), 1, places) if abs(places * part.memory_share - 1.0) < 1e-6 else None
+    for row in table("slice_placements"):
+        if (
+            row["instances"] == part.name.partition(".")[0]
+            and re.fullmatch(row["cards"], card)
+            and float(row["memory_share"]) == part.memory_share
+        ):
+            return Placement(tuple(map(int, row["starts"].split())), int(row["size"]), int(row["places"]))
+    return None
+
+
 @functools.cache
 def slice_of(card: str, text: str) -> Slice | None:
     """The slice of an accelerator by name; None where its vendor makes none such."""

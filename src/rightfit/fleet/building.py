@@ -15,8 +15,9 @@ from rightfit.catalog.quotas import Quota
 from rightfit.catalog.sellers import most_at_once
 from rightfit.fleet.instance import Choice, Demand, Instance, Kind, Layer, Mode, Purchase, Resource, Steady
 from rightfit.fleet.levels import hourly_level, levels_of, on_of
+from rightfit.fleet.packing import Pool, shared_kinds
 from rightfit.fleet.reading import Fleet, Job, Owned
-from rightfit.fleet.ways import Way, Ways
+from rightfit.fleet.ways import Offer, Way, Ways
 from rightfit.units import HOURS_PER_MONTH
 
 if TYPE_CHECKING:
@@ -36,23 +37,6 @@ COMMITTED_WORD, METERED = "committed", "on-demand"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Offer:
-    """What a purchase of the plan is: a commitment or a block of one type of server in one region, `payment` with its terms."""
-
-    provider: str
-    instance_type: str
-    region: str
-    purchase: str
-    usd_per_h: float
-    term_h: float
-    on_demand_usd_per_h: float
-    as_of: str
-    basis: str
-    since_h: float
-    until_h: float
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
 class Limit:
     """Where a resource comes from: a kind (quota, budget, spot_share, stock, owned), its text, and which rows of the file."""
 
@@ -62,15 +46,17 @@ class Limit:
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Built:
-    """The numbers, and what they stand for: `limits` of each resource, `owned` (resource -> line of the file)."""
+    """The numbers, and what they stand for: `limits` of each resource, `owned` (resource -> line of the file), `offers` of what can be bought (a
+    server, or a way to cut a card), `pools` of servers whose cards are shared."""
 
     instance: Instance
     limits: tuple[Limit, ...]
     owned: Mapping[int, int]
     horizon_h: float
     months: int
-    offers: tuple[Offer, ...]
+    offers: tuple[Any, ...]
     considered: tuple[Offer, ...]
+    pools: tuple[Pool, ...] = ()
 
 
 def horizon_of(fleet: Fleet, ways: Mapping[str, Ways]) -> float:
@@ -120,7 +106,8 @@ class Builder:
         self.months = max(1, math.ceil(self.horizon_h / HOURS_PER_MONTH - 1e-9))
         self.owned_at: dict[int, int] = {}
         self.committed: dict[tuple[str, str, str, str], int] = {}
-        self.offers: list[Offer] = []
+        self.offers: list[Any] = []
+        self.pools: list[Pool] = []
         self.considered: list[Offer] = []
         self.purchases: list[Purchase] = []
         self.rates: dict[tuple[str, str], float] = {}
@@ -130,44 +117,54 @@ class Builder:
         self._limits()
         self._commitments()
         demands = tuple(self._demand(job) for job in self.fleet.jobs)
-        services = tuple(self._service(service) for service in self.fleet.services)
+        shared = shared_kinds(self)
+        services = tuple(self._service(service, shared.get(service.name, ())) for service in self.fleet.services)
         instance = Instance(self.period_h, self.num_periods, tuple(self.resources), demands, services, tuple(self.purchases))
         return Built(
-            instance, tuple(self.limits), dict(self.owned_at), self.horizon_h, self.months, tuple(self.offers), tuple(self.considered)
+            instance,
+            tuple(self.limits),
+            dict(self.owned_at),
+            self.horizon_h,
+            self.months,
+            tuple(self.offers),
+            tuple(self.considered),
+            tuple(self.pools),
         )
 
     # -- resources -----------------------------------------------------------------------------------------------------------------------
 
-    def _add(self, name: str, kind: str, unit: str, caps: Any, row_of: Any, limit: Limit) -> int:
+    def add(self, name: str, kind: str, unit: str, caps: Any, row_of: Any, limit: Limit) -> int:
+        """A resource; its number."""
         self.resources.append(Resource(name, kind, unit, np.asarray(caps, dtype=np.float64), np.asarray(row_of, dtype=np.intp)))
         self.limits.append(limit)
         return len(self.resources) - 1
 
-    def _momentary(
+    def momentary(
         self, name: str, kind: str, unit: str, most: float, limit: Limit, *, since_h: float = 0.0, until_h: float = math.inf
     ) -> int:
+        """A resource of which there is as much in each period of a time; its number."""
         begin = np.arange(self.num_periods) * self.period_h
         there = (begin >= since_h - 1e-9) & (begin + self.period_h <= until_h + 1e-9)
-        return self._add(name, kind, unit, np.where(there, most, 0.0), np.arange(self.num_periods), limit)
+        return self.add(name, kind, unit, np.where(there, most, 0.0), np.arange(self.num_periods), limit)
 
     def _limits(self) -> None:
         fleet = self.fleet
-        self.quota_at = [self._momentary(f"quota {one.text}", "quota", one.unit, one.most, Limit("quota", one.text)) for one in self.quotas]
+        self.quota_at = [self.momentary(f"quota {one.text}", "quota", one.unit, one.most, Limit("quota", one.text)) for one in self.quotas]
         month = np.minimum((np.arange(self.num_periods) * self.period_h / HOURS_PER_MONTH).astype(np.intp), self.months - 1)
         self.budget_at, self.team_at = None, {}
         if fleet.budget_usd is not None:
-            self.budget_at = self._add("budget", "budget", "USD", np.full(self.months, fleet.budget_usd), month, Limit("budget", ""))
+            self.budget_at = self.add("budget", "budget", "USD", np.full(self.months, fleet.budget_usd), month, Limit("budget", ""))
         for team, usd in fleet.team_budgets.items():
-            self.team_at[team] = self._add(f"budget {team}", "budget", "USD", np.full(self.months, usd), month, Limit("team", team))
+            self.team_at[team] = self.add(f"budget {team}", "budget", "USD", np.full(self.months, usd), month, Limit("team", team))
         self.spot_at = None
         if fleet.spot_share is not None:
-            self.spot_at = self._add(
+            self.spot_at = self.add(
                 "spot share", "spot", "server-periods", np.zeros(1), np.zeros(self.num_periods), Limit("spot_share", "")
             )
         for line, item in enumerate(fleet.owned):
             most = item.usd_per_h if item.kind == "savings-plan" else float(item.count)
             unit = "USD/h" if item.kind == "savings-plan" else "servers"
-            at = self._momentary(item.label, "owned", unit, most, Limit("owned", item.label), since_h=item.since_h, until_h=item.until_h)
+            at = self.momentary(item.label, "owned", unit, most, Limit("owned", item.label), since_h=item.since_h, until_h=item.until_h)
             self.owned_at[at] = line
         self._stock()
 
@@ -187,13 +184,13 @@ class Builder:
             limit = most_at_once(*key)
             if amount > limit:
                 text = " ".join(part for part in key if part)
-                self.stock_at[key] = self._momentary(
+                self.stock_at[key] = self.momentary(
                     f"stock {text}", "stock", "accelerators" if key[1] else "servers", limit, Limit("stock", text)
                 )
 
     # -- loads ---------------------------------------------------------------------------------------------------------------------------
 
-    def _loads(self, way: Way, servers: float) -> tuple[tuple[int, float], ...]:
+    def loads(self, way: Way, servers: float) -> tuple[tuple[int, float], ...]:
         """What so many servers of a way take of quotas, stock and the share of spot."""
         found = []
         for quota, at in zip(self.quotas, self.quota_at, strict=True):
@@ -214,11 +211,11 @@ class Builder:
         own = self.team_at.get(team) if team else None
         return tuple(at for at in (self.budget_at, own) if at is not None)
 
-    def _own(self, way: Way) -> Iterable[tuple[int, Owned]]:
-        """Lines of what is owned that could carry a way."""
+    def _own(self, way: Way, *, parts: bool = False) -> Iterable[tuple[int, Owned]]:
+        """Lines of what is owned that could carry a way; with `parts` also those of one host of which it would take some of the cards."""
         for at, line in self.owned_at.items():
             item = self.fleet.owned[line]
-            if item.kind != "savings-plan" and owns(item, way):
+            if item.kind != "savings-plan" and (owns(item, way) or (parts and share_of_host(item, way) < 1.0 and way.servers == 1)):
                 yield at, item
 
     # -- jobs ----------------------------------------------------------------------------------------------------------------------------
@@ -226,18 +223,19 @@ class Builder:
     def _demand(self, job: Any) -> Demand:
         due = min(job.due_h if job.due_h is not None else self.horizon_h, self.num_periods * self.period_h)
         choices: list[Choice] = []
-        seen: set[tuple[int, int]] = set()
+        seen: set[tuple[int, float]] = set()
         for way in self.ways[job.name].found:
             if way.hours > due - job.ready_h + 1e-9 or (way.purchase == "spot" and not job.interruptible):
                 continue
-            choices.append(Choice(way, way.total_usd, way.hours, self._loads(way, way.servers)))
+            choices.append(Choice(way, way.total_usd, way.hours, self.loads(way, way.servers)))
             if way.purchase == "spot":
                 continue
-            for at, item in self._own(way):
-                if (at, way.servers) not in seen and way.servers <= item.count:
-                    seen.add((at, way.servers))
+            for at, item in self._own(way, parts=True):
+                share = way.servers * share_of_host(item, way)
+                if (at, share) not in seen and share <= item.count:
+                    seen.add((at, share))
                     mine = dataclasses.replace(way, purchase="owned", usd_per_h=0.0, servers_usd=0.0)
-                    choices.append(Choice(mine, way.other_usd, way.hours, ((at, float(way.servers)),), is_rented=False))
+                    choices.append(Choice(mine, way.other_usd, way.hours, ((at, share),), is_rented=False))
             choices += self._covered(way)
             choices += self._on_committed(way)
         after = tuple(self.row_of[name] for name in job.after)
@@ -252,13 +250,13 @@ class Builder:
                 rate = self._plan_rate(way)
                 mine = dataclasses.replace(way, purchase="owned", usd_per_h=0.0, servers_usd=0.0)
                 found.append(
-                    Choice(mine, way.other_usd, way.hours, ((at, rate * way.servers), *self._loads(mine, way.servers)), is_rented=False)
+                    Choice(mine, way.other_usd, way.hours, ((at, rate * way.servers), *self.loads(mine, way.servers)), is_rented=False)
                 )
         return found
 
     def _plan_rate(self, way: Way) -> float:
         """What a savings plan is charged for an hour of a server [USD]: its own price, else the on-demand price."""
-        modes = self._payments(way)
+        modes = self.payments(way)
         return next((mode.price_usd_per_h for mode in modes if mode.purchase == "savings-plan-1y"), way.usd_per_h)
 
     def _on_committed(self, way: Way) -> list[Choice]:
@@ -273,7 +271,7 @@ class Builder:
 
     # -- services ------------------------------------------------------------------------------------------------------------------------
 
-    def _service(self, service: Any) -> Steady:
+    def _service(self, service: Any, shared: Sequence[Kind] = ()) -> Steady:
         levels = levels_of(service.rates)
         needed = hourly_level(service.rates, levels, start=self.fleet.start, hours=round(self.horizon_h))
         shapes = [on_of(needed, level, period_h=self.period_h, num_periods=self.num_periods) for level in range(len(levels))]
@@ -289,15 +287,15 @@ class Builder:
             widths = [sizes[0], *(high - low for low, high in itertools.pairwise(sizes))]
             layers = tuple(Layer(width, on, hours) for width, (on, hours) in zip(widths, shapes, strict=True))
             kinds.append(Kind(first, layers, tuple(self._modes(ways, service)), first.other_usd * self.horizon_h / HOURS_PER_MONTH))
-        return Steady(service.name, tuple(kinds), 2.0 ** (service.priority - 5), self._budgets(service.team))
+        return Steady(service.name, (*kinds, *shared), 2.0 ** (service.priority - 5), self._budgets(service.team))
 
     def _modes(self, ways: Sequence[Way], service: Any) -> Iterable[Mode]:
         for way in ways:
             if way.purchase == "spot":
                 if service.interruptible:
-                    yield Mode(way, way.usd_per_h, self._loads(way, 1.0), 1)
+                    yield Mode(way, way.usd_per_h, self.loads(way, 1.0), 1)
             elif way.purchase.startswith(METERED):  # terms are bought: see _commitments
-                yield Mode(way, way.usd_per_h, self._loads(way, 1.0))
+                yield Mode(way, way.usd_per_h, self.loads(way, 1.0))
         way = next(way for way in ways if way.purchase.startswith(METERED))
         mine = dataclasses.replace(way, purchase="owned", usd_per_h=0.0)
         for at, _ in self._own(way):
@@ -310,7 +308,8 @@ class Builder:
 
     # -- commitments ---------------------------------------------------------------------------------------------------------------------
 
-    def _payments(self, way: Way) -> Sequence[Payment]:
+    def payments(self, way: Way) -> Sequence[Payment]:
+        """The ways to pay for a server."""
         from rightfit.search.purchase import how_to_buy
 
         if self.market is None or self.catalog is None:
@@ -341,10 +340,9 @@ class Builder:
                     key = (way.provider, way.instance_type, way.region)
                     usd = (way.servers_usd if steady else way.servers_usd / 2.0) * counts.get(name, 1) / (rank + 1)
                     wanted[key] = (wanted.get(key, (0.0, way))[0] + usd, way)
-        allowed = self.fleet.limits.get("purchase")
         for _, way in sorted(wanted.values(), key=lambda item: -item[0])[:COMMITTED_KINDS]:
-            for mode in self._payments(way):
-                if allowed and not any(mode.purchase.startswith(word) or word in mode.purchase for word in allowed):
+            for mode in self.payments(way):
+                if not self._may_pay(mode):
                     continue
                 if mode.purchase == "capacity-block":
                     self._blocks(way, mode)
@@ -352,17 +350,45 @@ class Builder:
                     self._term(way, mode)
 
     def _term(self, way: Way, mode: Payment) -> None:
-        usual = way.usd_per_h
-        offer = Offer(
-            *(way.provider, way.instance_type, way.region, mode.purchase, mode.price_usd_per_h, mode.term_h),
-            *(usual, mode.as_of, mode.basis, 0.0, self.horizon_h),
-        )
+        offer = self._offer_of(way, mode)
         self.considered.append(offer)
+        if (usd := self._share_of_term(way, mode)) is not None:
+            self._buy(way, offer, usd, 0, self.num_periods, MOST_COMMITTED)
+
+    def _offer_of(self, way: Way, mode: Payment) -> Offer:
+        return Offer(
+            *(way.provider, way.instance_type, way.region, mode.purchase, mode.price_usd_per_h, mode.term_h),
+            *(way.usd_per_h, mode.as_of, mode.basis, 0.0, self.horizon_h),
+        )
+
+    def _share_of_term(self, way: Way, mode: Payment) -> float | None:
+        """What a server on a term costs of this plan [USD]: what it owes, shared out over as long as the fleet goes on; None where it does not pay."""
         steady = self.fleet.steady_h
-        if steady is None or mode.price_usd_per_h >= usual:
-            return
+        if steady is None or mode.price_usd_per_h >= way.usd_per_h:
+            return None
         owed = mode.price_usd_per_h * mode.term_h * math.ceil(steady / mode.term_h - 1e-9)
-        self._buy(way, offer, owed * self.horizon_h / max(steady, self.horizon_h), 0, self.num_periods, MOST_COMMITTED)
+        return owed * self.horizon_h / max(steady, self.horizon_h)
+
+    def servers_of(self, way: Way) -> list[tuple[Offer, float, bool]]:
+        """Ways to have a server for the whole horizon: (offer, USD, whether it is paid by the hour)."""
+        hourly = Offer(
+            *(way.provider, way.instance_type, way.region, "on-demand", way.usd_per_h, self.horizon_h),
+            *(way.usd_per_h, way.as_of, "", 0.0, self.horizon_h),
+        )
+        terms = [
+            (self._offer_of(way, mode), usd, False)
+            for mode in self.payments(way)
+            if mode.is_committed and mode.purchase != "capacity-block" and self._may_pay(mode) and (usd := self._share_of_term(way, mode))
+        ]
+        return [(hourly, way.usd_per_h * self.horizon_h, True), *terms]
+
+    def _may_pay(self, mode: Payment) -> bool:
+        allowed = self.fleet.limits.get("purchase")
+        return not allowed or any(mode.purchase.startswith(word) or word in mode.purchase for word in allowed)
+
+    def room(self, label: str, unit: str) -> int:
+        """A resource of which there is nothing but what is bought."""
+        return self.momentary(label, COMMITTED_WORD, unit, 0.0, Limit(COMMITTED_WORD, label))
 
     def _blocks(self, way: Way, mode: Payment) -> None:
         for days in BLOCK_DAYS:
@@ -380,11 +406,11 @@ class Builder:
         key = (offer.provider, offer.instance_type, offer.region, offer.purchase)
         if key not in self.committed:
             label = f"{offer.purchase} {offer.provider}/{offer.instance_type} {offer.region}"
-            self.committed[key] = self._momentary(label, COMMITTED_WORD, "servers", 0.0, Limit(COMMITTED_WORD, label))
+            self.committed[key] = self.room(label, "servers")
         mine = dataclasses.replace(way, purchase=offer.purchase)
         budgets = (self.budget_at,) if self.budget_at is not None else ()
         self.offers.append(offer)
-        self.purchases.append(Purchase(offer, self.committed[key], usd, first, last, most, 1.0, self._loads(mine, 1.0), budgets))
+        self.purchases.append(Purchase(offer, self.committed[key], usd, first, last, most, 1.0, self.loads(mine, 1.0), budgets))
 
 
 def quota_takes(quota: Quota, way: Way) -> float:
@@ -400,6 +426,18 @@ def quota_takes(quota: Quota, way: Way) -> float:
         and (not quota.purchases or way.purchase in quota.purchases)
     )
     return {"accelerators": way.accelerators, "vcpus": way.vcpus, "servers": 1.0}[quota.unit] if speaks else 0.0
+
+
+def parts_of_host(item: Owned) -> tuple[int, ...]:
+    """Numbers of cards that jobs may take of what is owned: of one host of cards, on which cards are alike; of several the sum would not say
+    whether each job finds its cards on one of them."""
+    return tuple(number for number in (1, 2, 4) if number < item.gpus_per_server) if item.gpus and item.count == 1 else ()
+
+
+def share_of_host(item: Owned, way: Way) -> float:
+    """The share of a host that a server of a way takes of it: of one of its cards, or of all (1)."""
+    cards = int(way.accelerators)
+    return cards / item.gpus_per_server if way.accelerator in item.gpus and cards in parts_of_host(item) else 1.0
 
 
 def owns(item: Owned, way: Way) -> bool:

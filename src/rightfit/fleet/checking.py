@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from rightfit.facts.tables import table
 from rightfit.fleet.instance import Instance, Solution, cost_of, missing_of
 
 _SLACK = 1e-5
@@ -144,3 +148,59 @@ def _money(instance: Instance, plan: Solution) -> list[str]:
     return (
         found if abs(missing - plan.missing) <= _SLACK * max(1.0, missing) else [*found, f"leaves out {missing:g}, says {plan.missing:g}"]
     )
+
+
+# -- parts of cards ------------------------------------------------------------------------------------------------------------------------
+
+
+def card_faults(shared: Sequence[Mapping[str, Any]], needed: Mapping[str, int]) -> list[str]:
+    """What servers break whose cards are shared, one line each: slices where the vendor's table has none, over each other, or over the card's memory;
+    cards that the servers do not have; services with another number of slices than they need."""
+    found = []
+    has: dict[str, int] = defaultdict(int)
+    for row in shared:
+        seen: set[tuple[int, int]] = set()
+        for card in row["cards"]:
+            place = (card["server"], card["card"])
+            label = f"{row['name']}, server {place[0]}, card {place[1]}"
+            if place in seen or place[0] >= row["servers"] or place[1] >= row["way"].accelerators:
+                found.append(f"{label}: there is no such card, or it is cut twice")
+            seen.add(place)
+            found += [f"{label}: {fault}" for fault in _cut_faults(row["way"].accelerator, card["slices"])]
+            for one in card["slices"]:
+                has[one["service"]] += 1
+    names = {name for name in (*needed, *has) if name}
+    return found + [
+        f"{name} has {has[name]} slices, needs {needed.get(name, 0)}" for name in sorted(names) if has[name] != needed.get(name, 0)
+    ]
+
+
+def _cut_faults(card: str, slices: Sequence[Mapping[str, Any]]) -> list[str]:
+    found = []
+    memory = sum(one["memory_share"] for one in slices)
+    if memory > 1.0 + _SLACK:
+        found.append(f"slices take {memory:g} of its memory")
+    busy: set[float] = set()
+    for one in slices:
+        parts = {(one["start"] + step) / one["places"] for step in range(one["size"])}
+        if busy & parts or max(parts) >= 1.0:
+            found.append(f"{one['slice']} at {one['start']} lies over another slice or beyond the card")
+        busy |= parts
+        if "g" in one["slice"] and not _is_allowed(card, one):
+            found.append(f"{one['slice']} cannot begin at {one['start']}")
+    if len({"g" in one["slice"] for one in slices}) > 1:
+        found.append("MIG slices and fractions on one card")
+    return found
+
+
+def _is_allowed(card: str, one: Mapping[str, Any]) -> bool:
+    """Whether the vendor's tables have a slice of this name on the card, and let it begin there."""
+    known = any(re.fullmatch(row["cards"], card) and row["profile"] == one["slice"] for row in table("card_slices"))
+    places = [
+        row
+        for row in table("slice_placements")
+        if re.fullmatch(row["cards"], card)
+        and row["instances"] == one["slice"].partition(".")[0]
+        and float(row["memory_share"]) == one["memory_share"]
+    ]
+    return known and any(str(one["start"]) in row["starts"].split() and int(row["size"]) == one["size"] for row in places)

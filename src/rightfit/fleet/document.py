@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rightfit.fleet.building import Offer
-from rightfit.fleet.instance import TOLERANCE, Choice
+from rightfit.fleet.instance import TOLERANCE, Choice, pick_usd
+from rightfit.fleet.packing import host_cards
 from rightfit.fleet.rolling import moves_of
-from rightfit.fleet.solver import kind_usd
+from rightfit.fleet.solver import alone_usd
 from rightfit.units import HOURS_PER_MONTH
 
 if TYPE_CHECKING:
     from rightfit.fleet.result import FleetPlan
-    from rightfit.fleet.ways import Way
+    from rightfit.fleet.ways import Offer, Way
 
 SCHEMA_VERSION = 1
 _ALTERNATIVES, _CONSIDERED = 3, 12
@@ -24,7 +24,7 @@ _ALTERNATIVES, _CONSIDERED = 3, 12
 
 def document(plan: FleetPlan) -> dict[str, Any]:
     """The document. Money in US dollars, times in hours from the start and as dates, amounts in servers."""
-    placements = [*_jobs(plan), *_services(plan)]
+    placements = [*_jobs(plan), *_services(plan), *_shared(plan)]
     solved, reasons = plan.solved, plan.reasons
     cost = solved.plan.cost_usd
     found: dict[str, Any] = {
@@ -81,8 +81,9 @@ def _place(way: Way) -> dict[str, Any]:
 
 
 def _jobs(plan: FleetPlan) -> list[dict[str, Any]]:
-    instance, found = plan.built.instance, []
-    for one in sorted(plan.solved.plan.placed, key=lambda item: (item.start, item.demand)):
+    instance, found, cards = plan.built.instance, [], host_cards(plan)
+    numbered = sorted(enumerate(plan.solved.plan.placed), key=lambda item: (item[1].start, item[1].demand))
+    for number, one in numbered:
         demand, job = instance.demands[one.demand], plan.fleet.jobs[one.demand]
         choice = demand.choices[one.choice]
         begin = max(one.start * instance.period_h, demand.ready_h)
@@ -96,6 +97,7 @@ def _jobs(plan: FleetPlan) -> list[dict[str, Any]]:
                 **_place(choice.way),
                 "servers": choice.way.servers,
                 "owned": _owned_label(plan, choice),
+                **({"cards": cards[number]} if number in cards else {}),
                 "start_h": begin,
                 "end_h": begin + choice.hours,
                 "start": moment(plan, begin),
@@ -199,16 +201,67 @@ def _services(plan: FleetPlan) -> list[dict[str, Any]]:
                 "servers_by_period": [int(number) for number in running],
                 "cost_usd": kind.other_usd + sum(part["cost_usd"] for part in parts),
                 "workload": dict(asked.wishes),
-                "why": {"own_best_usd": min(kind_usd(service, row) for row in range(len(service.kinds)))},
+                "why": {"own_best_usd": alone_usd(service)},
+            }
+        )
+        if kind.is_part:
+            found[-1] |= {"servers": 0, "least_servers": 0, "servers_by_period": [], "on": _slices(plan, service.name)}
+    return found
+
+
+def _slices(plan: FleetPlan, name: str) -> list[dict[str, Any]]:
+    """The parts of cards that a service stands on."""
+    return [
+        {"name": row["name"], "server": card["server"], "card": card["card"], "slice": one["slice"], "start": one["start"]}
+        for row in plan.shared
+        for card in row["cards"]
+        for one in card["slices"]
+        if one["service"] == name
+    ]
+
+
+def _shared(plan: FleetPlan) -> list[dict[str, Any]]:
+    """Servers whose cards services share, each with what stands where and what the same services would cost on servers of their own."""
+    by_name = {service.name: service for service in plan.built.instance.services}
+    others = {plan.built.instance.services[one.service].name: pick_usd(plan.built.instance, one) for one in plan.solved.plan.picked}
+    found = []
+    for row in plan.shared:
+        names = sorted({one["service"] for card in row["cards"] for one in card["slices"] if one["service"]})
+        found.append(
+            {
+                "name": row["name"],
+                "kind": "server",
+                "count": 1,
+                "team": None,
+                **_place(row["way"]),
+                "purchase": row["parts"][0]["purchase"],
+                "servers": row["servers"],
+                "parts": row["parts"],
+                "start_h": 0.0,
+                "end_h": plan.built.horizon_h,
+                "start": moment(plan, 0.0),
+                "end": moment(plan, plan.built.horizon_h),
+                "cost_usd": sum(part["cost_usd"] for part in row["parts"]),
+                "cards": row["cards"],
+                "holds": names,
+                "paid_usd": sum(others[name] for name in names) + _paid_for(plan, row["name"]),
+                "alone_usd": sum(alone_usd(by_name[name]) for name in names),
             }
         )
     return found
 
 
+def _paid_for(plan: FleetPlan, name: str) -> float:
+    """What the servers of a pool cost of this plan, by the hour and on terms [USD]."""
+    pool = next(one for one in plan.built.pools if f"shared {one.label}" == name)
+    bought = zip(plan.built.instance.purchases, plan.solved.plan.bought, strict=True)
+    return sum(item.cost_usd * count for item, count in bought if item.resource == pool.cards)
+
+
 def _purchases(plan: FleetPlan) -> list[dict[str, Any]]:
     found = []
     for item, count in zip(plan.built.instance.purchases, plan.solved.plan.bought, strict=True):
-        if count:
+        if count and not item.is_metered:
             offer: Offer = item.what
             used = _use_of(plan, item.resource, item.first, item.last)
             found.append({**_terms_of(plan, offer), "count": count, "cost_usd": item.cost_usd * count, "utilisation": used})

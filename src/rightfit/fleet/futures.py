@@ -46,7 +46,7 @@ def futures_of(plan: FleetPlan, *, number: int, seconds: float, doubts: Doubts |
     known, instance = doubts or usual_doubts(), plan.built.instance
     began, until = time.monotonic(), time.monotonic() + seconds
     nothing = (0,) * len(instance.purchases)
-    plans: dict[str, Bought] = {"plan": tuple(plan.solved.plan.bought), "nothing": nothing}
+    plans: dict[str, Bought] = {"plan": _terms(instance, plan.solved.plan.bought), "nothing": nothing}
     draws: list[tuple[Instance, Solution, dict[Bought, Solution]]] = []
     for seed in range(number):
         if draws and until - time.monotonic() < (time.monotonic() - began) / len(draws):
@@ -55,12 +55,17 @@ def futures_of(plan: FleetPlan, *, number: int, seconds: float, doubts: Doubts |
         each = min(_MOST_S, max(_LEAST_S, (until - time.monotonic()) / (4.0 * (number - seed))))
         hindsight = solve(drawn, seconds=each).plan
         draws.append((drawn, hindsight, {bought: _after(drawn, bought, each) for bought in dict.fromkeys(plans.values())}))
-    middle = tuple(int(count) for count in np.rint(np.median([one.bought for _, one, _ in draws], axis=0))) if instance.purchases else ()
+    middle = tuple(int(count) for count in np.rint(np.median([_terms(instance, one.bought) for _, one, _ in draws], axis=0)))
     plans["middle"] = middle
     for drawn, _, found in draws:
         if middle not in found:
             found[middle] = _after(drawn, middle, _MOST_S / 4.0)
     return _told(plan, plans, draws, known)
+
+
+def _terms(instance: Instance, bought: Sequence[int]) -> Bought:
+    """What of a purchase binds for a term; what is paid by the hour is decided anew in each future."""
+    return tuple(0 if item.is_metered else int(count) for item, count in zip(instance.purchases, bought, strict=True))
 
 
 def _told(plan: FleetPlan, plans: Mapping[str, Bought], draws: Sequence[Any], doubts: Doubts) -> dict[str, Any]:
@@ -116,7 +121,11 @@ def future(instance: Instance, dice: Dice, doubts: Doubts) -> Instance:
     gone = {key for key in _metered(instance, _offer) if dice.random() < doubts.gone}
     jobs, services = (1.0 + dice.uniform(-1.0, 1.0, 2) * doubts.demand).tolist()
     moved = _mapped(instance, lambda one: _choice(one, prices, gone), lambda one: _kind(one, prices, gone, services))
-    return dataclasses.replace(moved, demands=tuple(_counted(one, jobs, dice) for one in moved.demands))
+    purchases = tuple(
+        dataclasses.replace(one, cost_usd=one.cost_usd * prices.get(_seller(one.what), 1.0)) if one.is_metered else one
+        for one in moved.purchases
+    )
+    return dataclasses.replace(moved, purchases=purchases, demands=tuple(_counted(one, jobs, dice) for one in moved.demands))
 
 
 def _seller(way: Any) -> tuple[str, ...]:
@@ -172,15 +181,18 @@ def _mapped(instance: Instance, choice: Callable[[Choice], Choice | None], kind:
 
 
 def settled(instance: Instance, bought: Bought) -> tuple[Instance, float]:
-    """The numbers once so much is bought: its capacity is there, nothing more can be bought, and its money [USD] is spent."""
+    """The numbers once so much is bought: its capacity is there, nothing more can be bought for a term, and its money [USD] is spent."""
     caps = [resource.caps.astype(np.float64).copy() for resource in instance.resources]
     spent = 0.0
     for item, count in zip(instance.purchases, bought, strict=True):
+        if item.is_metered:
+            continue
         spent += item.cost_usd * count
         for resource, rows, amount in purchase_loads(instance, item.first, item.last, item, count) if count else []:
             np.add.at(caps[resource], rows, -amount)
     resources = tuple(dataclasses.replace(one, caps=room) for one, room in zip(instance.resources, caps, strict=True))
-    return dataclasses.replace(instance, resources=resources, purchases=()), spent
+    metered = tuple(item for item in instance.purchases if item.is_metered)
+    return dataclasses.replace(instance, resources=resources, purchases=metered), spent
 
 
 def _after(instance: Instance, bought: Bought, seconds: float) -> Solution:

@@ -87,12 +87,14 @@ class Mode:
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Kind:
-    """One type of server in one region for a service: its layers, base first, and the ways to pay. `other_usd`: what it costs beside servers."""
+    """One type of server in one region for a service: its layers, base first, and the ways to pay. `other_usd`: what it costs beside servers.
+    `is_part`: it stands on parts of cards that others pay for, so that what it costs alone is not known."""
 
     way: Any
     layers: tuple[Layer, ...]
     modes: tuple[Mode, ...]
     other_usd: float = 0.0
+    is_part: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -108,7 +110,7 @@ class Steady:
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Purchase:
     """Capacity that can be bought: each one adds `adds` to `resource` in periods [first, last) for `cost_usd`, at most `most`. It draws on other
-    resources (`loads`, in each of those periods) and on `budgets`."""
+    resources (`loads`, in each of those periods) and on `budgets`. `is_metered`: paid by the hour like any other, so that it binds nobody."""
 
     what: Any
     resource: int
@@ -119,6 +121,7 @@ class Purchase:
     adds: float = 1.0
     loads: tuple[tuple[int, float], ...] = ()
     budgets: tuple[int, ...] = ()
+    is_metered: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)

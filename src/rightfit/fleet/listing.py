@@ -281,6 +281,22 @@ def earlier(instance: Instance, plan: Solution) -> Solution:
     return solution(instance, _joined(moved), list(plan.picked), list(plan.bought))
 
 
+def overdrawn(instance: Instance, plan: Solution) -> bool:
+    """Whether a plan buys or places more than there is room for."""
+    board = Board(instance, plan.bought)
+    for pick in plan.picked:
+        service = instance.services[pick.service]
+        for resource, rows, amount in other_loads(instance, service, service.kinds[pick.kind]):
+            board.free[resource][rows] -= amount
+        for at, mode, count in pick.parts:
+            board.put_servers(service, service.kinds[pick.kind], at, mode, count)
+    for one in plan.placed:
+        demand = instance.demands[one.demand]
+        board.put(demand, demand.choices[one.choice], one.start, one.count)
+    caps = [resource.caps for resource in instance.resources]
+    return any(np.any(free < -1e-5 * np.maximum(1.0, np.abs(cap))) for free, cap in zip(board.free, caps, strict=True))
+
+
 def _end(instance: Instance, one: Placed) -> int:
     """The period from which a placement is over."""
     return one.start + instance.length(instance.demands[one.demand].choices[one.choice])

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 from rightfit.catalog.quotas import Quota, read_quota
 from rightfit.errors import InputError
 from rightfit.fleet import checking
-from rightfit.fleet.building import Builder
+from rightfit.fleet.building import Builder, parts_of_host
 from rightfit.fleet.document import document
 from rightfit.fleet.futures import futures_of
 from rightfit.fleet.levels import levels_of
 from rightfit.fleet.matrix import highs
 from rightfit.fleet.own_runs import calibrated
+from rightfit.fleet.packing import SLICES, shared_servers
 from rightfit.fleet.reading import Fleet, Owned, read_fleet
 from rightfit.fleet.reasons import reasons_of
 from rightfit.fleet.result import FleetPlan
@@ -42,7 +43,9 @@ def questions_of(fleet: Fleet) -> dict[str, Asked]:
     for job in fleet.jobs:
         found[job.name] = asked({**fleet.limits, **job.wishes}, oldest=oldest, kept=kept)
     for service in fleet.services:
-        found[service.name] = asked({**fleet.limits, **service.wishes}, rates=levels_of(service.rates), oldest=oldest, kept=kept)
+        found[service.name] = asked(
+            {**fleet.limits, **service.wishes}, rates=levels_of(service.rates), oldest=oldest, kept=kept, slices=SLICES[service.share]
+        )
     return found
 
 
@@ -50,6 +53,8 @@ def _names(item: Owned) -> tuple[str, ...]:
     """Servers or cards of what is owned, whose ways must not be thinned out."""
     if item.kind == "savings-plan":
         return ()
+    if parts := parts_of_host(item):
+        return tuple(f"{number}x{gpu}" for gpu in item.gpus for number in (*parts, item.gpus_per_server))
     return (f"{item.provider}/{item.instance_type}",) if item.instance_type else tuple(f"{item.gpus_per_server}x{gpu}" for gpu in item.gpus)
 
 
@@ -88,11 +93,21 @@ def plan_fleet(
     found = FleetPlan(fleet, built, solve(built.instance, seconds=seconds), ways, quotas, last=before, own_runs=told)
     faults = checking.faults(built.instance, found.solved.plan)
     assert not faults, faults
+    found = dataclasses.replace(found, shared=shared_servers(found))
+    faults = checking.card_faults(found.shared, slices_of(found))
+    assert not faults, faults
     if reasons:
         found = dataclasses.replace(found, reasons=reasons_of(found, seconds=seconds))
     if futures:
         found = dataclasses.replace(found, reasons={**found.reasons, "futures": futures_of(found, number=futures, seconds=seconds)})
     return dataclasses.replace(found, document=document(found))
+
+
+def slices_of(plan: FleetPlan) -> dict[str, int]:
+    """How many slices each service that stands on parts of cards takes."""
+    instance = plan.built.instance
+    picks = [(instance.services[one.service], one) for one in plan.solved.plan.picked]
+    return {service.name: sum(count for *_, count in one.parts) for service, one in picks if service.kinds[one.kind].is_part}
 
 
 def quotas_of(texts: Sequence[str], catalog: Catalog) -> tuple[Quota, ...]:

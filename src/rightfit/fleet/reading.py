@@ -53,6 +53,7 @@ class Service:
     priority: int
     interruptible: bool
     team: str | None
+    share: str = "whole"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -260,7 +261,12 @@ class _Reader:
         rates = self._rates(service, wishes, place)
         for used in ("rate", "profile"):
             wishes.pop(used, None)
-        return Service(service.name, wishes, rates, service.priority, service.interruptible, self._team(service.team, place))
+        if service.share != "whole" and wishes.get("slice"):
+            raise InputError(
+                f"{self.where}: {place}: share {service.share} contradicts slice {wishes['slice']}; leave one of them out", field="share"
+            )
+        team = self._team(service.team, place)
+        return Service(service.name, wishes, rates, service.priority, service.interruptible, team, service.share)
 
     def _wishes(self, workload: Mapping[str, Any], place: str) -> Mapping[str, Any]:
         wishes = {key.replace("-", "_"): value for key, value in {**self.record.defaults, **workload}.items()}

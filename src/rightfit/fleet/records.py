@@ -54,6 +54,10 @@ class ServiceRecord(Record):
     priority: int = Field(default=5, ge=1, le=9, description="who goes first where not all can be placed; 9 is the most important")
     interruptible: bool = Field(default=False, description="whether what serves above the least load of the day may be on spot servers")
     team: Name | None = Field(default=None, description="whose budget pays for it")
+    share: Literal["whole", "mig", "turns"] = Field(
+        default="whole",
+        description="whether it may stand on a part of a card beside other services: mig (a slice of its own), turns (also a half or a quarter, in turn)",
+    )
 
 
 class OwnedRecord(Record):

@@ -26,6 +26,7 @@ class FleetPlan:
     reasons: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     last: Mapping[str, Any] | None = None
     own_runs: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    shared: Sequence[Mapping[str, Any]] = ()
     document: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rightfit.errors import FileInputError
+from rightfit.fleet.packing import PART
 from rightfit.fleet.reading import Fleet, Job, Owned
 from rightfit.fleet.ways import Way, Ways
 from rightfit.units import SECONDS_PER_HOUR
@@ -77,7 +78,9 @@ def rolled(fleet: Fleet, last: Mapping[str, Any]) -> Rolled:
             after = tuple(name for before in job.after for name in there[before])
             jobs.append(dataclasses.replace(job, count=left[job.name], after=after))
     standing = {
-        row["name"]: (f"{row['provider']}/{row['instance_type']}", row["region"]) for row in last["placements"] if row["kind"] == "service"
+        row["name"]: (f"{row['provider']}/{row['instance_type']}", row["region"])
+        for row in last["placements"]
+        if row["kind"] == "service" and row["purchase"] != PART
     }
     return Rolled(dataclasses.replace(fleet, jobs=tuple(jobs), owned=(*fleet.owned, *_bought(last, shift))), running, standing, done)
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from rightfit.fleet.instance import TOLERANCE, Array, Choice, Demand, Instance, Placed, Solution, solution
-from rightfit.fleet.listing import earlier, listed
+from rightfit.fleet.listing import earlier, listed, overdrawn
 from rightfit.fleet.matrix import Answer, Matrix, remaining
 
 ALL_COLUMNS, PER_DEMAND, MOST_ROUNDS = 25_000, 4, 60
@@ -70,7 +70,7 @@ def solve(instance: Instance, *, seconds: float = 20.0, gap: float = 1e-3) -> So
     best = earlier(instance, min(candidates, key=lambda plan: plan.key))
     duals = _duals(matrix, relaxed)
     own_usd = sum(min((choice.cost_usd for choice in _rented(instance, demand)), default=0.0) * demand.count for demand in instance.demands)
-    own_usd += sum(min((kind_usd(service, row) for row in range(len(service.kinds))), default=0.0) for service in instance.services)
+    own_usd += sum(alone_usd(service) for service in instance.services)
     prices = relaxed.duals[: len(instance.demands)] if relaxed.found else np.zeros(len(instance.demands))
     return Solved(
         plan=best,
@@ -83,6 +83,12 @@ def solve(instance: Instance, *, seconds: float = 20.0, gap: float = 1e-3) -> So
         columns=len(matrix.cost),
         demand_duals=prices,
     )
+
+
+def alone_usd(service: object) -> float:
+    """What a service costs on the cheapest servers of its own [USD]; 0 where it has none."""
+    kinds = service.kinds  # type: ignore[attr-defined]
+    return min((kind_usd(service, row) for row, kind in enumerate(kinds) if not kind.is_part), default=0.0)
 
 
 def kind_usd(service: object, row: int) -> float:
@@ -305,7 +311,8 @@ def _rounded(matrix: Matrix, relaxed: Answer) -> Solution | None:
         )
         for part in ((0.5, TOLERANCE) if instance.purchases else (TOLERANCE,))
     ]
-    return min(plans, key=lambda plan: plan.key)
+    sound = [plan for plan in plans if not overdrawn(instance, plan)]  # purchases that were rounded may want more than there is
+    return min(sound, key=lambda plan: plan.key) if sound else None
 
 
 def _branched(matrix: Matrix, best: Solution, limit: float, *, until: float, gap: float) -> tuple[Solution, float] | None:

@@ -60,6 +60,32 @@ class Way:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Offer:
+    """What a purchase of the plan is: a commitment or a block of one type of server in one region, `payment` with its terms."""
+
+    provider: str
+    instance_type: str
+    region: str
+    purchase: str
+    usd_per_h: float
+    term_h: float
+    on_demand_usd_per_h: float
+    as_of: str
+    basis: str
+    since_h: float
+    until_h: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Part:
+    """`count` slices of cards (`slice`: a profile or a fraction) that carry a service; `way`: the server whose cards they are parts of."""
+
+    way: Way
+    slice: str
+    count: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Asked:
     """A question to the planner: wishes as JSON, and for a service the rates of its levels [1/s], the highest last."""
 
@@ -67,24 +93,33 @@ class Asked:
     rates: tuple[float, ...] = ()
     oldest: str = ""  # date of the oldest price that is taken
     kept: tuple[tuple[str, str], ...] = ()  # (server or card, region) that must not be thinned out
+    slices: tuple[str, ...] = ()  # parts of cards on which a service may stand
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ways:
-    """What the planner answers: ways, cheapest first; why there is none (criteria), or what cannot be read."""
+    """What the planner answers: ways, cheapest first; why there is none (criteria), or what cannot be read. `parts`: parts of cards of a service."""
 
     found: tuple[Way, ...]
     blame: tuple[tuple[str, ...], ...] = ()
     error: str = ""
+    parts: tuple[Part, ...] = ()
 
 
 #: Asks many questions somewhere, answers in their order.
 Search = Callable[[Sequence[Asked]], Sequence[Ways]]
 
 
-def asked(wishes: Mapping[str, Any], *, rates: Sequence[float] = (), oldest: str = "", kept: Sequence[tuple[str, str]] = ()) -> Asked:
+def asked(
+    wishes: Mapping[str, Any],
+    *,
+    rates: Sequence[float] = (),
+    oldest: str = "",
+    kept: Sequence[tuple[str, str]] = (),
+    slices: Sequence[str] = (),
+) -> Asked:
     """A question whose equals are equal."""
-    return Asked(json.dumps(wishes, sort_keys=True, default=str), tuple(rates), oldest, tuple(kept))
+    return Asked(json.dumps(wishes, sort_keys=True, default=str), tuple(rates), oldest, tuple(kept), tuple(slices))
 
 
 def ways_of(
@@ -116,7 +151,8 @@ def answered(question: Asked, catalog: Catalog | None = None) -> Ways:
             family, workload = settled(settle_own_model(Workload(**wishes)))
             found, _ = explored(family, workload, catalog)
             return Ways(_jobs(found, question), () if np.any(found.bits == 0) else minimal_blame(found.bits))
-        return _service(wishes, question, catalog)
+        whole = _service(wishes, question, catalog)
+        return dataclasses.replace(whole, parts=_parts(wishes, question, catalog)) if question.slices else whole
     except RightfitError as error:
         return Ways((), (), str(error).splitlines()[0])
 
@@ -233,6 +269,38 @@ def _service(wishes: Mapping[str, Any], question: Asked, catalog: Catalog) -> Wa
         levels = tuple(np.minimum.accumulate([int(number[row]), *reversed(sizes)])[::-1].tolist())
         ways.append(_way(peak, int(offer[row]), int(column[row]), int(number[row]), levels))
     return Ways(tuple(ways))
+
+
+def _parts(wishes: Mapping[str, Any], question: Asked, catalog: Catalog) -> tuple[Part, ...]:
+    """Parts of cards that carry a service at its peak, of the servers that are cheapest for it; one model never lies on two parts."""
+    from rightfit.families.registry import settled
+    from rightfit.planner.plan import explored
+    from rightfit.search.confirm import confirmed
+    from rightfit.search.own_model import settle_own_model
+    from rightfit.workload.model import Workload
+
+    parts = []
+    for text in question.slices:
+        try:
+            family, workload = settled(settle_own_model(Workload(**{**wishes, "rate": f"{question.rates[-1]:.12g}/s", "slice": text})))
+            found, _ = explored(family, workload, catalog)
+            found, _ = confirmed(family, found, _CONFIRMED) if np.any(found.bits == 0) else (found, None)
+        except RightfitError:  # cards that were asked for have no such parts, or models of this kind stand on none
+            continue
+        if not np.any(found.bits == 0):
+            continue
+        offer, column = _usable(found, question)
+        for row in _thinned(
+            found, offer, found.bill.total_usd[offer, column], np.ones(offer.shape[0]), np.ones(offer.shape[0]), ()
+        ).tolist():
+            cell = (int(offer[row]), int(column[row]))
+            at, machine = found.candidate(*cell), int(found.fleet.machine_index[found.market.offers.server_index[cell[0]]])
+            whole = at >= 0 and machine >= 0 and int(found.space.tensor[at]) == 1 and int(found.space.nodes[at]) == 1
+            if whole and found.fleet.accelerators[machine].name.count("/"):
+                number = round(float(found.num_servers(offer[row : row + 1], column[row : row + 1])[0]))
+                way = _way(found, *cell, number, (number,))
+                parts.append(Part(way, text, round(float(found.sizing.replicas[machine, cell[1]]))))
+    return tuple(parts)
 
 
 def _sizes(level: Any, peak: Any, offer: Any, column: Any) -> Any:

@@ -19,6 +19,7 @@ from rightfit.explain.fleet_text import (
     limit_lines,
     placement_table,
     scenario_lines,
+    shared_lines,
     unplaced_lines,
 )
 from rightfit.explain.messages import Lang
@@ -107,7 +108,7 @@ class FleetPage:
             ui.html(calendar_svg(found, lang), sanitize=False).mark("fleet-calendar")  # every text in it is escaped
         with box("section", "part"):
             heading(word("fleet.purchases", lang), 2)
-            bullets(buy_lines(found, lang))
+            bullets([*buy_lines(found, lang), *shared_lines(found, lang)])
             if told := considered_lines(found, lang):
                 bullets(told)
         if told := future_lines(found, lang):
