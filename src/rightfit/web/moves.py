@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rightfit.catalog import Catalog
     from rightfit.catalog.history import PricePoint
 
+MOVES = "moves"  # what answers of this kind are kept under
 MOST_LINES = 6
 Moves = tuple["PricePoint", ...]
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
+from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
 from rightfit.explain.buy_curves import buy_curves, owed_curves
 from rightfit.explain.cards import memory_use, option_card
@@ -18,7 +19,7 @@ from rightfit.web.cards import compare_table
 from rightfit.web.charts import break_even_chart, owed_chart
 from rightfit.web.details import breakdown, draw_part, draw_parts, named
 from rightfit.web.draw import box, button, heading, paragraph, table, text
-from rightfit.web.moves import draw_moves, moves_of
+from rightfit.web.moves import MOVES, draw_moves, moves_of
 from rightfit.web.words import word
 from rightfit.web.world import world_map
 
@@ -134,8 +135,25 @@ def regions_tab(page: PlanHost, plan: Plan, option: Option) -> None:
         chosen=option.region,
     )
     table(found, lang, title=False)
-    server_name = f"{option.provider}/{option.instance_type}"
-    draw_moves(moves_of(server_name, catalog=page.answers.market.catalog()), lang, currency=currency)
+    _draw_moves_later(page, f"{option.provider}/{option.instance_type}", currency)
+
+
+def _draw_moves_later(page: PlanHost, server: str, currency: str) -> None:
+    """How the prices moved, as soon as that is looked up."""
+    catalog = page.answers.market.catalog()
+    place = box("div")
+
+    async def answer() -> None:
+        try:
+            lines = await page.answers.ask((MOVES, server), lambda: moves_of(server, catalog=catalog))
+        except RightfitError:
+            return  # the house is full; prices stand above
+        if not place.is_deleted:
+            with place:
+                draw_moves(lines, page.state.lang, currency=currency)
+
+    with place:
+        ui.timer(0, answer, once=True)
 
 
 def verdict_dialog(parts: tuple[Any, ...], lang: Lang) -> Any:

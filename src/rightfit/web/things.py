@@ -18,7 +18,7 @@ from rightfit.explain.tables import Table
 from rightfit.explain.things import Thing, card_thing, known_cards, server_thing
 from rightfit.web.addresses import card_address, catalog_links, fit_address, plan_address, server_address
 from rightfit.web.draw import Links, box, bullets, button, heading, link, pair, paragraph, table
-from rightfit.web.moves import draw_moves, moves_of
+from rightfit.web.moves import MOVES, draw_moves, moves_of
 from rightfit.web.state import LONGEST_VALUE, clean
 from rightfit.web.tabs import draw_owed
 from rightfit.web.words import problem_lines, word
@@ -71,8 +71,7 @@ class ThingPage:
         self.body.clear()
         with self.body:
             place = self._draw(found)
-        await self._draw_fits(found, place)
-        await self._draw_ways(found)
+        await asyncio.gather(self._draw_fits(found, place), self._draw_ways(found))
 
     def _draw(self, found: Thing) -> Any:
         """Everything but the models; gives the place for them."""
@@ -127,7 +126,7 @@ class ThingPage:
         catalog = self.answers.market.catalog()
         try:
             section = await self.answers.ask(("ways", found.name), lambda: lookup.ways_to_buy(found.name, catalog=catalog))
-            moves = await self.answers.ask(("moves", found.name), lambda: moves_of(found.name, catalog=catalog))
+            moves = await self.answers.ask((MOVES, found.name), lambda: moves_of(found.name, catalog=catalog))
         except RightfitError:
             return  # no sound price to begin with; the table says so
         if not self.ways.is_deleted:
