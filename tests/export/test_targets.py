@@ -81,7 +81,7 @@ def test_terraform_asks_for_spot_only_when_the_plan_is_spot() -> None:
 
 def test_images_are_pinned_and_labelled() -> None:
     text = files("dockerfile", "bert-service-azure")["Dockerfile"]
-    assert text.splitlines()[1].startswith("FROM nvidia/cuda:12.8.1")
+    assert text.splitlines()[1].startswith("FROM pytorch/pytorch:2.8.0-cuda12.8")
     assert f"rightfit-plan={job('bert-service-azure').plan_id}" in text
     assert json.loads(text.strip().rpartition("CMD ")[2])[0] == "uvicorn"
 

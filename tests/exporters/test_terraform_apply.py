@@ -77,6 +77,8 @@ def named(name: str) -> Job:
 
 def made_and_unmade(name: str, folder: Path, address: str) -> None:
     put(folder, find_target("terraform-aws").files(named(name)))
+    if named(name).is_service:
+        (folder / "mine.auto.tfvars").write_text(f'certificate_arn = "{certificate(named(name).option.region)}"\n')
     terraform(folder, "init", "-input=false", "-no-color")
     terraform(folder, "apply", "-auto-approve", "-input=false", "-no-color")
     try:
@@ -84,6 +86,10 @@ def made_and_unmade(name: str, folder: Path, address: str) -> None:
     finally:
         terraform(folder, "destroy", "-auto-approve", "-input=false", "-no-color")
     assert not servers(client("ec2", address, named(name).option.region))
+
+
+def certificate(region: str) -> str:
+    return f"arn:aws:acm:{region}:123456789012:certificate/0b0e1c9e-0000-4000-8000-000000000000"
 
 
 def servers(ec2: Any) -> list[dict[str, Any]]:
@@ -104,8 +110,19 @@ def looked_at(name: str, address: str, region: str) -> None:
     inward = [rule for group in groups["SecurityGroups"] for rule in group["IpPermissions"]]
     assert sorted(rule["FromPort"] for rule in inward) == ([22, 8000] if planned.is_service else [22])
     assert [part["CidrIp"] for rule in inward for part in rule["IpRanges"]] == ["203.0.113.7/32"]
+    offered = ec2.describe_instance_type_offerings(
+        LocationType="availability-zone", Filters=[{"Name": "instance-type", "Values": [planned.option.instance_type]}]
+    )
+    assert found[0]["Placement"]["AvailabilityZone"] in {row["Location"] for row in offered["InstanceTypeOfferings"]}
+    usual = [{"Name": "group-name", "Values": ["default"]}, {"Name": "vpc-id", "Values": [found[0]["VpcId"]]}]
+    [closed] = ec2.describe_security_groups(Filters=usual)["SecurityGroups"]
+    assert closed["IpPermissions"] + closed["IpPermissionsEgress"] == []
     if planned.is_service:
         balancers = client("elbv2", address, region)
+        [balancer] = balancers.describe_load_balancers()["LoadBalancers"]
+        [listener] = balancers.describe_listeners(LoadBalancerArn=balancer["LoadBalancerArn"])["Listeners"]
+        assert (listener["Port"], listener["Protocol"]) == (443, "HTTPS")
+        assert [one["CertificateArn"] for one in listener["Certificates"]] == [certificate(region)]
         [group] = balancers.describe_target_groups()["TargetGroups"]
         health = balancers.describe_target_health(TargetGroupArn=group["TargetGroupArn"])["TargetHealthDescriptions"]
         assert [target["Target"]["Id"] for target in health] == [server["InstanceId"] for server in found]
@@ -113,5 +130,10 @@ def looked_at(name: str, address: str, region: str) -> None:
     [bucket] = client("s3", address, region).list_buckets()["Buckets"]
     assert bucket["Name"] == f"{name}-{planned.plan_id}"
     assert all(client("s3", address, region).get_public_access_block(Bucket=bucket["Name"])["PublicAccessBlockConfiguration"].values())
+    kept = client("s3", address, region)
+    assert kept.get_bucket_versioning(Bucket=bucket["Name"])["Status"] == "Enabled"
+    [rule] = kept.get_bucket_lifecycle_configuration(Bucket=bucket["Name"])["Rules"]
+    assert (rule["Status"], rule["NoncurrentVersionExpiration"]["NoncurrentDays"]) == ("Enabled", 30)
+    assert rule["AbortIncompleteMultipartUpload"]["DaysAfterInitiation"] == 7
     data = ec2.describe_instance_attribute(InstanceId=found[0]["InstanceId"], Attribute="userData")["UserData"]["Value"]
     assert f"export RIGHTFIT_BUCKET='{bucket['Name']}'" in base64.b64decode(data).decode()

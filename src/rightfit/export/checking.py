@@ -212,4 +212,4 @@ def request_of(job: Job, stack: ExportStack) -> str:
     else:
         call = f'curl -sSf --max-time 120 {header}"$2"{stack.health_path} && echo'
     told = ': "${2:?give the address of the service: sh check.sh request http://HOST:PORT}"'
-    return f'if [ "${{1:-}}" = request ]; then\n  {told}\n  {call.rstrip()}\n  [ $? = 0 ] && echo "it answers"\n  exit\nfi\n'
+    return f'if [ "${{1:-}}" = request ]; then\n  {told}\n  if {call.rstrip()}\n  then echo "it answers"; exit\n  else exit 1\n  fi\nfi\n'

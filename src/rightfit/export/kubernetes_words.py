@@ -28,6 +28,8 @@ CLUSTER_SELLERS = (
 )
 """Sellers with a Kubernetes of their own, whose nodes are labelled with the type of their server."""
 EFA = "vpc.amazonaws.com/efa"
+SECURITY = {"seccompProfile": {"type": "RuntimeDefault"}}
+"""Of every pod: the runtime's own list of system calls. Not runAsNonRoot: images of engines and trainers keep caches and packages in root's home."""
 SHARE_FOR_PODS = 0.9  # of a node's processors and memory; the rest is for the system and its daemons
 
 
@@ -167,6 +169,7 @@ def pod_spec(job: Job, *, main: dict[str, Any] | None = None, **more: Any) -> di
     """A pod with the container, its volumes and its place."""
     return {
         "automountServiceAccountToken": False,
+        "securityContext": SECURITY,
         "containers": [main or container(job)],
         "volumes": volumes_of(job),
         **placement(job),

@@ -121,6 +121,14 @@ def key_of(stack: ExportStack) -> str:
     return next((name for name in stack.secrets if name != "HF_TOKEN"), "")
 
 
+def healthy(stack: ExportStack) -> tuple[str, ...]:
+    """A command within the image that fails while the service does not answer; the image of llama.cpp's server has curl and no Python."""
+    address = f"http://127.0.0.1:{stack.port}{stack.health_path}"
+    if stack.command[0] == "llama-server":
+        return ("curl", "-sfo", "/dev/null", "--max-time", "5", address)
+    return ("python3", "-c", f"import urllib.request as r; r.urlopen('{address}', timeout=5)")
+
+
 def launched(command: tuple[str, ...], *, node_rank: str, num_nodes: str, head_address: str) -> tuple[str, ...]:
     """The command with a launcher's own words for rank, count and address."""
     words = {"{node_rank}": node_rank, "{num_nodes}": num_nodes, "{head_address}": head_address}

@@ -12,6 +12,10 @@ from rightfit.export.serving_words import spans_servers
 from rightfit.export.stack import stack_problem
 
 CHECKPOINTS = "checkpoints"
+OVERWRITTEN_DAYS = 30
+"""So long a bucket that is made here keeps what was overwritten or deleted in it; then it costs no more."""
+HALF_SENT_DAYS = 7
+"""So long it keeps the parts of files that never arrived whole."""
 MONTH = "subscription-1m"
 SCHEMES = {"aws": "s3", "gcp": "gs", "azure": "https", "alicloud": "oss", "tencent": "cos"}
 """Provider of a plan -> scheme of its buckets' addresses."""

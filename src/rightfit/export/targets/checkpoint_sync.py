@@ -35,13 +35,15 @@ BODY = """
 copy_folder() { %(folder_words)s; }
 copy_file() { %(file_words)s; }
 
+seen() { find "$1" -printf "%%P %%s %%T@\n" | sort | cksum; }
+
 # The newest checkpoint that nothing has written to for $1 seconds; a program that saves still changes sizes or times.
 settled() {
   newest=$(cd "$folder" && for found in checkpoint-*; do [ -d "$found" ] && echo "${found#checkpoint-}"; done | sort -n | tail -n 1)
   [ -n "$newest" ] || return 1
-  before=$(ls -lR "$folder/checkpoint-$newest" | cksum)
+  before=$(seen "$folder/checkpoint-$newest")
   sleep "$1" >/dev/null 2>&1
-  [ "$before" = "$(ls -lR "$folder/checkpoint-$newest" | cksum)" ] && echo "checkpoint-$newest"
+  [ "$before" = "$(seen "$folder/checkpoint-$newest")" ] && echo "checkpoint-$newest"
 }
 
 # "latest" is written when all of a checkpoint is in the bucket, so that half a copy is never restored.

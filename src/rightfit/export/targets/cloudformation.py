@@ -10,8 +10,8 @@ from rightfit.export.job import Job
 from rightfit.export.quoting import given, to_yaml
 from rightfit.export.registry import Files, Target
 from rightfit.export.stack import stack_of
-from rightfit.export.targets.terraform_aws import ARM_FAMILIES, ground
-from rightfit.export.terraform_words import made_bucket, own_bucket, problem
+from rightfit.export.targets.terraform_aws import ARM_FAMILIES, TLS_POLICY, ground
+from rightfit.export.terraform_words import HALF_SENT_DAYS, OVERWRITTEN_DAYS, made_bucket, own_bucket, problem
 
 IMAGES = {
     (True, "x86_64"): "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-22.04/latest/ami-id",
@@ -62,14 +62,16 @@ def parameters(job: Job) -> dict[str, Any]:
     }
     if job.is_service:
         clients = {"Type": "String", "Default": "", "Description": "Who may reach the balancer; empty opens nothing.", **not_everything}
-        return {**found, "ClientCidr": clients}
+        tls = "Certificate of yours (ACM), by which clients come over HTTPS; empty serves plain HTTP."
+        return {**found, "ClientCidr": clients, "CertificateArn": {"Type": "String", "Default": "", "Description": tls}}
     about = "Bucket (and path) of yours for checkpoints; empty makes one."
     return {**found, "Bucket": {"Type": "String", "Default": own_bucket(job), "Description": about}}
 
 
 def conditions(job: Job) -> dict[str, Any]:
     """What was given."""
-    names = {"HasSsh": "SshCidr", "HasKey": "KeyName"} | ({"HasClients": "ClientCidr"} if job.is_service else {"HasBucket": "Bucket"})
+    names = {"HasSsh": "SshCidr", "HasKey": "KeyName"}
+    names |= {"HasClients": "ClientCidr", "HasCertificate": "CertificateArn"} if job.is_service else {"HasBucket": "Bucket"}
     found: dict[str, Any] = {name: {"Fn::Not": [{"Fn::Equals": [{"Ref": parameter}, ""]}]} for name, parameter in names.items()}
     return found if job.is_service else {**found, "MakesBucket": {"Fn::Not": [{"Condition": "HasBucket"}]}}
 
@@ -202,8 +204,20 @@ def bucket(job: Job) -> dict[str, Resource]:
             "Resource": {"Fn::Sub": [arn + "${Name}/*", {"Name": bucket_name()}]},
         },
     ]
+    overwritten = {
+        "Id": "overwritten",
+        "Status": "Enabled",
+        "NoncurrentVersionExpiration": {"NoncurrentDays": OVERWRITTEN_DAYS},
+        "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": HALF_SENT_DAYS},
+    }
     kept = resource(
-        "AWS::S3::Bucket", condition="MakesBucket", BucketName=made_bucket(job), PublicAccessBlockConfiguration=closed, Tags=tags(job)
+        "AWS::S3::Bucket",
+        condition="MakesBucket",
+        BucketName=made_bucket(job),
+        PublicAccessBlockConfiguration=closed,
+        VersioningConfiguration={"Status": "Enabled"},
+        LifecycleConfiguration={"Rules": [overwritten]},
+        Tags=tags(job),
     )
     return {
         "Checkpoints": {**kept, "DeletionPolicy": "Retain", "UpdateReplacePolicy": "Retain"},
@@ -216,10 +230,16 @@ def bucket(job: Job) -> dict[str, Resource]:
     }
 
 
+def with_certificate(there: Any, missing: Any) -> dict[str, Any]:
+    """One thing where the user gave a certificate, another where not."""
+    return {"Fn::If": ["HasCertificate", there, missing]}
+
+
 def balancer(job: Job) -> dict[str, Resource]:
     """The port of the service, open to the balancer alone, and the balancer to one range of clients."""
     stack = stack_of(job)
-    clients = {"IpProtocol": "tcp", "FromPort": 80, "ToPort": 80, "CidrIp": ref("ClientCidr"), "Description": "HTTP"}
+    port = with_certificate(443, 80)
+    clients = {"IpProtocol": "tcp", "FromPort": port, "ToPort": port, "CidrIp": ref("ClientCidr"), "Description": "Clients"}
     group_id = {"Fn::GetAtt": ["BalancerGroup", "GroupId"]}
     return {
         "BalancerGroup": resource(
@@ -236,6 +256,7 @@ def balancer(job: Job) -> dict[str, Resource]:
             FromPort=stack.port,
             ToPort=stack.port,
             SourceSecurityGroupId=group_id,
+            Description="Requests by the balancer",
         ),
         "Balancer": resource(
             "AWS::ElasticLoadBalancingV2::LoadBalancer",
@@ -244,6 +265,7 @@ def balancer(job: Job) -> dict[str, Resource]:
             Scheme={"Fn::If": ["HasClients", "internet-facing", "internal"]},
             SecurityGroups=[group_id],
             Subnets=[ref("Part0"), ref("Part1")],
+            LoadBalancerAttributes=[{"Key": "routing.http.drop_invalid_header_fields.enabled", "Value": "true"}],
             Tags=tags(job),
         ),
         "ServiceTargets": resource(
@@ -258,8 +280,10 @@ def balancer(job: Job) -> dict[str, Resource]:
         "Listener": resource(
             "AWS::ElasticLoadBalancingV2::Listener",
             LoadBalancerArn=ref("Balancer"),
-            Port=80,
-            Protocol="HTTP",
+            Port=port,
+            Protocol=with_certificate("HTTPS", "HTTP"),
+            Certificates=with_certificate([{"CertificateArn": ref("CertificateArn")}], ref("AWS::NoValue")),
+            SslPolicy=with_certificate(TLS_POLICY, ref("AWS::NoValue")),
             DefaultActions=[{"Type": "forward", "TargetGroupArn": ref("ServiceTargets")}],
         ),
     }

@@ -9,7 +9,7 @@ from rightfit.export.kubernetes_words import shared_gib
 from rightfit.export.quoting import comment, given, shell, to_yaml
 from rightfit.export.registry import Files, Target
 from rightfit.export.serving_words import spans_servers
-from rightfit.export.stack import ExportStack, installs, launched, stack_of, stack_problem
+from rightfit.export.stack import ExportStack, healthy, installs, launched, stack_of, stack_problem
 from rightfit.export.targets import grafana, prometheus
 
 CADDY, PROMETHEUS, GRAFANA = "caddy:2.10.2", "prom/prometheus:v3.7.3", "grafana/grafana:12.2.1"
@@ -29,7 +29,6 @@ def engine(job: Job, stack: ExportStack) -> dict[str, Any]:
     if missing := installs(stack):
         words = ("sh", "-c", " && ".join([*missing, f"exec {shell(words)}"]))
     cards = {"driver": "nvidia", "count": "all", "capabilities": ["gpu"]}
-    health = f"import urllib.request as r; r.urlopen('http://127.0.0.1:{stack.port}{stack.health_path}', timeout=5)"
     secrets = {name: f"${{{name}:-}}" if name == "HF_TOKEN" else f"${{{name}:?set {name} in .env}}" for name in stack.secrets}
     return given(
         image=stack.image,
@@ -43,7 +42,7 @@ def engine(job: Job, stack: ExportStack) -> dict[str, Any]:
         restart="unless-stopped",
         security_opt=["no-new-privileges:true"],
         deploy={"resources": {"reservations": {"devices": [cards]}}} if job.gpus_per_node else None,
-        healthcheck={"test": ["CMD", "python3", "-c", health], "interval": "30s", "timeout": "10s", "start_period": f"{START_S}s"},
+        healthcheck={"test": ["CMD", *healthy(stack)], "interval": "30s", "timeout": "10s", "start_period": f"{START_S}s"},
         labels=job.labels,
     )
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rightfit.export.job import Job
 from rightfit.export.quoting import comment, to_json
 from rightfit.export.registry import Files, Target
-from rightfit.export.stack import launched, stack_of, stack_problem
+from rightfit.export.stack import healthy, launched, stack_of, stack_problem
+
+START_S = 1800
+"""Longest start of a service: the weights come first."""
 
 
 def write(job: Job) -> Files:
@@ -13,6 +18,7 @@ def write(job: Job) -> Files:
     stack = stack_of(job)
     words = launched(stack.command, node_rank="0", num_nodes="1", head_address="127.0.0.1")
     installs = [line for line in stack.setup if line.startswith("pip ") and not stack.image.startswith(("vllm/", "lmsysorg/"))]
+    health = f"HEALTHCHECK --interval=30s --timeout=10s --start-period={START_S}s CMD {one_line(healthy(stack))}"
     lines = [
         f"# {comment(job.model)}, plan {job.plan_id}",
         f"FROM {stack.image}",
@@ -21,11 +27,16 @@ def write(job: Job) -> Files:
         *(f"RUN {line.replace('pip install', 'pip install --no-cache-dir')}" for line in installs),
         "WORKDIR /job",
         *(["COPY . /job/"] if stack.files else []),
-        *([f"EXPOSE {stack.port}"] if stack.port else []),
+        *([f"EXPOSE {stack.port}", health] if stack.port else []),
         "ENTRYPOINT []",
-        f"CMD {to_json(list(words)).replace(chr(10), '').replace('  ', ' ')}",
+        f"CMD {one_line(words)}",
     ]
     return {"Dockerfile": "\n".join(lines) + "\n", ".dockerignore": "*\n" + "".join(f"!{path}\n" for path in stack.files), **stack.files}
+
+
+def one_line(words: Sequence[str]) -> str:
+    """An argument vector as Docker's files have it."""
+    return to_json(list(words)).replace("\n", "").replace("  ", " ")
 
 
 def _refuses(job: Job) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from rightfit.export.job import Job
 from rightfit.export.kubernetes_words import (
+    SECURITY,
     checkpoint_objects,
     files_objects,
     labels,
@@ -47,6 +48,7 @@ def copier(job: Job) -> dict[str, Any]:
     }
     spec = {
         "automountServiceAccountToken": False,
+        "securityContext": SECURITY,
         "restartPolicy": "Never",
         "containers": [main],
         "volumes": [{"name": "checkpoints", "persistentVolumeClaim": {"claimName": job.name}}],

@@ -19,6 +19,7 @@ PROVIDERS = {
 }
 PACKAGES = {"tensorrt": "onnxruntime-gpu==1.23.2", "openvino": "onnxruntime-openvino==1.23.0"}
 SERVICE = ("fastapi==0.121.0", "uvicorn==0.38.0", "numpy==2.3.4")
+IMAGE_WITH_CUDA = "pytorch/pytorch:2.8.0-cuda12.8-cudnn9-devel"  # CUDA, cuDNN, and Python with pip, which NVIDIA's own images lack
 SHARE_OF_LATENCY = 0.2  # of the allowed latency that a request may wait for others to join its batch
 LONGEST_WAIT_S = 0.02
 
@@ -59,7 +60,7 @@ def stack(job: Job) -> ExportStack:
     """One worker a card, or one on a processor: a session uses all cores itself."""
     return ExportStack(
         name="onnx-service",
-        image="python:3.12-slim" if not job.gpus_per_node else "nvidia/cuda:12.8.1-cudnn-runtime-ubuntu24.04",
+        image="python:3.12-slim" if not job.gpus_per_node else IMAGE_WITH_CUDA,
         setup=("pip install " + " ".join(packages(job)),),
         command=("uvicorn", "service:app", "--host", "0.0.0.0", "--port", str(PORT), "--workers", str(max(1, job.gpus_per_node))),  # noqa: S104  see vllm.py
         files={"service.py": program(), "service.json": to_json(settings(job)), "requirements.txt": "\n".join(packages(job)) + "\n"},

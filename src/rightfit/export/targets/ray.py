@@ -7,6 +7,7 @@ from typing import Any
 
 from rightfit.export.job import Job
 from rightfit.export.kubernetes_words import (
+    SECURITY,
     checkpoint_objects,
     environment,
     gpus_of_replica,
@@ -73,7 +74,7 @@ def pod(job: Job, *, role: str, image: str, cards: bool) -> dict[str, Any]:
     place = placement(job) if cards else {}
     return {
         "metadata": pod_metadata(job),
-        "spec": {"automountServiceAccountToken": False, "containers": [main], "volumes": volumes, **place},
+        "spec": {"automountServiceAccountToken": False, "securityContext": SECURITY, "containers": [main], "volumes": volumes, **place},
     }
 
 

@@ -8,7 +8,16 @@ from rightfit.export.job import Job
 from rightfit.export.quoting import hcl, shell
 from rightfit.export.registry import Files, Target
 from rightfit.export.stack import stack_of
-from rightfit.export.terraform_words import MONTH, bucket_output, made_bucket, problem, user_data, variable
+from rightfit.export.terraform_words import (
+    HALF_SENT_DAYS,
+    MONTH,
+    OVERWRITTEN_DAYS,
+    bucket_output,
+    made_bucket,
+    problem,
+    user_data,
+    variable,
+)
 from rightfit.export.terraform_words import variables as common_variables
 
 PROVIDER_VERSION = "~> 1.260"
@@ -208,6 +217,20 @@ resource "alicloud_oss_bucket" "checkpoints" {{
   count  = var.bucket == "" ? 1 : 0
   bucket = {hcl(made_bucket(job))}
   tags   = {hcl(job.labels)}
+  versioning {{
+    status = "Enabled"
+  }}
+  lifecycle_rule {{
+    id      = "overwritten"
+    enabled = true
+    prefix  = ""
+    noncurrent_version_expiration {{
+      days = {OVERWRITTEN_DAYS}
+    }}
+    abort_multipart_upload {{
+      days = {HALF_SENT_DAYS}
+    }}
+  }}
 }}
 
 resource "alicloud_oss_bucket_public_access_block" "checkpoints" {{

@@ -7,7 +7,7 @@ from rightfit.export.job import Job
 from rightfit.export.quoting import hcl, shell
 from rightfit.export.registry import Files, Target
 from rightfit.export.stack import stack_of
-from rightfit.export.terraform_words import bucket_output, made_bucket, problem, user_data, variable
+from rightfit.export.terraform_words import HALF_SENT_DAYS, OVERWRITTEN_DAYS, bucket_output, made_bucket, problem, user_data, variable
 from rightfit.export.terraform_words import variables as common_variables
 
 PROVIDER_VERSION = "~> 5.100"
@@ -16,6 +16,7 @@ IMAGES = {
     "arm64": "Deep Learning ARM64 Base OSS Nvidia Driver GPU AMI (Ubuntu 24.04) *",
 }
 PLAIN_IMAGES = {"x86_64": "al2023-ami-ecs-hvm-*-x86_64", "arm64": "al2023-ami-ecs-hvm-*-arm64"}
+TLS_POLICY = "ELBSecurityPolicy-TLS13-1-2-2021-06"
 ARM_FAMILIES = ("g5g.", "c6g", "c7g", "c8g", "m6g", "m7g", "m8g", "r6g", "r7g", "r8g", "t4g")
 
 
@@ -41,7 +42,9 @@ def ground(job: Job) -> Ground:
 
 def variables(job: Job) -> str:
     """What the user may change."""
-    return common_variables(job, variable("key_name", "Name of an SSH key pair of yours; empty for none.", default=""))
+    key = variable("key_name", "Name of an SSH key pair of yours; empty for none.", default="")
+    tls = variable("certificate_arn", "Certificate of yours (ACM), by which clients come over HTTPS; empty serves plain HTTP.", default="")
+    return common_variables(job, key, *([tls] if job.is_service else []))
 
 
 def outputs(job: Job) -> str:
@@ -84,6 +87,24 @@ provider "aws" {{
 
 data "aws_availability_zones" "available" {{
   state = "available"
+  filter {{
+    name   = "opt-in-status"
+    values = ["opt-in-not-required"]
+  }}
+}}
+
+data "aws_ec2_instance_type_offerings" "server" {{
+  location_type = "availability-zone"
+  filter {{
+    name   = "instance-type"
+    values = [{hcl(option.instance_type)}]
+  }}
+}}
+
+locals {{
+  # The first has the servers, so it is one that offers them; a balancer wants a second.
+  every = data.aws_availability_zones.available.names
+  zones = distinct(concat(sort(setintersection(data.aws_ec2_instance_type_offerings.server.locations, local.every)), local.every))
 }}
 
 data "aws_ami" "image" {{
@@ -101,6 +122,10 @@ resource "aws_vpc" "net" {{
   tags                 = {{ Name = var.name }}
 }}
 
+resource "aws_default_security_group" "closed" {{
+  vpc_id = aws_vpc.net.id # without rules: whatever is put into it reaches nothing
+}}
+
 resource "aws_internet_gateway" "out" {{
   vpc_id = aws_vpc.net.id
 }}
@@ -109,7 +134,7 @@ resource "aws_subnet" "part" {{
   count                   = 2
   vpc_id                  = aws_vpc.net.id
   cidr_block              = cidrsubnet(aws_vpc.net.cidr_block, 8, count.index)
-  availability_zone       = data.aws_availability_zones.available.names[count.index]
+  availability_zone       = local.zones[count.index]
   map_public_ip_on_launch = true
 }}
 
@@ -142,6 +167,7 @@ resource "aws_security_group" "server" {{
     }}
   }}
   egress {{
+    description = "Images, weights and data are fetched"
     from_port   = 0
     to_port     = 0
     protocol    = "-1"
@@ -219,6 +245,32 @@ resource "aws_s3_bucket_public_access_block" "checkpoints" {{
   restrict_public_buckets = true
 }}
 
+resource "aws_s3_bucket_versioning" "checkpoints" {{
+  count  = var.bucket == "" ? 1 : 0
+  bucket = aws_s3_bucket.checkpoints[0].id
+  versioning_configuration {{
+    status = "Enabled"
+  }}
+}}
+
+resource "aws_s3_bucket_lifecycle_configuration" "checkpoints" {{
+  count      = var.bucket == "" ? 1 : 0
+  bucket     = aws_s3_bucket.checkpoints[0].id
+  depends_on = [aws_s3_bucket_versioning.checkpoints]
+  rule {{
+    id     = "overwritten"
+    status = "Enabled"
+    filter {{
+    }}
+    noncurrent_version_expiration {{
+      noncurrent_days = {OVERWRITTEN_DAYS}
+    }}
+    abort_incomplete_multipart_upload {{
+      days_after_initiation = {HALF_SENT_DAYS}
+    }}
+  }}
+}}
+
 resource "aws_iam_role_policy" "checkpoints" {{
   name = "keep-checkpoints"
   role = aws_iam_role.server.id
@@ -237,6 +289,10 @@ def balancer(job: Job) -> str:
     """The port of the service, open to the balancer alone, and the balancer to one range of clients."""
     stack = stack_of(job)
     return f"""
+locals {{
+  port = var.certificate_arn == "" ? 80 : 443
+}}
+
 resource "aws_security_group" "balancer" {{
   name        = "${{var.name}}-balancer"
   description = "Clients of one range only"
@@ -244,14 +300,15 @@ resource "aws_security_group" "balancer" {{
   dynamic "ingress" {{
     for_each = var.client_cidr == "" ? [] : [var.client_cidr]
     content {{
-      description = "HTTP"
-      from_port   = 80
-      to_port     = 80
+      description = "Clients"
+      from_port   = local.port
+      to_port     = local.port
       protocol    = "tcp"
       cidr_blocks = [ingress.value]
     }}
   }}
   egress {{
+    description = "Port of the servers"
     from_port   = {stack.port}
     to_port     = {stack.port}
     protocol    = "tcp"
@@ -260,6 +317,7 @@ resource "aws_security_group" "balancer" {{
 }}
 
 resource "aws_security_group_rule" "service" {{
+  description              = "Requests by the balancer"
   type                     = "ingress"
   from_port                = {stack.port}
   to_port                  = {stack.port}
@@ -269,11 +327,12 @@ resource "aws_security_group_rule" "service" {{
 }}
 
 resource "aws_lb" "service" {{
-  name               = var.name
-  internal           = var.client_cidr == ""
-  load_balancer_type = "application"
-  security_groups    = [aws_security_group.balancer.id]
-  subnets            = aws_subnet.part[*].id
+  name                       = var.name
+  internal                   = var.client_cidr == ""
+  load_balancer_type         = "application"
+  security_groups            = [aws_security_group.balancer.id]
+  subnets                    = aws_subnet.part[*].id
+  drop_invalid_header_fields = true
 }}
 
 resource "aws_lb_target_group" "service" {{
@@ -294,8 +353,10 @@ resource "aws_lb_target_group_attachment" "service" {{
 
 resource "aws_lb_listener" "service" {{
   load_balancer_arn = aws_lb.service.arn
-  port              = 80
-  protocol          = "HTTP"
+  port              = local.port
+  protocol          = var.certificate_arn == "" ? "HTTP" : "HTTPS"
+  certificate_arn   = var.certificate_arn == "" ? null : var.certificate_arn
+  ssl_policy        = var.certificate_arn == "" ? null : {hcl(TLS_POLICY)}
   default_action {{
     type             = "forward"
     target_group_arn = aws_lb_target_group.service.arn

@@ -7,7 +7,7 @@ from rightfit.export.job import Job
 from rightfit.export.quoting import hcl
 from rightfit.export.registry import Files, Target
 from rightfit.export.stack import stack_of
-from rightfit.export.terraform_words import CHECKPOINTS, bucket_output, problem, user_data, variable
+from rightfit.export.terraform_words import CHECKPOINTS, OVERWRITTEN_DAYS, bucket_output, problem, user_data, variable
 from rightfit.export.terraform_words import variables as common_variables
 
 PROVIDER_VERSION = "~> 4.55"
@@ -242,6 +242,15 @@ resource "azurerm_storage_account" "checkpoints" {{
   allow_nested_items_to_be_public = false
   min_tls_version                 = "TLS1_2"
   tags                            = {hcl(job.labels)}
+  blob_properties {{
+    # What was overwritten or deleted can be had back so long.
+    delete_retention_policy {{
+      days = {OVERWRITTEN_DAYS}
+    }}
+    container_delete_retention_policy {{
+      days = {OVERWRITTEN_DAYS}
+    }}
+  }}
 }}
 
 resource "azurerm_storage_container" "checkpoints" {{

@@ -8,7 +8,16 @@ from rightfit.export.job import Job
 from rightfit.export.quoting import hcl, shell
 from rightfit.export.registry import Files, Target
 from rightfit.export.stack import stack_of
-from rightfit.export.terraform_words import aligned, bucket_output, made_bucket, problem, user_data, variable
+from rightfit.export.terraform_words import (
+    HALF_SENT_DAYS,
+    OVERWRITTEN_DAYS,
+    aligned,
+    bucket_output,
+    made_bucket,
+    problem,
+    user_data,
+    variable,
+)
 from rightfit.export.terraform_words import variables as common_variables
 
 PROVIDER_VERSION = "~> 6.50"
@@ -169,10 +178,17 @@ resource "google_compute_instance" "server" {{
     scopes = ["cloud-platform"]
   }}
 
+  shielded_instance_config {{
+    enable_vtpm                 = true
+    enable_integrity_monitoring = true
+    enable_secure_boot          = {hcl(not job.gpus_per_node)} # the driver of cards that is built at the first boot is not signed
+  }}
+
   metadata = {{
-    enable-oslogin        = "TRUE"
-    install-nvidia-driver = {hcl("True" if job.gpus_per_node else "False")}
-    startup-script        = {user_data(job, bucket="local.bucket")}
+    enable-oslogin         = "TRUE"
+    block-project-ssh-keys = "TRUE"
+    install-nvidia-driver  = {hcl("True" if job.gpus_per_node else "False")}
+    startup-script         = {user_data(job, bucket="local.bucket")}
   }}
   depends_on = [google_secret_manager_secret_iam_member.server]
 }}
@@ -192,6 +208,26 @@ resource "google_storage_bucket" "checkpoints" {{
   location                    = {hcl(job.option.region.upper())}
   uniform_bucket_level_access = true
   public_access_prevention    = "enforced"
+  versioning {{
+    enabled = true
+  }}
+  lifecycle_rule {{
+    condition {{
+      days_since_noncurrent_time = {OVERWRITTEN_DAYS}
+      with_state                 = "ARCHIVED"
+    }}
+    action {{
+      type = "Delete"
+    }}
+  }}
+  lifecycle_rule {{
+    condition {{
+      age = {HALF_SENT_DAYS}
+    }}
+    action {{
+      type = "AbortIncompleteMultipartUpload"
+    }}
+  }}
 }}
 
 resource "google_storage_bucket_iam_member" "checkpoints" {{

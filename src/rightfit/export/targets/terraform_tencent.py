@@ -8,7 +8,7 @@ from rightfit.export.job import Job
 from rightfit.export.quoting import hcl, shell
 from rightfit.export.registry import Files, Target
 from rightfit.export.stack import stack_of
-from rightfit.export.terraform_words import MONTH, bucket_output, problem, user_data, variable
+from rightfit.export.terraform_words import HALF_SENT_DAYS, MONTH, OVERWRITTEN_DAYS, bucket_output, problem, user_data, variable
 from rightfit.export.terraform_words import variables as common_variables
 
 PROVIDER_VERSION = "~> 1.82"
@@ -216,6 +216,18 @@ resource "tencentcloud_cos_bucket" "checkpoints" {{
   bucket = "{name}-${{data.tencentcloud_user_info.me.app_id}}"
   acl    = "private"
   tags   = {hcl(job.labels)}
+
+  versioning_enable = true
+  lifecycle_rules {{
+    id            = "overwritten"
+    filter_prefix = ""
+    non_current_expiration {{
+      non_current_days = {OVERWRITTEN_DAYS}
+    }}
+    abort_incomplete_multipart_upload {{
+      days_after_initiation = {HALF_SENT_DAYS}
+    }}
+  }}
 }}
 """
 
