@@ -19,6 +19,7 @@ boto3 = pytest.importorskip("boto3")
 moto_server = pytest.importorskip("moto.server", reason="moto is not installed (pip install 'moto[ec2,server]')")
 pytestmark = pytest.mark.skipif(TERRAFORM is None or MIRROR is None, reason="terraform or its mirror of plug-ins is not there")
 SERVICES = ("ec2", "elbv2", "iam", "s3", "sts", "ssm")
+CERTIFICATE = "arn:aws:iam::123456789012:server-certificate/mine"
 OVERRIDE = """
 provider "aws" {{
   access_key                  = "test"
@@ -78,7 +79,9 @@ def named(name: str) -> Job:
 def made_and_unmade(name: str, folder: Path, address: str) -> None:
     put(folder, find_target("terraform-aws").files(named(name)))
     if named(name).is_service:
-        (folder / "mine.auto.tfvars").write_text(f'certificate_arn = "{certificate(named(name).option.region)}"\n')
+        iam = client("iam", address, named(name).option.region)
+        iam.upload_server_certificate(ServerCertificateName="mine", CertificateBody="x", PrivateKey="x")
+        (folder / "mine.auto.tfvars").write_text(f'certificate_arn = "{CERTIFICATE}"\n')
     terraform(folder, "init", "-input=false", "-no-color")
     terraform(folder, "apply", "-auto-approve", "-input=false", "-no-color")
     try:
@@ -86,10 +89,6 @@ def made_and_unmade(name: str, folder: Path, address: str) -> None:
     finally:
         terraform(folder, "destroy", "-auto-approve", "-input=false", "-no-color")
     assert not servers(client("ec2", address, named(name).option.region))
-
-
-def certificate(region: str) -> str:
-    return f"arn:aws:acm:{region}:123456789012:certificate/0b0e1c9e-0000-4000-8000-000000000000"
 
 
 def servers(ec2: Any) -> list[dict[str, Any]]:
@@ -122,7 +121,7 @@ def looked_at(name: str, address: str, region: str) -> None:
         [balancer] = balancers.describe_load_balancers()["LoadBalancers"]
         [listener] = balancers.describe_listeners(LoadBalancerArn=balancer["LoadBalancerArn"])["Listeners"]
         assert (listener["Port"], listener["Protocol"]) == (443, "HTTPS")
-        assert [one["CertificateArn"] for one in listener["Certificates"]] == [certificate(region)]
+        assert [one["CertificateArn"] for one in listener["Certificates"]] == [CERTIFICATE]
         [group] = balancers.describe_target_groups()["TargetGroups"]
         health = balancers.describe_target_health(TargetGroupArn=group["TargetGroupArn"])["TargetHealthDescriptions"]
         assert [target["Target"]["Id"] for target in health] == [server["InstanceId"] for server in found]
