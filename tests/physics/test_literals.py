@@ -79,7 +79,7 @@ ALLOWED: dict[str, tuple[tuple[float, ...], str]] = {
     "queueing.LoadColumns.mean_reserved": ((0.5,), MEAN),
     "queueing.slots": ((0.5,), MEAN),
     "queueing.steady": ((0.5,), MEAN),
-    "replicas.ReplicaColumns.mean_prompts_s": ((3.0, 4.0), "the slope between one piece and four"),
+    "replicas.ReplicaColumns.pieces": ((3.0, 4.0), "the slope between one piece and four"),
     "scaling.awake_share": ((700.0,), OVERFLOW),
     "scaling.scale_to_zero_break_even_per_s": ((0.5, 3.0, 10.0, 10.0, 12.0, 60), NUMERICS),
     "scaling.spot_mix": ((4,), "the columns of a table"),

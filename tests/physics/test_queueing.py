@@ -70,9 +70,9 @@ def test_mean_of_pieces_is_that_of_a_poisson_number() -> None:
     drawn = np.random.default_rng(1).poisson(0.7, 400_000)
     expected = replicas.prompts_s(drawn[None] * 300.0).mean()
     tokens, piece = np.array([[0.7 * 300.0]]), np.array([[300.0]])
-    assert replicas.mean_prompts_s(tokens, piece=piece, alone=tokens < 0)[0, 0] == pytest.approx(expected, rel=0.01)
+    assert replicas.pieces(piece).mean_s(tokens, alone=tokens < 0)[0, 0] == pytest.approx(expected, rel=0.01)
     some = replicas.prompts_s(drawn[None, drawn > 0] * 300.0).mean()
-    assert replicas.mean_prompts_s(tokens, piece=piece, alone=tokens > 0)[0, 0] == pytest.approx(some, rel=0.01)
+    assert replicas.pieces(piece).mean_s(tokens, alone=tokens > 0)[0, 0] == pytest.approx(some, rel=0.01)
 
 
 def test_atoms_keep_the_mean_and_nearly_the_variance() -> None:

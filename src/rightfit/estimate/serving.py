@@ -18,6 +18,7 @@ from rightfit.physics import decode, makespan, serving_memory
 from rightfit.physics.columns import Array, DeviceColumns, LinkColumns, ModelColumns
 from rightfit.physics.latency_quantiles import of_queue
 from rightfit.physics.serving_columns import Load, ServeColumns, ServeRates, ServingCounter
+from rightfit.records import dataclass
 
 _ONE = np.ones(1)
 #: Steps of a bisection over the logarithm of a number of sequences.
@@ -76,7 +77,7 @@ GLOBAL = (
 OPERATOR_FIELDS = ("sharpness", "fp32_ratio", "vector_ratio", "score_bytes")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ServingTimes:
     """Seconds and rates of each row. `batch` is the number of sequences that decode together; `tpot_s` includes prompts of others."""
 
@@ -93,25 +94,54 @@ class ServingTimes:
 
 def serving_rates(serve: ServeColumns, links: LinkColumns, values: Mapping[str, float] | None = None) -> ServeRates:
     """Coefficients of each row from facts/data/coefficients/serving.toml, or from `values`."""
-    source = facts.coefficients("serving") if values is None else values
+    tables = _own_tables() if values is None else _tables(values)
     family, engine, weights = (column.astype(np.intp) for column in (serve.family, serve.engine, serve.weight_format))
     kind = np.broadcast_to(links.intra_kind, np.broadcast_shapes(links.intra_kind.shape, engine.shape)).astype(np.intp)
-    columns = {name: _table(source, name, family_names())[family] for name in BY_FAMILY}
-    columns |= {name: _table(source, name, engine_classes())[engine] for name in BY_ENGINE}
-    columns |= {name: _table(source, name, LINKS)[kind] for name in BY_LINK}
-    columns |= {name: np.array([source[name]]) for name in GLOBAL}
+    row_of = dict.fromkeys(BY_FAMILY, family) | dict.fromkeys((*BY_ENGINE, *_QUALITIES), engine) | dict.fromkeys(BY_LINK, kind)
+    columns = {name: table[row_of[name]] for name, table in tables.items() if name in row_of}
+    columns |= {name: tables[name] for name in GLOBAL}
     columns |= {name: np.array([facts.coefficients("operators")[name]]) for name in OPERATOR_FIELDS}
-    columns["attention_stream"] = columns["attention_stream"] * _table(source, "attention_quality", engine_classes())[engine]
-    columns["flash_fraction"] = columns["flash_fraction"] * _table(source, "flash_quality", engine_classes())[engine]
-    columns["all_reduce_s"] = columns["all_reduce_s"] * _table(source, "all_reduce_quality", engine_classes())[engine]
-    for name in ("format_stream", "format_gemm", "format_launch"):
-        columns[name] = _pairs(source, name, format_names())[weights, engine]
-    for name, field in (("port_stream", "kernel_quality"), ("port_gemm", "gemm_quality"), ("port_stream", "attention_stream")):
-        columns[field] = columns[field] * _pairs(source, name, family_names())[family, engine]
-    columns["layer_s"] = columns["layer_s"] * _pairs(source, "port_layer", family_names())[family, engine]
-    columns["all_reduce_s"] = columns["all_reduce_s"] * _pairs(source, "port_reduce", family_names())[family, engine]
-    columns["repeat_passes"] = columns["repeat_passes"] + _pairs(source, "port_repeat", family_names(), absent=0.0)[family, engine]
+    for name, field in _QUALITIES.items():
+        columns[field] = columns[field] * columns.pop(name)
+    for name in _BY_FORMAT:
+        columns[name] = tables[name][weights, engine]
+    for field, names in _PORTS.items():
+        for name in names:
+            columns[field] = columns[field] * tables[name][family, engine]
+    columns["repeat_passes"] = columns["repeat_passes"] + tables["port_repeat"][family, engine]
     return ServeRates(**columns)
+
+
+#: Factors of an engine, by the column that they change.
+_QUALITIES = {"attention_quality": "attention_stream", "flash_quality": "flash_fraction", "all_reduce_quality": "all_reduce_s"}
+_BY_FORMAT = ("format_stream", "format_gemm", "format_launch")
+#: Factors of an engine on a family of cards, by the column that they change.
+_PORTS = {
+    "kernel_quality": ("port_stream",),
+    "gemm_quality": ("port_gemm",),
+    "attention_stream": ("port_stream",),
+    "layer_s": ("port_layer",),
+    "all_reduce_s": ("port_reduce",),
+}
+
+
+@functools.cache
+def _own_tables() -> Mapping[str, Array]:
+    return _tables(facts.coefficients("serving"))
+
+
+def _tables(source: Mapping[str, float]) -> Mapping[str, Array]:
+    """Coefficients by name: of each family, engine class or link, and those of pairs with the engine class second."""
+    one = {
+        **dict.fromkeys(BY_FAMILY, family_names()),
+        **dict.fromkeys((*BY_ENGINE, *_QUALITIES), engine_classes()),
+        **dict.fromkeys(BY_LINK, LINKS),
+    }
+    tables = {name: _table(source, name, keys) for name, keys in one.items()}
+    tables |= {name: np.array([source[name]]) for name in GLOBAL}
+    tables |= {name: _pairs(source, name, format_names()) for name in _BY_FORMAT}
+    tables |= {name: _pairs(source, name, family_names()) for name in sorted({name for names in _PORTS.values() for name in names})}
+    return tables | {"port_repeat": _pairs(source, "port_repeat", family_names(), absent=0.0)}
 
 
 def _table(source: Mapping[str, float], name: str, keys: tuple[str, ...]) -> Array:

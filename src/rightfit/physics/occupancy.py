@@ -10,22 +10,23 @@ Source: Kelly 1979, Kingman 1961, Lee and Longton 1959; docs/decisions/serving-l
 
 from __future__ import annotations
 
-import dataclasses
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rightfit.physics.queueing import ATOM_WEIGHTS, LoadColumns
-from rightfit.physics.replicas import ReplicaColumns, step_s
+from rightfit.physics.replicas import ReplicaColumns, RunningSteps, step_s
+from rightfit.records import dataclass
 
 Array = NDArray[np.float64]
 
 SPARE_STATES = 40
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class LoadedReplica:
     """One replica and its load as plain numbers.
 
@@ -45,9 +46,8 @@ class LoadedReplica:
     piece: float
     lengths: Array
 
-    def step(self, sequences: NDArray[Any], prompt_tokens: NDArray[Any], *, mean: bool = False) -> Array:
-        """Step time for `sequences` [sequences] and `prompt_tokens` [tokens] of the same shape; `mean`: of many steps that get so many prompt
-        tokens on average -> [s]."""
+    def step(self, sequences: NDArray[Any], prompt_tokens: NDArray[Any]) -> Array:
+        """Step time for `sequences` [sequences] and `prompt_tokens` [tokens] of the same shape -> [s]."""
         shape = np.broadcast_shapes(np.shape(sequences), np.shape(prompt_tokens))
         sequences, prompt_tokens = np.broadcast_to(sequences, shape), np.broadcast_to(prompt_tokens, shape)
         time: Array = step_s(
@@ -56,9 +56,20 @@ class LoadedReplica:
             cached=sequences[None] * self.context,
             prompt_tokens=prompt_tokens[None],
             prompt_pairs=prompt_tokens[None] * self.pairs_per_token,
-            piece=np.full(1, self.piece) if mean else None,
         )[0]
         return time
+
+    def mean_step(self, sequences: Array) -> Callable[[Array], Array]:
+        """The mean of many steps with `sequences` [sequences] by the prompt tokens that each gets on average: [tokens] -> [s]."""
+        running = RunningSteps.of(self.replicas, sequences=sequences[None], cached=sequences[None] * self.context)
+        pieces = self.replicas.pieces(np.full((1,) * (sequences.ndim + 1), self.piece))
+
+        def of(prompt_tokens: Array) -> Array:
+            tokens = prompt_tokens[None]
+            time: Array = running.mean_s(pieces, prompt_tokens=tokens, prompt_pairs=tokens * self.pairs_per_token)[0]
+            return time
+
+        return of
 
 
 def sharing_step_s(row: LoadedReplica, sequences: Array) -> Array:
@@ -68,10 +79,11 @@ def sharing_step_s(row: LoadedReplica, sequences: Array) -> Array:
     By iteration from below, each second step extrapolated (Aitken).
     """
     most = np.maximum(row.budget - sequences, 1.0)
+    step = row.mean_step(sequences)
 
     def once(time: Array) -> Array:
         # An empty step is nothing, which rounding may put just below.
-        return np.maximum(row.step(sequences, np.minimum(row.rate * time * row.mean_input, most), mean=True), 0.0)
+        return np.maximum(step(np.minimum(row.rate * time * row.mean_input, most)), 0.0)
 
     time = np.maximum(row.step(sequences, np.zeros_like(sequences)), 0.0)
     for _ in range(40):
@@ -127,7 +139,7 @@ def freed_per_s(row: LoadedReplica) -> float:
     held = row.mean_decoded + prefill
     running = np.array([row.slots * row.mean_decoded / held])
     prompts = np.minimum(row.slots / held * row.mean_input, row.budget)
-    return row.slots / (float(row.step(running, np.array([prompts]), mean=True)[0]) * held)
+    return row.slots / (float(row.mean_step(running)(np.array([prompts]))[0]) * held)
 
 
 def families(row: LoadedReplica, batch: float) -> float:

@@ -10,7 +10,6 @@ Source: docs/decisions/serving-load.md.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
 import numpy as np
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from rightfit.physics.distributions import binned, slice_means
 from rightfit.physics.occupancy import LoadedReplica, alone_s, sharing_step_s
 from rightfit.physics.queueing import ATOM_EDGES, ATOM_WEIGHTS
+from rightfit.records import dataclass
 
 Array = NDArray[np.float64]
 
@@ -40,7 +40,7 @@ def batch_nodes(chances: Array) -> tuple[Array, Array]:
     return slice_means(np.arange(1, chances.size, dtype=np.float64), weights / total, BATCH_EDGES)[0], np.diff(BATCH_EDGES) * total
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class _Grid:
     """Tokens in grains: `grain` tokens each, `size` of them, `budget` per step in grains; `lengths` the prompt law and its transform.
 
@@ -189,7 +189,7 @@ def _arrival_law(grid: _Grid, row: LoadedReplica, waiting: Array, *, now: Array,
     left_over[: grid.size - budget] = waiting[budget:]
     share_full = left_over.sum()
     step_means, shares = slice_means(now, by_level, GROUP_EDGES)
-    own = np.fft.rfft(grid.lengths, n=2 * grid.size)
+    own = grid.transform
     behind = np.fft.rfft(left_over / share_full, n=2 * grid.size) if share_full > 1e-9 else None
     full_mass = float(by_level[budget]) if grid.budget < grid.size else 0.0
     groups: list[tuple[float, float, NDArray[np.complex128] | None]] = [

@@ -9,12 +9,13 @@ Source: Little 1961, Yu et al. 2022 (Orca); docs/decisions/serving-load.md.
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rightfit.physics.replicas import ReplicaColumns, step_s
+from rightfit.physics.replicas import ReplicaColumns, RunningSteps
+from rightfit.records import dataclass
 
 Array = NDArray[np.float64]
 
@@ -42,7 +43,7 @@ def atoms_of(sorted_lengths: Array) -> Array:
     return atoms
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class LoadColumns:
     """Requests that come to each of N replicas: `rate_per_s` (N,) of a Poisson process; `input_tokens`, `output_tokens` (N, 19) atoms of
     `ATOM_WEIGHTS`.
@@ -113,7 +114,7 @@ class LoadColumns:
         return kept
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class SteadyColumns:
     """Mean values of N replicas. `load` = rate / capacity; where it is 1 or more the others hold for the saturated replica and queues grow
     by rate - capacity per second for as long as that lasts.
@@ -154,17 +155,19 @@ def _prefill_steps(replicas: ReplicaColumns, load: LoadColumns) -> Array:
     return np.maximum(steps, 1.0)
 
 
-def _mean_step_s(replicas: ReplicaColumns, load: LoadColumns, entering: Array) -> Array:
-    """Time of a step that `entering` (N, M) requests enter, all else in proportion."""
-    sequences = entering * load.mean_decoded[:, None]
-    return step_s(
-        replicas,
-        sequences=sequences,
-        cached=sequences * load.mean_context[:, None],
-        prompt_tokens=entering * load.mean_input[:, None],
-        prompt_pairs=entering * load.mean_pairs[:, None],
-        piece=mean_piece(replicas, load)[:, None],
+def _mean_steps(replicas: ReplicaColumns, load: LoadColumns) -> Callable[[Array], Array]:
+    """Time of a step by the requests (N, M) that enter it, all else in proportion."""
+    decoded, context, prompt, pairs = (
+        values[:, None] for values in (load.mean_decoded, load.mean_context, load.mean_input, load.mean_pairs)
     )
+    pieces = replicas.pieces(mean_piece(replicas, load)[:, None])
+
+    def of(entering: Array) -> Array:
+        sequences = entering * decoded
+        running = RunningSteps.of(replicas, sequences=sequences, cached=sequences * context)
+        return running.mean_s(pieces, prompt_tokens=entering * prompt, prompt_pairs=entering * pairs)
+
+    return of
 
 
 def mean_piece(replicas: ReplicaColumns, load: LoadColumns) -> Array:
@@ -188,7 +191,7 @@ def capacity_per_s(replicas: ReplicaColumns, load: LoadColumns) -> Array:
     Known error: 1-3 % against simulation where slots or tokens bind; up to 8 % where the cache does and lengths vary widely.
     """
     entering = most_entering(replicas, load)[:, None] * np.linspace(0.0, 1.0, CAPACITY_POINTS)[None, 1:]
-    best: Array = (entering / _mean_step_s(replicas, load, entering)).max(axis=1)
+    best: Array = (entering / _mean_steps(replicas, load)(entering)).max(axis=1)
     return best
 
 
@@ -202,12 +205,13 @@ def steady(replicas: ReplicaColumns, load: LoadColumns) -> SteadyColumns:
     """
     capacity = capacity_per_s(replicas, load)
     upper = most_entering(replicas, load)
+    step_of = _mean_steps(replicas, load)
     low, high = np.zeros_like(upper), upper.copy()
     for _ in range(BISECTIONS):
         middle = 0.5 * (low + high)
-        slow = middle < load.rate_per_s * _mean_step_s(replicas, load, middle[:, None])[:, 0]
+        slow = middle < load.rate_per_s * step_of(middle[:, None])[:, 0]
         low, high = np.where(slow, middle, low), np.where(slow, high, middle)
-    step = _mean_step_s(replicas, load, high[:, None])[:, 0]
+    step = step_of(high[:, None])[:, 0]
     return SteadyColumns(
         capacity_per_s=capacity,
         load=load.rate_per_s / capacity,

@@ -17,10 +17,12 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from rightfit.records import dataclass
+
 Array = NDArray[np.float64]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ReplicaColumns:
     """Step times and limits of N replicas.
 
@@ -110,17 +112,36 @@ class ReplicaColumns:
         """
         return np.where(tokens > 0, interpolated(self.prompt_tokens, self.prompt_s, tokens), 0.0)
 
-    def mean_prompts_s(self, tokens: Array, *, piece: Array, alone: NDArray[np.bool_]) -> Array:
-        """Mean of `prompts_s` over steps which get a Poisson number of pieces of `piece` (N, ...) tokens, `tokens` in the mean.
+    def pieces(self, piece: Array) -> Pieces:
+        """What prompts cost that come in pieces of `piece` (N, ...) tokens.
 
-        `tokens`, `piece` [tokens], `alone` [flag] -> [s].
-        With P(x) = a + b x beyond one piece: E P = a p + b tokens, p = 1 - exp(-tokens / piece) the share of steps with a piece. Where
-        prompts are `alone` there is no step without one: E P / p. Exact for a straight table.
+        `piece` [tokens].
         """
         one = self.prompts_s(piece)
         slope = (self.prompts_s(4.0 * piece) - one) / (3.0 * piece)
-        share = -np.expm1(-np.maximum(tokens / piece, 1e-9))
-        return np.asarray((one - slope * piece) * np.where(alone, 1.0, share) + slope * tokens / np.where(alone, share, 1.0))
+        return Pieces(piece, one - slope * piece, slope)
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """Prompts that come in pieces: P(x) = first_s + token_s * x for x of one piece and more, over the same rows.
+
+    Units: `tokens` [tokens], `first_s`, `token_s` [s].
+    """
+
+    tokens: Array
+    first_s: Array
+    token_s: Array
+
+    def mean_s(self, tokens: Array, *, alone: NDArray[np.bool_]) -> Array:
+        """Mean of `prompts_s` over steps which get a Poisson number of pieces, `tokens` (N, ...) in the mean.
+
+        `tokens` [tokens], `alone` [flag] -> [s].
+        With P(x) = a + b x beyond one piece: E P = a p + b tokens, p = 1 - exp(-tokens / piece) the share of steps with a piece. Where
+        prompts are `alone` there is no step without one: E P / p. Exact for a straight table.
+        """
+        share = -np.expm1(-np.maximum(tokens / self.tokens, 1e-9))
+        return np.asarray(self.first_s * np.where(alone, 1.0, share) + self.token_s * tokens / np.where(alone, share, 1.0))
 
 
 def interpolated(grid: Array, table: Array, places: Array) -> Array:
@@ -128,27 +149,55 @@ def interpolated(grid: Array, table: Array, places: Array) -> Array:
 
     `grid`, `places` [any], `table` [any] -> [any].
     """
-    place = np.clip(np.searchsorted(grid, places, side="right") - 1, 0, grid.size - 2)
-    rows = np.arange(table.shape[0]).reshape((-1,) + (1,) * (np.ndim(places) - 1))
-    left, right = table[rows, place], table[rows, place + 1]
-    value: Array = left + (right - left) / (grid[place + 1] - grid[place]) * (places - grid[place])
+    place = grid[1:-1].searchsorted(places, side="right")
+    if table.shape[0] == 1:
+        left, right = table[0][place], table[0][place + 1]
+    else:
+        rows = np.arange(table.shape[0]).reshape((-1,) + (1,) * (np.ndim(places) - 1))
+        left, right = table[rows, place], table[rows, place + 1]
+    start = grid[place]
+    value: Array = left + (right - left) / (grid[place + 1] - start) * (places - start)
     return value
 
 
-def step_s(
-    replicas: ReplicaColumns, *, sequences: Array, cached: Array, prompt_tokens: Array, prompt_pairs: Array, piece: Array | None = None
-) -> Array:
+@dataclass(frozen=True, slots=True)
+class RunningSteps:
+    """Steps of N replicas with the same sequences, whatever prompts come beside them.
+
+    Units: `own_s` [s] without prompts, `stall` [1], `pair_s` [s], `alone` [flag] whether no sequence runs.
+    """
+
+    own_s: Array
+    stall: Array
+    pair_s: Array
+    alone: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, replicas: ReplicaColumns, *, sequences: Array, cached: Array) -> Self:
+        """`sequences` [sequences, (N, ...)] that get a token, `cached` [tokens] that they read."""
+        shape = (-1,) + (1,) * (np.ndim(sequences) - 1)
+        running = sequences > 0
+        return cls(
+            replicas.sequences_s(sequences) + replicas.cache_token_s.reshape(shape) * cached,
+            np.where(running, replicas.stall.reshape(shape), 1.0),
+            replicas.prompt_pair_s.reshape(shape),
+            ~running,
+        )
+
+    def mean_s(self, pieces: Pieces, *, prompt_tokens: Array, prompt_pairs: Array) -> Array:
+        """Mean over many steps that get so many prompt tokens on average, in pieces.
+
+        `prompt_tokens` [tokens], `prompt_pairs` [pairs] of a prompt token and one before it -> [s].
+        """
+        return self.own_s + self.stall * (pieces.mean_s(prompt_tokens, alone=self.alone) + self.pair_s * prompt_pairs)
+
+
+def step_s(replicas: ReplicaColumns, *, sequences: Array, cached: Array, prompt_tokens: Array, prompt_pairs: Array) -> Array:
     """Time of one step.
 
     `sequences` [sequences, (N, ...)] that get a token, `cached` [tokens] that they read, `prompt_tokens` [tokens] of prompts in this step,
-    `prompt_pairs` [pairs] of a prompt token and one before it, `piece` [tokens]: when given, prompt_tokens are the mean of many steps,
-    which come in pieces of so many -> [s]. Known error: that of the tables it is given.
+    `prompt_pairs` [pairs] of a prompt token and one before it -> [s]. Known error: that of the tables it is given.
     """
-    shape = (-1,) + (1,) * (np.ndim(sequences) - 1)
-    prompts = (
-        replicas.prompts_s(prompt_tokens) if piece is None else replicas.mean_prompts_s(prompt_tokens, piece=piece, alone=sequences <= 0)
-    )
-    prompts = prompts + replicas.prompt_pair_s.reshape(shape) * prompt_pairs
-    stall = np.where(sequences > 0, replicas.stall.reshape(shape), 1.0)
-    time: Array = replicas.sequences_s(sequences) + replicas.cache_token_s.reshape(shape) * cached + stall * prompts
+    running = RunningSteps.of(replicas, sequences=sequences, cached=cached)
+    time: Array = running.own_s + running.stall * (replicas.prompts_s(prompt_tokens) + running.pair_s * prompt_pairs)
     return time

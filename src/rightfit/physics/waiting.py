@@ -13,7 +13,6 @@ Source: Kelly 1979, Kingman 1961, Lee and Longton 1959; docs/decisions/serving-l
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
 import numpy as np
@@ -24,6 +23,7 @@ from rightfit.physics.occupancy import LoadedReplica, batch_law, families, freed
 from rightfit.physics.prompt_queue import GROUP_EDGES, batch_nodes, prefill_law
 from rightfit.physics.queueing import ATOM_WEIGHTS, LoadColumns, SteadyColumns, mean_piece, steady
 from rightfit.physics.replicas import ReplicaColumns
+from rightfit.records import dataclass
 
 Array = NDArray[np.float64]
 
@@ -34,7 +34,7 @@ SCORES = np.array([-1.7688, -1.1984, -0.8694, -0.6151, -0.3957, -0.1940, 0.0, 0.
 WAIT_QUANTILES = -np.log1p(-(np.arange(40) + 0.5) / 40.0)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class LatencyColumns:
     """Percentiles (50, 95, 99 where no others are asked for) of N replicas, each (N, 3) [s]; infinite where the replica is saturated.
     `waits` share that waits for a slot.
@@ -170,4 +170,4 @@ def _crowded_step_s(row: LoadedReplica, nodes: Array) -> Array:
     often = float((outputs**2) @ ATOM_WEIGHTS / (outputs @ ATOM_WEIGHTS) ** 2)
     prefill = max(float(np.ceil(row.lengths / row.budget) @ ATOM_WEIGHTS), 1.0)
     entering = min(row.slots / (row.mean_decoded + prefill) * row.mean_input * often, row.budget)
-    return row.step(np.full_like(nodes, float(row.slots)), np.full_like(nodes, entering), mean=True)
+    return row.mean_step(np.full_like(nodes, float(row.slots)))(np.full_like(nodes, entering))

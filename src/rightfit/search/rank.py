@@ -3,7 +3,6 @@ order."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +13,7 @@ from rightfit import facts
 from rightfit.arrays import distinct_values
 from rightfit.catalog.sellers import is_major
 from rightfit.physics.columns import Array
+from rightfit.records import dataclass
 from rightfit.search.doubt import BOUNDS
 from rightfit.search.factor import distinct_rows, first_rows
 from rightfit.search.found import Found
@@ -31,7 +31,7 @@ MOST_ALTERNATIVES = 8
 CONTENDERS_PER_OPTION = 20
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Row:
     """One offer on a number of nodes (position in the space's node counts), with the rows folded into it, best first."""
 
@@ -41,7 +41,7 @@ class Row:
     num_folded: int = 0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Ranking:
     """`top`: the best rows; `pareto`: those that nothing beats in both cost and time, by rising cost."""
 
@@ -235,7 +235,8 @@ def with_another_provider(exploration: Found, offer: Index, chosen: list[int]) -
 def of_major_cloud(exploration: Found, offer: Index) -> NDArray[np.bool_]:
     """Which offers are of a major cloud."""
     offers = exploration.market.offers
-    major = np.array([is_major(provider) for provider in offers.servers.provider], dtype=np.bool_)
+    known = {provider: is_major(provider) for provider in set(offers.servers.provider)}
+    major = np.array([known[provider] for provider in offers.servers.provider], dtype=np.bool_)
     return np.asarray(major[offers.server_index[offer]])
 
 
