@@ -15,6 +15,7 @@ nbconvert = pytest.importorskip("nbconvert")
 pytest.importorskip("ipykernel")
 pytest.importorskip("matplotlib")
 pytest.importorskip("pandas")
+pytest.importorskip("anywidget")
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOK = ROOT / "docs/notebook.ipynb"
@@ -57,6 +58,13 @@ def test_frames_and_verdict_are_shown(ran: Any) -> None:
     assert "aws/g4dn.xlarge" in shown(ran, "rightfit.why(")
     report = Path(ran.metadata["folder"]) / "report.html"
     assert report.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+def test_the_form_and_its_chart_are_widgets_with_their_state(ran: Any) -> None:
+    cell = next(cell for cell in ran.cells if "notebook.form(" in cell.source and cell.cell_type == "code")
+    state = ran.metadata["widgets"]["application/vnd.jupyter.widget-state+json"]["state"]
+    assert cell.outputs[-1]["data"]["application/vnd.jupyter.widget-view+json"]["model_id"] in state
+    assert any(entry["state"].get("series") for entry in state.values())
 
 
 def test_it_can_be_handed_on_as_html(ran: Any) -> None:

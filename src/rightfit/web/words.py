@@ -11,7 +11,6 @@ from importlib import resources
 from rightfit.errors import RightfitError
 from rightfit.explain.messages import Lang, spaced
 from rightfit.explain.problems import problems_of
-from rightfit.web.answers import BusyError, InternalError
 
 
 @functools.cache
@@ -57,6 +56,8 @@ def choice_name(option: str, value: str, lang: Lang) -> str:
 
 def problem_lines(error: RightfitError, lang: Lang) -> list[tuple[str, str]]:
     """The problems of an error as (field, one line for the reader)."""
+    from rightfit.web.answers import BusyError, InternalError  # what only a server says needs its libraries
+
     if isinstance(error, InternalError):
         return [("", word("error.internal", lang, number=error.number))]
     if isinstance(error, BusyError):
