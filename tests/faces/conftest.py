@@ -25,10 +25,11 @@ DROPPED = ("was never awaited", "has been deleted but is still being used")
 
 
 @contextlib.contextmanager
-def serving(folder: Path, *arguments: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """`rightfit serve`, ready: its address and its process."""
+def serving(folder: Path, *arguments: str, port: int = 0) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """`rightfit serve`, ready: its address and its process; `port` 0 takes one that is free."""
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind(("127.0.0.1", port))
         port = probe.getsockname()[1]
     environment = {**os.environ, "RIGHTFIT_DATA_DIR": str(folder), "PYTHONPATH": str(ROOT / "src"), "LANG": "C.UTF-8"}
     command = [sys.executable, "-m", "rightfit", "serve", "--port", str(port), "--rate", "100000", *arguments]

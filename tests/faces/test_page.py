@@ -306,6 +306,32 @@ def test_focus_stays_where_it_was_and_arrows_walk_the_tabs(watched: Any, lang: s
     assert page.eval_on_selector_all("[role=tab][tabindex='0']", "found => found.length") == 1
 
 
+def test_an_edit_made_while_the_server_is_away_is_not_lost(browser: Any, tmp_path: Path) -> None:
+    from tests.faces.conftest import Watched, serving
+
+    for name in ("before", "after"):
+        (tmp_path / name).mkdir()
+    with serving(tmp_path / "before") as (address, process):
+        visit = Watched(browser, address)
+        page = visit.open(f"{PLAN}&option=2", "en", ready=".card")
+        process.kill()
+        process.wait(10)
+        page.wait_for_function("!window.socket.connected")
+        field = page.locator('input[aria-label="Data"]')
+        field.fill("31Mtok")
+        field.press("Tab")
+        page.wait_for_url("**data=31Mtok**")
+        assert "option=2" not in page.url
+    with serving(tmp_path / "after", port=int(address.rpartition(":")[2])):
+        page.wait_for_function("window.socket && window.socket.connected", timeout=60_000)
+        page.wait_for_selector(".card", timeout=60_000)
+        assert "data=31Mtok" in page.url
+        assert field.input_value() == "31Mtok"
+        assert page.input_value('input[aria-label="Budget"]') == "200usd"  # and nothing else changed
+        visit.complaints.clear()  # the browser says that the server went away
+        visit.close()
+
+
 @pytest.mark.parametrize("path", [PAGES["start"], WALKED, PAGES["catalog"], PAGES["accuracy"], PAGES["rules"], PAGES["about"], "/measure"])
 def test_a_page_has_one_main_part(watched: Any, path: str) -> None:
     page = watched().open(path, "en")

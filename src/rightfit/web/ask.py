@@ -41,7 +41,7 @@ class AskPanel:
         with box("section", "panel ask"):
             with box("div", "sentence"):
                 sentence = ui.input(word("ask.sentence", lang), value=state.ask, placeholder=word("ask.placeholder", lang))
-                sentence.props(f"outlined stack-label maxlength={LONGEST_SENTENCE} autocomplete=off").mark("sentence")
+                sentence.props(f"outlined stack-label maxlength={LONGEST_SENTENCE} autocomplete=off data-option=ask").mark("sentence")
                 sentence.on_value_change(lambda _: self.edited.clear())
                 sentence.on("keydown.enter", self._submit)
                 self.places["sentence"] = sentence

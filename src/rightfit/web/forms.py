@@ -84,7 +84,7 @@ def _line(option: WishOption, value: str, lang: Lang, changed: Changed) -> Any:
         value=value,
         placeholder=word("ask.for_example", lang, example=option.example) if option.example else "",
     )
-    found.props(f"outlined dense stack-label maxlength={LONGEST_VALUE} autocomplete=off spellcheck=false")
+    found.props(f"outlined dense stack-label maxlength={LONGEST_VALUE} autocomplete=off spellcheck=false data-option={option.name}")
     last = value
 
     async def settle() -> None:
