@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -55,6 +56,31 @@ def test_who_waits_too_long_is_told_and_a_full_queue_too() -> None:
     assert isinstance(found, BusyError)
     found = _ask(Answers(most_waiting=2), *[(str(n), lambda: gate.wait(0.2)) for n in range(3)])
     assert [isinstance(one, BusyError) for one in found] == [False, False, True]
+
+
+def test_the_limit_counts_from_the_start_of_the_work_and_not_in_the_queue() -> None:
+    """One thread, four answers of 0.15 s with a limit of 0.3 s each: the last waits longer than its limit, and is answered."""
+    slow = [(str(number), lambda number=number: time.sleep(0.15) or number) for number in range(4)]
+    assert _ask(Answers(threads=1, answer_s=0.3), *slow) == [0, 1, 2, 3]
+
+
+def test_who_would_wait_too_long_is_sent_away_at_once_with_a_time() -> None:
+    gate = threading.Event()
+    answers = Answers(threads=1, patience_s=2.0, _usual_s=0.5)
+
+    async def all_at_once() -> list[Any]:
+        began = time.perf_counter()
+        every = [asyncio.ensure_future(answers.ask((str(number),), lambda: gate.wait(5))) for number in range(7)]
+        await asyncio.sleep(0.1)
+        refused = [one.exception() for one in every if one.done()]
+        assert time.perf_counter() - began < 1
+        gate.set()
+        return [refused, await asyncio.gather(*every, return_exceptions=True)]
+
+    refused, ended = asyncio.run(all_at_once())
+    assert [isinstance(one, BusyError) for one in ended] == [False] * 5 + [True] * 2  # five of half a second are past two seconds
+    assert [one.retry_s for one in refused] == [3, 3]
+    answers.close()
 
 
 def test_failures_of_ours_become_a_number_and_those_of_the_visitor_stay(caplog: pytest.LogCaptureFixture) -> None:

@@ -136,7 +136,7 @@ def test_a_failure_of_ours_shows_a_number_and_never_a_trace(visit: Any, caplog: 
 def test_a_full_house_says_so(visit: Any) -> None:
     async def steps(user: User) -> None:
         await user.open(f"{BASE}&model=7B&lang=en")
-        await sees(user, word("error.busy", "en"))
+        await sees(user, word("error.busy", "en", seconds=1))
 
     visit(steps, Answers(market=MARKET, most_waiting=0))
 

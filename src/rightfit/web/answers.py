@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import dataclasses
 import logging
+import math
 import secrets
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -28,8 +31,17 @@ Found = TypeVar("Found")
 TOP = 8
 
 
+#: Usual time of an answer before there was one [s], and how fast it is learned.
+_FIRST_GUESS_S, _LEARNS = 0.5, 0.1
+_NEVER_MANY = 4  # so few may always wait, however long answers have taken lately
+
+
 class BusyError(RightfitError):
-    """Too many people wait already."""
+    """Too many people wait already; `retry_s`: when to come again [s]."""
+
+    def __init__(self, message: str, *, retry_s: int = 1) -> None:
+        super().__init__(message)
+        self.retry_s = retry_s
 
 
 class InternalError(RightfitError):
@@ -42,16 +54,19 @@ class InternalError(RightfitError):
 
 @dataclasses.dataclass(slots=True)
 class Answers:
-    """Runs what pages ask for. `threads` at a time, `most_waiting` in the queue, `most_kept` answers in memory, `answer_s` the longest wait
-    [s]."""
+    """Runs what pages ask for. `threads` at a time, `most_waiting` in the queue, `most_kept` answers in memory, `answer_s` the longest that an
+    answer may take from the start of its work [s], `patience_s` the longest that somebody may have to wait before that [s]: who comes when the queue is longer is sent
+    away at once."""
 
     threads: int = 2
     most_waiting: int = 64
     most_kept: int = 128
     answer_s: float = 30.0
+    patience_s: float = 10.0
     market: ServedMarket = dataclasses.field(default_factory=ServedMarket)
     _kept: OrderedDict[tuple[Any, ...], Any] = dataclasses.field(default_factory=OrderedDict)
-    _running: dict[tuple[Any, ...], asyncio.Future[Any]] = dataclasses.field(default_factory=dict)
+    _running: dict[tuple[Any, ...], tuple[asyncio.Future[Any], asyncio.Event]] = dataclasses.field(default_factory=dict)
+    _usual_s: float = _FIRST_GUESS_S
     _pool: concurrent.futures.ThreadPoolExecutor | None = None
 
     async def plan(self, wishes: Mapping[str, str]) -> Plan:
@@ -88,21 +103,50 @@ class Answers:
             self._kept.move_to_end(key)
             return self._kept[key]  # type: ignore[no-any-return]
         if key not in self._running:
-            if len(self._running) >= self.most_waiting:
-                raise BusyError("too many plans are being worked out; try again in a moment")
-            task = asyncio.ensure_future(self._run(key, work))
-            self._running[key] = task
+            if self._is_full():
+                raise BusyError("too many plans are being worked out; try again in a moment", retry_s=self.retry_s())
+            begun = asyncio.Event()
+            task = asyncio.ensure_future(self._run(key, work, begun))
+            self._running[key] = task, begun
             task.add_done_callback(lambda done: done.cancelled() or done.exception())  # whoever waits sees it
-        try:
-            return await asyncio.wait_for(asyncio.shield(self._running[key]), self.answer_s)
-        except TimeoutError:
-            raise BusyError("this takes too long; try again in a moment") from None
+        return await self._awaited(*self._running[key])  # type: ignore[no-any-return]
 
-    async def _run(self, key: tuple[Any, ...], work: Callable[[], Found]) -> Found:
+    def _is_full(self) -> bool:
+        waiting = len(self._running)
+        return waiting >= self.most_waiting or (waiting >= _NEVER_MANY and waiting * self._usual_s / self.threads > self.patience_s)
+
+    def retry_s(self) -> int:
+        """When to come again [s]: as long as those who wait now will take, by the usual time of an answer."""
+        return max(1, math.ceil(len(self._running) * self._usual_s / self.threads))
+
+    async def _awaited(self, task: asyncio.Future[Any], begun: asyncio.Event) -> Any:
+        """The result, within its limit from the start of its work; who waits in the queue for much longer than was foreseen is sent away too."""
+        start = asyncio.ensure_future(begun.wait())
+        try:
+            await asyncio.wait({task, start}, timeout=self.patience_s + self.answer_s, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            start.cancel()
+        try:
+            return await asyncio.wait_for(asyncio.shield(task), self.answer_s if begun.is_set() else 0)
+        except TimeoutError:
+            raise BusyError("this takes too long; try again in a moment", retry_s=self.retry_s()) from None
+
+    async def _run(self, key: tuple[Any, ...], work: Callable[[], Found], begun: asyncio.Event) -> Found:
         if self._pool is None:
             self._pool = concurrent.futures.ThreadPoolExecutor(self.threads, thread_name_prefix="rightfit-plan")
+        loop = asyncio.get_running_loop()
+
+        def timed() -> Found:
+            with contextlib.suppress(RuntimeError):  # the server has ended meanwhile
+                loop.call_soon_threadsafe(begun.set)
+            start = time.perf_counter()
+            try:
+                return _guarded(work)
+            finally:
+                self._usual_s += _LEARNS * (time.perf_counter() - start - self._usual_s)
+
         try:
-            found = await asyncio.get_running_loop().run_in_executor(self._pool, _guarded, work)
+            found = await loop.run_in_executor(self._pool, timed)
         finally:
             self._running.pop(key, None)
         self._kept[key] = found

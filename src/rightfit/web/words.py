@@ -61,7 +61,7 @@ def problem_lines(error: RightfitError, lang: Lang) -> list[tuple[str, str]]:
     if isinstance(error, InternalError):
         return [("", word("error.internal", lang, number=error.number))]
     if isinstance(error, BusyError):
-        return [("", word("error.busy", lang))]
+        return [("", word("error.busy", lang, seconds=error.retry_s))]
     kind = getattr(error, "kind", "")
     about = kind if kind in words()["option"] else ""  # a name of which only the kind is known is about the field of that kind
     return [(problem.field or about, on_page(_said(problem.message, problem.field, lang), lang)) for problem in problems_of(error, lang)]
