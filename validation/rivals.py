@@ -25,12 +25,16 @@ VALIDATION = Path(__file__).resolve().parent
 sys.path.insert(0, str(VALIDATION.parent / "src"))
 
 from rightfit.proof import score  # noqa: E402 (the rival's environment does not have rightfit installed)
+from rightfit.proof.folds import predict_left_out, read_folds  # noqa: E402
 from rightfit.proof.tables import cell_text  # noqa: E402
 from rightfit.proof.truth import read_truth  # noqa: E402
 
 Row = Mapping[str, Any]
 Answer = dict[str, Any]
 GIB = 2.0**30
+PAIRED = (
+    "tool", "version", "date", "rows_of", "figure", "rows", "sources", "their_median_ape", "their_p90", "their_by_source", "our_median_ape", "our_p90", "our_by_source",
+)  # fmt: skip
 COLUMNS = (
     "tool", "version", "date", "figure", "rows", "asked", "median_ape", "signed", "p90", "by_source", "within_20",
     "false_fits", "out_of_memory", "false_refusals", "ran",
@@ -231,9 +235,13 @@ RIVALS: tuple[tuple[str, str, str, str, Callable[[Row], Answer]], ...] = (
 )
 
 
-def usable_rows(figure: str) -> list[Row]:
-    """The rows of the figure that count on the accuracy page."""
-    truth = read_truth(VALIDATION / "truth").select(["train_memory" if figure == "memory" else "train_throughput"])
+def usable_rows(figure: str, folder: Path) -> list[Row]:
+    """The rows of the figure that count on the accuracy page; of another folder those that its own table calls usable, and that ran."""
+    table = "train_memory" if figure == "memory" else "train_throughput"
+    if folder != VALIDATION / "truth":
+        with (folder / f"{table}.csv").open(encoding="utf-8", newline="") as stream:
+            return [row for row in csv.DictReader(stream) if row["usable"] == "1" and row["measured"]]
+    truth = read_truth(folder).select([table])
     return [row for row, reason in zip(truth.rows, truth.excluded, strict=True) if not reason]
 
 
@@ -255,7 +263,29 @@ def score_cells(figure: str, rows: Sequence[Row], answers: Sequence[Answer]) -> 
     return cells
 
 
-def scores(today: str) -> list[dict[str, str]]:
+def paired_cells(figure: str, rows: Sequence[Row], theirs: Sequence[Answer]) -> dict[str, str]:
+    """Their errors and ours on the rows that they answer: ours as a user's case, without remarks, own rows with coefficients that were fitted without
+    the source."""
+    at = [i for i, answer in enumerate(theirs) if answer.get("predicted") and score.number(rows[i].get("measured")) > 0]
+    asked = [rows[i] for i in at]
+    ours = predict_left_out(asked, read_folds(VALIDATION / "folds"))
+    cells = {"rows": str(len(at)), "sources": str(len({cell_text(row.get("source")) for row in asked}))}
+    for name, answers in (("their", [theirs[i] for i in at]), ("our", ours)):
+        found = score_cells(figure, asked, answers)
+        cells |= {f"{name}_{key}": found[key] for key in ("median_ape", "p90", "by_source")}
+    return cells
+
+
+def answer_of(predict: Callable[[Row], Answer], row: Row) -> Answer:
+    """A rival's answer; none where it refuses the row (a method, a length or a card that it has no word for)."""
+    try:
+        return predict(row)
+    except (ValueError, KeyError, ZeroDivisionError) as problem:
+        print("refused:", cell_text(row.get("id")), str(problem).splitlines()[0][:80], file=sys.stderr)
+        return {}
+
+
+def scores(today: str, folder: Path, *, paired: bool = False) -> list[dict[str, str]]:
     """One line for each rival that can be imported here."""
     lines = []
     for name, package, module, figure, predict in RIVALS:
@@ -266,9 +296,14 @@ def scores(today: str) -> list[dict[str, str]]:
             print(f"{name}: not run, {problem}", file=sys.stderr)
             continue
         logging.disable(logging.CRITICAL)
-        rows = usable_rows(figure)
-        cells = score_cells(figure, rows, [predict(row) for row in rows])
-        lines.append({"tool": name, "version": version, "date": today, "figure": figure, **cells})
+        rows = usable_rows(figure, folder)
+        theirs = [answer_of(predict, row) for row in rows]
+        said = {"tool": name, "version": version, "date": today, "figure": figure}
+        if not paired:
+            lines.append({**said, **score_cells(figure, rows, theirs)})
+        elif any(answer.get("predicted") for answer in theirs):
+            said["rows_of"] = "own" if folder == VALIDATION / "truth" else folder.name
+            lines.append({**said, **paired_cells(figure, rows, theirs)})
     return lines
 
 
@@ -288,15 +323,35 @@ def write(lines: Sequence[dict[str, str]], path: Path) -> None:
         writer.writerows(lines)
 
 
+def write_paired(lines: Sequence[dict[str, str]]) -> None:
+    """Lines of rivals_paired.csv: those of the same tool, rows and figure are replaced."""
+    path, keys = VALIDATION / "rivals_paired.csv", ("tool", "rows_of", "figure")
+    kept: dict[tuple[str, ...], dict[str, str]] = {}
+    if path.is_file():
+        with path.open(encoding="utf-8", newline="") as stream:
+            kept = {tuple(line[key] for key in keys): line for line in csv.DictReader(stream)}
+    kept |= {tuple(line[key] for key in keys): line for line in lines}
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, PAIRED, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(kept[key] for key in sorted(kept))
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Score, print, write."""
     parser = argparse.ArgumentParser(description="Score installed rivals on our measured training rows.")
     parser.add_argument("--write", action="store_true", help="put the scores into validation/rivals.csv")
+    parser.add_argument(
+        "--paired", action="store_true", help="rightfit beside each rival on the rows that it answers, into validation/rivals_paired.csv"
+    )
+    parser.add_argument("--truth", type=Path, default=VALIDATION / "truth", help="folder of measured tables")
     arguments = parser.parse_args(argv)
-    lines = scores(datetime.datetime.now(tz=datetime.UTC).date().isoformat())
+    lines = scores(datetime.datetime.now(tz=datetime.UTC).date().isoformat(), arguments.truth, paired=arguments.paired)
     for line in lines:
         print("  ".join(f"{name}={value}" for name, value in line.items()))
-    if arguments.write:
+    if arguments.paired:
+        write_paired(lines)
+    elif arguments.write:
         path = VALIDATION / "rivals.csv"
         write(merge_lines(lines, path), path)
     return 0

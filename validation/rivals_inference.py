@@ -3,6 +3,8 @@
     python validation/rivals_inference.py                     print the scores of every rival that this Python can import
     python validation/rivals_inference.py --write             and put them into validation/rivals.csv (the other lines stay)
     python validation/rivals_inference.py --answers FILE.json keep the rivals' answers there, and take those that it already holds
+    python validation/rivals_inference.py --paired            put rightfit's errors beside theirs, on the rows that each answers, into rivals_paired.csv
+    python validation/rivals_inference.py --truth DIR         the same on another folder of measured tables
 
 Each rival is called through its own functions with the row's configuration. The name of a row's model is turned into dimensions by our
 table of
@@ -14,6 +16,7 @@ that it has no data of, an open loop) is not counted for it.
 from __future__ import annotations
 
 import argparse
+import csv
 import dataclasses
 import datetime
 import functools
@@ -38,7 +41,7 @@ from rightfit.proof import score  # noqa: E402 (the rival's environment does not
 from rightfit.proof.figures import family  # noqa: E402
 from rightfit.proof.tables import cell_text, clean_row  # noqa: E402
 from rightfit.proof.truth import read_truth  # noqa: E402
-from rivals import merge_lines, score_cells, whole, write  # noqa: E402
+from rivals import merge_lines, paired_cells, score_cells, whole, write, write_paired  # noqa: E402
 
 Row = Mapping[str, Any]
 Answer = dict[str, Any]
@@ -49,10 +52,12 @@ DENSE_MLP = ("swiglu", "geglu")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Timing:
-    """What a rival says of one configuration: seconds to the first token and for each further one."""
+    """What a rival says of one configuration: seconds to the first token and for each further one; of requests that come all at once also the requests
+    a second of its steady state (0 elsewhere), whose first token is not theirs."""
 
     ttft_s: float
     tpot_s: float
+    requests_per_s: float = 0.0
 
 
 def value_of(row: Row, timing: Timing | None) -> Answer:
@@ -60,14 +65,17 @@ def value_of(row: Row, timing: Timing | None) -> Answer:
     if timing is None or not timing.tpot_s > 0:
         return {}
     batch, tokens_in, tokens_out = whole(row, "batch_or_concurrency"), whole(row, "input_tokens"), whole(row, "output_tokens")
+    if timing.requests_per_s and cell_text(row.get("metric")) == "ttft_ms":
+        return {}
     total_s = timing.ttft_s + timing.tpot_s * (tokens_out - 1)
+    rate = timing.requests_per_s or batch / total_s
     values = {
         "ttft_ms": timing.ttft_s * 1e3,
         "tpot_ms": timing.tpot_s * 1e3,
         "decode_tok_per_s_single": 1.0 / timing.tpot_s,
-        "output_tok_per_s_total": batch * tokens_out / total_s,
-        "total_tok_per_s": batch * (tokens_in + tokens_out) / total_s,
-        "req_per_s": batch / total_s,
+        "output_tok_per_s_total": rate * tokens_out,
+        "total_tok_per_s": rate * (tokens_in + tokens_out),
+        "req_per_s": rate,
     }
     return {"predicted": values[cell_text(row.get("metric"))]}
 
@@ -85,10 +93,15 @@ def record_of(row: Row) -> Any:
 
 
 def is_stated(row: Row) -> bool:
-    """Whether the row states lengths and a number of requests in flight (no rate, no 'max')."""
+    """Whether the row states lengths and a number of requests in flight, or of requests that come all at once (no other rate, no 'max')."""
     names = ("input_tokens", "output_tokens", "batch_or_concurrency")
     lengths = all(score.number(row.get(name)) >= 1 for name in names)
-    return lengths and not cell_text(row.get("request_rate"))
+    return lengths and cell_text(row.get("request_rate")) in ("", "inf")
+
+
+def is_at_once(row: Row) -> bool:
+    """Whether the row's requests come all at once: no rival has such a load, so it is asked for as many in flight as fit."""
+    return cell_text(row.get("request_rate")) == "inf"
 
 
 # aiconfigurator ---------------------------------------------------------------------------------------------------------------------
@@ -109,6 +122,7 @@ AIC_MODELS = (
 )
 #: Of those, the ones whose FP8 weights have no configuration of their own: the modes are named instead.
 AIC_NAME_FP8 = ("Qwen/Qwen3.5-397B-A17B",)
+AIC_BATCHES = (1024, 512, 256, 128, 64, 32)
 AIC_WEIGHTS = {"fp16": "bfloat16", "bf16": "bfloat16", "fp8": "fp8", "int8-gptq": "int8_wo", "int8": "int8_wo"}
 
 
@@ -162,7 +176,7 @@ def aic_arguments(row: Row) -> dict[str, Any] | None:
         return None
     data, is_moe = split.get("attn_dp", 1), not local or "mixtral" in model.lower()
     return {
-        "model_path": model, "system_name": system, "backend_name": backend, "mode": "agg" if "closed-loop" in notes else "static",
+        "model_path": model, "system_name": system, "backend_name": backend, "mode": "agg" if "closed-loop" in notes or is_at_once(row) else "static",
         "isl": whole(row, "input_tokens"), "osl": whole(row, "output_tokens"), "batch_size": math.ceil(whole(row, "batch_or_concurrency") / data),
         "tp_size": max(whole(row, "n_devices") // (data * whole(row, "pp")), 1), "pp_size": whole(row, "pp"), "attention_dp_size": data,
         **({"moe_tp_size": split.get("moe_tp"), "moe_ep_size": split.get("moe_ep", 1)} if is_moe else {}),
@@ -186,12 +200,20 @@ def aic_timing(row: Row) -> Timing | None:
     arguments = aic_arguments(row)
     if arguments is None:
         return None
-    try:
-        found = importlib.import_module("aiconfigurator.cli.api").cli_estimate(**arguments)
-    except (Exception, SystemExit) as problem:  # it refuses in many ways: no kernels of this kind, does not fit, division by zero
-        print("refused:", cell_text(row.get("id")), type(problem).__name__, str(problem)[:100].replace("\n", " "), file=sys.stderr)
-        return None
-    return Timing(float(found.ttft) / 1e3, float(found.tpot) / 1e3)
+    batches = [arguments["batch_size"]]
+    if is_at_once(row):  # as many as fit, by halves of what an engine holds at most
+        batches = [batch for batch in AIC_BATCHES if batch < batches[0]] if batches[0] > AIC_BATCHES[-1] else batches
+    for batch in batches:
+        try:
+            found = importlib.import_module("aiconfigurator.cli.api").cli_estimate(**{**arguments, "batch_size": batch})
+        except (Exception, SystemExit) as problem:  # it refuses in many ways: no kernels of this kind, does not fit, division by zero
+            text = str(problem)[:100].replace("\n", " ")
+            if "OOM" in text and batch != batches[-1]:
+                continue
+            print("refused:", cell_text(row.get("id")), type(problem).__name__, text, file=sys.stderr)
+            return None
+        return Timing(float(found.ttft) / 1e3, float(found.tpot) / 1e3, float(found.seq_per_second) if is_at_once(row) else 0.0)
+    return None
 
 
 # llm-analysis and GenZ: rooflines of a described model on a described card, whatever the engine -----------------------------------------
@@ -210,7 +232,7 @@ PLAIN_WEIGHTS = {"fp16": 16, "bf16": 16, "int8": 8, "int8-gptq": 8, "int4-gptq":
 
 def plain_record(row: Row, cards: Mapping[str, str]) -> Any:
     """The dimensions of a dense decoder with stated lengths, on known cards that it is cut over evenly; None for every other row."""
-    layout = whole(row, "tp") * whole(row, "pp") == whole(row, "n_devices")
+    layout = whole(row, "tp") * whole(row, "pp") == whole(row, "n_devices") and not is_at_once(row)
     if not (layout and is_stated(row) and cell_text(row.get("device")) in cards and cell_text(row.get("weights_dtype")) in PLAIN_WEIGHTS):
         return None
     record = record_of(row)
@@ -282,9 +304,13 @@ RIVALS: tuple[tuple[str, str, str, Callable[[Row], Timing | None]], ...] = (
 )
 
 
-def usable_rows() -> list[dict[str, str]]:
-    """The rows of the serving family that count on the accuracy page."""
-    truth = family("serving").rows(read_truth(VALIDATION / "truth"))
+def usable_rows(folder: Path) -> list[dict[str, str]]:
+    """The rows of the serving family that count on the accuracy page; of another folder those that its own table calls usable."""
+    if folder != VALIDATION / "truth":
+        with (folder / "inference.csv").open(encoding="utf-8", newline="") as stream:
+            rows = [row for row in csv.DictReader(stream) if row.get("usable", "1") == "1"]
+        return [clean_row(row)[0] for row in rows if any(part.holds(row) for part in family("serving").parts if part.name in FIGURES)]
+    truth = family("serving").rows(read_truth(folder))
     return [clean_row(row)[0] for row, reason in zip(truth.rows, truth.excluded, strict=True) if not reason]
 
 
@@ -298,7 +324,7 @@ def timings(
         key = f"{name}|" + "|".join(f"{cell}={text}" for cell, text in sorted(row.items()) if cell not in ignored)
         if key not in kept:
             found = ask(row)
-            kept[key] = [found.ttft_s, found.tpot_s] if found else None
+            kept[key] = [found.ttft_s, found.tpot_s, found.requests_per_s] if found else None
             if number % 20 == 0:
                 print(f"{name}: {number} of {len(rows)}", file=sys.stderr, flush=True)
                 keep()
@@ -313,9 +339,9 @@ def _keep(kept: Mapping[str, Any], answers: Path | None) -> None:
         answers.write_text(json.dumps({key: value for key, value in kept.items() if value}, indent=0))
 
 
-def scores(today: str, answers: Path | None) -> list[dict[str, str]]:
+def scores(today: str, answers: Path | None, folder: Path, *, paired: bool = False) -> list[dict[str, str]]:
     """One line for each figure and rival that can be imported here."""
-    rows, lines = usable_rows(), []
+    rows, lines = usable_rows(folder), []
     kept: dict[str, Any] = json.loads(answers.read_text()) if answers and answers.is_file() else {}
     for name, package, module, ask in RIVALS:
         try:
@@ -329,9 +355,13 @@ def scores(today: str, answers: Path | None) -> list[dict[str, str]]:
         _keep(kept, answers)
         for part in family("serving").parts:
             index = [i for i, row in enumerate(rows) if part.name in FIGURES and part.holds(row)]
-            cells = score_cells("", [rows[i] for i in index], [value_of(rows[i], found[i]) for i in index]) if index else {}
-            if cells.get("rows", "0") != "0":
-                lines.append({"tool": name, "version": version, "date": today, "figure": f"serving, {part.name}", **cells})
+            theirs = [value_of(rows[i], found[i]) for i in index]
+            said = {"tool": name, "version": version, "date": today}
+            if paired and any(theirs):
+                said["rows_of"] = "own" if folder == VALIDATION / "truth" else folder.name
+                lines.append({**said, "figure": f"serving, {part.name}", **paired_cells("", [rows[i] for i in index], theirs)})
+            elif any(theirs):
+                lines.append({**said, "figure": f"serving, {part.name}", **score_cells("", [rows[i] for i in index], theirs)})
     return lines
 
 
@@ -340,11 +370,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Score installed rivals on our measured inference rows.")
     parser.add_argument("--write", action="store_true", help="put the scores into validation/rivals.csv")
     parser.add_argument("--answers", type=Path, help="keep the rivals' answers in this file")
+    parser.add_argument(
+        "--paired", action="store_true", help="rightfit beside each rival on the rows that it answers, into validation/rivals_paired.csv"
+    )
+    parser.add_argument("--truth", type=Path, default=VALIDATION / "truth", help="folder of measured tables")
     arguments = parser.parse_args(argv)
-    lines = scores(datetime.datetime.now(tz=datetime.UTC).date().isoformat(), arguments.answers)
+    today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
+    lines = scores(today, arguments.answers, arguments.truth, paired=arguments.paired)
     for line in lines:
         print("  ".join(f"{name}={value}" for name, value in line.items()))
-    if arguments.write:
+    if arguments.paired:
+        write_paired(lines)
+    elif arguments.write:
         path = VALIDATION / "rivals.csv"
         write(merge_lines(lines, path), path)
     return 0

@@ -86,3 +86,50 @@ def test_lines_of_other_rivals_stay(tmp_path: Path) -> None:
         ("memory", "b", "3"),
         ("throughput", "a", "4"),
     ]
+
+
+def test_requests_that_come_all_at_once_are_asked_for_as_a_steady_state() -> None:
+    row = {**ROW, "request_rate": "inf", "notes": "", "batch_or_concurrency": "1000"}
+    assert rivals.is_stated(row)
+    asked = rivals.aic_arguments(row)
+    assert asked is not None
+    assert asked["mode"] == "agg"
+    timing = rivals.Timing(0.5, 0.01, requests_per_s=3.0)
+    assert rivals.value_of({**row, "metric": "output_tok_per_s_total"}, timing) == {"predicted": pytest.approx(3.0 * 101)}
+    assert rivals.value_of({**row, "metric": "ttft_ms"}, timing) == {}  # of a queue that it has not
+    assert rivals.plain_record({**row, "model": "meta-llama/Llama-2-7b-hf", "tp": "8"}, {"H200-SXM-141GB": ""}) is None
+
+
+def test_a_rival_that_refuses_a_row_has_no_answer_for_it() -> None:
+    import rivals as training
+
+    def refuses(row: rivals.Row) -> rivals.Answer:
+        raise ValueError(row["method"])
+
+    assert training.answer_of(refuses, {"id": "a", "method": "dora"}) == {}
+    assert training.answer_of(lambda row: {"predicted": 1.0}, {"id": "a"}) == {"predicted": 1.0}
+
+
+def test_errors_are_paired_on_the_rows_that_the_rival_answers() -> None:
+    import rivals as training
+    from rightfit.proof.truth import read_table
+
+    rows = [row for row in read_table(VALIDATION / "truth", "train_memory") if row["usable"] == "1" and row["measured"]][:4]
+    answers = [{"predicted": 2.0 * float(row["measured"])} for row in rows[:3]] + [{}]
+    found = training.paired_cells("memory", rows, answers)
+    assert (found["rows"], found["their_median_ape"]) == ("3", "1.0000")
+    assert 0.0 < float(found["our_median_ape"]) < 0.6
+
+
+def test_the_pages_of_comparison_hold_the_paired_table() -> None:
+    import subprocess
+
+    script = VALIDATION.parent / "scripts" / "write_rivals_paired.py"
+    ran = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout
+    with (VALIDATION / "rivals_paired.csv").open(encoding="utf-8", newline="") as stream:
+        lines = list(csv.DictReader(stream))
+    assert {line["rows_of"] for line in lines} == {"own", "second"}
+    assert all(float(line["our_median_ape"]) < float(line["their_median_ape"]) for line in lines), (
+        "behind a rival: say where and why, then change this test"
+    )
