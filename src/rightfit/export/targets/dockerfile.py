@@ -47,6 +47,4 @@ def _refuses(job: Job) -> str:
     )
 
 
-TARGET = Target(
-    "dockerfile", "environment", "container image with pinned packages", write, _refuses, checked_by="our own tests of its form"
-)
+TARGET = Target("dockerfile", "environment", "container image with pinned packages", write, _refuses, checked_by="hadolint")

@@ -63,5 +63,5 @@ TARGET = Target(
     "PyTorch script for speech recognisers (Whisper, wav2vec 2.0)",
     write,
     _refuses,
-    checked_by="runs on the processor with tiny models of both kinds, killed and gone on",
+    checked_by="runs on the processor with a tiny Whisper and a tiny wav2vec 2.0, killed and gone on",
 )
