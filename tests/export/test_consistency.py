@@ -22,7 +22,7 @@ from rightfit.export.mirrors import mirrors_of
 from rightfit.export.model_words import architecture
 from rightfit.export.recipes import OPTIONAL_SECRETS, brings, has_recipe, launcher_of, recipe_of
 from rightfit.export.serving_words import context_tokens, longest_tokens
-from rightfit.export.stack import stack_of, stack_problem
+from rightfit.export.stack import installs, stack_of, stack_problem
 
 PLANS = (*WISHES, *FURTHER, *OTHER_KINDS)
 
@@ -270,3 +270,42 @@ def test_data_lie_where_the_job_reads_them(name: str) -> None:
 def test_a_table_is_scored_by_a_model_that_the_user_brings() -> None:
     assert brings(job("xgboost-score-aws"))["model"] == "the model that scores, model.ubj"
     assert "model" not in brings(job("xgboost-train-aws"))
+
+
+IMAGES_WITH_PIP = ("pytorch/pytorch:", "rocm/pytorch:", "python:", "nvcr.io/nvidia/pytorch:")
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_what_is_asked_of_an_image_is_in_it(name: str) -> None:
+    """Packages are added by pip where the image has one; the health of a service is asked with curl in the one image that has no Python."""
+    if stack_problem(job(name)):
+        return
+    stack, files = stack_of(job(name)), bundle(name)
+    image = stack.image.removeprefix(str(mirrors_of(job(name)).get("image", ""))).removeprefix("docker.io/").removeprefix("library/")
+    assert not installs(stack) or image.startswith(IMAGES_WITH_PIP), image
+    asked = [line for line in files.get("dockerfile/Dockerfile", "").splitlines() if line.startswith("HEALTHCHECK")]
+    assert bool(asked) == (stack.port is not None and "dockerfile/Dockerfile" in files)
+    program = "curl" if stack.command[0] == "llama-server" else "python3"
+    for line in asked:
+        words = json.loads(line.partition(" CMD ")[2])
+        assert words[0] == program
+        assert f"127.0.0.1:{stack.port}{stack.health_path}" in words[-1]
+    if "docker-compose/compose.yaml" in files:
+        assert yaml.safe_load(files["docker-compose/compose.yaml"])["services"]["engine"]["healthcheck"]["test"][:2] == ["CMD", program]
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_every_pod_runs_under_the_runtime_s_list_of_system_calls(name: str) -> None:
+    found = pods(bundle(name))
+    assert all(pod["spec"]["securityContext"] == {"seccompProfile": {"type": "RuntimeDefault"}} for pod in found)
+    assert found or "kubernetes/objects.yaml" not in bundle(name)
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_buckets_that_are_made_keep_what_was_overwritten_for_a_while(name: str) -> None:
+    made = [text for path, text in bundle(name).items() if path.endswith(("main.tf", "template.yaml")) and "checkpoints" in text.casefold()]
+    if job(name).is_service:
+        return
+    for text in made:
+        assert re.search(r"versioning|delete_retention_policy", text, re.IGNORECASE)
+        assert re.search(r"(?i)(days|days_since_noncurrent_time|noncurrent_?days|non_current_days)\W+30\b", text)
