@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from rightfit.errors import ContradictionError, InputError, QuantityError, UnknownNameError
+from rightfit.families.samples.models import trains_samples
 from rightfit.families.samples.sample_wish import SampleWish
-from rightfit.families.samples.wish import image_sides, read_sample_wish, trains_samples
+from rightfit.families.samples.wish import image_sides, read_sample_wish
 from rightfit.planner.plan import search
 from rightfit.workload import Workload
 

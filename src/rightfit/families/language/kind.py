@@ -5,7 +5,7 @@ from __future__ import annotations
 from rightfit.families.language.engine import LanguageEngine
 from rightfit.families.language.options import evaluate_rows
 from rightfit.families.language.space import base_setup, fleet_of, load_of, space_limits
-from rightfit.families.language.tuning import TunedEngine, tuned_layout
+from rightfit.families.language.tuning_wish import tuned_layout
 from rightfit.families.language.wish import read_wish
 from rightfit.search.option_facts import WorkFacts
 from rightfit.search.training.found import Craft
@@ -18,12 +18,21 @@ def facts_of(wish: TrainingWish) -> WorkFacts:
     return {"seq_len": wish.seq_len, "tokens": wish.amount.tokens}
 
 
+def engine_of(wish: TrainingWish) -> LanguageEngine:
+    """The physics of a wish; that of tuning knows how engines answer, and few plans need it."""
+    if wish.tuning is None:
+        return LanguageEngine.of(wish.model)
+    from rightfit.families.language.tuning import TunedEngine
+
+    return TunedEngine.tuned(wish)
+
+
 CRAFT = Craft(
     read=read_wish,
     limits=space_limits,
     fleet=fleet_of,
     base=lambda wish, machines: base_setup(wish, machines.variants),
-    engine=lambda wish, _machines: TunedEngine.tuned(wish) if wish.tuning else LanguageEngine.of(wish.model),
+    engine=lambda wish, _machines: engine_of(wish),
     load=load_of,
     evaluate=evaluate_rows,
     layout=lambda found, _details, _position, layout: tuned_layout(found.wish, layout),

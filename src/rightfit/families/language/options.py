@@ -8,7 +8,6 @@ import numpy as np
 
 from rightfit.estimate.figures import FigureColumns, exact, probability_within
 from rightfit.families.language.engine import LanguageEngine
-from rightfit.families.language.tuning import TunedEngine
 from rightfit.physics.columns import Array, Recompute
 from rightfit.search.rank import Row
 from rightfit.search.start import with_start
@@ -59,7 +58,7 @@ def evaluate_rows(exploration: Exploration, rows: Sequence[Row], num_full: int |
     figures["total_time_s"] = with_start(with_risks(figures["total_time_s"], risks), fixed_s)
     in_time = probability_within(figures["total_time_s"], np.full(shape, deadline or np.inf))
     fits = engine.fit_probability_of(columns, device, memory.required_bytes)
-    if isinstance(engine, TunedEngine):  # its intervals are wider than those that the two probabilities know
+    if exploration.wish.tuning is not None:  # its intervals are wider than those that the two probabilities know
         fits = probability_within(figures["peak_memory_bytes"], np.broadcast_to(engine.capacity(device), shape))
     return Details(
         setups=setups,

@@ -26,7 +26,6 @@ from rightfit.physics.columns import Array, Columns, DeviceColumns, LinkColumns,
 from rightfit.physics.compute import ComputeTimes
 from rightfit.physics.serving_columns import ServeColumns
 from rightfit.physics.step import communication_times, step_times
-from rightfit.search.answer import Layout
 from rightfit.search.market import Volume
 from rightfit.search.training.machines import collapse
 from rightfit.search.training.wish import TrainingWish, Tuning
@@ -212,11 +211,3 @@ class TunedEngine(LanguageEngine):
         terms = {name: np.where(later, found.answering.get(name, zero), training.get(name, zero)) for name in names}
         peak = np.where(later, answering, memory.peak_bytes + found.beside_bytes)
         return dataclasses.replace(memory, terms=terms, peak_bytes=peak, required_bytes=np.maximum(required, answering))
-
-
-def tuned_layout(wish: TrainingWish, layout: Layout) -> Layout:
-    """A layout in the words of the method: pairs are counted once."""
-    if wish.tuning is None:
-        return layout
-    pair = 2 if wish.tuning.method.is_paired else 1
-    return dataclasses.replace(layout, micro_batch=layout.micro_batch // pair, update=wish.tuning.update, rollout=wish.tuning.rollout)

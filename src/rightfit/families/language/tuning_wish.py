@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import TYPE_CHECKING
 
@@ -9,8 +10,9 @@ from rightfit import facts
 from rightfit.errors import ContradictionError, InputError
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.facts.tuning import TuningMethod, tuning_methods
+from rightfit.search.answer import Layout
 from rightfit.search.notes import Notes
-from rightfit.search.training.wish import Amount, Tuning
+from rightfit.search.training.wish import Amount, TrainingWish, Tuning
 
 if TYPE_CHECKING:
     from rightfit.workload import Workload
@@ -136,3 +138,11 @@ def tuned_batch(workload: Workload, tuning: Tuning, sequences: float, notes: Not
     chosen = max(chosen, workload.micro_batch or 1)
     notes.take("global_batch", chosen, "tuning_batch", method=tuning.method.method)
     return chosen * pair
+
+
+def tuned_layout(wish: TrainingWish, layout: Layout) -> Layout:
+    """A layout in the words of the method: pairs are counted once."""
+    if wish.tuning is None:
+        return layout
+    pair = 2 if wish.tuning.method.is_paired else 1
+    return dataclasses.replace(layout, micro_batch=layout.micro_batch // pair, update=wish.tuning.update, rollout=wish.tuning.rollout)

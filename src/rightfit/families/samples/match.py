@@ -20,7 +20,7 @@ def matches(workload: Workload) -> bool:
     """Whether a model of vision, diffusion, speech, recommendation or graphs is trained."""
     if workload.task not in ("train", "finetune"):
         return False
-    from rightfit.families.samples.wish import trains_samples
+    from rightfit.families.samples.models import trains_samples
 
     return trains_samples(workload)
 

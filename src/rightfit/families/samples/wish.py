@@ -4,17 +4,17 @@ noted."""
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rightfit import facts
-from rightfit.errors import ContradictionError, RightfitError, UnavailableError, UnknownNameError
+from rightfit.errors import ContradictionError, UnavailableError, UnknownNameError
 from rightfit.estimate.forward_models import first_match
-from rightfit.facts.records import DiffusionModel, TransformerArchitecture, VisionModel
+from rightfit.facts.records import DiffusionModel, VisionModel
 from rightfit.families.samples.data import amount_of_samples, load_of
+from rightfit.families.samples.models import known_work, sample_model
 from rightfit.families.samples.recipe import read_recipe, refuse_other_values, refuse_quantization, settle_method
 from rightfit.families.samples.sample_wish import SampleWish
 from rightfit.physics.columns import Method
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from rightfit.families.samples.data import Samples
     from rightfit.workload import Workload
 
-TREES = "trees"
-_IMAGE_SHARE = 0.4
 _STAND_IN = "graphsage"  # whose neighbourhoods stand for those of other graph networks on the same graph
 _PADDED = re.compile(r"whisper", re.IGNORECASE)  # every recording is filled up to one length
 #: Kinds of data that models learn from the start: no published weights know one's own users, rows or nodes.
@@ -36,54 +34,6 @@ _NEVER_TUNED = ("recommender", "graph")
 #: So much of the data that a model is published as trained on is all of it: copies differ by files that could not be read.
 _NEARLY_ALL = 0.95
 _SIDE = re.compile(r"(\d+)(?:\D+(\d+))?$")
-
-
-@functools.lru_cache(maxsize=256)
-def sample_model(name: str) -> Any:
-    """The record of a model that is trained on samples, its name where only the table of its arithmetic knows it, None for a language model
-    and for
-    trees. A name that nobody knows raises UnknownNameError with the nearest."""
-    try:
-        record = facts.model(name)
-    except RightfitError:
-        if _known_work(name):
-            return name
-        raise
-    if isinstance(record, TransformerArchitecture):
-        return record if _is_encoder(record) else None
-    return None if getattr(record, "kind", "") == TREES else record
-
-
-def _is_encoder(record: TransformerArchitecture) -> bool:
-    """Whether a transformer takes sound or images and writes no text of a language model: Whisper, and CLIP, whose image half is a large
-    part of it."""
-    if record.kind == "vlm":
-        return record.params_vision >= _IMAGE_SHARE * record.params_total
-    if record.kind != "encoder-decoder":
-        return False
-    from rightfit.estimate.forward_models import forward_work
-    from rightfit.estimate.forward_records import ForwardWish as ForwardWish
-
-    work = forward_work(ForwardWish(record.name))
-    return work is not None and work.modality == "audio"
-
-
-def _known_work(name: str) -> bool:
-    return bool(
-        first_match("train_models", name, whole=True)
-        or first_match("train_graphs", name, whole=True)
-        or first_match("train_denoisers", name, whole=True)
-    )
-
-
-def trains_samples(workload: Workload) -> bool:
-    """Whether this is a wish to train a model that is not a language model. An unknown model is left to those who look for it first."""
-    if workload.task not in ("train", "finetune") or workload.model.endswith(".json"):
-        return False
-    try:
-        return sample_model(workload.model) is not None
-    except RightfitError:
-        return False
 
 
 def read_sample_wish(workload: Workload) -> SampleWish:
@@ -175,7 +125,7 @@ def _work(workload: Workload, record: Any, *, audio_s: float = 0.0) -> tuple[Mod
 def _without_owner(name: str) -> list[str]:
     """The name behind the owner of a hub id, where the tables of arithmetic know that and not the whole."""
     owner, _, bare = name.rpartition("/")
-    return [bare] if owner and _known_work(bare) and not _known_work(name) else []
+    return [bare] if owner and known_work(bare) and not known_work(name) else []
 
 
 def _with_data(workload: Workload) -> list[str]:

@@ -1,0 +1,66 @@
+"""Which models learn from samples. Asked for every wish to train, so it loads little."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from rightfit import facts
+from rightfit.errors import RightfitError
+from rightfit.facts.records import TransformerArchitecture
+
+if TYPE_CHECKING:
+    from rightfit.workload import Workload
+
+TREES = "trees"
+_IMAGE_SHARE = 0.4
+
+
+@functools.lru_cache(maxsize=256)
+def sample_model(name: str) -> Any:
+    """The record of a model that is trained on samples, its name where only the table of its arithmetic knows it, None for a language model
+    and for trees. A name that nobody knows raises UnknownNameError with the nearest."""
+    try:
+        record = facts.model(name)
+    except RightfitError:
+        if known_work(name):
+            return name
+        raise
+    if isinstance(record, TransformerArchitecture):
+        return record if _is_encoder(record) else None
+    return None if getattr(record, "kind", "") == TREES else record
+
+
+def _is_encoder(record: TransformerArchitecture) -> bool:
+    """Whether a transformer takes sound or images and writes no text of a language model: Whisper, and CLIP, whose image half is a large
+    part of it."""
+    if record.kind == "vlm":
+        return record.params_vision >= _IMAGE_SHARE * record.params_total
+    if record.kind != "encoder-decoder":
+        return False
+    from rightfit.estimate.forward_models import forward_work
+    from rightfit.estimate.forward_records import ForwardWish
+
+    work = forward_work(ForwardWish(record.name))
+    return work is not None and work.modality == "audio"
+
+
+def known_work(name: str) -> bool:
+    """Whether the table of arithmetic knows a name that has no record."""
+    from rightfit.estimate.forward_models import first_match
+
+    return bool(
+        first_match("train_models", name, whole=True)
+        or first_match("train_graphs", name, whole=True)
+        or first_match("train_denoisers", name, whole=True)
+    )
+
+
+def trains_samples(workload: Workload) -> bool:
+    """Whether this is a wish to train a model that is not a language model. An unknown model is left to those who look for it first."""
+    if workload.task not in ("train", "finetune") or workload.model.endswith(".json"):
+        return False
+    try:
+        return sample_model(workload.model) is not None
+    except RightfitError:
+        return False
