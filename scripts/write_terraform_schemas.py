@@ -22,13 +22,14 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 TARGETS = ROOT / "src" / "rightfit" / "export" / "targets"
+FLEET = ROOT / "src" / "rightfit" / "export" / "fleet_terraform.py"
 OUT = ROOT / "tests" / "exporters" / "data" / "terraform_schemas.jsonl"
 Schema = dict[str, Any]
 
 
 def used(module: str) -> list[tuple[str, str]]:
     """(kind, type) of everything that a target's module declares."""
-    text = (TARGETS / f"{module}.py").read_text(encoding="utf-8")
+    text = (TARGETS / f"{module}.py").read_text(encoding="utf-8") if module != FLEET.stem else FLEET.read_text(encoding="utf-8")
     return sorted(set(re.findall(r'^(resource|data) "(\w+)"', text, re.MULTILINE)))
 
 
@@ -125,7 +126,10 @@ def closing(text: str, start: int) -> int:
 def main() -> None:
     """Write the file."""
     google, azurerm, alicloud, tencent = (Path(word) for word in sys.argv[1:5])
+    fleets = used(FLEET.stem)
     found = {
+        "fleet-gcp": from_jsii(google, prefix="google", wanted=[one for one in fleets if one[1].startswith("google_")]),
+        "fleet-azure": from_jsii(azurerm, prefix="azurerm", wanted=[one for one in fleets if one[1].startswith("azurerm_")]),
         "terraform-gcp": from_jsii(google, prefix="google", wanted=used("terraform_gcp")),
         "terraform-azure": from_jsii(azurerm, prefix="azurerm", wanted=used("terraform_azure")),
         "terraform-alicloud": from_go(alicloud, wanted=used("terraform_alicloud")),

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rightfit.export.document import AcceleratorPart, CostPart, LayoutPart, OptionPart
+from rightfit.export.quoting import comment
 from rightfit.export.targets.dstack import PSEUDO_REGIONS
 
 Files = Mapping[str, str]
@@ -70,3 +71,11 @@ def most_at_once(rows: Sequence[Row]) -> int:
         now += change
         most = max(most, now)
     return most
+
+
+def run_sh(name: str) -> str:
+    """The script of a job, whose command is the user's."""
+    return (
+        f"#!/usr/bin/env bash\n# The command of {comment(name)}. rightfit plan --file workload.yaml --format json > plan.json; rightfit export plan.json --to torchrun\n"
+        'set -euo pipefail\n: "${COMMAND:?say what to run: put the command here, or sky jobs launch --env COMMAND=...}"\nexec bash -c "$COMMAND"\n'
+    )

@@ -1,4 +1,4 @@
-"""The plan of a fleet as files: what SkyPilot, dstack, Kueue, Karpenter, Ray (`fleet_ray`) and finance read. Pure, from the document alone.
+"""The plan of a fleet as files: what SkyPilot, dstack, Kueue, Karpenter, Ray, Slurm, Terraform (`fleet_*`) and finance read. Pure, from the document alone.
 
 The files rent, queue and count what the plan has chosen; the command of a job is the user's (or of `rightfit export` of the job's own plan): SkyPilot runs
 `run.sh` of the job's folder, in which the workload lies that `rightfit plan --file` reads.
@@ -19,8 +19,10 @@ from pydantic import ValidationError
 from rightfit.cells import safe_cell
 from rightfit.errors import FileInputError, InputError, UnknownNameError
 from rightfit.export.document import LARGEST_FILE_BYTES
-from rightfit.export.fleet_parts import Files, Row, by_place, in_place, most_at_once, option_of, pools_of, slug
+from rightfit.export.fleet_parts import Files, Row, by_place, in_place, most_at_once, option_of, pools_of, run_sh, slug
 from rightfit.export.fleet_ray import ray
+from rightfit.export.fleet_slurm import slurm
+from rightfit.export.fleet_terraform import terraform
 from rightfit.export.quoting import comment, given, label, shell, to_yaml
 from rightfit.export.seller_names import dstack_cards, dstack_name, is_by_the_card, skypilot_name
 from rightfit.export.targets.dstack import BACKENDS
@@ -85,6 +87,12 @@ def files_of_fleet(found: Row, to: str) -> Files:
             "export target of a fleet", to, nearest=near, allowed="choose one of " + ", ".join(FLEET_TARGETS), field="to"
         )
     files = FLEET_TARGETS[wanted].write(found)
+    if not files and wanted == "terraform":
+        raise InputError(
+            "terraform: nothing of this fleet is needed at every hour, and it buys no block: there is nothing to reserve", field="to"
+        )
+    if not files and wanted == "slurm":
+        raise InputError("slurm: this fleet has no jobs, only services", field="to")
     if not files:
         raise InputError(f"{wanted} cannot express this fleet: none of its servers is of a cloud that it rents from", field="to")
     return files
@@ -112,7 +120,7 @@ def skypilot(found: Row) -> Files:
         }
         files[f"{folder}/job.yaml"] = f"# {comment(name)}: sky jobs launch -n {folder} {folder}/job.yaml\n" + to_yaml(task)
         files[f"{folder}/workload.yaml"] = f"# rightfit plan --file {folder}/workload.yaml\n" + to_yaml(dict(first["workload"]))
-        files[f"{folder}/run.sh"] = _run_sh(name)
+        files[f"{folder}/run.sh"] = run_sh(name)
         launches += [(row["start"], folder, row["count"]) for row in rows]
     if files:
         files["submit.sh"] = _submit(sorted(launches))
@@ -125,13 +133,6 @@ def _sky(row: Row) -> dict[str, Any] | None:
         return None
     infra = CLOUDS[option.provider] + (f"/{option.region}" if in_place(option.region) else "")
     return {"infra": infra, "instance_type": instance, "use_spot": row["purchase"] == "spot"}
-
-
-def _run_sh(name: str) -> str:
-    return (
-        f"#!/usr/bin/env bash\n# The command of {comment(name)}. rightfit plan --file workload.yaml --format json > plan.json; rightfit export plan.json --to torchrun\n"
-        'set -euo pipefail\n: "${COMMAND:?say what to run: put the command here, or sky jobs launch --env COMMAND=...}"\nexec bash -c "$COMMAND"\n'
-    )
 
 
 def _submit(launches: Sequence[tuple[str, str, int]]) -> str:
@@ -327,6 +328,18 @@ FLEET_TARGETS: Mapping[str, FleetTarget] = {
             "a cluster for each region of AWS, and a script that runs jobs as placement groups",
             ray,
             "Ray's own validator, and a run",
+        ),
+        FleetTarget(
+            "slurm",
+            "partitions, QOS of the teams, and a script that submits every job with what it waits for",
+            slurm,
+            "Slurm's own controller and sbatch",
+        ),
+        FleetTarget(
+            "terraform",
+            "reservations of capacity that is needed at every hour, and capacity blocks",
+            terraform,
+            "terraform validate (AWS), the providers' schemas (Google Cloud, Azure)",
         ),
         FleetTarget("purchases", "the purchase list and all placements as CSV", purchases, "Python's csv reader, money added up"),
     )

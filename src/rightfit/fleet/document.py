@@ -97,7 +97,7 @@ def _jobs(plan: FleetPlan) -> list[dict[str, Any]]:
                 **_place(choice.way),
                 "servers": choice.way.servers,
                 "owned": _owned_label(plan, choice),
-                **({"cards": cards[number]} if number in cards else {}),
+                **({"cards": cards[number], "host_cards": _host_cards(plan, choice)} if number in cards else {}),
                 "start_h": begin,
                 "end_h": begin + choice.hours,
                 "start": moment(plan, begin),
@@ -117,6 +117,11 @@ def _jobs(plan: FleetPlan) -> list[dict[str, Any]]:
 def _owned_label(plan: FleetPlan, choice: Choice) -> str:
     """The line of what is owned that carries a placement; empty where it is rented."""
     return next((plan.built.limits[at].text for at, _ in choice.loads if plan.built.limits[at].kind == "owned"), "")
+
+
+def _host_cards(plan: FleetPlan, choice: Choice) -> int:
+    """Cards of the host on which a placement has some."""
+    return max(plan.fleet.owned[plan.built.owned[at]].gpus_per_server for at, _ in choice.loads if at in plan.built.owned)
 
 
 def _why(plan: FleetPlan, at: int, choice: Choice) -> dict[str, Any]:
