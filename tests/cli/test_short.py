@@ -12,6 +12,7 @@ import pytest
 
 from rightfit.catalog.sellers import is_major
 from rightfit.cli import main
+from rightfit.explain.messages import join
 
 ROOT = Path(__file__).parents[2]
 KINDS: dict[str, dict[str, Any]] = tomllib.loads((ROOT / "tests" / "data" / "options.toml").read_text(encoding="utf-8"))["kinds"]
@@ -113,3 +114,41 @@ def test_every_plan_of_the_first_page_has_twenty_lines(page: str, capsys: pytest
     assert len(commands) >= 2
     for command in commands:
         assert len(printed(capsys, *shlex.split(command)[1:]).splitlines()) <= 20, command
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_options_between_those_that_are_shown_are_named(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    out = printed(capsys, *arguments(KINDS[kind]))
+    ranks = [int(line.split()[0]) for line in out.splitlines() if line[:1].isdigit() and "/" in line]
+    missing = [rank for rank in range(1, max(ranks, default=0)) if rank not in ranks]
+    following = out[out.rindex("Next:") :].replace("\n", " ")
+    assert (
+        (f"--top {max(ranks)} (with {join([str(rank) for rank in missing], 'en')})" in following) if missing else "--top" not in following
+    )
+
+
+def test_all_options_are_shown_where_none_is_the_number(capsys: pytest.CaptureFixture[str]) -> None:
+    assert len(servers_of(printed(capsys, "plan", "gpt2", "--data", "10Mtok", "--top", "0"))) > 100
+
+
+@pytest.mark.parametrize(
+    ("words", "lang", "first"),
+    [
+        ("Llama-3-8B --data 20ksamples --method qlora --have 2xRTX-3090@home", "en", "Run on your own 2x-RTX-3090-home (home)"),
+        ("Llama-3-8B --data 20ksamples --method qlora --have 2xRTX-3090@home", "zh", "用自有的 2x-RTX-3090-home"),
+        ("Llama-3-8B --task serve --rate 1/s --have 2xRTX-3090@home", "en", "Run on your own 2x-RTX-3090-home (home)"),
+    ],
+)
+def test_nobody_rents_a_machine_that_he_has(words: str, lang: str, first: str, capsys: pytest.CaptureFixture[str]) -> None:
+    out = printed(capsys, "plan", *words.split(), "--lang", lang)
+    assert out.startswith(first)
+
+
+def test_a_card_without_a_price_is_named_where_several_servers_do_its_work(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    out = printed(capsys, "plan", "deepseek-ai/DeepSeek-R1", "--task", "serve", "--users", "100", "--country", "CN")
+    assert "No public price is known of" in out.split("Take care")[1]
+    servers = [int(line.split("x ")[0].split()[-1]) if "x " in line.split("/")[0] else 1 for line in out.splitlines() if line[:1].isdigit()]
+    assert max(servers) < 8, "no crowd of old cards at prices of years ago beside the choice"

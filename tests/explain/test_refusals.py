@@ -36,7 +36,7 @@ def kinds() -> set[str]:
 
 KINDS = kinds()
 #: Methods and functions that raise the sentence which they are given.
-RAISERS = {"fail", "_fail", "refuse", "_refuse"}
+RAISERS = {"RefusedError", "fail", "_fail", "refuse", "_refuse"}
 #: Errors that name a thing and its kind, which `explain.problems` puts into words.
 NAMES = {"UnknownNameError", "AmbiguousNameError"}
 #: Rooms whose sentences only developers meet.

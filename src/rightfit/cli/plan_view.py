@@ -42,9 +42,10 @@ def short_parts(plan: Plan, view: View) -> list[str | Table]:
     if view.quiet:
         return screen_parts(quiet_sheet(plan, view.lang), view)
     shown: list[str | Table] = []
+    asked = None if view.top is None else view.top or len(plan.options)  # --top 0: all
     for detail in range(MOST_DETAIL, LEAST_DETAIL - 1, -1):
-        shown = screen_parts(short_sheet(plan, view.lang, detail=detail, num_options=view.top), view)
-        if num_lines(shown, view) <= MOST_LINES + max((view.top or 0) - SHOWN_OPTIONS, 0) + num_staged(plan):
+        shown = screen_parts(short_sheet(plan, view.lang, detail=detail, num_options=asked), view)
+        if num_lines(shown, view) <= MOST_LINES + max((asked or 0) - SHOWN_OPTIONS, 0) + num_staged(plan):
             break
     return shown
 

@@ -32,8 +32,9 @@ def server_headline(option: Option, lang: Lang, *, currency: str) -> str:
 
 def rent_text(option: Option, cards: str, lang: Lang, *, currency: str) -> str:
     """The same for every kind of plan: how it words what a server has is given. A server without price is named and no more."""
+    key = "choice.rent_unpriced" if not is_priced(option) else "choice.own" if option.purchase == "owned" else "choice.rent"
     text = say(
-        "choice.rent" if is_priced(option) else "choice.rent_unpriced",
+        key,
         lang,
         nodes="" if option.nodes == 1 else say("choice.nodes_prefix", lang, count=option.nodes),
         instance=option.instance_type,

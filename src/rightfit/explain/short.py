@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rightfit.catalog.sellers import is_major
 from rightfit.explain.labels import label
-from rightfit.explain.messages import Lang
+from rightfit.explain.messages import Lang, join
 from rightfit.explain.quantities import money_text
 from rightfit.explain.reasons import OWN_RUNS
 from rightfit.explain.server_words import doubted_price_text
@@ -51,8 +51,12 @@ FIRST_WARNINGS = (
     "price_region",
     "price_one_region",
 )
+#: Assumptions without which the answer would be one to another question.
+TAKEN = ("assumed_usual_model", "assumed_task_corpus", "assumed_task_published_data")
 #: Advice that matters enough for a short answer.
 FIRST_ADVICE = ("own_does_not", "certainty")
+#: Advice to ask for the price of a card that nobody publishes: it matters where several servers do its work.
+UNPRICED = "unpriced"
 #: Warnings that the first line has said already.
 SAID_FIRST = ("price_moved", "price_stale", "price_estimate")
 #: Warnings of stops, and how many of them have to be expected to be told in a short answer.
@@ -90,7 +94,8 @@ def _found(plan: Plan, text: PlanText, lang: Lang, detail: int, num_options: int
     yield from staged_lines(plan, voice.renderer(lang, currency=plan.workload.currency), lang)
     if care := _care(plan, voice, lang, _shown(plan, num_options))[: min(detail, 2)]:
         yield Lines("warnings", label("section", "warnings", lang), tuple(care))
-    yield label("short", "next_staged" if any(section.name == "staged" for section in plan.sections) else "next", lang)
+    key = "next_staged" if any(section.name == "staged" for section in plan.sections) else "next"
+    yield _next(key, plan, _shown(plan, num_options), lang)
 
 
 def _nothing(plan: Plan, text: PlanText, lang: Lang, detail: int) -> Iterable[Part]:
@@ -119,8 +124,8 @@ def _rental(plan: Plan, voice: Voice, lang: Lang) -> list[str]:
 
 
 def _usual(plan: Plan, voice: Voice, lang: Lang) -> list[str]:
-    """Which model was taken where a name means several."""
-    return [voice.assumption_text(one, lang) for one in plan.assumptions if one.why.key == "assumed_usual_model"]
+    """Which model was taken where a name means several, and which task where none was given and the data tell another than the usual one."""
+    return [voice.assumption_text(one, lang) for one in plan.assumptions if one.why.key in TAKEN]
 
 
 def _care(plan: Plan, voice: Voice, lang: Lang, shown: Sequence[Option]) -> list[str]:
@@ -130,8 +135,10 @@ def _care(plan: Plan, voice: Voice, lang: Lang, shown: Sequence[Option]) -> list
     ordered = sorted((one for one in plan.options[0].warnings if not _is_remote(one)), key=lambda one: rank.get(one.key, len(rank)))
     said = SAID_FIRST if doubted_price_text(plan.options[0], lang) else ()
     advice = [reason for reason in plan.advice if reason.key in FIRST_ADVICE]
+    if plan.options[0].nodes > 1:  # several servers stand in for what has no price
+        advice += [reason for reason in plan.advice if reason.key == UNPRICED][:1]
     told = [render(reason) for reason in (*advice, *(one for one in ordered if one.key not in said))]
-    weighty = sum(reason.key in FIRST_WARNINGS for reason in (*advice, *ordered) if reason.key not in said)
+    weighty = len(advice) + sum(reason.key in FIRST_WARNINGS for reason in ordered if reason.key not in said)
     return [*told[:weighty], *cheaper_below(plan, shown, lang), *told[weighty:]]
 
 
@@ -160,19 +167,31 @@ def _table(plan: Plan, voice: Voice, lang: Lang, num_options: int | None) -> Tab
     return voice.options_table(dataclasses.replace(plan, options=_shown(plan, num_options)), lang)
 
 
+def _next(key: str, plan: Plan, shown: Sequence[Option], lang: Lang) -> str:
+    """The next commands; how to see the options between those that are shown, whose numbers are missing there."""
+    ranks = {one.rank for one in shown}
+    missing = [str(one.rank) for one in plan.options if one.rank < max(ranks) and one.rank not in ranks]
+    return label("short", f"{key}_others", lang, most=max(ranks), ranks=join(missing, lang)) if missing else label("short", key, lang)
+
+
 def _shown(plan: Plan, num_options: int | None) -> tuple[Option, ...]:
     return plan.options[:num_options] if num_options is not None else chosen_three(plan.options)
 
 
 def chosen_three(options: Sequence[Option]) -> tuple[Option, ...]:
     """The choice and two alternatives, one of them of a major cloud where there is one: other hardware or another seller first."""
-    best, others = options[0], list(options[1:])
+    best, others = options[0], [one for one in options[1:] if not _is_makeshift(one, options[0])] or list(options[1:])
     differing = [one for one in others if _kind(one) != _kind(best)] or others
     major = next((one for one in differing if is_major(one.provider)), None)
     first = next((one for one in differing if one is not major), None)
     picked = [one for one in (first, major) if one is not None]
     picked += [one for one in others if all(one is not other for other in picked)][: 2 - len(picked)]
     return (best, *sorted(picked, key=lambda one: one.rank))
+
+
+def _is_makeshift(option: Option, best: Option) -> bool:
+    """Whether an option needs many more servers than the choice, at prices that nobody may ask any more."""
+    return option.nodes >= 2 * best.nodes and bool(option.facts.get("is_stale"))
 
 
 def _kind(option: Option) -> tuple[Any, ...]:

@@ -3,7 +3,7 @@ wishes that name no place go there last: renting there takes a registered accoun
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,6 +30,12 @@ def means_mainland(exploration: Found) -> bool:
     return exploration.workload.currency == YUAN or bool(set(wanted.clouds) & set(names.names_data()["mainland"]["clouds"]))
 
 
+def _is_named(exploration: Found) -> bool:
+    """Whether the wish names mainland China as its place."""
+    wanted = exploration.wanted
+    return MAINLAND in {*(wanted.countries or ()), *(exploration.workload.country or ())}
+
+
 def elsewhere(exploration: Found) -> NDArray[np.bool_]:
     """Offers (O,) on the wrong side of the border of mainland China: outside where the wish means it, inside where it does not and names no
     place. None are where a place is named; servers of one's own are at home."""
@@ -50,17 +56,18 @@ def unpriced(exploration: Found) -> tuple[Reason, ...]:
     price book."""
     wanted, servers = exploration.wanted, exploration.market.offers.servers
     clouds = set(wanted.clouds)
-    if means_mainland(exploration):
+    if means_mainland(exploration) or _is_named(exploration):
         clouds |= set(names.names_data()["mainland"]["clouds"]) if not clouds else set()
     if not (wanted.gpus or clouds):
         return ()
-    found: dict[str, dict[str, str]] = {}
+    found: dict[str, tuple[float, str, str]] = {}
     for row, reason in enumerate(servers.not_recommended):
         card, provider = servers.accelerator_name[row], servers.provider[row]
         if reason == NO_PRICE and card and (not wanted.gpus or card in wanted.gpus) and (not clouds or provider in clouds):
-            found.setdefault(card, {}).setdefault(provider, servers.instance_type[row])
+            memory = float(servers.accelerator_memory_bytes[row] * servers.num_accelerators[row])
+            found[card] = max(found.get(card, (0.0, "", "")), (memory, provider, servers.instance_type[row]), key=lambda one: one[0])
     priced = _priced(exploration, clouds)
-    return tuple(_said(found, [card for card in found if card not in priced]))
+    return tuple(_said({card: one for card, one in found.items() if card not in priced}))
 
 
 def _priced(exploration: Found, clouds: set[str]) -> set[str]:
@@ -70,8 +77,8 @@ def _priced(exploration: Found, clouds: set[str]) -> set[str]:
     return {servers.accelerator_name[row] for row in rows if not clouds or servers.provider[row] in clouds}
 
 
-def _said(found: dict[str, dict[str, str]], cards: Iterable[str]) -> Iterable[Reason]:
-    for card in list(cards)[:MOST_NAMES]:
-        provider, instance_type = next(iter(found[card].items()))
+def _said(found: Mapping[str, tuple[float, str, str]]) -> Iterable[Reason]:
+    """The servers with most memory on their cards first: they hold what the others do not."""
+    for card, (_, provider, instance_type) in sorted(found.items(), key=lambda one: -one[1][0])[:MOST_NAMES]:
         names_it = {"provider": provider, "instance_type": instance_type, "server": f"{provider}/{instance_type}"}
         yield Reason("unpriced", {"accelerator": card, **names_it})

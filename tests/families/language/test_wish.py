@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from rightfit import api
 from rightfit.errors import ContradictionError, InputError, UnavailableError, UnknownNameError
 from rightfit.families.language.wish import read_wish
 from rightfit.physics.columns import Method
@@ -86,3 +87,23 @@ def test_encoders_are_fine_tuned_whole_where_no_method_was_given() -> None:
 def test_hours_of_audio_may_be_written_short() -> None:
     short, long = (Workload(model="whisper-large-v3", data=text) for text in ("200h", "200 hours"))
     assert (short.data_samples, short.data_unit) == (long.data_samples, long.data_unit) == (200.0, "hours")
+
+
+@pytest.mark.parametrize(
+    ("wish", "task"),
+    [
+        ({"model": "gpt2", "data": "openwebtext"}, "train"),
+        ({"model": "gpt2", "data": "the pile"}, "train"),
+        ({"model": "7B", "data": "300Btok"}, "train"),
+        ({"model": "7B", "data": "300Btok", "method": "lora"}, "finetune"),
+        ({"model": "gpt2", "data": "openwebtext", "task": "finetune"}, "finetune"),
+        ({"model": "7B", "data": "50Mtok"}, "finetune"),
+        ({"model": "bert-base-uncased", "data": "squad"}, "finetune"),
+    ],
+)
+def test_a_corpus_is_learned_from_the_start_and_said_so(wish: dict[str, str], task: str) -> None:
+    plan = api.plan(**wish, top=1)
+    assert plan.workload.task == task
+    told = [one.why.key for one in plan.assumptions if one.field == "task"]
+    if "task" not in wish:
+        assert told == (["assumed_task_corpus"] if task == "train" else ["assumed_default_task"])

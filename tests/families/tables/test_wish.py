@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from rightfit import api, facts
 from rightfit.errors import ContradictionError, InputError, RightfitError, UnavailableError, UnknownNameError
 from rightfit.estimate.classical import classical_task
 from rightfit.families.tables.match import matches
@@ -121,3 +122,14 @@ def test_names_that_are_nearly_algorithms_or_only_libraries() -> None:
         matches(Workload(model="scikit-learn", data="HIGGS"))
     assert not matches(Workload(model="7B"))
     assert matches(Workload(operation="sort", data="5GB"))
+
+
+def test_what_is_compared_across_all_documents_is_held_on_one_server() -> None:
+    """Marks of documents are kept: half of the documents elsewhere would keep their duplicates."""
+    kept = [row for row in facts.table("preparation_operations") if "kept" in row["source"]]
+    assert {row["operation"] for row in kept} == {"dedup-text", "dedup-fuzzy"}
+    for row in kept:
+        assert float(row["holds"]) > 0
+        plan = api.plan(task="prepare", operation=row["operation"], data="500GB", deadline="24h", objective="time")
+        assert {option.nodes for option in plan.options} == {1}
+        assert plan.options[0].memory_bytes > plan.options[0].estimate["host_memory_bytes"].mid > 0.04 * 500e9

@@ -35,7 +35,9 @@ def read_wish(workload: Workload) -> TrainingWish:
     workload = settle_language_method(workload, model)
     tuning = read_tuning(workload, model, notes)
     for field in workload.assumed:
-        if field != "currency":
+        if field == "task" and workload.task == "train":
+            notes.take("task", "train", "task_corpus", tokens=pretraining_tokens(workload))
+        elif field != "currency":
             whole = field == "method" and workload.method == "full" and workload.task == "finetune"
             notes.take(field, str(getattr(workload, field)), "encoder_method" if whole else f"default_{field}")
     note_own(model, notes)
@@ -54,6 +56,17 @@ def read_wish(workload: Workload) -> TrainingWish:
     if not workload.framework:
         take_framework(workload, method, notes)
     return TrainingWish(workload, model, method, seq_len, batch, amount, tuple(notes.taken), tuning)
+
+
+def pretraining_tokens(workload: Workload) -> float:
+    """Tokens of the data where they are so many that nobody fine-tunes on them; 0 where they are fewer, or not known."""
+    usual = facts.coefficients("planning")
+    tokens = workload.data_tokens or 0.0
+    if not tokens and workload.data_unit == "dataset" and workload.data:
+        dataset = facts.dataset(workload.data)
+        counted = 0.0 if dataset.samples or dataset.domain != "text" else (dataset.size_bytes or 0.0) / usual["bytes_per_token"]
+        tokens = float(dataset.tokens or counted)  # where samples are told, bytes hold more than is learned from
+    return tokens if tokens >= usual["pretraining_tokens"] else 0.0
 
 
 def settle_language_method(workload: Workload, model: TransformerArchitecture) -> Workload:
