@@ -20,6 +20,12 @@ MOST_LINES, MOST_BYTES = 20_000, 50_000_000
 _JOB_KEYS, _SERVICE_KEYS = set(JobRecord.model_fields) - {"workload"}, set(ServiceRecord.model_fields) - {"workload"}
 
 
+def lines_of(values: Mapping[str, Any]) -> int:
+    """How many jobs and services a fleet has; one that may share cards counts as three, since parts of cards are searched for it too."""
+    listed = [row for key in ("jobs", "services") if isinstance(values.get(key), list) for row in values[key]]
+    return sum(3 if isinstance(row, Mapping) and row.get("share") in ("mig", "turns") else 1 for row in listed)
+
+
 def text_of(name: str) -> str:
     """The text of a file; FileInputError where it cannot be read."""
     from rightfit import reach

@@ -46,8 +46,9 @@ def fleet(
     """One plan for many jobs and services, with its sentences in `text` and its calendar in `chart` (SVG)."""
     from rightfit.explain.fleet_chart import calendar_svg
     from rightfit.explain.fleet_text import parts
+    from rightfit.fleet.sources import lines_of
 
-    lines = sum(len(values[key]) for key in ("jobs", "services") if isinstance(values.get(key), list))
+    lines = lines_of(values)
     if lines > most:
         raise InputError(f"fleet: {lines:,} jobs and services; this server plans at most {most}", field="fleet", allowed=f"at most {most}")
     found = api.fleet(values, catalog=catalog, seconds=seconds, processes=1, last=last, futures=futures).to_dict()

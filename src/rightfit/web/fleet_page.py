@@ -127,10 +127,10 @@ class FleetPage:
 
 def read_text(source: str) -> Mapping[str, Any]:
     """What is typed, as the keys of a fleet. InputError for what is no YAML, or more than a page plans."""
-    from rightfit.fleet.sources import from_text
+    from rightfit.fleet.sources import from_text, lines_of
 
     values = from_text("fleet", source)
-    lines = sum(len(values[key]) for key in ("jobs", "services") if isinstance(values.get(key), list))
+    lines = lines_of(values)
     if lines > MOST_LINES:
         raise InputError(
             f"fleet: {lines:,} jobs and services; this page plans at most {MOST_LINES}", field="fleet", allowed=f"at most {MOST_LINES}"
