@@ -17,8 +17,9 @@ from rightfit.web import visitors
 class Page:
     """What the framework keeps of a page that was asked for."""
 
-    def __init__(self, address: str, created: float, *, opened: bool = False) -> None:
+    def __init__(self, address: str, created: float, *, opened: bool = False, lost: bool = False) -> None:
         self.ip, self.created, self.has_socket_connection = address, created, opened
+        self._delete_tasks = {"document": None} if lost else {}  # a connection that was lost may come back
 
     def delete(self) -> None:
         Client.instances = {name: one for name, one in Client.instances.items() if one is not self}
@@ -34,7 +35,7 @@ def pages(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_an_address_keeps_so_many_unopened_pages_and_no_other_s(pages: Any) -> None:
     mine = [Page("1.1.1.1", created) for created in range(visitors.MOST_UNOPENED + 5)]
-    others = [Page("2.2.2.2", 0), Page("1.1.1.1", 0, opened=True)]
+    others = [Page("2.2.2.2", 0), Page("1.1.1.1", 0, opened=True), Page("1.1.1.1", 0, lost=True)]
     pages(*mine, *others)
     visitors.admit(mine[-1])
     left = list(Client.instances.values())

@@ -19,9 +19,14 @@ def watch() -> None:
 def admit(client: Client) -> None:
     """Take in a page, and drop the oldest unopened ones of its address where there are too many."""
     address = _address(client)
-    waiting = [one for one in Client.instances.values() if not one.has_socket_connection and one is not client and _address(one) == address]
+    waiting = [one for one in Client.instances.values() if _is_unopened(one) and one is not client and _address(one) == address]
     for one in sorted(waiting, key=lambda one: one.created)[: max(len(waiting) + 1 - MOST_UNOPENED, 0)]:
         one.delete()
+
+
+def _is_unopened(client: Client) -> bool:
+    """Whether nobody opened it. A page whose connection was lost has a time to come back, after which the framework drops it."""
+    return not client.has_socket_connection and not getattr(client, "_delete_tasks", None)
 
 
 def _address(client: Client) -> str:
