@@ -27,6 +27,8 @@ class JsonLines(logging.Formatter):
         }
         if record.exc_info:
             values["trace"] = "".join(traceback.format_exception(*record.exc_info))[-8000:]
+        if record.stack_info:
+            values["trace"] = record.stack_info[-8000:]
         return json.dumps(values, ensure_ascii=True, default=str)
 
 

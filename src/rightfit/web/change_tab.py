@@ -80,6 +80,8 @@ class Board:
         return knob.values[index] or word("tab.no_limit", self.page.state.lang)
 
     async def _turned(self, knob: Knob, index: int) -> None:
+        if self.after.is_deleted:
+            return  # the visitor has turned to another tab meanwhile
         self.shown[knob.option].text = self.sliders[knob.option].props["aria-valuetext"] = self._value_text(knob, index)
         self.turned = {name: value for name, value in self.turned.items() if name != knob.option}
         if index != knob.at:
@@ -87,7 +89,7 @@ class Board:
         self.turn += 1
         turn = self.turn
         await asyncio.sleep(PAUSE_S)
-        if turn == self.turn:
+        if turn == self.turn and not self.after.is_deleted:
             await self._replan(turn)
 
     async def _replan(self, turn: int) -> None:

@@ -48,6 +48,8 @@ def export_tab(page: PlanHost, plan: Plan, option: Option) -> None:
 
     async def show() -> None:
         found = await _files(page, job, str(choice.value))
+        if files.is_deleted:
+            return  # the visitor has turned to another tab meanwhile
         files.clear()
         with files:
             for path, content in found.items():

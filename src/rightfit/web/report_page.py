@@ -55,6 +55,8 @@ class Report:
                 ("sheet", lang, tuple(sorted(wishes.items()))), lambda: plan_sheet(plan, lang, everything=True, catalog=catalog)
             )
         except RightfitError as error:
+            if self.body.is_deleted:
+                return
             self.body.clear()
             with self.body, box("div", "problem"):
                 for _, message in problem_lines(error, lang):

@@ -58,6 +58,8 @@ class ThingPage:
         try:
             found = await self.answers.ask((self.kind, self.name, self.lang), lambda: make(self.name, self.lang, catalog=catalog))
         except RightfitError as error:
+            if self.body.is_deleted:
+                return
             self.body.clear()
             with self.body, box("div", "problem") as around:
                 around.props["role"] = "alert"
