@@ -309,3 +309,27 @@ def test_buckets_that_are_made_keep_what_was_overwritten_for_a_while(name: str) 
     for text in made:
         assert re.search(r"versioning|delete_retention_policy", text, re.IGNORECASE)
         assert re.search(r"(?i)(days|days_since_noncurrent_time|noncurrent_?days|non_current_days)\W+30\b", text)
+
+
+COMMIT = "8c22764a7e3675c50d4c7c9a4edb474456022b16"
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_the_commit_of_a_model_reaches_whatever_fetches_it_or_is_refused(name: str) -> None:
+    pinned = job(name, revision=COMMIT)
+    for target in all_targets().values():
+        if (
+            target.group not in ("launch", "kubernetes", "training", "serving")
+            or target.problem(job(name))
+            or target.name in ("nginx", "keda", "karpenter")
+        ):
+            continue
+        if problem := target.problem(pinned):
+            assert problem.endswith("leave out --revision"), target.name
+        else:
+            started = (
+                (*stack_of(pinned).files.values(), *stack_of(pinned).command) if target.group == "launch" else ()
+            )  # files may be packed
+            assert any(COMMIT in text for text in (*target.files(pinned).values(), *started)), target.name
+    with pytest.raises(InputError, match="must be a commit, tag or branch"):
+        job(name, revision="main; rm -rf /")

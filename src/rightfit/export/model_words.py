@@ -77,3 +77,14 @@ def is_text_encoder(job: Job) -> bool:
     """Whether the model is one that makes vectors of texts (BERT and its like)."""
     found = _record(job.model)
     return isinstance(found, TransformerArchitecture) and found.kind in ("encoder", "embedding")
+
+
+WITHOUT_REVISION = ("tensorrt-llm", "megatron", "timm", "tabular", "prepare", "batch", "llama-cpp", "onnx-service", "bentoml", "triton")
+"""Targets whose program takes a model's newest files, or files that the user brings."""
+
+
+def revision_problem(job: Job, target: str) -> str:
+    """Why a program cannot take the commit that the user names ("" if it can)."""
+    if job.settings.revision and target in WITHOUT_REVISION:
+        return f"{target} takes no commit of a model; leave out --revision"
+    return ""

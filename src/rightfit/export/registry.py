@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from rightfit.errors import InputError, UnknownNameError
 from rightfit.export.job import Job
-from rightfit.export.model_words import size_problem
+from rightfit.export.model_words import revision_problem, size_problem
 
 Files = Mapping[str, str]
 GROUPS = ("launch", "kubernetes", "training", "serving", "environment", "operations")
@@ -37,7 +37,11 @@ class Target:
         shared = next((name for name in ("slice", "beside") if job.wish(name)), "")
         if shared:
             return f"the plan has {shared}, and no file divides a card or starts several models yet; make the plan without --{shared}"
-        return (size_problem(job) if self.group in ("training", "serving", "kubernetes") else "") or self.refuses(job)
+        return (
+            (size_problem(job) if self.group in ("training", "serving", "kubernetes") else "")
+            or revision_problem(job, self.name)
+            or self.refuses(job)
+        )
 
     def files(self, job: Job) -> Files:
         """The files; InputError where the target cannot express the job."""

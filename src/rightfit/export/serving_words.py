@@ -11,6 +11,11 @@ PORT = 8000
 KEY = ("RIGHTFIT_API_KEY", "the key that clients must send")
 
 
+def revision_words(job: Job, flag: str = "--revision") -> list[str]:
+    """The commit of the model's repository, where the user names one."""
+    return [flag, job.settings.revision] if job.settings.revision else []
+
+
 def context_tokens(job: Job) -> int:
     """Prompt and answer of the longest request that the plan allows for, 0 where it names none, or where images and sound join the text."""
     if any(job.wish(name) for name in _SEEN):

@@ -11,6 +11,7 @@ from rightfit.errors import InputError
 DATA_FOLDER = "/checkpoints/data"
 """Where a job finds the data set that was not named: beside its checkpoints, in the plan's own folder of the bucket or on its volume."""
 _NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
+_REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,99}")
 _QUEUE = re.compile(r"(kueue|volcano)/[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _BUCKET = re.compile(r"(s3|gs|oss|cos|https)://[A-Za-z0-9][A-Za-z0-9.\-_/]{1,200}")
 
@@ -23,7 +24,7 @@ class ExportSettings:
     job sees it; without one the folder "data" of the plan in its bucket or on its volume.
     `queue`: the queue of a cluster that its jobs wait in, "kueue/NAME" or "volcano/NAME"; empty starts them at once.
     `stop_after_h`: servers stop themselves after this many hours; 0 takes the plan's 95 % time and a quarter. `trial`: the job runs under `rightfit probe` until its
-    step time has settled, and no longer."""
+    step time has settled, and no longer. `revision`: the commit of the model's repository on the hub; empty takes its newest."""
 
     name: str = "rightfit-job"
     ssh_cidr: str = ""
@@ -32,6 +33,7 @@ class ExportSettings:
     stop_after_h: float = 0.0
     queue: str = ""
     trial: bool = False
+    revision: str = ""
 
     def __post_init__(self) -> None:
         if not self.data_path:
@@ -48,6 +50,11 @@ class ExportSettings:
             )
         if self.queue and not _QUEUE.fullmatch(self.queue):
             raise InputError(f"queue {self.queue[:60]!r} must be kueue/NAME or volcano/NAME, such as kueue/team-a", field="queue")
+        if self.revision and not _REVISION.fullmatch(self.revision):
+            raise InputError(
+                f"revision {self.revision[:60]!r} must be a commit, tag or branch, such as 8c22764a7e3675c50d4c7c9a4edb474456022b16",
+                field="revision",
+            )
         if not 0 <= self.stop_after_h <= 24 * 366:
             raise InputError("stop-after must be between 0 and 8784 hours", field="stop_after")
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from rightfit.errors import InputError
 from rightfit.export.job import SERVING_TASKS, Job
 from rightfit.export.mirrors import mirrored_environment, mirrored_image
-from rightfit.export.model_words import is_text_encoder, modality, model_kind, size_problem
+from rightfit.export.model_words import is_text_encoder, modality, model_kind, revision_problem, size_problem
 
 ADAPTERS = ("lora", "qlora", "dora")
 TRAINED_BY_TRL = ("full", *ADAPTERS)
@@ -81,7 +81,7 @@ def _training_stack(job: Job) -> str:
 def stack_problem(job: Job) -> str:
     """Why no stack starts the job ("" if one does)."""
     name = stack_name(job)
-    if name and (problem := size_problem(job)):
+    if name and (problem := size_problem(job) or revision_problem(job, name.replace("_", "-"))):
         return problem
     if name and job.task in SERVING_TASKS and name not in ("batch", "tabular"):
         return ""

@@ -246,6 +246,7 @@ def common_settings(job: Job, *, columns: tuple[tuple[str, ...], ...]) -> dict[s
     return {
         "plan": job.plan_id,
         "model": hub_id(job),
+        "revision": job.settings.revision or "main",
         "from_scratch": job.task == "train",
         "method": layout.method,
         "data": job.settings.data_path,

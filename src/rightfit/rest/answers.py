@@ -141,6 +141,7 @@ def files(plan: Any, values: Mapping[str, Any]) -> dict[str, str]:
         data_path=values["data_path"],
         stop_after_h=values["stop_after"],
         queue=values["queue"],
+        revision=values["revision"],
     )
     job = export.job_of(export.plan_document(plan), rank=values["option"], settings=settings)
     return dict(export.files_of(job, values["to"]))

@@ -146,6 +146,7 @@ class ExportFields(BaseModel):
     data_path: str = Field(default="", max_length=300, description="the data set as the job sees it")
     stop_after: float = Field(default=0.0, ge=0, le=8784, description="hours after which servers stop themselves")
     queue: str = Field(default="", max_length=80, description="queue of a cluster: kueue/NAME or volcano/NAME", examples=["kueue/team-a"])
+    revision: str = Field(default="", max_length=100, description="commit of the model's repository on the hub")
 
 
 class ExportBody(ExportFields):

@@ -38,6 +38,7 @@ def export(
     ] = "",
     stop_after: Annotated[float, typer.Option("--stop-after", help="Hours after which servers stop themselves.", metavar="HOURS")] = 0.0,
     queue: Annotated[str, typer.Option("--queue", help="Queue of a cluster: kueue/NAME or volcano/NAME.", metavar="QUEUE")] = "",
+    revision: Annotated[str, typer.Option("--revision", help="Commit of the model's repository on the hub.", metavar="COMMIT")] = "",
     view: View,
 ) -> None:
     """Write the files that start a plan: SkyPilot, Terraform, Kubernetes, training and serving commands, monitoring.
@@ -63,7 +64,7 @@ def export(
         _put(files_of_fleet(fleet, to), out, force=force, view=view)
         return
     settings = exports.ExportSettings(
-        name=name, ssh_cidr=ssh_cidr, bucket=bucket, data_path=data_path, stop_after_h=stop_after, queue=queue
+        name=name, ssh_cidr=ssh_cidr, bucket=bucket, data_path=data_path, stop_after_h=stop_after, queue=queue, revision=revision
     )
     _put(exports.files_of(exports.job_of(exports.read_plan(plan), rank=option, settings=settings), to), out, force=force, view=view)
 

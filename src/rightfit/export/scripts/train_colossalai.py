@@ -38,15 +38,17 @@ def collate(rows):
 
 def load_model():
     if plan["from_scratch"]:
-        return AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(plan["model"], attn_implementation=plan["attention"]))
-    return AutoModelForCausalLM.from_pretrained(plan["model"], attn_implementation=plan["attention"])
+        return AutoModelForCausalLM.from_config(
+            AutoConfig.from_pretrained(plan["model"], revision=plan.get("revision", "main"), attn_implementation=plan["attention"])
+        )
+    return AutoModelForCausalLM.from_pretrained(plan["model"], revision=plan.get("revision", "main"), attn_implementation=plan["attention"])
 
 
 def main():
     colossalai.launch_from_torch()
     plugin = getattr(plugins, plan["plugin"])(**plan["plugin_settings"])
     booster = Booster(plugin=plugin)
-    tokenizer = AutoTokenizer.from_pretrained(plan["model"])
+    tokenizer = AutoTokenizer.from_pretrained(plan["model"], revision=plan.get("revision", "main"))
     model = load_model()
     if plan["gradient_checkpointing"]:
         model.gradient_checkpointing_enable()

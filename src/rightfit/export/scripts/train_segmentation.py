@@ -84,11 +84,17 @@ def load_model(classes):
         return OfTorchvision(models.get_model(name, weights=None, **head, **backbone))
     from transformers import AutoConfig, AutoModelForSemanticSegmentation
 
-    config = AutoConfig.from_pretrained(plan["model"], num_labels=classes, semantic_loss_ignore_index=IGNORED)
+    config = AutoConfig.from_pretrained(
+        plan["model"], revision=plan.get("revision", "main"), num_labels=classes, semantic_loss_ignore_index=IGNORED
+    )
     if plan["from_scratch"]:
         return AutoModelForSemanticSegmentation.from_config(config)
     return AutoModelForSemanticSegmentation.from_pretrained(
-        plan["model"], config=config, dtype=loop.kept_dtype(), ignore_mismatched_sizes=True
+        plan["model"],
+        revision=plan.get("revision", "main"),
+        config=config,
+        dtype=loop.kept_dtype(),
+        ignore_mismatched_sizes=True,
     )
 
 

@@ -84,13 +84,13 @@ def letters(rows, config):
 
 def main():
     loop.start()
-    config = AutoConfig.from_pretrained(plan["model"])
+    config = AutoConfig.from_pretrained(plan["model"], revision=plan.get("revision", "main"))
     writes = config.model_type in MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING_NAMES
     kind = AutoModelForSpeechSeq2Seq if writes else AutoModelForCTC
-    extractor = AutoFeatureExtractor.from_pretrained(plan["model"])
+    extractor = AutoFeatureExtractor.from_pretrained(plan["model"], revision=plan.get("revision", "main"))
     rows = loop.first_alone(load_rows)
     try:
-        tokenizer = AutoTokenizer.from_pretrained(plan["model"])
+        tokenizer = AutoTokenizer.from_pretrained(plan["model"], revision=plan.get("revision", "main"))
     except (OSError, ValueError, TypeError):
         if writes:
             raise
@@ -98,7 +98,9 @@ def main():
     if not writes:
         config.ctc_loss_reduction, config.ctc_zero_infinity = "mean", True
     model = (
-        kind.from_config(config) if plan["from_scratch"] else kind.from_pretrained(plan["model"], config=config, dtype=loop.kept_dtype())
+        kind.from_config(config)
+        if plan["from_scratch"]
+        else kind.from_pretrained(plan["model"], revision=plan.get("revision", "main"), config=config, dtype=loop.kept_dtype())
     )
     model.config.use_cache = False
     if not writes and not plan["from_scratch"]:

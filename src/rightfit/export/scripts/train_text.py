@@ -41,17 +41,21 @@ def load_model(num_labels):
     kind = AutoModelForSequenceClassification if classifies else AutoModelForCausalLM
     extra = {"num_labels": num_labels} if classifies else {}
     if plan["from_scratch"]:
-        config = AutoConfig.from_pretrained(plan["model"], attn_implementation=plan["attention"], **extra)
+        config = AutoConfig.from_pretrained(
+            plan["model"], revision=plan.get("revision", "main"), attn_implementation=plan["attention"], **extra
+        )
         model = kind.from_config(config, dtype=torch.float32)
     else:
-        model = kind.from_pretrained(plan["model"], dtype=loop.kept_dtype(), attn_implementation=plan["attention"], **extra)
+        model = kind.from_pretrained(
+            plan["model"], revision=plan.get("revision", "main"), dtype=loop.kept_dtype(), attn_implementation=plan["attention"], **extra
+        )
     model.config.use_cache = False
     return loop.with_adapter(model, "SEQ_CLS" if classifies else "CAUSAL_LM")
 
 
 def main():
     loop.start()
-    tokenizer = AutoTokenizer.from_pretrained(plan["model"])
+    tokenizer = AutoTokenizer.from_pretrained(plan["model"], revision=plan.get("revision", "main"))
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
     rows = loop.first_alone(lambda: load_data(tokenizer))
     bare = load_model(len(set(rows["label"])) if classifies else 0)

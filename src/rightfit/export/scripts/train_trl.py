@@ -49,7 +49,7 @@ class SaveInTime(TrainerCallback):
 
 def load_model():
     if plan.get("from_scratch"):
-        config = AutoConfig.from_pretrained(plan["model"], attn_implementation=plan["attention"])
+        config = AutoConfig.from_pretrained(plan["model"], revision=plan.get("revision", "main"), attn_implementation=plan["attention"])
         return AutoModelForCausalLM.from_config(config, dtype=torch.float32)
     quantization = None
     if plan["method"] == "qlora":
@@ -63,7 +63,11 @@ def load_model():
     # Weights that are trained stay in fp32, as the plan counts them: in 16 bit most updates would round away. The arithmetic is in 16 bit.
     kept = torch.float32 if plan["method"] == "full" else dtype
     return AutoModelForCausalLM.from_pretrained(
-        plan["model"], dtype=kept, attn_implementation=plan["attention"], quantization_config=quantization
+        plan["model"],
+        revision=plan.get("revision", "main"),
+        dtype=kept,
+        attn_implementation=plan["attention"],
+        quantization_config=quantization,
     )
 
 
@@ -81,7 +85,7 @@ def adapter():
 
 
 def load_tokenizer():
-    found = AutoTokenizer.from_pretrained(plan["model"])
+    found = AutoTokenizer.from_pretrained(plan["model"], revision=plan.get("revision", "main"))
     found.chat_template = found.chat_template or CHAT
     return found
 

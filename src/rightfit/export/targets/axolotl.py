@@ -39,6 +39,7 @@ def settings(job: Job) -> dict[str, Any]:
     targets = lora_targets(job)
     return given(
         base_model=hub_id(job),
+        revision_of_model=job.settings.revision or None,
         reinit_weights=True if job.task == "train" else None,
         load_in_4bit=True if layout.method == "qlora" else None,
         adapter={"qlora": "qlora", "lora": "lora", "dora": "lora"}.get(layout.method),

@@ -7,6 +7,7 @@ from rightfit.export.job import SERVING_TASKS, Job
 from rightfit.export.model_words import diffusion_family, hub_id, image_size, model_kind
 from rightfit.export.pinned import DIFFUSERS_COMMIT, pinned_file
 from rightfit.export.registry import Files, Target
+from rightfit.export.serving_words import revision_words
 from rightfit.export.stack import ExportStack
 from rightfit.export.training_words import PORT, launch_script, lora_rank, recomputes, save_every_steps, steps, training_stack, workers
 
@@ -48,7 +49,15 @@ def options(job: Job) -> tuple[str, ...]:
     """Arguments of the script. The data are a folder of images with metadata.jsonl, or a data set of the hub, whose column "text" captions
     each."""
     layout, script = job.option.layout, script_of(job)
-    words = ["--pretrained_model_name_or_path", hub_id(job), "--dataset_name", job.settings.data_path, "--caption_column", "text"]
+    words = [
+        "--pretrained_model_name_or_path",
+        hub_id(job),
+        *revision_words(job),
+        "--dataset_name",
+        job.settings.data_path,
+        "--caption_column",
+        "text",
+    ]
     words += ["--resolution", str(image_size(job) or 512), "--train_batch_size", str(layout.micro_batch)]
     words += ["--gradient_accumulation_steps", str(layout.grad_accum), "--max_train_steps", str(steps(job) or 1000)]
     words += ["--learning_rate", f"{RATES[layout.method]:g}", "--lr_scheduler", "constant_with_warmup", "--lr_warmup_steps", "100"]

@@ -51,6 +51,7 @@ def settings(job: Job) -> dict[str, Any]:
     targets = job.wish("lora_targets")
     return given(
         model_name_or_path=hub_id(job),
+        model_revision=job.settings.revision or None,
         train_from_scratch=True if pretrains else None,
         stage="pt" if pretrains else "sft",
         do_train=True,

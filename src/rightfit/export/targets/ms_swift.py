@@ -6,6 +6,7 @@ from rightfit.export.job import Job
 from rightfit.export.model_words import hub_id
 from rightfit.export.quoting import to_json
 from rightfit.export.registry import Files, Target
+from rightfit.export.serving_words import revision_words
 from rightfit.export.stack import ExportStack
 from rightfit.export.targets import deepspeed
 from rightfit.export.targets.llama_factory import BITSANDBYTES, layout_quantizes, refuses_like_deepspeed
@@ -31,7 +32,7 @@ PACKAGES = ("ms-swift==4.6.0",)
 def options(job: Job) -> tuple[str, ...]:
     """Arguments behind `swift sft`."""
     layout = job.option.layout
-    words = ["--model", hub_id(job), "--use_hf", "true", "--dataset", job.settings.data_path]
+    words = ["--model", hub_id(job), *revision_words(job, "--model_revision"), "--use_hf", "true", "--dataset", job.settings.data_path]
     words += ["--torch_dtype", {"bf16": "bfloat16", "fp16": "float16"}.get(layout.precision, "float32"), *adapter(job)]
     words += ["--max_length", str(job.seq_len or 2048), "--attn_impl", "eager" if layout.attention == "eager" else "sdpa"]
     words += ["--per_device_train_batch_size", str(layout.micro_batch), "--gradient_accumulation_steps", str(layout.grad_accum)]

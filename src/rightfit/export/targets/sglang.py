@@ -6,7 +6,7 @@ from rightfit.export.job import Job
 from rightfit.export.model_words import hub_id
 from rightfit.export.registry import Files, Target
 from rightfit.export.script import script
-from rightfit.export.serving_words import KEY, PORT, is_half, longest_tokens, wrong_engine
+from rightfit.export.serving_words import KEY, PORT, is_half, longest_tokens, revision_words, wrong_engine
 from rightfit.export.stack import ExportStack
 
 VERSION = "0.5.4"
@@ -32,6 +32,7 @@ def arguments(job: Job) -> tuple[str, ...]:
     """Words after `python3 -m sglang.launch_server`."""
     layout = job.option.layout
     words: list[str] = ["--model-path", hub_id(job), "--host", "0.0.0.0", "--port", str(PORT)]  # noqa: S104  see vllm.py
+    words += revision_words(job)
     for flag, value in (
         ("--tp-size", layout.tensor if layout.tensor > 1 else 0),
         ("--pp-size", layout.pipeline if layout.pipeline > 1 else 0),

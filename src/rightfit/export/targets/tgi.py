@@ -6,7 +6,7 @@ from rightfit.export.job import Job
 from rightfit.export.model_words import hub_id
 from rightfit.export.registry import Files, Target
 from rightfit.export.script import script
-from rightfit.export.serving_words import KEY, PORT, is_half, longest_tokens, wrong_engine
+from rightfit.export.serving_words import KEY, PORT, is_half, longest_tokens, revision_words, wrong_engine
 from rightfit.export.stack import ExportStack
 
 VERSION = "3.3.6"
@@ -33,6 +33,7 @@ def arguments(job: Job) -> tuple[str, ...]:
     layout = job.option.layout
     prompt = int(float(job.wish("input_tokens") or 0))
     words: list[str] = ["--model-id", hub_id(job), "--hostname", "0.0.0.0", "--port", str(PORT)]  # noqa: S104  see vllm.py
+    words += revision_words(job)
     for flag, value in (
         ("--num-shard", layout.tensor),
         ("--max-concurrent-requests", layout.max_batch),

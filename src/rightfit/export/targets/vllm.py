@@ -11,7 +11,7 @@ from rightfit.export.job import Job
 from rightfit.export.model_words import hub_id
 from rightfit.export.registry import Files, Target
 from rightfit.export.script import script
-from rightfit.export.serving_words import KEY, PORT, is_half, longest_tokens, servers_of_replica, wrong_engine
+from rightfit.export.serving_words import KEY, PORT, is_half, longest_tokens, revision_words, servers_of_replica, wrong_engine
 from rightfit.export.stack import ExportStack, launched
 
 VERSION = "0.11.0"
@@ -46,6 +46,7 @@ def arguments(job: Job) -> tuple[str, ...]:
     layout = job.option.layout
     # All addresses of the server: it stands behind a balancer, and the launch files open no port to the world.
     words: list[str] = [hub_id(job), "--host", "0.0.0.0", "--port", str(PORT)]  # noqa: S104
+    words += revision_words(job)
     for flag, value in (
         ("--tensor-parallel-size", layout.tensor if layout.tensor > 1 else 0),
         ("--pipeline-parallel-size", layout.pipeline if layout.pipeline > 1 else 0),
@@ -77,7 +78,9 @@ def engine_settings(job: Job) -> dict[str, Any]:
         flag = words.pop(0)
         value: Any = words.pop(0) if words and not words[0].startswith("--") else True
         if flag not in SERVER_WORDS:
-            found[flag.removeprefix("--").replace("-", "_")] = json.loads(value) if str(value)[:1] in "0123456789{" else value
+            found[flag.removeprefix("--").replace("-", "_")] = (
+                json.loads(value) if str(value)[:1] in "0123456789{" and flag != "--revision" else value
+            )
     return found
 
 
