@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.explain.conftest import GIB, figure
 
 import rightfit
 from rightfit.catalog import Catalog, open_catalog
+from rightfit.catalog.offers import PURCHASE_CODES
 from rightfit.explain.buy_curves import buy_curves, owed_curves
 from rightfit.explain.cards import confidence, memory_use, option_card
 from rightfit.explain.catalog_tables import COLUMN_SORTS, SORTS, Question, catalog_page
 from rightfit.explain.knobs import knobs
 from rightfit.explain.places import region_prices
 from rightfit.search.answer import Option, OptionAccelerator, Section
+from rightfit.search.offers import sound_offers
 from rightfit.workload import Workload
 
 OptionOf = Callable[..., Option]
@@ -217,3 +221,19 @@ def test_unknown_names_and_orders_are_refused(catalog: Catalog) -> None:
         catalog_page("prices", Question(region="atlantis"), "en", catalog=catalog)
     with pytest.raises(rightfit.UnknownNameError, match="sort"):
         catalog_page("servers", Question(sort="beauty"), "en", catalog=catalog)
+
+
+def test_the_least_price_of_a_server_is_one_that_a_plan_would_take(catalog: Catalog) -> None:
+    """A price without a place where a server can be started is no price to rent at."""
+    offers = catalog.all_offers()
+    taken = sound_offers(offers) & (offers.purchase_index == PURCHASE_CODES["on-demand"])
+    placeless = ~sound_offers(offers) & ~offers.is_quarantined & np.isfinite(offers.price_usd_per_h)
+    assert placeless.any()
+    least: dict[str, float] = {}
+    for row in np.flatnonzero(taken).tolist():
+        server = int(offers.server_index[row])
+        name = f"{offers.servers.provider[server]}/{offers.servers.instance_type[server]}"
+        least[name] = min(least.get(name, math.inf), float(offers.price_usd_per_h[row]))
+    page = catalog_page("servers", Question(count=100_000), "en", catalog=catalog)
+    shown = {str(record["server"]): float(record["price_from"]) for record in page.table.records}
+    assert {name: price for name, price in shown.items() if math.isfinite(price)} == {name: least[name] for name in shown if name in least}

@@ -154,9 +154,11 @@ def _servers(question: Question, lang: Lang, catalog: Catalog) -> CatalogPage:
 
 
 def _prices_from(found: ServerTable, catalog: Catalog) -> Floats:
-    """The cheapest sound price on demand of each server [USD/h]; NaN without one."""
+    """The cheapest price on demand of each server that a plan would take as sound [USD/h]; NaN without one."""
+    from rightfit.search.offers import sound_offers
+
     table = catalog.all_offers()
-    sound = ~table.is_quarantined & np.isfinite(table.price_usd_per_h) & (table.purchase_index == PURCHASE_CODES["on-demand"])
+    sound = sound_offers(table) & (table.purchase_index == PURCHASE_CODES["on-demand"])
     least = np.full(len(table.servers), np.inf)
     np.minimum.at(least, table.server_index[sound], table.price_usd_per_h[sound])
     rows = [catalog.server_rows[name] for name in zip(found.provider, found.instance_type, strict=True)]
