@@ -153,3 +153,14 @@ def test_batch_jobs_are_held_against_an_api_too() -> None:
 def test_options_that_need_or_exclude_one_another(wishes: dict[str, Any], words: str) -> None:
     with pytest.raises(ContradictionError, match=words):
         rightfit.plan(LLAMA, task="serve", **wishes)
+
+
+@pytest.mark.parametrize("place", [{"residency": "eu"}, {"residency": "gdpr"}, {"country": "IN"}, {"country": "CN"}])
+def test_no_api_stands_against_a_wish_that_is_bound_to_an_area(place: dict[str, str]) -> None:
+    """Nobody says where an API computes: it is neither the first line nor a section, unless the user gives its price."""
+    bound = rightfit.plan("Qwen/Qwen2.5-32B-Instruct", task="serve", rate="2/s", top=1, **place)
+    assert bound.best is not None
+    assert section(bound, "api")["price"] is None
+    assert not [one for one in bound.sections if one.name == "serverless"]
+    given = rightfit.plan("Qwen/Qwen2.5-32B-Instruct", task="serve", rate="2/s", top=1, api_price="0.5/1.5", **place)
+    assert section(given, "api")["price"]["match"] == "user"

@@ -99,7 +99,7 @@ def api_section(exploration: ServingExploration, option: Option) -> Section | No
     wish = exploration.wish
     if not wish.generates:
         return None
-    offers = given_price(exploration) or api_prices(wish.model.name)
+    offers = given_price(exploration) or (() if is_bound(exploration) else api_prices(wish.model.name))
     if not offers:
         return Section("api", {"prices": [], "price": None})
     price = min(offers, key=lambda one: one.usd_of(wish.input_tokens, wish.output_tokens))
@@ -109,6 +109,11 @@ def api_section(exploration: ServingExploration, option: Option) -> Section | No
     words = {name.replace("_usd_per_million", "_usd"): getattr(price, name) for name in names}
     words = {name: value for name, value in words.items() if name != "model"} | {"api_model": price.model}
     return Section("api", {**content, **figures}, (Reason(_api_verdict(figures), {**words, **figures}),))
+
+
+def is_bound(exploration: ServingExploration) -> bool:
+    """Whether the wish keeps data or servers in an area. No price list says where an API computes, so that none is held against it."""
+    return bool(exploration.wish.workload.residency or exploration.wish.workload.country)
 
 
 def given_price(exploration: ServingExploration) -> tuple[ApiPrice, ...]:
@@ -168,6 +173,8 @@ def _api_verdict(figures: dict[str, float]) -> str:
 def serverless_section(exploration: ServingExploration, option: Option) -> Section | None:
     """Serverless accelerators that bill by the second and sleep between requests: a month, the break-even rate, and what a cold start
     costs."""
+    if is_bound(exploration):
+        return None
     rate = float(option.facts["rate_per_s"])
     offers = [_serverless_offer(exploration, row, rate=rate, own_usd=option.cost.total_usd) for row in facts.table("serverless")]
     priced = [one for one in offers if one["monthly_usd"] is not None]
