@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from typical_plans import FURTHER, WISHES, plan_values
 
-from rightfit.export import Job, find_target, job_of, plan_document
+from rightfit.export import ExportSettings, Job, find_target, job_of, plan_document
 
 SERVERS: dict[str, Any] = json.loads((Path(__file__).parents[1] / "exporters" / "data" / "server_options.json").read_text(encoding="utf-8"))
 
 
-def job(name: str) -> Job:
-    return job_of(plan_document(plan_values(name)))
+def job(name: str, **settings: str) -> Job:
+    return job_of(plan_document(plan_values(name)), settings=ExportSettings(**settings))  # type: ignore[arg-type]
 
 
 def taken(target: str) -> list[str]:
@@ -35,7 +35,8 @@ def problems(words: tuple[str, ...], options: dict[str, list[str] | None]) -> li
 @pytest.mark.parametrize(("target", "name"), [(target, name) for target in SERVERS for name in taken(target)])
 def test_every_option_is_the_server_s(target: str, name: str) -> None:
     module = importlib.import_module(f"rightfit.export.targets.{target}")
-    words = module.arguments(job(name))
+    words = module.arguments(job(name, revision="8c22764a"))
+    assert words[words.index("--revision") + 1] == "8c22764a"
     assert len([word for word in words if word.startswith("--")]) >= 4
     assert not problems(words, SERVERS[target]["options"])
 

@@ -23,9 +23,12 @@ os.environ["DISABLE_VERSION_CHECK"] = "1"  # LLaMA-Factory's: its parser is read
 TOOLS = Path(sys.executable).parent
 
 
+COMMIT = "8c22764a7e3675c50d4c7c9a4edb474456022b16"
+
+
 def both(target: str, name: str) -> list[dict[str, str]]:
-    """The files of a plan, and those of the same plan with a hostile name."""
-    return [dict(files(target, name)), dict(hostile(target, name))]
+    """The files of a plan with the commit of its model, and those of the same plan with a hostile name."""
+    return [dict(files(target, name, revision=COMMIT)), dict(hostile(target, name))]
 
 
 @pytest.mark.parametrize("name", taken("deepspeed"))
@@ -123,6 +126,7 @@ def test_axolotl_reads_its_settings(name: str) -> None:
         read = AxolotlInputConfig(**settings)
         layout = job(name).option.layout
         assert (read.micro_batch_size, read.gradient_accumulation_steps) == (layout.micro_batch, layout.grad_accum)
+        assert (read.revision_of_model == COMMIT) == (COMMIT in found["axolotl.yaml"])
     with pytest.raises(ValueError, match="micro_batch_size"):
         AxolotlInputConfig(**{**settings, "micro_batch_size": "many"})
 
@@ -145,6 +149,7 @@ def test_llama_factory_reads_its_settings(name: str, tmp_path: Path, monkeypatch
         assert data.cutoff_len == job(name).seq_len - 1  # with packing it takes one off itself
         assert finetuning.finetuning_type == ("full" if layout.method == "full" else "lora")
         assert model.model_name_or_path == settings["model_name_or_path"]
+        assert model.model_revision == settings.get("model_revision", "main")
         with pytest.raises(ValueError, match="no_such_key"):
             HfArgumentParser(_TRAIN_ARGS).parse_dict({**settings, "no_such_key": 1})
 
@@ -165,6 +170,7 @@ def test_ms_swift_reads_its_options(name: str) -> None:
         layout = job(name).option.layout
         assert (read.per_device_train_batch_size, read.gradient_accumulation_steps) == (layout.micro_batch, layout.grad_accum)
         assert model in (None, read.model)
+        assert read.model_revision == (None if model else COMMIT)
         with pytest.raises(ValueError, match="no_such_option"):
             HfArgumentParser([bare]).parse_args_into_dataclasses([*given, "--no_such_option", "1"])
 
