@@ -8,9 +8,10 @@ import pytest
 
 from rightfit import facts
 from rightfit.estimate.forward_devices import forward_device
-from rightfit.estimate.forward_models import beginning, first_match, forward_work
+from rightfit.estimate.forward_models import forward_work
 from rightfit.estimate.forward_records import ForwardWish
 from rightfit.estimate.forward_words import batch_of, dtype_of, engine_of, wish_of
+from rightfit.estimate.pattern_tables import beginning, first_match
 
 #: Pattern tables, and whether a pattern must match the whole text.
 PATTERN_TABLES = {

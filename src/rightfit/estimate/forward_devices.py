@@ -8,7 +8,7 @@ import re
 
 from rightfit import facts
 from rightfit.errors import RightfitError
-from rightfit.estimate.forward_models import first_match
+from rightfit.estimate.pattern_tables import first_match
 from rightfit.facts.constants import constant_group, constants
 from rightfit.facts.records import Accelerator
 from rightfit.facts.word_tables import says, shape

@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from rightfit.estimate.forward_models import first_match
 from rightfit.estimate.forward_records import ForwardWish
+from rightfit.estimate.pattern_tables import first_match
 from rightfit.facts.word_tables import meaning, says, shape
 
 TABLE = "forward"  # of words

@@ -6,9 +6,10 @@ import dataclasses
 import re
 from collections.abc import Mapping
 
-from rightfit.estimate.forward_models import first_match, forward_work, record_of
+from rightfit.estimate.forward_models import forward_work, record_of
 from rightfit.estimate.forward_records import ForwardWish
 from rightfit.estimate.model_work import KEPT, ModelWork, TrainWish, mean_and_peak_pixels, number
+from rightfit.estimate.pattern_tables import first_match
 from rightfit.estimate.train_runs import data_set_samples
 from rightfit.estimate.vision_parts import VisionPart, backbone
 from rightfit.facts.constants import constant_group, constants

@@ -7,9 +7,10 @@ import functools
 import re
 
 from rightfit import facts
-from rightfit.estimate.forward_models import alias, forward_work, record_of
+from rightfit.estimate.forward_models import forward_work, record_of
 from rightfit.estimate.forward_records import ForwardWish
 from rightfit.estimate.model_work import KEPT, ModelWork, TrainWish
+from rightfit.estimate.pattern_tables import alias
 from rightfit.estimate.train_networks import recorded_denoiser
 from rightfit.estimate.train_runs import data_set_samples
 from rightfit.estimate.train_words import TABLE

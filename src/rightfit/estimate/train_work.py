@@ -14,8 +14,8 @@ import re
 
 from rightfit import facts
 from rightfit.errors import UnknownNameError
-from rightfit.estimate.forward_models import first_match
 from rightfit.estimate.model_work import KEPT, ModelWork, TrainWish, number
+from rightfit.estimate.pattern_tables import first_match
 from rightfit.estimate.train_networks import composed_work, denoiser_work
 from rightfit.estimate.train_records import neighbour_work, recorded_work, stated_work
 from rightfit.estimate.train_words import TABLE

@@ -225,7 +225,8 @@ def from_record(name: str, *, dilated: float = 1.0, kept_per_output: float = 2.0
         return None
     if not isinstance(record, VisionModel) or not record.macs:
         return None
-    from rightfit.estimate.forward_models import first_match, vision_layers
+    from rightfit.estimate.forward_models import vision_layers
+    from rightfit.estimate.pattern_tables import first_match
 
     family = first_match("forward_families", record.name.rpartition("/")[2].lower())
     assert family is not None  # the last pattern matches everything

@@ -10,7 +10,7 @@ from rightfit.explain import reasons as base
 from rightfit.explain.messages import Lang, fields_of, has, say, say_or, topic
 from rightfit.explain.plan_words import OptionText, Term, cost_terms, given_text, missed_text, telling
 from rightfit.explain.server_words import is_priced, priced_text, server_headline, server_text
-from rightfit.families.tables.options import GPU, HostLayout
+from rightfit.families.tables.layout import GPU, HostLayout
 from rightfit.search.answer import Assumption, Option, Plan, Reason, Rejection
 
 _NO_NEAR_MISS = frozenset({"status", "capability"})

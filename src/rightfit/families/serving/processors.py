@@ -171,7 +171,7 @@ def processor(text: str, cores: float, memory_bytes: float, *, is_arm: bool) -> 
 @functools.lru_cache(maxsize=4096)
 def _socket(text: str) -> tuple[Accelerator, Mapping[str, str]]:
     """The whole processor of both tables that a server's words mean."""
-    from rightfit.estimate.forward_models import first_match
+    from rightfit.estimate.pattern_tables import first_match
 
     row = first_match("forward_cpus", text)
     assert row is not None  # the last pattern matches everything

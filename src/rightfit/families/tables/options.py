@@ -11,28 +11,16 @@ import numpy as np
 from rightfit.estimate.classical_intervals import group_interval
 from rightfit.estimate.figures import Figure, exact, probability_of
 from rightfit.families.tables.explore import HostExploration
+from rightfit.families.tables.layout import CPU, GPU, HostLayout
 from rightfit.families.tables.wish import PREPARE
 from rightfit.families.tables.work import memory_group, probability_within, time_group
-from rightfit.search.answer import Layout, Option
+from rightfit.search.answer import Option
 from rightfit.search.bill import cost_of
 from rightfit.search.doubt import BOUNDS
 from rightfit.search.offered import accelerator_of, offer_facts, offered
 from rightfit.search.option_facts import TableFacts
 from rightfit.search.rank import Row
 from rightfit.search.start import with_one_start
-
-CPU, GPU = "cpu", "gpu"
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class HostLayout(Layout):
-    """How the job runs: on `device` (cpu or gpu) with `library`; `threads` of the server at work, `cards` GPUs in use on it."""
-
-    device: str = CPU
-    library: str = ""
-    job: str = ""
-    threads: int = 1
-    cards: int = 0
 
 
 def build_host_options(exploration: HostExploration, rows: Sequence[Row]) -> tuple[Option, ...]:

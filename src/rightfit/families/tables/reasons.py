@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit.families.tables.explore import SAVES, HostExploration
-from rightfit.families.tables.options import GPU, HostLayout
+from rightfit.families.tables.layout import GPU, HostLayout
 from rightfit.families.tables.wish import PREPARE
 from rightfit.families.tables.work import is_divisible
 from rightfit.physics import interruption

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit.catalog.offers import PURCHASE_CODES, OfferTable, ServerTable
-from rightfit.estimate.forward_models import first_match
+from rightfit.estimate.pattern_tables import first_match
 from rightfit.facts.records import Accelerator
 from rightfit.search.constraints import Wanted, filter_failures
 from rightfit.search.service.wish import usual
