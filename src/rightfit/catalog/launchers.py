@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from rightfit.catalog import names
-from rightfit.catalog.offers import PURCHASES, Flags, OfferTable
+from rightfit.catalog.offers import PURCHASES, Flags, OfferTable, provider_codes
 from rightfit.catalog.package_data import data_bytes
 
 _OWNED, _SPOT, _SUBSCRIPTION = "owned", "spot", "subscription"
@@ -38,8 +38,6 @@ def starts(provider: str, purchase: str = "") -> bool:
 
 def by_hand(offers: OfferTable) -> Flags:
     """Offers (O,) that no launcher rents."""
-    providers = tuple(dict.fromkeys(offers.servers.provider))
+    providers, row = provider_codes(offers.servers)
     table = np.array([[not starts(name, way) for way in PURCHASES] for name in providers], dtype=np.bool_)
-    code = {provider: number for number, provider in enumerate(providers)}
-    row = np.array([code[provider] for provider in offers.servers.provider], dtype=np.intp)
     return np.asarray(table.reshape(-1, len(PURCHASES))[row[offers.server_index], offers.purchase_index])

@@ -49,6 +49,7 @@ def events_of(provider: str, instance_type: str) -> tuple[Event, ...]:
     return tuple(event for pattern, event in _rows().get(provider, ()) if pattern.fullmatch(instance_type))
 
 
+@functools.lru_cache(maxsize=4)
 def gone(servers: ServerTable, *, on: str) -> Flags:
     """Types (S,) that a provider has taken out of service by a day."""
     due = {provider for provider, rows in _rows().items() if any(_is_due(event, on) for _, event in rows)}

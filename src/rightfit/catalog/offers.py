@@ -6,6 +6,8 @@ A price is always US dollars an hour for the whole server, host included, Linux,
 from __future__ import annotations
 
 import dataclasses
+import functools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -193,3 +195,23 @@ class OfferFilter:
     include_slices: bool = False
     include_not_recommended: bool = False
     include_quarantined: bool = False
+
+
+@functools.lru_cache(maxsize=4)
+def provider_codes(servers: ServerTable) -> tuple[tuple[str, ...], NDArray[np.intp]]:
+    """The providers of a table, each once, and which of them each server is of (S,)."""
+    providers = tuple(dict.fromkeys(servers.provider))
+    return providers, _codes(providers, servers.provider)
+
+
+@functools.lru_cache(maxsize=4)
+def card_codes(servers: ServerTable) -> tuple[tuple[tuple[str, str], ...], NDArray[np.intp]]:
+    """The pairs of provider and accelerator of a table, each once, and which of them each server is of (S,)."""
+    pairs = tuple(zip(servers.provider, servers.accelerator_name, strict=True))
+    kinds = tuple(dict.fromkeys(pairs))
+    return kinds, _codes(kinds, pairs)
+
+
+def _codes(kinds: Sequence[object], values: Sequence[object]) -> NDArray[np.intp]:
+    code = {kind: number for number, kind in enumerate(kinds)}
+    return np.array([code[value] for value in values], dtype=np.intp)

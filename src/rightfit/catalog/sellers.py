@@ -16,7 +16,7 @@ import numpy as np
 
 from rightfit.catalog import names
 from rightfit.catalog.launchers import by_hand
-from rightfit.catalog.offers import PURCHASES, Flags, Floats, OfferTable
+from rightfit.catalog.offers import PURCHASES, Flags, Floats, OfferTable, card_codes, provider_codes
 from rightfit.catalog.package_data import data_bytes
 
 OWN, UNKNOWN = 0, 4
@@ -82,10 +82,8 @@ def is_major(provider: str) -> bool:
 
 def offer_tiers(offers: OfferTable) -> Floats:
     """Tier of each offer (O,)."""
-    providers = tuple(dict.fromkeys(offers.servers.provider))
+    providers, row = provider_codes(offers.servers)
     table = np.array([[tier_of(provider, purchase) for purchase in PURCHASES] for provider in providers], dtype=np.float64)
-    code = {provider: number for number, provider in enumerate(providers)}
-    row = np.array([code[provider] for provider in offers.servers.provider], dtype=np.intp)
     return np.asarray(table.reshape(-1, len(PURCHASES))[row[offers.server_index], offers.purchase_index])
 
 
@@ -100,7 +98,8 @@ def untrusted(offers: OfferTable, sellers: Sellers, *, places: Iterable[str] = (
 
 
 def _is_of(offers: OfferTable, providers: set[str]) -> Flags:
-    return np.array([name in providers for name in offers.servers.provider], dtype=np.bool_)[offers.server_index]
+    known, row = provider_codes(offers.servers)
+    return np.array([name in providers for name in known], dtype=np.bool_)[row[offers.server_index]]
 
 
 def _regions_of(offers: OfferTable, provider: str) -> set[str]:
@@ -111,15 +110,13 @@ def believable(offers: OfferTable, *, at_notice: bool = False) -> tuple[Floats, 
     """For each offer (O,): the most accelerators (or servers, where it has none) that its seller can be believed to rent out at once this way,
     and how many of them one server is. Infinite for servers of one's own. `at_notice`: what is found free on the day, nothing reserved."""
     servers = offers.servers
-    kinds = list(zip(servers.provider, servers.accelerator_name, strict=True))
-    code = {kind: number for number, kind in enumerate(dict.fromkeys(kinds))}
+    kinds, row = card_codes(servers)
     ways = {name: name if name in (*ON_DEMAND, "spot") else _COMMITTED for name in PURCHASES}  # commitments are alike
     distinct = tuple(dict.fromkeys(ways.values()))
     at = [distinct.index(ways[name]) for name in PURCHASES]
-    most = np.array([[most_at_once(*kind, way, at_notice=at_notice) for way in distinct] for kind in code], dtype=np.float64).reshape(
+    most = np.array([[most_at_once(*kind, way, at_notice=at_notice) for way in distinct] for kind in kinds], dtype=np.float64).reshape(
         -1, len(distinct)
     )[:, at]
-    row = np.array([code[kind] for kind in kinds], dtype=np.intp)
     each = np.where(servers.num_accelerators > 0, servers.num_accelerators, 1.0)
     found = most[row[offers.server_index], offers.purchase_index]
     return np.asarray(found), np.asarray(each[offers.server_index], dtype=np.float64)

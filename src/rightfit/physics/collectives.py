@@ -63,11 +63,22 @@ def _latency(ranks: Group, links: LinkColumns) -> Array:
     return links.intra_latency_s * (ranks.members - 1) + links.inter_latency_s * np.ceil(np.log2(nodes))
 
 
+def _is_alone(ranks: Group) -> bool:
+    """Whether no row has anybody to talk to: most set-ups use a few of the ways to split a model."""
+    return not bool((ranks.size > 1).any())
+
+
+def _nothing(*arrays: Array) -> Array:
+    return np.zeros(np.broadcast_shapes(*(array.shape for array in arrays)))
+
+
 def gather_s(size_bytes: Array, ranks: Group, links: LinkColumns, rates: RateColumns) -> Array:
     """Seconds of an all-gather or reduce-scatter whose full buffer has `size_bytes`: (g - 1) / g x bytes / bus + latency.
 
     `size_bytes` [bytes] -> [s].
     """
+    if _is_alone(ranks):
+        return _nothing(size_bytes, ranks.size, links.intra_kind)
     share = (ranks.size - 1.0) / ranks.size
     return np.where(ranks.size > 1, share * size_bytes / _bus(ranks, links, rates) + _latency(ranks, links), 0.0)
 
@@ -86,6 +97,8 @@ def all_to_all_s(size_bytes: Array, ranks: Group, links: LinkColumns, rates: Rat
     `size_bytes` [bytes] -> [s].
     The part for ranks of the same node uses the inner links, the rest shares the node's network among all its GPUs.
     """
+    if _is_alone(ranks):
+        return _nothing(size_bytes, ranks.size, links.intra_kind)
     intra, inter = link_bandwidth(links, rates)
     inside = (ranks.members - 1.0) / ranks.size * size_bytes / intra
     outside = (ranks.size - ranks.members) / ranks.size * size_bytes / (inter / np.maximum(ranks.siblings * ranks.members, 1.0))
@@ -98,6 +111,8 @@ def dispatch_s(token_bytes: Array, chosen: Array, ranks: Group, links: LinkColum
     `token_bytes` [bytes] of all tokens of a rank, each counted once, `chosen` [experts] of a token, spread evenly -> [s].
     Of n servers a token needs n (1 - (1 - 1/n)^chosen) on average. Source: DeepSeek-AI 2024 (DeepSeek-V3, cross-node all-to-all).
     """
+    if _is_alone(ranks):
+        return _nothing(token_bytes, chosen, ranks.size, links.intra_kind)
     intra, inter = link_bandwidth(links, rates)
     servers = np.maximum(ranks.size / ranks.members, 1.0)
     inside = (ranks.members - 1.0) / ranks.members * chosen * token_bytes / intra
@@ -111,6 +126,8 @@ def send_s(size_bytes: Array, ranks: Group, links: LinkColumns, rates: RateColum
 
     `size_bytes` [bytes] -> [s].
     """
+    if _is_alone(ranks):
+        return _nothing(size_bytes, ranks.size, links.intra_kind)
     intra, inter = link_bandwidth(links, rates)
     across = ranks.size > ranks.members
     bandwidth = np.where(across, np.minimum(intra, inter / ranks.siblings), intra)

@@ -90,8 +90,8 @@ def trained_share(share: ParameterShare, model: ModelColumns, setup: SetupColumn
 
 def is_full(setup: SetupColumns) -> Array:
     """1 where the base weights themselves are trained -> [flag]."""
-    trained: Array = np.isin(setup.method, (Method.FULL, Method.GALORE, Method.FREEZE)).astype(np.float64)
-    return trained
+    method = setup.method
+    return ((method == Method.FULL) | (method == Method.GALORE) | (method == Method.FREEZE)).astype(np.float64)
 
 
 def adapter_bytes(dense_trained: Array, setup: SetupColumns) -> Array:

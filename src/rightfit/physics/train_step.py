@@ -156,6 +156,8 @@ def communication_s(work: StepWork, layout: StepLayout, links: LinkColumns, bus:
     """Seconds of the all-reduce of gradients and of the all-to-all of split tables in one step -> [s], [s]."""
     ranks = collectives.group(layout.num_gpus, stride=np.ones(1), gpus_per_node=layout.gpus_per_node)
     reduce = collectives.all_reduce_s(work.trained * step.gradient_bytes, ranks, links, bus)
+    if not (work.exchanged > 0).any():  # no tables are split: nearly every model
+        return reduce, np.zeros_like(reduce)
     exchanged = layout.grad_accum * layout.batch * work.exchanged * step.exchange_bytes
     exchange = np.where(work.exchanged > 0, 2.0 * collectives.all_to_all_s(exchanged, ranks, links, bus), 0.0)
     return reduce, exchange

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -150,11 +150,11 @@ class Failures:
                 out |= np.left_shift(self.fails[criterion].astype(np.int32), position)
         return out
 
-    def margin(self, criterion: str) -> Array:
-        """Relative distance of each row from passing; 0 where the criterion has no numbers."""
+    def margin(self, criterion: str, at: tuple[Any, ...] = ()) -> Array:
+        """Relative distance of each row from passing, or of the rows `at` (as an index of the table); 0 where the criterion has no numbers."""
         if criterion not in self.needed:
-            return np.zeros(self.shape)
-        needed, had = (np.broadcast_to(values[criterion], self.shape) for values in (self.needed, self.had))
+            return np.zeros(np.broadcast_to(0.0, self.shape)[at].shape)
+        needed, had = (np.broadcast_to(values[criterion], self.shape)[at] for values in (self.needed, self.had))
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(needed > had, needed / had, 1.0) if criterion in MORE_IS_NEEDED else np.where(had > needed, had / needed, 1.0)
         return np.nan_to_num(ratio - 1.0, nan=np.inf)

@@ -67,10 +67,13 @@ def on_demand_beside(offers: OfferTable, *, among: OfferTable) -> Array:
     quoted = np.flatnonzero((among.purchase_index == ON_DEMAND) & ~among.is_quarantined & np.isfinite(among.price_usd_per_h))
     if not quoted.shape[0]:
         return np.full(len(offers), np.nan)
-    least = np.full(int(max(place.max(initial=0), (among.server_index[quoted] * regions + among.region_index[quoted]).max())) + 1, np.inf)
-    np.minimum.at(least, among.server_index[quoted] * regions + among.region_index[quoted], among.price_usd_per_h[quoted])
-    found = least[place]
-    return np.where(np.isfinite(found), found, np.nan)
+    beside = among.server_index[quoted] * regions + among.region_index[quoted]
+    order = np.argsort(beside, kind="stable")
+    beside = beside[order]
+    first = np.flatnonzero(np.concatenate([[True], beside[1:] != beside[:-1]]))
+    least, beside = np.minimum.reduceat(among.price_usd_per_h[quoted][order], first), beside[first]
+    row = np.minimum(np.searchsorted(beside, place), beside.size - 1)
+    return np.where(beside[row] == place, least[row], np.nan)
 
 
 def expected_prices(offers: OfferTable, whole: Array) -> Array:

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rightfit.physics.columns import Array
 from rightfit.search.answer import NearMiss, Reason, Rejection
 from rightfit.search.constraints import LATENCIES, WISHES, bits_beside, blamable, first_failure
 from rightfit.search.criteria import CRITERIA
@@ -55,13 +54,14 @@ def _rejection(exploration: Found, position: int, count: int, first: NDArray[np.
 
 def nearest(exploration: Found, criterion: str, rows: NDArray[np.bool_]) -> tuple[int, int]:
     """The row that fails by least; of equal ones the cheapest, then the first."""
-    return least(exploration, rows, exploration.failures.margin(criterion))
+    return least(exploration, rows, (criterion,))
 
 
-def least(exploration: Found, rows: NDArray[np.bool_], margin: Array) -> tuple[int, int]:
-    """The row with the least margin; of equal ones that which fails fewest criteria, then the cheapest, then the first."""
+def least(exploration: Found, rows: NDArray[np.bool_], criteria: Sequence[str]) -> tuple[int, int]:
+    """The row with the least margin, the worst of those of the criteria; of equal ones that which fails fewest criteria, then the cheapest,
+    then the first."""
     offer, node = np.nonzero(rows)
-    margins = margin[offer, node]
+    margins = np.max([exploration.failures.margin(criterion, (offer, node)) for criterion in criteria], axis=0)
     closest = np.flatnonzero(margins <= margins.min())
     at = offer[closest], node[closest]
     chosen = closest[np.lexsort((exploration.bill.total_usd[at], num_failing(exploration.bits[at])))[0]]
@@ -147,7 +147,7 @@ def nearest_to_passing(exploration: Found, offers: NDArray[np.intp]) -> tuple[in
     bits = exploration.bits[offers]
     margin = np.zeros(bits.shape)
     for position, criterion in enumerate(CRITERIA):
-        margin += ((bits >> position) & 1) * np.minimum(exploration.failures.margin(criterion)[offers], REFUSED_FAR)
+        margin += ((bits >> position) & 1) * np.minimum(exploration.failures.margin(criterion, (offers,)), REFUSED_FAR)
     beside = num_failing(bits & bits_beside(blamable(bits)))
     offer, node = np.unravel_index(int(np.lexsort((margin.ravel(), num_failing(bits).ravel(), beside.ravel()))[0]), bits.shape)
     return int(offers[offer]), int(node)
@@ -192,7 +192,7 @@ def _placeless(rejection: Rejection, hidden: frozenset[str]) -> Rejection:
 
 
 def _lone_rejection(exploration: Found, criterion: str, cell: tuple[int, int]) -> Rejection:
-    miss, margin = near_miss(exploration, criterion, cell), float(exploration.failures.margin(criterion)[cell])
+    miss, margin = near_miss(exploration, criterion, cell), float(exploration.failures.margin(criterion, cell))
     return Rejection(criterion, 1, 1, miss.needed, miss.had, margin, f"{miss.provider}/{miss.instance_type}", miss)
 
 
@@ -264,11 +264,10 @@ def _changes_of(exploration: Found, groups: list[tuple[int, ...]]) -> list[tuple
         if not rows.any():
             continue
         criteria = [CRITERIA[position] for position in group]
-        margin = np.max([exploration.failures.margin(criterion) for criterion in criteria], axis=0)
-        at = least(exploration, rows, margin)
+        at = least(exploration, rows, criteria)
         effect = _effect(exploration, at, is_known=all(criterion in CHANGEABLE for criterion in criteria))
         changes = tuple(Reason(reason.key, {**reason.params, **effect}) for reason in _changes(exploration, criteria, at))
-        out.append((float(margin[at]), changes))
+        out.append((max(float(exploration.failures.margin(criterion, at)) for criterion in criteria), changes))
     return sorted(out, key=lambda item: item[0])
 
 

@@ -41,11 +41,12 @@ def test_best_of_groups_takes_the_first_of_equals() -> None:
 
 def test_a_larger_host_can_use_what_a_smaller_one_can() -> None:
     weighed = np.array([[[5.0, 9.0, np.inf]], [[np.inf, 4.0, 2.0]]])
-    leaders = Leaders(weighed, weighed * 0.9, np.array([[[1, 2, -1]], [[-1, 3, 4]]], dtype=np.intp))
+    setup = np.array([[[1, 2, -1]], [[-1, 3, 4]]], dtype=np.intp)
+    leaders = Leaders(*(np.moveaxis(values, -1, 0).copy() for values in (weighed, weighed * 0.9, setup)))
     leaders.share_tiers()
-    assert leaders.weighed.tolist() == [[[5.0, 5.0, 5.0]], [[np.inf, 4.0, 2.0]]]
-    assert leaders.run_s.tolist() == [[[4.5, 4.5, 4.5]], [[np.inf, 3.6, 1.8]]]
-    assert leaders.setup.tolist() == [[[1, 1, 1]], [[-1, 3, 4]]]
+    assert np.moveaxis(leaders.weighed, 0, -1).tolist() == [[[5.0, 5.0, 5.0]], [[np.inf, 4.0, 2.0]]]
+    assert np.moveaxis(leaders.run_s, 0, -1).tolist() == [[[4.5, 4.5, 4.5]], [[np.inf, 3.6, 1.8]]]
+    assert np.moveaxis(leaders.setup, 0, -1).tolist() == [[[1, 1, 1]], [[-1, 3, 4]]]
 
 
 def test_chunks_cover_all_rows() -> None:

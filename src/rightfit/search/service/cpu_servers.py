@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,9 +59,14 @@ def cpu_machine(servers: ServerTable, server: int, some: Accelerator) -> PassMac
         return None
     arm = servers.arch[server].startswith("arm")
     cores = max(1, int(servers.vcpus[server] * (1.0 if arm else usual()["cpu_physical_share"])))
+    memory = float(servers.memory_bytes[server])
     prefix = servers.instance_type[server].partition(".")[0]
-    text = f"CPU {servers.cpu_model[server]} {prefix}."
+    return _machine(f"CPU {servers.cpu_model[server]} {prefix}.", cores, 0.0 if math.isnan(memory) else memory, some)
+
+
+@functools.lru_cache(maxsize=8192)
+def _machine(text: str, cores: int, memory_bytes: float, some: Accelerator) -> PassMachine:
+    """Kept, because four thousand servers are a few hundred machines."""
     family = "cpu-amx" if cpu_row(text)[1] else "cpu"
-    memory = float(np.nan_to_num(servers.memory_bytes[server]))
-    card = dataclasses.replace(some, name="", vendor="CPU", memory_bytes=memory, num_sms=cores, equivalent_to="")
-    return PassMachine(text, family, 1, memory, card)
+    card = dataclasses.replace(some, name="", vendor="CPU", memory_bytes=memory_bytes, num_sms=cores, equivalent_to="")
+    return PassMachine(text, family, 1, memory_bytes, card)

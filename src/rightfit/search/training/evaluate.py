@@ -249,7 +249,8 @@ def preference(setups: SetupTable, *, last_resort: tuple[int, ...] = ()) -> Arra
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Leaders:
-    """The setup to take of each place, found so far: `weighed` time (with the preference), real `run_s`, `setup` row. Filled in place."""
+    """The setup to take of each place, found so far: `weighed` time (with the preference), real `run_s`, `setup` row, shape (T, ...) with
+    host tiers first. Filled in place."""
 
     weighed: Array
     run_s: Array
@@ -269,11 +270,11 @@ class Leaders:
         self.run_s.reshape(-1)[place[winners]] = run_s[winners]
 
     def share_tiers(self) -> None:
-        """A server with more host memory may also use the setups of lower tiers: running minimum over the last axis."""
-        for tier in range(1, self.weighed.shape[-1]):
-            lower = self.weighed[..., tier - 1] <= self.weighed[..., tier]
+        """A server with more host memory may also use the setups of lower tiers: running minimum over the first axis."""
+        for tier in range(1, self.weighed.shape[0]):
+            lower = self.weighed[tier - 1] <= self.weighed[tier]
             for values in (self.weighed, self.run_s, self.setup):
-                np.copyto(values[..., tier], values[..., tier - 1], where=lower)
+                np.copyto(values[tier], values[tier - 1], where=lower)
 
 
 def search_setups(
@@ -295,7 +296,7 @@ def search_setups(
     tiers, tier = host_tiers(need.host_bytes, host_memory)
     node = np.searchsorted(np.array(space.limits.node_counts), setups.nodes)
     shape = (len(machines), len(space.limits.node_counts), tiers.shape[0])
-    leaders, factor = Leaders.none(shape), preference(setups, last_resort=space.limits.last_resort)
+    leaders, factor = Leaders.none((shape[2], *shape[:2])), preference(setups, last_resort=space.limits.last_resort)
     least_host = np.full(shape[:2], np.inf)
     columns, keys = collapse(setups.columns(base)), compute_key(setups)
     steps = work_steps(setups, tokens=tokens, seq_len=int(columns.seq_len[0]))
@@ -305,14 +306,14 @@ def search_setups(
         timer = build_timer(columns, keys, machines, physics, machine=machine, setup=setup)
         seconds = timer.step_s(machine, setup) * steps[setup]
         place = machine * shape[1] + node[setup]
-        leaders.enter(place=place * shape[2] + tier[setup], weighed=seconds * factor[setup], run_s=seconds, setup=setup)
+        leaders.enter(place=tier[setup] * (shape[0] * shape[1]) + place, weighed=seconds * factor[setup], run_s=seconds, setup=setup)
         np.minimum.at(least_host.reshape(-1), place, need.host_bytes[setup])
         timed += machine.shape[0]
     leaders.share_tiers()
     block = space.block(machines.variant, machines.gpus_per_node)
     return Best(
-        run_s=leaders.run_s,
-        setup=leaders.setup,
+        run_s=np.moveaxis(leaders.run_s, 0, -1),
+        setup=np.moveaxis(leaders.setup, 0, -1),
         tiers=tiers,
         least_bytes=least_memory(space, need, node)[need.caution, block],
         least_host_bytes=least_host,
