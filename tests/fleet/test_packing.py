@@ -19,7 +19,8 @@ from rightfit.facts.slices import placement_of
 from rightfit.facts.tables import table
 from rightfit.fleet.building import Builder, parts_of_host
 from rightfit.fleet.checking import card_faults, faults
-from rightfit.fleet.packing import host_cards, layouts, shared_servers
+from rightfit.fleet.packing import layouts
+from rightfit.fleet.placing import host_cards, shared_servers
 from rightfit.fleet.reading import Fleet, Job, Owned, Service, read_fleet
 from rightfit.fleet.solver import solve
 from rightfit.fleet.ways import Part, Way, Ways

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rightfit.fleet.instance import TOLERANCE, Choice, pick_usd
-from rightfit.fleet.packing import host_cards
+from rightfit.fleet.placing import host_cards
 from rightfit.fleet.rolling import moves_of
 from rightfit.fleet.solver import alone_usd
 from rightfit.units import HOURS_PER_MONTH

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from rightfit.facts.slices import placement_of, slice_of
 from rightfit.fleet.instance import Kind, Layer, Mode, Purchase
-from rightfit.fleet.ways import Part, Way
+from rightfit.fleet.reading import Fleet
+from rightfit.fleet.ways import Offer, Part, Way, Ways
 from rightfit.units import HOURS_PER_MONTH
-
-if TYPE_CHECKING:
-    from rightfit.fleet.building import Builder
-    from rightfit.fleet.result import FleetPlan
 
 #: Parts that are asked for of a service by what it may share.
 SLICES: Mapping[str, tuple[str, ...]] = {"whole": (), "mig": ("1g", "2g", "3g"), "turns": ("1g", "2g", "3g", "0.5", "0.25")}
@@ -88,26 +85,45 @@ def _maximal(card: str, names: Sequence[str]) -> list[Slots]:
     return [found[one] for one in best]
 
 
-# -- what the optimiser may buy ------------------------------------------------------------------------------------------------------------
+class Shop(Protocol):
+    """What is being put together, as far as parts of cards need it: what is asked, and what can be bought."""
+
+    fleet: Fleet
+    ways: Mapping[str, Ways]
+    horizon_h: float
+    num_periods: int
+    budget_at: int | None
+    offers: list[Any]
+    pools: list[Pool]
+    purchases: list[Purchase]
+
+    def room(self, label: str, unit: str) -> int:
+        """A resource of which there is nothing but what is bought."""
+
+    def servers_of(self, way: Way) -> list[tuple[Offer, float, bool]]:
+        """Ways to have a server for the whole horizon: (offer, USD, whether it is paid by the hour)."""
+
+    def loads(self, way: Way, servers: float) -> tuple[tuple[int, float], ...]:
+        """What so many servers of a way take of quotas, stock and the share of spot."""
 
 
-def shared_kinds(builder: Builder) -> dict[str, list[Kind]]:
+def shared_kinds(shop: Shop) -> dict[str, list[Kind]]:
     """Kinds of services on parts of cards, by name of the service; their servers and layouts join what can be bought."""
     kinds: dict[str, list[Kind]] = {}
-    for key, tenants in _pools(builder):
-        pool = _pool(builder, "/".join(key[:2]) + f" {key[2]}", tenants)
-        builder.pools.append(pool)
+    for key, tenants in _pools(shop):
+        pool = _pool(shop, "/".join(key[:2]) + f" {key[2]}", tenants)
+        shop.pools.append(pool)
         for name, parts in tenants.items():
-            kinds.setdefault(name, []).extend(_kind(builder, pool, part) for part in parts.values())
+            kinds.setdefault(name, []).extend(_kind(shop, pool, part) for part in parts.values())
     return kinds
 
 
-def _pools(builder: Builder) -> list[tuple[tuple[str, str, str], dict[str, dict[str, Part]]]]:
+def _pools(shop: Shop) -> list[tuple[tuple[str, str, str], dict[str, dict[str, Part]]]]:
     """Servers that at least two services may share, those first that could save most."""
     found: _Found = {}
     alone: dict[str, float] = {}
-    for service in builder.fleet.services:
-        ways = builder.ways[service.name]
+    for service in shop.fleet.services:
+        ways = shop.ways[service.name]
         alone[service.name] = min(
             (way.usd_per_h * way.servers for way in ways.found if way.purchase.startswith("on-demand")), default=np.inf
         )
@@ -137,129 +153,33 @@ def _share(part: Part) -> float:
     return part.count * place.size / place.places
 
 
-def _pool(builder: Builder, label: str, tenants: Mapping[str, Mapping[str, Part]]) -> Pool:
+def _pool(shop: Shop, label: str, tenants: Mapping[str, Mapping[str, Part]]) -> Pool:
     """The pool's resources, servers and layouts."""
     parts = [part for mine in tenants.values() for part in mine.values()]
     way = dataclasses.replace(parts[0].way, servers=1)
-    cards = builder.room(f"cards of {label}", "cards")
+    cards = shop.room(f"cards of {label}", "cards")
     names = sorted({part.slice for part in parts})
-    pool = Pool(label, way, cards, {name: builder.room(f"{name} of {label}", "slices") for name in names})
-    budgets = (builder.budget_at,) if builder.budget_at is not None else ()
-    last = builder.num_periods
-    for offer, usd, is_metered in builder.servers_of(way):
-        loads = builder.loads(dataclasses.replace(way, purchase=offer.purchase), 1.0)
-        builder.offers.append(offer)
-        builder.purchases.append(
-            Purchase(offer, cards, usd, 0, last, MOST_SERVERS, way.accelerators, loads, budgets, is_metered=is_metered)
-        )
+    pool = Pool(label, way, cards, {name: shop.room(f"{name} of {label}", "slices") for name in names})
+    budgets = (shop.budget_at,) if shop.budget_at is not None else ()
+    last = shop.num_periods
+    for offer, usd, is_metered in shop.servers_of(way):
+        loads = shop.loads(dataclasses.replace(way, purchase=offer.purchase), 1.0)
+        shop.offers.append(offer)
+        shop.purchases.append(Purchase(offer, cards, usd, 0, last, MOST_SERVERS, way.accelerators, loads, budgets, is_metered=is_metered))
     for slots in layouts(way.accelerator, names):
         layout = Layout(label, slots)
         first, *others = [name for name in names if layout.number(name)]
         taken = ((cards, 1.0), *((pool.slices[name], -float(layout.number(name))) for name in others))
-        builder.offers.append(layout)
+        shop.offers.append(layout)
         most = int(MOST_SERVERS * way.accelerators)
-        builder.purchases.append(
+        shop.purchases.append(
             Purchase(layout, pool.slices[first], 0.0, 0, last, most, float(layout.number(first)), taken, (), is_metered=True)
         )
     return pool
 
 
-def _kind(builder: Builder, pool: Pool, part: Part) -> Kind:
+def _kind(shop: Shop, pool: Pool, part: Part) -> Kind:
     way = dataclasses.replace(part.way, purchase=PART, servers=part.count, usd_per_h=0.0, servers_usd=0.0, levels=())
-    layer = Layer(part.count, np.ones(builder.num_periods, dtype=np.bool_), builder.horizon_h)
+    layer = Layer(part.count, np.ones(shop.num_periods, dtype=np.bool_), shop.horizon_h)
     mode = Mode(way, 0.0, ((pool.slices[part.slice], 1.0),))
-    return Kind(way, (layer,), (mode,), part.way.other_usd * builder.horizon_h / HOURS_PER_MONTH, is_part=True)
-
-
-# -- which share of which card -------------------------------------------------------------------------------------------------------------
-
-
-def shared_servers(plan: FleetPlan) -> list[dict[str, Any]]:
-    """Servers whose cards are shared: how they are paid, and of each card what stands where."""
-    instance, solved, found = plan.built.instance, plan.solved.plan, []
-    for pool in plan.built.pools:
-        bought = [(item, count) for item, count in zip(instance.purchases, solved.bought, strict=True) if count]
-        servers = [(item, count) for item, count in bought if item.resource == pool.cards]
-        if not servers:
-            continue
-        cuts = [
-            item.what.slots
-            for item, count in bought
-            if isinstance(item.what, Layout) and item.what.pool == pool.label
-            for _ in range(count)
-        ]
-        waiting = _tenants(plan, pool)
-        cards = [_card(pool, number, slots, waiting) for number, slots in enumerate(cuts)]
-        parts = [
-            {"purchase": item.what.purchase, "servers": count, "cost_usd": item.cost_usd * count if item.is_metered else 0.0}
-            for item, count in servers
-        ]
-        found.append(
-            {
-                "name": f"shared {pool.label}",
-                "way": pool.way,
-                "servers": sum(count for _, count in servers),
-                "parts": parts,
-                "cards": [card for card in cards if any(one["service"] for one in card["slices"])],
-            }
-        )
-    return found
-
-
-def _tenants(plan: FleetPlan, pool: Pool) -> dict[str, list[str]]:
-    """Names of services by slice that they take of a pool, one for each slice."""
-    waiting: dict[str, list[str]] = {}
-    for pick in plan.solved.plan.picked:
-        service = plan.built.instance.services[pick.service]
-        kind = service.kinds[pick.kind]
-        for layer, mode, _ in pick.parts if kind.is_part else ():
-            for name, resource in pool.slices.items():
-                if kind.modes[mode].loads[0][0] == resource:
-                    waiting.setdefault(name, []).extend([service.name] * kind.layers[layer].width)
-    return waiting
-
-
-def _card(pool: Pool, number: int, slots: Slots, waiting: Mapping[str, list[str]]) -> dict[str, Any]:
-    """One card: its slices, each with the service that stands there ("" where it is free)."""
-    per_server, slices = int(pool.way.accelerators), []
-    for name, start in sorted(slots, key=lambda slot: slot[1]):
-        part, place = slice_of(pool.way.accelerator, name), placement_of(pool.way.accelerator, name)
-        assert part is not None
-        assert place is not None
-        queue = waiting.get(name, [])
-        slices.append(
-            {
-                "slice": part.name,
-                "start": start,
-                "size": place.size,
-                "places": place.places,
-                "memory_share": part.memory_share,
-                "service": queue.pop(0) if queue else "",
-            }
-        )
-    return {"server": number // per_server, "card": number % per_server, "slices": slices}
-
-
-def host_cards(plan: FleetPlan) -> dict[int, list[list[int]]]:
-    """Of each placement on a part of a host of one's own (by its number in the plan) the cards of each of its jobs. Cards of a host are alike, so
-    that whoever starts first takes the first free ones and there are always enough."""
-    instance, placed = plan.built.instance, plan.solved.plan.placed
-    found: dict[int, list[list[int]]] = {}
-    for at, line in plan.built.owned.items():
-        cards = plan.fleet.owned[line].gpus_per_server
-        until = [0] * cards
-        on = [(one, number) for number, one in enumerate(placed) if any(resource == at for resource, _ in _choice(plan, one).loads)]
-        for one, number in sorted(on, key=lambda item: item[0].start) if plan.fleet.owned[line].count == 1 else ():
-            choice = _choice(plan, one)
-            needs = round(sum(amount for resource, amount in choice.loads if resource == at) * cards)
-            for _ in range(one.count):
-                mine = [card for card in range(cards) if until[card] <= one.start][:needs]
-                for card in mine:
-                    until[card] = one.start + instance.length(choice)
-                if needs < cards:
-                    found.setdefault(number, []).append(mine)
-    return found
-
-
-def _choice(plan: FleetPlan, one: Any) -> Any:
-    return plan.built.instance.demands[one.demand].choices[one.choice]
+    return Kind(way, (layer,), (mode,), part.way.other_usd * shop.horizon_h / HOURS_PER_MONTH, is_part=True)

@@ -17,7 +17,8 @@ from rightfit.fleet.futures import futures_of
 from rightfit.fleet.levels import levels_of
 from rightfit.fleet.matrix import highs
 from rightfit.fleet.own_runs import calibrated
-from rightfit.fleet.packing import SLICES, shared_servers
+from rightfit.fleet.packing import SLICES
+from rightfit.fleet.placing import shared_servers
 from rightfit.fleet.reading import Fleet, Owned, read_fleet
 from rightfit.fleet.reasons import reasons_of
 from rightfit.fleet.result import FleetPlan

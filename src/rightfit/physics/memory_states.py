@@ -91,7 +91,8 @@ def trained_share(share: ParameterShare, model: ModelColumns, setup: SetupColumn
 def is_full(setup: SetupColumns) -> Array:
     """1 where the base weights themselves are trained -> [flag]."""
     method = setup.method
-    return ((method == Method.FULL) | (method == Method.GALORE) | (method == Method.FREEZE)).astype(np.float64)
+    trained: Array = ((method == Method.FULL) | (method == Method.GALORE) | (method == Method.FREEZE)).astype(np.float64)
+    return trained
 
 
 def adapter_bytes(dense_trained: Array, setup: SetupColumns) -> Array:
