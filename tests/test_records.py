@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import dataclasses
 import inspect
 import pickle
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import rightfit
 from rightfit import records
 
+SOURCE = Path(rightfit.__file__).parent
 ITEMS = ["a"]
 
 
@@ -144,3 +148,17 @@ def test_a_record_of_a_record_has_the_fields_of_both(kind: Callable[..., Any]) -
 def test_other_kinds_are_refused(options: dict[str, bool]) -> None:
     with pytest.raises(TypeError, match="standard library"):
         records.dataclass(**options)
+
+
+def test_frozen_classes_of_ours_are_records() -> None:
+    """Each costs a third of a millisecond otherwise; what runs in other programs has nothing of ours."""
+    plain = [
+        f"{path.relative_to(SOURCE)}: {node.name}"
+        for path in SOURCE.rglob("*.py")
+        if not {"agent", "scripts"} & set(path.parts)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+        for mark in node.decorator_list
+        if ast.unparse(mark).startswith("dataclasses.dataclass(frozen=True, slots=True")
+    ]
+    assert plain == []

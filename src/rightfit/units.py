@@ -6,12 +6,12 @@ forms and full-width characters ("50M tokens", "10万条", "￥500", "1h30m", "1
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import re
 import unicodedata
 
 from rightfit.errors import QuantityError
+from rightfit.records import dataclass
 
 # What a unit is in base units (bytes, seconds, FLOP, USD), each said once; a test keeps other modules from saying it again.
 MB, GB, TB = 1e6, 1e9, 1e12
@@ -138,7 +138,7 @@ _NUMBER = re.compile(r"[+-]?(?:(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+(?:_\d+)*)(?:\.\d+
 _CHINESE_DIGITS = {digit: value for value, digit in enumerate("零一二三四五六七八九")} | {"两": 2, "〇": 0}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Money:
     """An amount in one currency ("usd", "cny", "eur"); `per_month` for a running service."""
 
@@ -147,7 +147,7 @@ class Money:
     per_month: bool = False
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class DataSize:
     """How much data: one of tokens, samples or bytes is set; `unit` is the word for it (tokens, images, rows, bytes ...)."""
 

@@ -20,13 +20,14 @@ from rightfit.catalog.names import names_data
 from rightfit.catalog.offers import PURCHASE_CODES
 from rightfit.catalog.package_data import amendment_files, rules
 from rightfit.facts import fuzzy
+from rightfit.records import dataclass
 
 ACTIONS = ("add", "correct", "retire")
 EMPTY = "-"
 OWN_COLUMNS = ("action", "source", "as_of", "note")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TableRule:
     """What the rows of one table are: `key` names a row, `needed` must be filled by a new one, `usual` is what an empty cell of a new one
     means."""
@@ -112,7 +113,7 @@ TABLES: Mapping[str, TableRule] = {
 }
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Amendment:
     """One row of a file of amendments: its filled cells, and where it stands."""
 

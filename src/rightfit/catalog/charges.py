@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sqlite3
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,6 +12,7 @@ import numpy as np
 from rightfit.catalog.names import Region, names_data
 from rightfit.catalog.offers import Floats, Indices
 from rightfit.errors import UnknownNameError
+from rightfit.records import dataclass
 
 # How near a charge is to the place asked for, from best to worst.
 BASES = ("exact", "provider", "substitute", "market", "unknown")
@@ -22,7 +22,7 @@ _SUBSTITUTES = {"block": ("file", "local"), "file": ("block", "local")}
 EGRESS_DESTINATIONS = ("internet", "other_region", "other_region_same_continent", "same_region_cross_az", "internet_from_object_storage")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class StoragePrice:
     """USD per GB-month of one storage product.
 
@@ -38,7 +38,7 @@ class StoragePrice:
     basis: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class EgressTier:
     """From `from_gb` in a month on, a GB costs `price_usd_per_gb`."""
 
@@ -46,7 +46,7 @@ class EgressTier:
     price_usd_per_gb: float
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class EgressPrice:
     """Tiered price of data leaving a region; the first `free_gb` of a month cost nothing. `basis` as in StoragePrice."""
 
@@ -146,7 +146,7 @@ def pick_egress(rows: Sequence[Any], region: Region) -> EgressPrice | None:
     return _egress(_middle_region(rows), basis="market") if rows else None
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class PlacePrices:
     """Charges of every region, row by row like `OfferTable.regions`; NaN where nobody's price is known. `basis` columns are codes into
     BASES."""

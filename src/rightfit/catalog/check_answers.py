@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import re
 from collections.abc import Iterable, Sequence
@@ -13,13 +12,14 @@ import numpy as np
 from rightfit.catalog.market import Catalog
 from rightfit.catalog.names import names_data, provider_display
 from rightfit.catalog.verdicts import ClaimVerdict, Text, cards, join, number, on_demand_example, say
+from rightfit.records import dataclass
 from rightfit.units import GIB
 
 BRACKETS = re.compile(r"[(（]([^()（）]*)[)）]")
 COUNT_NEAREST = 5
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class CheckResult:
     """The answer to one NAME[=CLAIM]. `kind` is server, accelerator, provider, model or rule; `claim` is right, wrong, unknown, or None
     without a claim."""

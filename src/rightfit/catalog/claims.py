@@ -9,6 +9,7 @@ import dataclasses
 import re
 
 from rightfit.facts import match_accelerators
+from rightfit.records import dataclass
 
 _STATEMENTS = re.compile(r"\s*(?:[;；、]|/(?!\s*(?:h|hr|hour|s)\b)|\bor\b|或)\s*", re.IGNORECASE)
 _LABEL = re.compile(r"^\s*(?:post|text|文)\s*\w{1,3}\s*[:：]\s*|\(\s*(?:post|text)\s*\w{1,3}\s*\)", re.IGNORECASE)
@@ -26,7 +27,7 @@ _RDMA = re.compile(r"\b(efa|infiniband|ib|roce|rdma|erdma)\b", re.IGNORECASE)
 _UNIT = {"t": 1e12, "g": 1e9, "m": 1e6}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Claim:
     """One statement. Empty or zero where it says nothing; memory that follows an accelerator is the accelerator's."""
 

@@ -7,7 +7,6 @@ catalog with the date it was last seen.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +18,7 @@ from rightfit.catalog.pack import PackedColumn, PackedTable
 from rightfit.catalog.package_data import load_unamended
 from rightfit.catalog.pointer import current
 from rightfit.catalog.tables import parse_date
+from rightfit.records import dataclass
 
 COLUMNS = (
     "provider",
@@ -35,7 +35,7 @@ COLUMNS = (
 _SAME_PRICE = 1e-6  # relative; prices are written with ten digits
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class PricePoint:
     """A price of a server in a region and purchase mode as of a date. `change` is relative to the point before it, NaN for the first."""
 

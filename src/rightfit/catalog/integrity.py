@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 
 from rightfit.catalog.offers import PURCHASE_CODES, PURCHASES, Flags, Floats, Indices, ServerTable
 from rightfit.catalog.tables import PriceColumns, RegionTable
+from rightfit.records import dataclass
 from rightfit.units import GIB
 
 Limits = Mapping[str, Any]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One row that failed one check. `price_row` or `server_row` is -1 where the finding is not about one."""
 
@@ -38,7 +39,7 @@ class Finding:
     server_row: int = -1
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class CheckedMarket:
     """What the checks look at. `accelerator_memory_bytes` by name; `market_levels` are USD per accelerator-hour seen elsewhere, by (name,
     mode)."""
@@ -56,7 +57,7 @@ class CheckedMarket:
         return spread
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class CheckFailures:
     """The rows that failed one check, with what each had and the limit it broke, in words."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
 import datetime
 import functools
 import os
@@ -14,11 +13,12 @@ import numpy as np
 
 from rightfit.catalog.offers import Flags, ServerTable
 from rightfit.catalog.package_data import data_bytes
+from rightfit.records import dataclass
 
 RETIRED, RESTRICTED = "retired", "restricted"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Event:
     """What happens to a family on a day (ISO date): `kind` is "retired" (no longer to be had) or "restricted" (not for new accounts)."""
 

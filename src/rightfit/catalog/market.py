@@ -16,6 +16,7 @@ from rightfit.catalog import queries, store
 from rightfit.catalog.blocks import join_columns, read_blocks
 from rightfit.catalog.offers import Indices, OfferFilter, OfferTable, ServerTable
 from rightfit.errors import CatalogError, UnknownNameError
+from rightfit.records import dataclass
 
 if TYPE_CHECKING:
     from rightfit.catalog.charges import EgressPrice, PlacePrices, StoragePrice
@@ -27,7 +28,7 @@ _Answer = TypeVar("_Answer")
 _PARTS: dict[bool | None, tuple[str, ...]] = {True: ("accelerator",), False: ("cpu",), None: ("accelerator", "cpu")}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class PriceList:
     """The offers asked for, in order, and how many passed before the limit."""
 
@@ -39,7 +40,7 @@ class PriceList:
         return [self.offers.row(index) for index in range(len(self.offers))]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ServerList:
     """The servers asked for, in order, and how many passed before the limit."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -11,9 +10,10 @@ from rightfit.catalog.offers import PURCHASE_CODES, PURCHASE_GROUPS, PURCHASES
 from rightfit.catalog.package_data import data_bytes
 from rightfit.errors import UnknownNameError
 from rightfit.facts import fuzzy
+from rightfit.records import dataclass
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Region:
     """One region of one provider; `country` is empty for a pseudo region ("any", "global", "eu", "cheapest-listed")."""
 

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rightfit.records import dataclass
+
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Flags = NDArray[np.bool_]
@@ -50,7 +52,7 @@ PURCHASE_GROUPS: dict[str, tuple[str, ...]] = {
 INTERRUPTION_BANDS: tuple[tuple[float, float], ...] = ((0.0, 0.05), (0.05, 0.10), (0.10, 0.15), (0.15, 0.20), (0.20, 1.0), (np.nan, np.nan))
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class ServerTable:
     """Server types; row i of every column is one (provider, instance_type). Servers with an accelerator come first."""
 
@@ -103,7 +105,7 @@ class ServerTable:
         return {name: float(value) if isinstance(value, np.floating) else value for name, value in values.items()}
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class OfferTable:
     """Offers: row i of every array is one price. Labels are looked up by the matching index column.
 
@@ -176,7 +178,7 @@ class OfferTable:
         return bands[self.interruption_band, 0], bands[self.interruption_band, 1]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class OfferFilter:
     """Which offers are wanted; an empty tuple means no restriction.
 

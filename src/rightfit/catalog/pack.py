@@ -8,7 +8,6 @@ the strings that were written, so no figure is rounded on the way.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import lzma
 from collections.abc import Mapping, Sequence
@@ -17,11 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rightfit.records import dataclass
+
 # A dictionary pays while values repeat; above this share of distinct values plain lines compress better.
 _DISTINCT_SHARE_FOR_DICTIONARY = 0.2
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class PackedColumn:
     """One column: `labels[codes[row]]` is the text of the row. A column of numbers may hold `values` instead, and then has no labels."""
 

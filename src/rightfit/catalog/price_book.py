@@ -7,7 +7,6 @@ Every mistake is one line with file, line and field; nothing in the file is skip
 from __future__ import annotations
 
 import csv
-import dataclasses
 import datetime
 import re
 import tomllib
@@ -22,6 +21,7 @@ from rightfit.catalog import names
 from rightfit.errors import FileInputError, InputError, UnknownNameError
 from rightfit.facts import fuzzy
 from rightfit.facts.currencies import ExchangeRate, currencies
+from rightfit.records import dataclass
 
 LARGEST_BYTES = 4 * 2**20
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
@@ -167,7 +167,7 @@ _KINDS: Mapping[str, type[Entry]] = {
 _TOP = ("currency", "as_of", "rates", "ownership", *(name for name in _KINDS if name not in ("rate", "ownership")))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class PriceBook:
     """The entries of one file, in its order. `usd(amount)` turns an amount of the book into US dollars."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import fnmatch
 import re
 from collections.abc import Iterable, Mapping
@@ -13,6 +12,7 @@ import numpy as np
 from rightfit.catalog import names
 from rightfit.catalog.offers import PURCHASES, Flags, Floats, OfferTable, ServerTable
 from rightfit.errors import QuantityError, UnknownNameError
+from rightfit.records import dataclass
 from rightfit.units import normalize
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ _GPUS = frozenset({"gpu", "gpus", "card", "cards", "accelerators", "accelerator"
 _SERVERS = frozenset({"server", "servers", "node", "nodes", "instance", "instances", "服务器"})
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Quota:
     """At most so many of `unit` at once, of the offers that it speaks about; empty tuples: all."""
 

@@ -8,7 +8,6 @@ that the next refresh goes on from there.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import datetime
 import json
 import os
@@ -29,12 +28,13 @@ from rightfit.catalog.providers.base import ROW_TYPES, Known, KnownServer, Provi
 from rightfit.catalog.providers.client import Client, Pace
 from rightfit.catalog.refresh_rows import Conversion, Gathered, gather, level_problem, sort_out
 from rightfit.errors import CatalogError, MissingComponentError, NetworkError, RightfitError
+from rightfit.records import dataclass
 
 Progress = Callable[[str, int, int], None]  # (provider, parts done, parts in all)
 _SHOWN = 5
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class RefreshOutcome:
     """What became of one source of prices."""
 
@@ -48,7 +48,7 @@ class RefreshOutcome:
     findings: tuple[str, ...] = ()  # what refused it, row by row
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class _Job:
     """What is the same for every provider of one refresh."""
 

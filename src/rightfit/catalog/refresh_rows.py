@@ -16,6 +16,7 @@ from rightfit.catalog.overlay import PRICE_COLUMNS, last_of_each, num_rows, row_
 from rightfit.catalog.pack import PackedColumn, PackedTable
 from rightfit.catalog.providers.base import InterruptionRow, MarketRow, PriceRow, Row, ServerRow
 from rightfit.catalog.tables import join_index, price_kinds
+from rightfit.records import dataclass
 
 
 class ColumnWriter:
@@ -57,7 +58,7 @@ class Gathered:
         return num_rows(self.tables["prices"]) + num_rows(self.tables["market_gpu_prices"])
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Conversion:
     """Dollars from other currencies, hours in a prepaid term: the store's own rules, so that its check of conversions agrees."""
 

@@ -15,6 +15,7 @@ from rightfit.catalog.blocks import read_blocks
 from rightfit.catalog.integrity import CheckedMarket, Finding, run_checks
 from rightfit.catalog.offers import OfferTable, ServerTable
 from rightfit.catalog.package_data import data_bytes, manifest
+from rightfit.records import dataclass
 
 if TYPE_CHECKING:
     from rightfit.catalog.names import Region
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 Answered = TypeVar("Answered")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ProviderStatus:
     """What the catalog holds of one provider; `oldest` and `newest` are dates of its prices, empty without any."""
 
@@ -42,7 +43,7 @@ class ProviderStatus:
     sources: tuple[str, ...]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Status:
     """The catalog as a whole. `age_days` counts from the newest price to today."""
 

@@ -7,7 +7,6 @@ European clouds, 3 small or single-region operators, 4 marketplaces and reseller
 from __future__ import annotations
 
 import csv
-import dataclasses
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -18,6 +17,7 @@ from rightfit.catalog import names
 from rightfit.catalog.launchers import by_hand
 from rightfit.catalog.offers import PURCHASES, Flags, Floats, OfferTable, card_codes, provider_codes
 from rightfit.catalog.package_data import data_bytes
+from rightfit.records import dataclass
 
 OWN, UNKNOWN = 0, 4
 #: Words for several sellers: the highest tier that they take in. Without a word, tier 2.
@@ -28,7 +28,7 @@ AT_NOTICE = "at-notice"
 ON_DEMAND = ("on-demand", "on-demand-tier3", "on-demand-community")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Sellers:
     """Which sellers are taken: those up to a tier, and those named."""
 

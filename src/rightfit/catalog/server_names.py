@@ -22,6 +22,7 @@ from rightfit.catalog.names import find_provider, fold
 from rightfit.catalog.offers import ServerTable
 from rightfit.catalog.package_data import data_bytes
 from rightfit.facts import fuzzy
+from rightfit.records import dataclass
 
 _SIZE_VCPUS = {"nano": 1, "micro": 1, "small": 1, "medium": 1, "large": 2, "xlarge": 4}
 _DOTTED = re.compile(r"^(?P<rest>.+)\.(?P<multiple>\d*)(?P<word>nano|micro|small|medium|large|xlarge|metal)(?P<ram>\d*)$", re.IGNORECASE)
@@ -33,7 +34,7 @@ _NOISE = re.compile(
 _NAMED_FAMILIES = frozenset(["aws", "azure", "gcp", "alicloud", "tencent", "oci"])
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class NameParts:
     """A server name taken apart. Zero or empty where the name does not tell."""
 

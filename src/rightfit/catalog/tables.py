@@ -15,10 +15,11 @@ from rightfit.catalog.offers import DERIVED_KINDS, INTERRUPTION_BANDS, PRICE_KIN
 from rightfit.catalog.pack import PackedColumn, PackedTable
 from rightfit.catalog.package_data import load_unamended
 from rightfit.catalog.package_data import rules as rules
+from rightfit.records import dataclass
 from rightfit.units import GB, GBPS, GIB
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class PriceColumns:
     """Every price row, sorted by server, region and purchase mode; flags are filled by the rules, `quarantine` by the integrity checks."""
 
@@ -47,7 +48,7 @@ class PriceColumns:
         return len(self.server_index)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class RegionTable:
     """Regions of every provider; pseudo regions have no country."""
 

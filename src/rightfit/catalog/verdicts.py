@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 import tomllib
@@ -16,13 +15,14 @@ from rightfit.catalog.market import Catalog
 from rightfit.catalog.offers import PURCHASE_CODES, OfferTable, ServerTable
 from rightfit.catalog.package_data import data_bytes
 from rightfit.catalog.server_names import memory_agrees
+from rightfit.records import dataclass
 from rightfit.units import GIB
 
 _PRICE_TOLERANCE = 0.05
 _COUNT_WORDS = {"right": 0, "unknown": 1, "wrong": 2}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Text:
     """One sentence in both languages."""
 
@@ -30,7 +30,7 @@ class Text:
     zh: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ClaimVerdict:
     """right, wrong or unknown, and for wrong the reasons."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import re
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ import typer
 
 from rightfit.cli.languages import help_text
 from rightfit.cli.parameters import command, nearest_name
+from rightfit.records import dataclass
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 Abort, Exit = typer.Abort, typer.Exit
@@ -29,7 +29,7 @@ _PURPOSE = (
 )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Command:
     """Where a command is defined, and where help shows it."""
 

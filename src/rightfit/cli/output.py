@@ -14,6 +14,7 @@ from rightfit.cli.tables import markdown, output_width, render, wrap
 from rightfit.explain.labels import label
 from rightfit.explain.messages import Lang
 from rightfit.explain.tables import Table
+from rightfit.records import dataclass
 
 if TYPE_CHECKING:
     from rightfit.explain.sheets import Part
@@ -30,7 +31,7 @@ class Format(StrEnum):
     html = "html"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class View:
     """How the user wants to see answers."""
 
@@ -54,7 +55,7 @@ class View:
         return None if self.is_machine else default
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What a command found: `data` for json and yaml, `records` for csv, `parts` (prose and tables; of html any part of a sheet) for
     people.

@@ -46,6 +46,7 @@ from rightfit.physics.classical import ClassicalWork, CpuColumns, GpuColumns, cl
 from rightfit.physics.classical_memory import gpu_peak_bytes, input_bytes, memory_terms
 from rightfit.physics.classical_work import Algorithm, JobColumns, classical_work, grown_levels
 from rightfit.physics.columns import Array
+from rightfit.records import dataclass
 
 __all__ = ["ClassicalTask", "classical_task", "cpu_columns", "gpu_columns", "gpu_support"]
 
@@ -74,7 +75,7 @@ _NATIVE = {"lightgbm", "catboost", "h2o", "r", "ranger"}
 _USUAL_LAYERS = (100.0,)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ClassicalTask:
     """One job with every default filled in. `cols` as the algorithm sees them; see JobColumns for the meaning of the numbers."""
 

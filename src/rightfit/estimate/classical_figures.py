@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 
 import numpy as np
@@ -16,9 +15,10 @@ from rightfit.estimate.classical_rates import ClassicalKinds, coefficients
 from rightfit.estimate.figures import FigureColumns
 from rightfit.physics.classical import CpuColumns, GpuColumns
 from rightfit.physics.columns import Array
+from rightfit.records import dataclass
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ClassicalFigures:
     """What a task takes on N servers."""
 

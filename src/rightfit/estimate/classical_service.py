@@ -9,7 +9,6 @@ their intervals are those of predictions of classical models on other people's m
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 
 import numpy as np
@@ -22,6 +21,7 @@ from rightfit.physics.classical import CpuColumns
 from rightfit.physics.classical_service import pass_s, request_core_s, worker_bytes
 from rightfit.physics.classical_work import Algorithm, grown_leaves, grown_levels
 from rightfit.physics.columns import Array
+from rightfit.records import dataclass
 
 #: Algorithm -> the word of its coefficients.
 FAMILIES: Mapping[Algorithm, str] = {
@@ -46,7 +46,7 @@ _TREES = ("boosting", "forest")
 _READ_WHOLE = ("kernel", "neighbours")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ClassicalService:
     """A fitted model behind a web server. `cols` of a request, `operations` of a row, `model_bytes` of one copy; `family` names its
     rates."""

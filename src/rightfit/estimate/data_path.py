@@ -9,7 +9,6 @@ compute time of the run, so the fastest setup of a server stays the one to take.
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 
 import numpy as np
@@ -19,6 +18,7 @@ from rightfit import facts
 from rightfit.estimate.hosts import HostColumns, VolumeStep, common_volume, volume_steps
 from rightfit.physics import loading
 from rightfit.physics.columns import Array
+from rightfit.records import dataclass
 
 Index = NDArray[np.intp]
 Mask = NDArray[np.bool_]
@@ -36,7 +36,7 @@ class Staging(enum.IntEnum):
     STREAM = 3
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class DataLoad:
     """What has to be loaded. Bytes and samples are of one epoch; `core_s` [s x GHz] prepares one sample on one core of speed 1.
 
@@ -61,7 +61,7 @@ class DataLoad:
         return self.weights_bytes + self.dataset_bytes
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class DataPath:
     """The data path by (server, node count), shape (S, J).
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rightfit.records import dataclass
+
 Array = NDArray[np.float64]
 
 #: Normal scores of the ends of the intervals and of the middle: low95, low80, mid, high80, high95.
@@ -16,7 +18,7 @@ SCORES = (-1.959964, -1.281552, 0.0, 1.281552, 1.959964)
 _FARTHEST = 8.0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Figure:
     """One predicted number in base units with an 80 % and a 95 % interval. `source`: formula, calibrated, measured or published."""
 
@@ -32,7 +34,7 @@ class Figure:
         return dataclasses.asdict(self)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class FigureColumns:
     """The same for N rows: five arrays of one shape."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 
@@ -19,6 +18,7 @@ from rightfit.facts.constants import constants
 from rightfit.facts.records import DiffusionModel, OtherModel, TracedModel, TransformerArchitecture, VisionModel
 from rightfit.facts.word_tables import says
 from rightfit.physics.columns import Array
+from rightfit.records import dataclass
 
 STAGE_KINDS = (
     "conv",
@@ -72,7 +72,7 @@ CASE_COLUMNS = (
 _TRANSFORMER_KINDS = ("encoder", "embedding", "encoder-decoder")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ForwardCases:
     """Stages one under the other (`row` = position in the table each belongs to) and one line a row.
 

@@ -12,11 +12,12 @@ from rightfit.estimate.pattern_tables import first_match
 from rightfit.facts.constants import constant_group, constants
 from rightfit.facts.records import Accelerator
 from rightfit.facts.word_tables import says, shape
+from rightfit.records import dataclass
 
 SILICON = ("volta", "turing", "ampere", "ampere_small", "ada", "hopper", "blackwell", "blackwell_small", "cpu", "neuron", "old", "other")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ForwardDevice:
     """Peaks in FLOP/s by dtype (0 = it lacks it), memory rate [bytes/s], power [W] (0 = no limit), parallel units and cores that share a
     chip."""

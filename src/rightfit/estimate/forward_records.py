@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
+from rightfit.records import dataclass
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Stage:
     """One part of a model that runs `repeats` times per input. Counts are per input and pass (see physics/forward.py).
 
@@ -27,7 +27,7 @@ class Stage:
     host: float = 1.0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ForwardWork:
     """Stages of one input, the first of them the main one, and what was assumed.
 
@@ -44,7 +44,7 @@ class ForwardWork:
     pixels: float = 0.0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ForwardWish:
     """What a row says about the input: `image` (height, width, frames; 0 = not said), tokens, steps, stated GMACs and activations."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import re
 from collections.abc import Sequence
@@ -12,13 +11,14 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.physics.columns import Array
+from rightfit.records import dataclass
 from rightfit.units import GB, MB
 
 NETWORK_KINDS = ("block", "file")
 LEVELS_MB_PER_S = (250.0, 500.0, 750.0, 1000.0, 1200.0, 2000.0, 2400.0, 4000.0)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Core:
     """A kind of processor core: `speed` is clock [GHz] x work a cycle against Skylake; `threads` hardware threads share it."""
 
@@ -51,7 +51,7 @@ def names_a_core(text: str) -> bool:
     return core_named(text) is not _cpu_table()[-1][1]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class DiskVolume:
     """A kind of disk as facts/data/volumes.csv describes it; rates in byte/s and 1/s, prices in USD a month."""
 
@@ -116,7 +116,7 @@ def volume_names() -> tuple[str, ...]:
     return tuple(dict.fromkeys(volume.name for kinds in volumes().values() for volume in kinds))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class VolumeStep:
     """One way to buy a volume of a given size: what it reads, and its price over that of the provider's default volume of the same size."""
 
@@ -154,7 +154,7 @@ def _steps_of(volume: DiskVolume, size_bytes: float, usual_usd: float) -> list[V
     return steps
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class HostColumns:
     """Servers, one row each: NaN where unknown. `provider_code` points into `providers`; `vcpus`: usual ones of so many accelerators where
     the seller states none."""

@@ -14,7 +14,6 @@ distributions of groups). Known error: the coverage is of sources like those mea
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 
@@ -23,6 +22,7 @@ import numpy as np
 from rightfit import facts
 from rightfit.estimate.figures import FigureColumns
 from rightfit.physics.columns import Array
+from rightfit.records import dataclass
 
 #: Coverages at which Q is stored.
 LEVELS = (0.1, 0.25, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.925, 0.95, 0.975, 0.99)
@@ -49,7 +49,7 @@ def family_of(group: str) -> str:
     return next((family for family in FAMILIES if group == family or group.startswith(f"{family}-")), group)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class IntervalLaw:
     """`quantiles` of the score at LEVELS by group, family and ALL; `factors` of the conditions by family; `devices` that the coefficients of a
     family were fitted on; `risks` the largest probability of running out of memory at which a case is said to fit."""

@@ -14,7 +14,6 @@ measured; a stack unlike all of them can miss more often (docs/accuracy.md has t
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 
@@ -26,6 +25,7 @@ from rightfit.estimate.figures import FigureColumns
 from rightfit.estimate.regimes import RegimeColumns
 from rightfit.estimate.software import architecture_names
 from rightfit.physics.columns import Array
+from rightfit.records import dataclass
 
 MEMORY, TIME = "memory", "time"
 
@@ -50,7 +50,7 @@ METRIC_FAMILY = {
 }
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class IntervalModel:
     """The fitted interval of one family: `scale` by feature ('base' is b0), `quantiles` of z by group at PROBABILITIES.
 

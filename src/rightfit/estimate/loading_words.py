@@ -14,6 +14,7 @@ from rightfit import facts
 from rightfit.estimate.hosts import core_named, names_a_core
 from rightfit.facts.constants import constant_group, constants
 from rightfit.facts.word_tables import meaning, says, shape
+from rightfit.records import dataclass
 
 TABLE = "loading"  # of words
 _SIZE = re.compile(r"(\d{2,5})\s*[x×]\s*(\d{2,5})(?!\s*gpu)")
@@ -33,7 +34,7 @@ _BYTES_PER_PIXEL = constant_group("loading_words", "bytes_per_pixel")
 _FIGURES = constants("loading_words")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Loader:
     """How a named loader works: `decode_factor` over libjpeg-turbo; `work`: decode, crop, recipe, fetch, encoder or gpu; `processes`:
     batches are handed over
@@ -45,7 +46,7 @@ class Loader:
     processes: bool
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class LoadingCase:
     """One row. `pixels`, `file_bytes` of a stored sample, `out_pixels` handed on; `workers` busy at a time of `vcpus` (0: unknown);
     `core_speed`,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,11 +10,12 @@ from rightfit.physics import memory_host
 from rightfit.physics.columns import Array, DeviceColumns, ModelColumns, SetupColumns
 from rightfit.physics.memory_overheads import usable_bytes
 from rightfit.physics.memory_peak import Phase, peak_memory
+from rightfit.records import dataclass
 
 PHASES = tuple(phase.name.lower() for phase in Phase)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class MemoryColumns:
     """`terms` [bytes per GPU at the peak] add up to `peak_bytes`, as the asked counter (setup.memory_counter) sees it.
 

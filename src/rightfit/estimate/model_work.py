@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 
 from rightfit.facts.constants import constant_group
+from rightfit.records import dataclass
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ModelWork:
     """Work and memory of one training sample; counts as in physics.train_step.StepWork and physics.train_memory.MemoryWork.
 
@@ -49,7 +49,7 @@ class ModelWork:
     assumptions: tuple[str, ...] = ()
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TrainWish:
     """What is known of the model and its input. Sizes in pixels, 0 = not said; `peak_pixels` of the largest image where sizes vary.
 

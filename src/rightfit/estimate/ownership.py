@@ -14,6 +14,7 @@ from rightfit import facts
 from rightfit.errors import InputError, QuantityError, UnknownNameError
 from rightfit.physics import ownership
 from rightfit.physics.ownership import Ownership, YearlyCost
+from rightfit.records import dataclass
 from rightfit.units import HOURS_PER_YEAR
 
 MODULES_PER_SERVER = 8
@@ -21,7 +22,7 @@ MODULES_PER_SERVER = 8
 PRICE = "capex_usd"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Default:
     """One habit or price of owning with its range and source."""
 
@@ -35,7 +36,7 @@ class Default:
     zh: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class OwnServer:
     """A server that can be bought. `values`: every assumption by name; `given`: those that the user set; `is_part`: cards that are only
     sold on
@@ -145,7 +146,7 @@ def own_server(accelerator: str, num_cards: int, given: Mapping[str, Any] | None
     )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class _Price:
     usd: float
     low: float

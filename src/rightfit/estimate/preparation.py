@@ -18,7 +18,6 @@ as stored.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 import re
@@ -43,6 +42,7 @@ from rightfit.physics.preparation import (
     preparation_terms,
     spilled_bytes,
 )
+from rightfit.records import dataclass
 
 __all__ = ["ADVICE", "FAMILY", "PreparationFigures", "PreparationTask", "operations", "preparation_columns", "preparation_task"]
 
@@ -80,7 +80,7 @@ _ALIASES = {
 }
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class PreparationTask:
     """One operation with its rates. `worked_bytes` are what the rate counts, `held_bytes` what must be in memory together."""
 
@@ -99,7 +99,7 @@ class PreparationTask:
     assumptions: tuple[str, ...] = ()
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class PreparationFigures:
     """What an operation takes on N servers; `bottleneck` cpu, disk or memory."""
 

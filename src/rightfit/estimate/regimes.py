@@ -27,6 +27,7 @@ from rightfit.physics.columns import (
     Recompute,
     SetupColumns,
 )
+from rightfit.records import dataclass
 
 #: Methods whose frozen weights are stored in the model's own precision.
 ADAPTER_METHODS = (Method.LORA, Method.DORA, Method.PTUNING, Method.PREFIX)
@@ -37,7 +38,7 @@ def _zero() -> Array:
     return np.zeros(1)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class RegimeColumns(Columns):
     """Flags (0 or 1) unless named otherwise; each widens or narrows the interval by a factor from the residuals.
 

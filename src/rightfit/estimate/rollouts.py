@@ -6,8 +6,6 @@ on accelerators of its own.
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 
 from rightfit.estimate.serving import serving_columns
@@ -17,13 +15,14 @@ from rightfit.estimate.software import architecture_names
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.physics.columns import Array, DeviceColumns, LinkColumns, ModelColumns
 from rightfit.physics.serving_columns import Load, ServeColumns
+from rightfit.records import dataclass
 
 ENGINE = "vllm"
 #: Steps in which the share of memory is told apart: finer ones would only make more rows of the same.
 SHARE_STEPS = 64.0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Rollout:
     """The answers of one iteration on one engine: `gpus` of it, `answers` that it gives, `share` of the card's memory that it may take."""
 

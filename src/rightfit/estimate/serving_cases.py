@@ -38,6 +38,7 @@ from rightfit.facts.records import Accelerator, TransformerArchitecture
 from rightfit.facts.word_tables import says, shape
 from rightfit.physics.columns import DeviceColumns, IntraKind, LinkColumns, ModelColumns
 from rightfit.physics.serving_columns import Math, ServeColumns, ServingCounter
+from rightfit.records import dataclass
 
 __all__ = [
     "ServingCases",
@@ -76,7 +77,7 @@ _CACHE_BYTES = constant_group("serving_rows", "cache_bytes")
 _FIGURES = constants("serving_rows")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ServingCases:
     """Usable rows as columns, as TrainingCases. `names` are the architectures, `engines` and `formats` the classes that were recognised."""
 

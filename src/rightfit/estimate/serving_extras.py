@@ -17,11 +17,12 @@ from rightfit.facts.records import TransformerArchitecture
 from rightfit.physics import adapters, decode, prefill, serving_memory, speculative, vision_tower
 from rightfit.physics.columns import Array, DeviceColumns, Dtype, LinkColumns, ModelColumns
 from rightfit.physics.serving_columns import ServeColumns, ServeRates
+from rightfit.records import dataclass
 
 DRAFT_FORMAT = "bf16"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ServingExtras:
     """`shared_tokens` at the start of every prompt that are in the cache already; `adapters` of rank `adapter_rank`; `draft_tokens` drafted
     in a step (0: no

@@ -20,6 +20,7 @@ from rightfit.facts.records import TransformerArchitecture
 from rightfit.facts.word_tables import says, senses, shape
 from rightfit.physics import parameters
 from rightfit.physics.columns import Array, AttentionKernel, Dtype, Loss, MemoryCounter, Method, ModelColumns, Recompute
+from rightfit.records import dataclass
 from rightfit.units import FP32_BYTES
 
 METHODS = {member.name.lower(): float(member) for member in Method} | {
@@ -66,7 +67,7 @@ _TARGETS = {
 }
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Targets:
     """Which matrices carry an adapter; numbers as in SetupColumns.adapter_on_*."""
 

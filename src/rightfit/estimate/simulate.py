@@ -9,7 +9,6 @@ summed time, so the cost is per event, not per step.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from bisect import insort
 from collections.abc import Sequence
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from rightfit.errors import QuantityError, UnknownNameError
 from rightfit.physics.replicas import ReplicaColumns
+from rightfit.records import dataclass
 from rightfit.workload.traces import Requests
 
 Array = NDArray[np.float64]
@@ -28,7 +28,7 @@ LARGEST_TABLE = 16384
 NEVER_S = math.inf
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Percentiles:
     """Figures of one latency [s]."""
 
@@ -45,7 +45,7 @@ class Percentiles:
         return cls(float(values.mean()), *(float(value) for value in np.percentile(values, [50, 95, 99])))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Simulated:
     """What a simulated run shows. Latencies in seconds, rates per second over the time in which requests came.
 
@@ -67,7 +67,7 @@ class Simulated:
     latency_s: Array
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class _Limits:
     """One row of ReplicaColumns as plain numbers."""
 

@@ -20,9 +20,10 @@ from rightfit.physics.flops import step_model_flops
 from rightfit.physics.gemm import effective_dtype
 from rightfit.physics.rates import RateColumns
 from rightfit.physics.step import CommunicationTimes, communication_times, step_times
+from rightfit.records import dataclass
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class StepColumns:
     """Seconds of one optimizer step and the terms that add up to it; `model_flops` of the step for the whole job; `bottleneck` codes."""
 

@@ -12,7 +12,6 @@ Needs the extra `trace` (PyTorch, transformers). Source of the method: torch.dis
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import json
 import os
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rightfit.errors import ContradictionError, FileInputError, InputError, MissingComponentError
+from rightfit.records import dataclass
 
 if TYPE_CHECKING:
     from rightfit.facts.records import TransformerArchitecture
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 INSTALL_HINT = "the traced engine needs PyTorch and transformers: pip install 'rightfit[trace]'"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TracedMemory:
     """Bytes of live tensors per GPU. `saved_activations_bytes` is what the forward pass leaves for the backward pass, logits and loss
     included."""

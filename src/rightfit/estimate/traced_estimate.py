@@ -17,11 +17,12 @@ from rightfit.estimate.train_settings import TrainSettings
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.physics import memory_overheads as overheads
 from rightfit.physics.columns import SetupColumns
+from rightfit.records import dataclass
 
 FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TracedEstimate:
     """Bytes per GPU at the peak of a full training step with AdamW. `terms` add up to `peak_bytes`; `capacity_bytes` is None without a
     card."""

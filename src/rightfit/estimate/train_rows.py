@@ -24,6 +24,7 @@ from rightfit.estimate.vision_training import KINDS, TrainDevices, TrainSetup, W
 from rightfit.facts.constants import constants
 from rightfit.facts.word_tables import shape
 from rightfit.physics.columns import Array, LinkColumns, MemoryCounter
+from rightfit.records import dataclass
 
 MEMORY_METRIC = "peak_mem_gib_per_gpu"
 RATE_METRICS = ("images_per_s_total", "samples_per_s_total")
@@ -44,7 +45,7 @@ _VISION_TASKS = (
 )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TrainCases:
     """Columns of the rows in `index`; `samples` of the whole run (NaN = not told), `benchmark` 1 for a tuned benchmark run, `stated_bytes`
     the
@@ -68,7 +69,7 @@ class TrainCases:
     assumptions: Mapping[int, tuple[str, ...]]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class _TrainCase:
     work: ModelWork
     setup: dict[str, float]

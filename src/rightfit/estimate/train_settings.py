@@ -7,13 +7,13 @@ writing `name=value` among its flags.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from typing import TypedDict, Unpack
 
 from rightfit.estimate.setup import KERNELS, assumed_habits, conventions, resolve_setup
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.physics.columns import AttentionKernel, Dtype, Recompute, SetupColumns
+from rightfit.records import dataclass
 
 
 class SettingWords(TypedDict, total=False):
@@ -31,7 +31,7 @@ class SettingWords(TypedDict, total=False):
     date: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TrainSettings:
     """`fields` of SetupColumns that words decide; `assumed` settings of the stack that no word gave, as name=value.
 

@@ -18,11 +18,12 @@ from rightfit.errors import RightfitError
 from rightfit.facts.constants import constant_group, constants
 from rightfit.facts.records import VisionModel
 from rightfit.facts.word_tables import meaning, says, shape
+from rightfit.records import dataclass
 
 TABLE = "training"  # of words
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class VisionPart:
     """Counts per input pixel: `macs`, `activations` written, `kept` for the backward pass; the same of a frozen stem; `params` in all,
     `layers`.
@@ -68,7 +69,7 @@ def _layout(family: str, size: object) -> Layout:
 _KEPT_NORM, _KEPT_FROZEN_NORM, _KEPT_GROUP_NORM = (_FIGURES[name] for name in ("kept_norm", "kept_frozen_norm", "kept_group_norm"))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ResidualLayout:
     """A residual network: depth, groups and width of its 3x3 layers, output stride, stages in use and how many of the first are frozen."""
 

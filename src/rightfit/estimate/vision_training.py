@@ -34,6 +34,7 @@ from rightfit.physics.forward import ForwardRates, sustained_flops
 from rightfit.physics.rates import RateColumns
 from rightfit.physics.train_memory import MemoryWork, TrainMemoryRates, memory_terms
 from rightfit.physics.train_step import PassTimes, StepLayout, StepRates, StepWork, joined_terms, pass_times
+from rightfit.records import dataclass
 
 Coefficients = Mapping[str, float]
 
@@ -52,7 +53,7 @@ _MOVED_BYTES = (4.0, 4.0, 2.0, 2.0, 2.0)
 _GRADIENT_BYTES = (4.0, 4.0, 4.0, 2.0, 2.0)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class WorkColumns(Columns):
     """ModelWork as columns; `kind` is a position in KINDS."""
 
@@ -80,7 +81,7 @@ class WorkColumns(Columns):
     pointwise: Array = column(1)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TrainSetup(Columns):
     """How a model is trained.
 
@@ -119,7 +120,7 @@ class TrainSetup(Columns):
     image: Array = column(0)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TrainDevices(Columns):
     """Devices: class of chip (position in SILICON), peaks [FLOP/s], memory rate [bytes/s] and size [bytes], power [W], units, cache
     [bytes]."""
@@ -136,7 +137,7 @@ class TrainDevices(Columns):
     l2_bytes: Array = column(0)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TrainingColumns:
     """Time [s] and memory [bytes] of every row. `time_terms` add up to `step_s`, `memory_terms` to `peak_bytes` as the asked counter sees
     it."""

@@ -11,6 +11,7 @@ from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
 from rightfit.explain.messages import Lang, say
 from rightfit.explain.trials import REFERENCE_SERVER
+from rightfit.records import dataclass
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
@@ -22,7 +23,7 @@ _SHORTEST_SEQUENCE = 256
 _USABLE = 0.95
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Effect:
     """One lever and what it does to a card: the peak with and without it, how much slower a token gets, and the smallest card that holds
     the rest.

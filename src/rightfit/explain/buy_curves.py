@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import TYPE_CHECKING
 
 from rightfit import facts
+from rightfit.records import dataclass
 
 if TYPE_CHECKING:
     from rightfit.search.answer import Section
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class BuyCurve:
     """One way to pay: the money of a month [USD] at the first and the last hour [h] of its straight line; the same at both ends where a
     month is owed anyway."""
@@ -35,7 +35,7 @@ def buy_curves(section: Section) -> tuple[BuyCurve, ...]:
     return tuple(sorted(found.values(), key=lambda curve: curve.usd[1]))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class OwedCurve:
     """One way to pay: what is owed [USD] after so many months of use around the clock; a term that has begun is owed whole."""
 

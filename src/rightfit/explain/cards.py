@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING
 
 from rightfit.explain import quantities as q
@@ -11,6 +10,7 @@ from rightfit.explain.messages import Lang
 from rightfit.explain.plan_words import usable_bytes
 from rightfit.explain.server_words import server_text
 from rightfit.explain.voices import voice_for
+from rightfit.records import dataclass
 
 if TYPE_CHECKING:
     from rightfit.estimate.figures import Figure
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 CONFIDENCES = ((1.6, "high"), (3.0, "medium"))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class MemoryUse:
     """Peak memory [bytes] with its 80 % interval against what is there; `of_card`: of one card, else of the host."""
 
@@ -34,7 +34,7 @@ class MemoryUse:
     of_card: bool
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Fact:
     """One labelled value of a card; `detail` is its interval or what it means."""
 
@@ -44,7 +44,7 @@ class Fact:
     detail: str = ""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class OptionCard:
     """One option at a glance. `money` and `time` are the two figures that plans are chosen by; `facts` the rest, in reading order;
     `server_id` and `accelerator` the names by which the catalog knows them."""

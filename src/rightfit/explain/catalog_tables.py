@@ -16,6 +16,7 @@ from rightfit.explain import quantities as q
 from rightfit.explain.labels import label
 from rightfit.explain.messages import Lang
 from rightfit.explain.tables import Column, Table
+from rightfit.records import dataclass
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog, OfferTable, ServerTable
@@ -76,7 +77,7 @@ SORTS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Question:
     """What of the catalog is wanted. `first`: the number of lines to skip; names as the options of a workload take them."""
 
@@ -91,7 +92,7 @@ class Question:
     count: int = 25
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class CatalogPage:
     """The lines asked for, and how many there are in all."""
 

@@ -3,7 +3,6 @@ chart."""
 
 from __future__ import annotations
 
-import dataclasses
 import importlib.util
 import io
 import re
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rightfit.explain.labels import label
 from rightfit.explain.messages import Lang
 from rightfit.explain.quantities import plain
+from rightfit.records import dataclass
 from rightfit.units import SECONDS_PER_HOUR, currency_sign
 from rightfit.workload.money import from_usd
 
@@ -24,7 +24,7 @@ _WIDE_RANGE = 8.0
 _PROLOGUE = re.compile(r"^.*?(?=<svg)|<metadata>.*?</metadata>", re.DOTALL)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Point:
     """One option in the plane of time and money, in seconds and US dollars, with its 80 % intervals."""
 

@@ -24,6 +24,7 @@ from rightfit.explain import reasons as base
 from rightfit.explain.messages import Lang, family_topic, family_topics, has, say, say_or, topic
 from rightfit.explain.plan_words import OptionText, Term
 from rightfit.explain.server_words import is_priced, priced_text, server_headline, server_text
+from rightfit.records import dataclass
 from rightfit.search.answer import Assumption, Option, Plan, Reason
 from rightfit.search.constraints import WISHES
 
@@ -39,7 +40,7 @@ def lacking(family: str) -> str:
     return f"{file} lacks {', '.join(missing)}" if missing else ""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class FamilyWords:
     """How plans of one family are put in words."""
 

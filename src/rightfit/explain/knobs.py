@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rightfit import facts
 from rightfit.errors import InputError
 from rightfit.explain.voices import voice_of
+from rightfit.records import dataclass
 from rightfit.workload.money import from_usd
 from rightfit.workload.options import read_wish
 
@@ -22,7 +22,7 @@ _OFFICE_HOURS = (80, 120, 176, 365, 548, 730)
 _ROOM = 2.0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Knob:
     """One option and the values it can be turned to, as they are written; "" takes the limit away. `at`: the position of the value that
     holds now."""

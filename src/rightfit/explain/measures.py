@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Set
 from typing import Any
 
+from rightfit.records import dataclass
 from rightfit.search.answer import Option
 
 _BYTES_PER_16_BIT_WEIGHT = 2
 _COMMUNICATION = frozenset({"tensor", "expert", "context", "shard", "data", "offload", "communication"})
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Measures:
     """Figures of one option in base units; NaN where unknown. Sums (`vram_*`, `host_*`, `weights`) are over the whole job."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from rightfit.explain import quantities as q
 from rightfit.explain.labels import label
 from rightfit.explain.messages import Lang
 from rightfit.explain.tables import Column, Table
+from rightfit.records import dataclass
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _MOST_WAYS = 5
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class PricedPlace:
     """A place on the map with its regions and the least price of the server there [USD/h] (by which way to pay)."""
 

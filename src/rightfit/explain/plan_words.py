@@ -6,7 +6,6 @@ left to the faces (a `Term` brings its share for that).
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +27,7 @@ from rightfit.explain.reasons import (
 )
 from rightfit.explain.server_words import is_priced, priced_text, rent_text
 from rightfit.explain.training_text import sample_setup_text, sample_speed_text, trains_samples
+from rightfit.records import dataclass
 from rightfit.search.answer import Assumption, Layout, NearMiss, Option, Plan, Reason, Rejection
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _WISHES = {"deadline": "deadline_s", "budget": "budget_usd"}
 _NO_NEAR_MISS = frozenset({"status", "capability"})
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Term:
     """One part of a sum: its code, its name in words, its value in base units, its share of the sum, and one line of text."""
 
@@ -52,7 +52,7 @@ class Term:
     text: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class OptionText:
     """One option in words. `on_processors`: its memory is that of the server, not of a card."""
 
@@ -71,7 +71,7 @@ class OptionText:
     on_processors: bool = False
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class PlanText:
     """A whole plan in words; `best` is None where nothing is feasible. `unfit`: the given server that the job does not fit, nearest to
     fitting."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 from rightfit.errors import (
@@ -17,6 +16,7 @@ from rightfit.errors import (
 )
 from rightfit.explain.messages import Lang, join, say, say_or
 from rightfit.explain.refusals import part, refusal
+from rightfit.records import dataclass
 
 _MOST_NAMES = 5
 _LONGEST_NAME = 80
@@ -32,7 +32,7 @@ _CODES: tuple[tuple[type[RightfitError], str], ...] = (
 )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Problem:
     """One thing that is wrong. `code` for programs, `title` for its kind, `message` for people; `field`, `allowed` and `nearest` where
     known."""

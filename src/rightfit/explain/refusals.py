@@ -3,12 +3,12 @@ Chinese one. The sentences of a room stand in `data/refusals/<room>.toml`."""
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Mapping
 from functools import cache
 
 from rightfit.explain.messages import refusal_topics, say, say_or, topic
+from rightfit.records import dataclass
 
 #: Two options that exclude each other, why, and what to do.
 _CONTRADICTS = re.compile(
@@ -31,7 +31,7 @@ _FORMS_OF: Mapping[str, Mapping[str, str]] = {
 }
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class _Sentence:
     """A sentence that a room can write: where its words stand, the English with its fields, how many letters are no field, and the longest piece that
     is none: a text without it is another sentence."""
@@ -43,7 +43,7 @@ class _Sentence:
     longest: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class _Found:
     """A text as one of the sentences, with what its fields are."""
 

@@ -20,6 +20,7 @@ from rightfit.explain.messages import Lang, say
 from rightfit.explain.rule_entries import REASONS, entry_problems
 from rightfit.explain.rule_fields import rule_fields
 from rightfit.explain.setups import SetupOutcome, outcomes_text
+from rightfit.records import dataclass
 
 Verdict = Literal["holds", "fails", "misleading", "unknown"]
 
@@ -28,7 +29,7 @@ _STALL_SHARE = 0.2
 _WAITING_SHARE = 0.25
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class RuleOfThumb:
     """One rule of thumb: what it says, who says it, and how it is judged (see data/rules.toml)."""
 
@@ -54,7 +55,7 @@ class RuleOfThumb:
     aliases: tuple[str, ...] = ()
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class RuleCheck:
     """A rule judged for one workload. `claim` is what the rule asks for, `figure` our own figure, both in `unit`'s base unit."""
 

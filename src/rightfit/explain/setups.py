@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
 
 from rightfit.explain import quantities as q
 from rightfit.explain.messages import Lang, say
 from rightfit.explain.reasons import offload_text
+from rightfit.records import dataclass
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class SetupOutcome:
     """One server evaluated for a job.
 

@@ -20,6 +20,7 @@ from rightfit.explain.plan_words import OptionText, PlanText, Term, verdict_key
 from rightfit.explain.reasons import criteria_text
 from rightfit.explain.tables import Table
 from rightfit.explain.voices import Voice, plan_text, voice_of
+from rightfit.records import dataclass
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
@@ -31,7 +32,7 @@ _MOST_REFUSALS = 4
 CHEAPER = {"serve_api_never": "api_usd", "serve_api_later": "api_usd", "serve_serverless_pays": "monthly_usd"}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Choice:
     """What to rent in one sentence, and what to expect of it. `heading`, where it is not the answer itself but a set-up beside it.
 
@@ -44,7 +45,7 @@ class Choice:
     is_found: bool = True
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Lines:
     """A headed list; a line that begins with blanks belongs to the one before. `name`: its code, for faces that place it."""
 
@@ -53,7 +54,7 @@ class Lines:
     lines: tuple[str, ...]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Breakdown:
     """The parts of a sum, largest first, with the function that writes a value."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import tomllib
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -15,6 +14,7 @@ from rightfit.catalog.offers import PURCHASE_CODES, OfferFilter, OfferTable
 from rightfit.explain import quantities as q
 from rightfit.explain.messages import Lang
 from rightfit.explain.rules import Verdict
+from rightfit.records import dataclass
 from rightfit.units import HOURS_PER_MONTH
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _CARD, _NUM_CARDS = "A100-SXM-80GB", 8
 _COMMITMENTS = ("reserved-1y", "savings-plan-1y", "subscription-1m", "subscription-1y")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Statement:
     """A statement of a post, our figure for the market, and whether it holds."""
 

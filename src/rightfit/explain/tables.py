@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+from rightfit.records import dataclass
 
 
 def as_text(value: Any) -> str:
@@ -12,7 +13,7 @@ def as_text(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Column:
     """One column: `key` finds the value in a record and the heading in the labels; `show` turns the value into text.
 
@@ -26,7 +27,7 @@ class Column:
     flexible: bool = False
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Table:
     """Records (raw values by key) and the columns to show of them."""
 

@@ -18,6 +18,7 @@ from rightfit.explain.labels import label
 from rightfit.explain.messages import Lang
 from rightfit.explain.places import region_prices
 from rightfit.explain.tables import Column, Table
+from rightfit.records import dataclass
 from rightfit.search.verdict import find_server
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 _MOST_WAYS, _MOST_SERVERS = 5, 25
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Thing:
     """A server or a card: `lead` says what it is, `remarks` what it is good for and what to mind; `card` and `num_cards` (0: none, a fraction: a slice) what
     models must fit; `servers` only of a card."""

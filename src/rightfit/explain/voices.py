@@ -7,7 +7,6 @@ Faces ask `voice_of(answer)` and never for the kind.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from rightfit.explain.plan_words import OptionText, PlanText
 from rightfit.explain.reasons import renderer
 from rightfit.explain.tables import Table
 from rightfit.families.registry import name_of
+from rightfit.records import dataclass
 
 if TYPE_CHECKING:
     from rightfit.search.answer import Assumption, Option, Plan, Reason
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rightfit.workload.model import Workload
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Voice:
     """The wording of one kind of plan. `headings`: the labels over its parts of memory, time and cost; `unfit_heading`: over the set-up of
     a server

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING
 
 from rightfit.explain import quantities as q
 from rightfit.explain.labels import label
 from rightfit.explain.messages import Lang
+from rightfit.records import dataclass
 
 if TYPE_CHECKING:
     from rightfit.planner.volume import VolumeDecision
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class VolumeStep:
     """One tier: how much data it is for, with what it says, and whether it holds here."""
 
@@ -22,7 +22,7 @@ class VolumeStep:
     holds: bool
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class VolumeText:
     """The decision: heading, tiers from small to large, and the bill."""
 

@@ -5,7 +5,6 @@ fetched, how the store is reached and how a server is given back is the cloud's.
 from __future__ import annotations
 
 import base64
-import dataclasses
 import gzip
 import math
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from rightfit.export.buckets import BUCKET, place_of
 from rightfit.export.job import Job
 from rightfit.export.quoting import comment, shell
 from rightfit.export.stack import ExportStack, launched, stack_of
+from rightfit.records import dataclass
 
 FOLDER = "/opt/rightfit"
 RCLONE = "rclone/rclone:1.71.2"
@@ -22,7 +22,7 @@ POWER_OFF = "shutdown -h now"
 CHECKPOINTS = "/checkpoints"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Ground:
     """What a cloud gives a bare server. `secret`: shell words that print a secret of a name. `end`: shell lines that give the server back,
     so that it costs

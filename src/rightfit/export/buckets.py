@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 from rightfit.export.job import Job
 from rightfit.export.quoting import given, shell
+from rightfit.records import dataclass
 
 BUCKET = "RIGHTFIT_BUCKET"
 """The variable that names the bucket where the settings do not."""
@@ -20,7 +20,7 @@ SCHEMES = {"aws": "s3", "gcp": "gs", "alicloud": "oss", "tencent": "cos", "azure
 """Provider -> scheme of its own buckets. Other providers rent servers without a store of their own; s3 is what most of them reach."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Bucket:
     """An address in pieces. For Azure `name` is the container and `account` the account's host."""
 

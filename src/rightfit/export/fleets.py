@@ -7,7 +7,6 @@ The files rent, queue and count what the plan has chosen; the command of a job i
 from __future__ import annotations
 
 import csv
-import dataclasses
 import io
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -28,13 +27,14 @@ from rightfit.export.seller_names import dstack_cards, dstack_name, is_by_the_ca
 from rightfit.export.targets.dstack import BACKENDS
 from rightfit.export.targets.karpenter import CLASSES
 from rightfit.export.targets.skypilot import CLOUDS
+from rightfit.records import dataclass
 
 RECOVERY = {"strategy": "FAILOVER", "max_restarts_on_errors": 0}
 IDLE = "5m"
 KUEUE, FIRST_WEIGHT = "kueue.x-k8s.io/v1beta2", 100
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class FleetTarget:
     """One kind of files of a fleet. `checked_by`: what reads them in our tests."""
 

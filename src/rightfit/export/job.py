@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import math
@@ -12,6 +11,7 @@ from typing import Any
 from rightfit.errors import InputError
 from rightfit.export.document import OptionPart, PlanDocument
 from rightfit.export.settings import ExportSettings
+from rightfit.records import dataclass
 
 SPOT = "spot"
 GIB = 1024**3
@@ -23,7 +23,7 @@ STOP_MARGIN = 1.25  # over the plan's 95 % time before a server stops itself
 SERVING_TASKS = ("serve", "batch")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Job:
     """What to start. `plan_id` names the plan and option (12 hex digits); `option` and `workload` hold what is rarely needed."""
 

@@ -12,6 +12,7 @@ from rightfit.export.quoting import given, label, shell
 from rightfit.export.serving_words import servers_of_replica
 from rightfit.export.stack import ExportStack, installs, launched, stack_of
 from rightfit.facts.tables import table
+from rightfit.records import dataclass
 
 RESOURCES = {
     "AMD": "amd.com/gpu",
@@ -102,7 +103,7 @@ def one_replica(job: Job) -> Job:
     return dataclasses.replace(job, option=job.option.model_copy(update={"layout": layout})) if job.is_service else job
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Places:
     """How a pod learns which node of the run it is: words in which Kubernetes puts its own variables."""
 

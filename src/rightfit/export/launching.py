@@ -3,7 +3,6 @@ runs the program on them."""
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import shutil
 import subprocess
@@ -17,6 +16,7 @@ from rightfit.export.operations import most_usd
 from rightfit.export.recipes import Command, sky_commands, terraform_commands
 from rightfit.export.registry import Files, all_targets
 from rightfit.export.writing import write_files
+from rightfit.records import dataclass
 
 TOOLS = ("skypilot", "terraform")
 INSTALL = {
@@ -28,7 +28,7 @@ MARK = ".rightfit-plan"
 BEGUN = ".rightfit-begun"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Launch:
     """What will be run: `commands` in the folder of `files`, by `program`."""
 

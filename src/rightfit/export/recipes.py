@@ -5,7 +5,6 @@ One builder for all of them, so that what is documented is what is done.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -20,6 +19,7 @@ from rightfit.export.stack import stack_name, stack_of
 from rightfit.export.targets import dstack, provider_cli, skypilot, terraform_azure, terraform_gcp
 from rightfit.export.targets.checkpoint_sync import COPIERS
 from rightfit.export.terraform_words import made_bucket
+from rightfit.records import dataclass
 
 WITHOUT_REPLY = "dry-run"
 OPTIONAL_SECRETS = ("HF_TOKEN",)
@@ -37,7 +37,7 @@ CLIENTS = {
 """Scheme of a bucket -> the program that copies to it, and where it is had."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Recipe:
     """Shell lines, run in the target's folder. `program`: what runs them, and how it is got; `needs`: (variable, what it holds) that must be set;
     `before`: secrets and data to where the job finds them; `start`; `result`: the result to the folder RESULT; `end`: everything given back."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import importlib
 import pkgutil
@@ -11,13 +10,14 @@ from collections.abc import Callable, Mapping
 from rightfit.errors import InputError, UnknownNameError
 from rightfit.export.job import Job
 from rightfit.export.model_words import revision_problem, size_problem
+from rightfit.records import dataclass
 
 Files = Mapping[str, str]
 GROUPS = ("launch", "kubernetes", "training", "serving", "environment", "operations")
 ALL = "all"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Target:
     """One kind of file. `write` is pure: job -> {relative path: text}. `refuses` says in one line why a job cannot be expressed ("" if it
     can).

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import ipaddress
 import re
 
 from rightfit.errors import InputError
+from rightfit.records import dataclass
 
 DATA_FOLDER = "/checkpoints/data"
 """Where a job finds the data set that was not named: beside its checkpoints, in the plan's own folder of the bucket or on its volume."""
@@ -16,7 +16,7 @@ _QUEUE = re.compile(r"(kueue|volcano)/[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _BUCKET = re.compile(r"(s3|gs|oss|cos|https)://[A-Za-z0-9][A-Za-z0-9.\-_/]{1,200}")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ExportSettings:
     """`name`: of the job, as cloud resources allow it (lower case, digits, hyphens). `ssh_cidr`: who may reach the servers; empty opens
     nothing.

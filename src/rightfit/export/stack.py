@@ -11,6 +11,7 @@ from rightfit.errors import InputError
 from rightfit.export.job import SERVING_TASKS, Job
 from rightfit.export.mirrors import mirrored_environment, mirrored_image
 from rightfit.export.model_words import is_text_encoder, modality, model_kind, revision_problem, size_problem
+from rightfit.records import dataclass
 
 ADAPTERS = ("lora", "qlora", "dora")
 TRAINED_BY_TRL = ("full", *ADAPTERS)
@@ -31,7 +32,7 @@ BATCHES = ("vllm", "faster-whisper")
 """Engines by which a batch is run to its end; text encoders are too, by any."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ExportStack:
     """`image`: a pinned container; `setup`: shell lines that prepare a bare server instead of the image; `command`: the job's arguments on
     each node, in

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 
 from rightfit.errors import RightfitError
 from rightfit.facts.devices import accelerator
 from rightfit.facts.tables import table
+from rightfit.records import dataclass
 
 ARM_HOSTS = ("GH200", "GB200", "GB300", "T4G")
 """Accelerators that are only rented beside Arm processors."""
@@ -15,7 +15,7 @@ Span = tuple[tuple[int, ...], tuple[int, ...]]
 ANY: Span = ((0,), (99,))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Build:
     """One released combination. `serves`: compute capabilities (NVIDIA) or architectures (AMD) that it has kernels for; empty without an
     accelerator."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import re
 import unicodedata
 from collections.abc import Mapping
 
 from rightfit.facts import tables
+from rightfit.records import dataclass
 
 #: Words before or behind the name of an algorithm that name its library.
 _LIBRARY_WORDS = (
@@ -18,7 +18,7 @@ _LIBRARY_WORDS = (
 _MODULE = re.compile(r"^(?:sklearn|cuml)(?:\.[a-z_]+)*\.", re.IGNORECASE)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ClassicalModel:
     """An algorithm by its usual name, with the library that is meant where none is named; `settings` that its name implies."""
 

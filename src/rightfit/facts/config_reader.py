@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from rightfit.errors import FileInputError
 from rightfit.facts import tables
+from rightfit.records import dataclass
 
 # Ten times the largest of any published model, so that a slip of the keyboard is caught and a new record is not.
 _LARGEST: Mapping[str, int] = MappingProxyType(
@@ -36,7 +37,7 @@ def families() -> Mapping[str, Any]:
     return MappingProxyType(tomllib.loads(tables.read_text("config_families.toml")))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ConfigReader:
     """A configuration object with the file's name for errors and, for nested objects, the path of keys to it."""
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Mapping
 from types import MappingProxyType
 
 from rightfit.facts.tables import table
+from rightfit.records import dataclass
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ExchangeRate:
     """How many units of `currency` one US dollar buys, from when and where."""
 

@@ -9,9 +9,10 @@ import re
 from rightfit.facts.parameter_count import count_parameters
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.facts.tables import table
+from rightfit.records import dataclass
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class DraftHead:
     """A kind of head. `acceptance` of a drafted token as published, with its ends; `models`: which have one in their checkpoint (empty:
     one must be found or trained)."""

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.facts.tables import table
+from rightfit.records import dataclass
 
 _LARGEST_RATIO = 200.0
 
@@ -25,7 +26,7 @@ class ImageSize(NamedTuple):
     patches: float
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ImageRule:
     """How a family of models cuts images. `merge`: patches a side that become one token. `edge`: longest side, or the fixed side, in pixels.
     `share`: part of the layers that hold the tokens. `frames_together`: frames of a video that become one image. `is_known`: False where a

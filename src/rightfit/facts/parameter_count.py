@@ -6,14 +6,13 @@ has the same sums over arrays; these serve records that come from a config file,
 
 from __future__ import annotations
 
-import dataclasses
-
 from rightfit.facts.records import TransformerArchitecture
+from rightfit.records import dataclass
 
 _GATED = frozenset({"swiglu", "geglu"})
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ParameterCount:
     """Parameters by part. `routed_experts` is inside `layers`; `idle_experts` are those that one token does not pass through."""
 

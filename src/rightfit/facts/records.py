@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
+from rightfit.records import dataclass
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Accelerator:
     """One accelerator as software sees it (one GPU, TPU chip or Neuron chip). Rates are dense; 0 means unsupported or unknown.
 
@@ -52,7 +52,7 @@ class Accelerator:
         return self.compute_capability >= 8.0 or self.architecture.startswith("CDNA")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TransformerArchitecture:
     """Dimensions of a transformer.
 
@@ -126,7 +126,7 @@ class TransformerArchitecture:
     fields_without_source: str = ""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class VisionModel:
     """A vision model: parameters, multiply-adds of one forward pass and activations at `image_size`."""
 
@@ -151,7 +151,7 @@ class VisionModel:
     train_batch_rtx3090: int = 0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class DiffusionModel:
     """A diffusion pipeline by component. `forward_flops` is one denoiser call for one latent at `default_output`.
 
@@ -190,7 +190,7 @@ class DiffusionModel:
     release_date: str = ""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class OtherModel:
     """A recommender, speech, graph, recurrent, tree ... model. `forward_flops` is per `flops_unit`."""
 
@@ -219,7 +219,7 @@ class OtherModel:
     release_date: str = ""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TracedModel:
     """A model of the user's own, counted from its file or code for one input of `input_shape`. Counts are per sample.
 
@@ -263,7 +263,7 @@ class TracedModel:
     certainty: str = "traced"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Dataset:
     """A public dataset. `tokens` and `samples` are 0 where unknown."""
 

@@ -10,6 +10,7 @@ from rightfit import facts
 from rightfit.errors import InputError
 from rightfit.facts.records import Accelerator
 from rightfit.facts.tables import table
+from rightfit.records import dataclass
 from rightfit.units import parse_count
 
 _RATES = ("memory_bandwidth", "fp32_flops", "tf32_flops", "fp16_flops", "bf16_flops", "fp8_flops", "int8_ops", "int4_ops", "fp4_flops")
@@ -17,7 +18,7 @@ _SPEEDS = tuple(name for name in _RATES if name != "memory_bandwidth")
 _PROFILE = re.compile(r"([1-7])g(?:\.\d+gb)?")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Slice:
     """A part of a card: `name` of the profile or fraction; its shares of memory (and of its bandwidth) and of arithmetic; how many a card
     has. `isolated`: whether neighbours cannot slow it down."""
@@ -59,7 +60,7 @@ def _fraction(word: str) -> float | None:
         return None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Placement:
     """Where a slice may begin on a card (`starts`), how many of its `places` it takes: of MIG parts of memory by the vendor's table, of fractions
     shares that are all alike."""

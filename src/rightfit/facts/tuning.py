@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Mapping
 from types import MappingProxyType
 
 from rightfit.facts.tables import table
+from rightfit.records import dataclass
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TuningMethod:
     """One method. A sample of the data gives `sequences` that are trained on (two of a pair, as many as a prompt gets answers). Beside
     training there are, over the same sequences: `reference` forward passes of a frozen reference, `policy_forwards` of the trained model

@@ -18,6 +18,7 @@ from rightfit.fleet.levels import hourly_level, levels_of, on_of
 from rightfit.fleet.packing import Pool, shared_kinds
 from rightfit.fleet.reading import Fleet, Job, Owned
 from rightfit.fleet.ways import Offer, Way, Ways
+from rightfit.records import dataclass
 from rightfit.units import HOURS_PER_MONTH
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ COMMITTED_KINDS, MOST_COMMITTED = 12, 512
 COMMITTED_WORD, METERED = "committed", "on-demand"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Limit:
     """Where a resource comes from: a kind (quota, budget, spot_share, stock, owned), its text, and which rows of the file."""
 
@@ -44,7 +45,7 @@ class Limit:
     text: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Built:
     """The numbers, and what they stand for: `limits` of each resource, `owned` (resource -> line of the file), `offers` of what can be bought (a
     server, or a way to cut a card), `pools` of servers whose cards are shared."""

@@ -16,6 +16,7 @@ from rightfit import facts
 from rightfit.fleet.instance import TOLERANCE, Choice, Demand, Instance, Kind, Mode, Solution
 from rightfit.fleet.listing import purchase_loads
 from rightfit.fleet.solver import solve
+from rightfit.records import dataclass
 
 if TYPE_CHECKING:
     from rightfit.fleet.result import FleetPlan
@@ -26,7 +27,7 @@ Bought = tuple[int, ...]
 Dice = np.random.Generator
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Doubts:
     """How much of a fleet is in doubt: prices and demand by a share up and down, and the share of metered offers that cannot be had."""
 

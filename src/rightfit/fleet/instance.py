@@ -6,12 +6,13 @@ a period, a monthly budget one row a month, the share of spot one row in all. A 
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from rightfit.records import dataclass
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -20,7 +21,7 @@ Mask = NDArray[np.bool_]
 TOLERANCE = 1e-6
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Resource:
     """Something of which there is only so much. `caps` (rows,) in `unit`; `row_of` (periods,): the row that each period draws on.
 
@@ -39,7 +40,7 @@ class Resource:
         return bool(self.caps.shape[0] == self.row_of.shape[0] and np.array_equal(self.row_of, np.arange(self.row_of.shape[0])))
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Choice:
     """One way to run one job: money [USD], how long it takes [h], and what it takes of resources in each of its periods, (resource, amount).
     `is_rented`: on nothing that is owned or bought for a term."""
@@ -51,7 +52,7 @@ class Choice:
     is_rented: bool = True
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Demand:
     """`count` equal jobs, each to be run once within [ready_h, due_h]. `weight`: how much it matters that one is placed. `budgets`: resources that its
     money draws on, spread evenly over its periods. `after`: demands that must be done, all of each, before one of these starts."""
@@ -66,7 +67,7 @@ class Demand:
     after: tuple[int, ...] = ()
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Layer:
     """Servers of a service that are needed at the same hours: `width` of them, in the periods of `on` (periods,), `hours` [h] in all."""
 
@@ -75,7 +76,7 @@ class Layer:
     hours: float
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Mode:
     """One way to pay for servers of a kind. `loads` of one server; `lowest`: the first layer that may be paid so (spot only above the base)."""
 
@@ -85,7 +86,7 @@ class Mode:
     lowest: int = 0
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Kind:
     """One type of server in one region for a service: its layers, base first, and the ways to pay. `other_usd`: what it costs beside servers.
     `is_part`: it stands on parts of cards that others pay for, so that what it costs alone is not known."""
@@ -97,7 +98,7 @@ class Kind:
     is_part: bool = False
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Steady:
     """A service: one of its kinds is picked."""
 
@@ -107,7 +108,7 @@ class Steady:
     budgets: tuple[int, ...] = ()
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Purchase:
     """Capacity that can be bought: each one adds `adds` to `resource` in periods [first, last) for `cost_usd`, at most `most`. It draws on other
     resources (`loads`, in each of those periods) and on `budgets`. `is_metered`: paid by the hour like any other, so that it binds nobody."""
@@ -124,7 +125,7 @@ class Purchase:
     is_metered: bool = False
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Instance:
     """Everything to decide on."""
 
@@ -146,7 +147,7 @@ class Instance:
         return first, min(latest, self.num_periods - self.length(choice))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Placed:
     """`count` jobs of a demand on one of its choices from one period on."""
 
@@ -156,7 +157,7 @@ class Placed:
     count: int
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Picked:
     """A service on one of its kinds: (layer, mode, servers)."""
 
@@ -165,7 +166,7 @@ class Picked:
     parts: tuple[tuple[int, int, int], ...]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Solution:
     """A plan: what is placed, picked and bought (count of each purchase). `missing`: weighted jobs and services that are not."""
 

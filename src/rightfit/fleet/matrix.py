@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from rightfit.errors import MissingComponentError
 from rightfit.fleet.instance import Array, Instance, Picked, Placed
 from rightfit.fleet.listing import job_loads, mode_loads, other_loads, purchase_loads
+from rightfit.records import dataclass
 
 Column = tuple[int, int, int]  # demand, choice, start
 
@@ -24,7 +24,7 @@ def highs() -> Any:
     return highspy
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Answer:
     """What the solver says: value, the columns' values, the rows' duals (of an LP), its bound, and whether it found anything."""
 

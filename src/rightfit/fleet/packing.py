@@ -16,6 +16,7 @@ from rightfit.facts.slices import placement_of, slice_of
 from rightfit.fleet.instance import Kind, Layer, Mode, Purchase
 from rightfit.fleet.reading import Fleet
 from rightfit.fleet.ways import Offer, Part, Way, Ways
+from rightfit.records import dataclass
 from rightfit.units import HOURS_PER_MONTH
 
 #: Parts that are asked for of a service by what it may share.
@@ -27,7 +28,7 @@ Slots = tuple[tuple[str, int], ...]  # (slice, where it begins)
 _Found = dict[tuple[str, str, str], dict[str, dict[str, Part]]]  # pool -> service -> slice -> part
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Layout:
     """A way to cut one card of a pool."""
 
@@ -41,7 +42,7 @@ class Layout:
         return sum(slot == name for slot, _ in self.slots)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Pool:
     """A type of server in a region whose cards are shared: the resource of its cards, and those of its slices by name."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,6 +15,7 @@ from rightfit.errors import InputError, QuantityError, UnknownNameError
 from rightfit.fleet import records
 from rightfit.fleet.records import FleetRecord, JobRecord, OwnedRecord, ServiceRecord
 from rightfit.fleet.sources import MOST_LINES, from_csv, from_text, text_of, too_many
+from rightfit.records import dataclass
 from rightfit.units import HOURS_PER_MONTH, SECONDS_PER_HOUR
 from rightfit.workload.money import to_usd
 from rightfit.workload.options import OPTIONS
@@ -27,7 +27,7 @@ HOURS_OF_WEEK = 168
 _SHOWN_PROBLEMS = 5
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Job:
     """Work that begins and ends. `ready_h`, `due_h` [h from the start of the fleet]; `due_h` is None where nothing presses. `after`: names of jobs that
     must be done before."""
@@ -43,7 +43,7 @@ class Job:
     after: tuple[str, ...] = ()
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Service:
     """Work that goes on. `rates` [1/s] by hour of the day (24) or of the week (168)."""
 
@@ -56,7 +56,7 @@ class Service:
     share: str = "whole"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Owned:
     """Servers that are paid already, or (`usd_per_h`) money an hour that a savings plan has committed; `since_h`, `until_h` [h from the start]."""
 
@@ -78,7 +78,7 @@ class Owned:
         return f"{self.kind} {self.text or self.provider}" + (f" {self.region}" if self.region else "")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Fleet:
     """A whole fleet. `budget_usd`, `team_budgets` are by month. `limits` holds options of workloads (clouds, regions, sellers, ways to pay).
     `steady_h`: how long it goes on beyond the horizon [h]."""

@@ -12,9 +12,10 @@ from rightfit.fleet.building import Built
 from rightfit.fleet.reading import Fleet
 from rightfit.fleet.solver import Solved
 from rightfit.fleet.ways import Ways
+from rightfit.records import dataclass
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class FleetPlan:
     """A plan for a fleet: what was asked, the numbers, what the optimiser says, the ways of each workload, and the document of it all."""
 

@@ -13,12 +13,13 @@ from rightfit.errors import FileInputError
 from rightfit.fleet.packing import PART
 from rightfit.fleet.reading import Fleet, Job, Owned
 from rightfit.fleet.ways import Way, Ways
+from rightfit.records import dataclass
 from rightfit.units import SECONDS_PER_HOUR
 
 RUNNING = "{name} (running)"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Rolled:
     """The fleet that is left to plan, the ways of what is running (by name of job), and where services stand (name -> server, region)."""
 

@@ -15,12 +15,13 @@ import numpy as np
 from rightfit.fleet.instance import TOLERANCE, Array, Choice, Demand, Instance, Placed, Solution, solution
 from rightfit.fleet.listing import earlier, listed, overdrawn
 from rightfit.fleet.matrix import Answer, Matrix, remaining
+from rightfit.records import dataclass
 
 ALL_COLUMNS, PER_DEMAND, MOST_ROUNDS = 25_000, 4, 60
 LP_SHARE, CLOSE = 0.6, 3e-4
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Solved:
     """The best plan, a bound that no plan of these choices can be below [USD], the LP's duals by (resource, row) [USD per unit], and what each job alone
     would take (None where limits forbid that together)."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from rightfit.catalog.offers import PURCHASES
 from rightfit.errors import RightfitError
+from rightfit.records import dataclass
 from rightfit.search.mainland import elsewhere
 from rightfit.search.market import SPOT
 
@@ -27,7 +28,7 @@ _CONFIRMED = 16
 _SERIAL = 6  # fewer distinct workloads than this are searched in this process
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Way:
     """A number of servers of a type in a region, paid one way. `hours` [h] of a job (0 for a service), `usd_per_h` of one server, `other_usd` beside
     servers (of a job; of a month for a service). `levels`: servers of a service at each level of its demand."""
@@ -59,7 +60,7 @@ class Way:
         return self.servers_usd + self.other_usd
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Offer:
     """What a purchase of the plan is: a commitment or a block of one type of server in one region, `payment` with its terms."""
 
@@ -76,7 +77,7 @@ class Offer:
     until_h: float
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Part:
     """`count` slices of cards (`slice`: a profile or a fraction) that carry a service; `way`: the server whose cards they are parts of."""
 
@@ -85,7 +86,7 @@ class Part:
     count: int
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Asked:
     """A question to the planner: wishes as JSON, and for a service the rates of its levels [1/s], the highest last."""
 
@@ -96,7 +97,7 @@ class Asked:
     slices: tuple[str, ...] = ()  # parts of cards on which a service may stand
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Ways:
     """What the planner answers: ways, cheapest first; why there is none (criteria), or what cannot be read. `parts`: parts of cards of a service."""
 

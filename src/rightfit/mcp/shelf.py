@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from rightfit.records import dataclass
 from rightfit.workload.options import OPTIONS
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Shelf:
     """A text that can be read at an address."""
 
@@ -21,7 +21,7 @@ class Shelf:
     read: Callable[[], str]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Question:
     """A usual question: `text` with a place for each of `asks` {name: what it is}."""
 

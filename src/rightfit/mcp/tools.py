@@ -20,6 +20,7 @@ from rightfit.mcp.brief import KEPT, brief_plan, brief_verdict
 from rightfit.mcp.shelf import option_records
 from rightfit.mcp.texts import sheet_text
 from rightfit.proof.tables import HIDDEN_COLUMNS
+from rightfit.records import dataclass
 from rightfit.workload.fields import LONGEST_NAME, workload_fields
 
 Fields = Mapping[str, tuple[Any, Any]]
@@ -28,7 +29,7 @@ _DETAIL = 1  # the choice, two others, the first warning
 _LISTS = ("models", "accelerators", "datasets", "servers", "prices", "providers", "regions", "targets")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ToolAnswer:
     """What a tool found: a text to quote, and the whole as data."""
 
@@ -36,7 +37,7 @@ class ToolAnswer:
     data: Mapping[str, Any]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Tool:
     """One tool. `fields` are its typed arguments: {name: (type, default and description)}; `unlisted` those that its schema leaves to the
     tool `options` (seventy of them in four tools would fill an assistant's memory); `gives` {name: JSON type} of the answer as data."""

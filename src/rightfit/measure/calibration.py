@@ -17,7 +17,6 @@ users' stacks.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -27,6 +26,7 @@ import numpy as np
 
 from rightfit import facts
 from rightfit.measure.likeness import Array, Cases
+from rightfit.records import dataclass
 
 PARTS = ("e", "b", "s", "n", "v")
 #: Residuals are cut here: beyond a factor of 4.5 a row says that something else is wrong.
@@ -46,7 +46,7 @@ class Law(NamedTuple):
     v: float
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Posterior:
     """What the known rows say of target cases: mean and standard deviation of r, and the mean of each part."""
 

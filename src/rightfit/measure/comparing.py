@@ -5,7 +5,6 @@ Two sources of a prediction: the plan that the run was started from, where it ru
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,6 +16,7 @@ from rightfit.measure.from_plan import METRICS
 from rightfit.measure.likeness import figure_of
 from rightfit.measure.record import Measured, Run, metrics
 from rightfit.measure.watching.expected import Expected
+from rightfit.records import dataclass
 
 _BOUNDS = ("predicted", "low80", "high80", "low95", "high95")
 #: Set-ups that explain a run which is slower, faster, fuller or emptier than predicted: name -> columns of `rightfit predict`.
@@ -30,7 +30,7 @@ _EXPLAINING: Mapping[str, Mapping[str, str]] = {
 }
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Beside:
     """A measured figure and its prediction in the metric's unit. `verdict`: inside, above or below the 95 % interval; `origin`: plan or predict."""
 
@@ -40,7 +40,7 @@ class Beside:
     origin: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """A set-up under which the prediction comes near what was measured: its name, and the share by which it still misses."""
 

@@ -16,6 +16,7 @@ import numpy as np
 from rightfit.measure import calibration
 from rightfit.measure.likeness import Case, as_cases, case_of
 from rightfit.measure.record import Measured, Run, metrics
+from rightfit.records import dataclass
 
 Predict = Callable[[list[dict[str, str]]], Sequence[Mapping[str, Any]]]
 #: A figure is corrected only where own rows made at most this share of the sources worse (calibration_widths.csv).
@@ -25,7 +26,7 @@ _STATISTICS = ("mean", "median", "max", "p50", "last", "total")
 BOUND_TO_CARD = frozenset(("time-per-token", "first-token", "serving-throughput"))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Row:
     """One measured figure of a run beside its prediction: `residual` = log(measured / predicted) of a cost, its inverse of a rate."""
 
@@ -36,7 +37,7 @@ class Row:
     bound: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """Rows of runs, and why others could not be used: (run, metric, reason)."""
 
@@ -48,7 +49,7 @@ class Evidence:
         return tuple(row for row in self.rows if row.case.figure == figure)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Correction:
     """What runs say of one case: the factor on its cost, the log half-widths of the 80 % and 95 % interval, where it comes from ("calibrated", or
     "measured" where the very set-up ran), the runs, the kind of step, and the factors of stack, job and server apart."""

@@ -6,7 +6,6 @@ and how many of them; memory is compared with memory of the same counter only.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from rightfit.measure.readers.item import number
 from rightfit.measure.record import metrics
+from rightfit.records import dataclass
 
 Array = NDArray[np.float64]
 
@@ -24,7 +24,7 @@ _SAMPLES = ("task", "model", "framework", "precision")
 _UNITS_OF = {"training-memory": _TRAINING, "training-step": _TRAINING, "samples-step": _SAMPLES, "samples-memory": _SAMPLES}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Case:
     """One case: the figure that its metric is of, job, card, number of cards, counter of memory, and log2 of batch and length (0 where not known)."""
 
@@ -72,7 +72,7 @@ def _log2(value: float) -> float:
     return math.log2(value) if value > 0 else 0.0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Cases:
     """Cases as arrays: codes of job, card and server (a server is of one job), log2 of batch and of length."""
 

@@ -6,11 +6,11 @@ not help there.
 
 from __future__ import annotations
 
-import dataclasses
 import re
 
 from rightfit.measure.readers.item import figure
 from rightfit.measure.record import Measured
+from rightfit.records import dataclass
 
 _UNITS = {"bytes": 2.0**-30, "KiB": 2.0**-20, "MiB": 2.0**-10, "GiB": 1.0, "TiB": 2.0**10}
 _SIZE = r"([\d.,]+) (bytes|KiB|MiB|GiB|TiB)"
@@ -26,7 +26,7 @@ _OLD = re.compile(
 _LARGE = 0.1
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class MemoryFailure:
     """A refused allocation [GiB]: what was asked, the card, free, allocated, and reserved but unallocated. `kind`: need, fragmentation, limit or absurd."""
 

@@ -21,6 +21,7 @@ from rightfit.facts.constants import constant_group
 from rightfit.measure import calibration
 from rightfit.measure.evidence import Predict
 from rightfit.measure.record import Run
+from rightfit.records import dataclass
 from rightfit.units import GIB
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ _CONDITION = re.compile(r"^(\w+)(>=|<=|>|<)([\d.]+)$")
 _FIXED_VARIANTS = {"recompute": {"recompute": "full"}, "optimizer8": {"optimizer": "adamw8bit"}, "flash": {"attention": "flash"}}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Finding:
     """A rule that holds: its code, the figures that it read, the bottleneck that it names, and who says so."""
 
@@ -48,7 +49,7 @@ class Finding:
     source: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Change:
     """A change of the set-up that needs no other server: GiB saved a card and the change of the step time, by our own prediction."""
 
@@ -57,7 +58,7 @@ class Change:
     slower: float | None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Test:
     """A trial that is worth its price, on `nodes` servers. `over`: what the saving is of, the whole job or a month of a service."""
 
@@ -71,7 +72,7 @@ class Test:
     over: str = "job"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Advice:
     """`verdict`: keep, change, test or stop (no further test pays; rent the first option). `options` as in a plan."""
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
 
 from rightfit.facts.constants import constant_group
+from rightfit.records import dataclass
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Steady:
     """Intervals [s] after warm-up: mean, median and standard error of the mean; `dropped` intervals before; `trend` the last third over the first, less one."""
 

@@ -9,8 +9,6 @@ Source: Dao et al. 2022 (FlashAttention), Dao 2023 (FlashAttention-2); docs/deci
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 
 from rightfit.physics.columns import Array, AttentionKernel, AttentionKind, DeviceColumns, Dtype, Kind, ModelColumns, SetupColumns
@@ -18,12 +16,13 @@ from rightfit.physics.flops import attention_layers, attention_pairs, attention_
 from rightfit.physics.gemm import dtype_bytes, effective_dtype
 from rightfit.physics.memory_bound import uses_dropout
 from rightfit.physics.rates import RateColumns
+from rightfit.records import dataclass
 
 _FLASH_BACKWARD_FLOPS = 2.5  # five products instead of two: the scores are computed again
 _EAGER_BACKWARD_FLOPS = 2.0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class AttentionTimes:
     """Seconds of one micro-batch, all layers of the model, one GPU of the tensor and context group.
 

@@ -9,14 +9,13 @@ Source: Amdahl 1967, Williams et al. 2009 (roofline); docs/decisions/classical-m
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 
 from rightfit.physics.columns import Array, Columns, column
+from rightfit.records import dataclass
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ClassicalWork(Columns):
     """Elementary operations of one job.
 
@@ -36,7 +35,7 @@ class ClassicalWork(Columns):
     rounds: Array = column(1, "1")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class CpuColumns(Columns):
     """Processors that work on the job. `cores` physical cores in use, `threads` at work on them, `sockets` they lie on; `speed` work of one
     core against a Skylake core at 3 GHz [1]; `flops` fp32 arithmetic of one core [FLOP/s]; `bandwidth` memory rate of the sockets in use
@@ -52,7 +51,7 @@ class CpuColumns(Columns):
     memory_bytes: Array = column(0, "bytes")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ClassicalRates(Columns):
     """What a library makes of a core. `operation_s` per random-access operation on a core of speed 1 [s]; `row_s`, `setup_s`, `split_s`
     likewise; `flop_fraction` of a core's fp32 peak; `base_s` fixed time of a call [s]; `round_s` host time per round [s]; `serial` fraction
@@ -135,7 +134,7 @@ def classical_s(work: ClassicalWork, cpu: CpuColumns, rates: ClassicalRates) -> 
     return np.asarray(sum(classical_terms(work, cpu, rates).values()), dtype=np.float64)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class GpuColumns(Columns):
     """A GPU as these algorithms see it: `lanes` multiprocessors x clock [1/s], `flops` fp32 [FLOP/s], `bandwidth` [bytes/s],
     `memory_bytes`, `count`.
@@ -148,7 +147,7 @@ class GpuColumns(Columns):
     count: Array = column(1, "GPUs")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class GpuRates(Columns):
     """What a library makes of a GPU. `operations_per_lane` random-access operations per multiprocessor and cycle; `row_bytes` that a row's
     move between nodes takes from memory [bytes]; `flop_fraction` of the peak; `region_s` latency of a level of a tree or an iteration [s];

@@ -5,16 +5,15 @@ Source: accounting of what libraries keep; docs/decisions/classical-ml.md.
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 
 from rightfit.physics.classical_work import Algorithm, Counts, JobColumns, grown_leaves
 from rightfit.physics.columns import Array, Columns, column
+from rightfit.records import dataclass
 from rightfit.units import FP32_BYTES, FP64_BYTES, INT32_BYTES, INT64_BYTES
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ClassicalMemoryRates(Columns):
     """What a library keeps. `base_bytes` of the process (interpreter, libraries, virtual machine); `input_copies` of the caller's data that
     live at the peak (1 = only the caller's own); `index_bytes` per stored cell of its own format (bins, sorted indices); `row_bytes` per

@@ -15,6 +15,7 @@ import numpy as np
 
 from rightfit.physics.classical import ClassicalWork
 from rightfit.physics.columns import Array, Columns, column
+from rightfit.records import dataclass
 from rightfit.units import INT64_BYTES
 
 Counts = Mapping[str, float]
@@ -50,7 +51,7 @@ class Algorithm(IntEnum):
     MINIBATCH_KMEANS = 23
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class JobColumns(Columns):
     """One job. `rows` and `cols` as the algorithm sees them (one-hot columns counted), `nonzeros` cells of a row that are stored and
     visited, `total_bins` histogram bins of all columns, `binary_share` of columns that are one-hot; `trees` boosting rounds or trees,

@@ -10,15 +10,14 @@ Source: Thakur et al. 2005; NVIDIA, nccl-tests, PERFORMANCE.md; docs/decisions/s
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 
 from rightfit.physics.columns import Array, IntraKind, LinkColumns, SetupColumns
 from rightfit.physics.rates import RateColumns
+from rightfit.records import dataclass
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Group:
     """A communicator: `size` ranks, `members` of them in each node, `siblings` groups of its kind that share one node's network.
 

@@ -18,6 +18,8 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rightfit.records import dataclass
+
 Array = NDArray[np.float64]
 
 
@@ -132,7 +134,7 @@ class MemoryCounter(IntEnum):
     DRIVER = 2
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Columns:
     """A frozen struct of broadcastable float64 arrays."""
 
@@ -208,7 +210,7 @@ def column(default: float, unit: str = "") -> Any:
     return dataclasses.field(default_factory=lambda: np.array([default], dtype=np.float64), metadata={"unit": unit})
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ModelColumns(Columns):
     """Architecture of a transformer. Counts are plain numbers; enumerations as above.
 
@@ -260,7 +262,7 @@ class ModelColumns(Columns):
     image_tokens: Array = column(0, "tokens")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class SetupColumns(Columns):
     """How the job is run. Sizes in bytes are per parameter or per element unless named otherwise.
 
@@ -390,7 +392,7 @@ class SetupColumns(Columns):
         return self.seq_len * self.token_fraction * self.mean_length
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class DeviceColumns(Columns):
     """One accelerator as software sees it. Rates per second, dense. A rate of 0 means the device does not have that arithmetic."""
 
@@ -420,7 +422,7 @@ class DeviceColumns(Columns):
         return np.where(chosen > 0, chosen, self.fp32_flops)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class LinkColumns(Columns):
     """What connects the GPUs. Bandwidths are bytes/s in one direction; `intra` per GPU, `inter` per node, latencies per message.
 

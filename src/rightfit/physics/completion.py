@@ -14,10 +14,10 @@ Source: Feller 1971, vol. 2; Daly 2006.
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 from numpy.typing import NDArray
+
+from rightfit.records import dataclass
 
 Array = NDArray[np.float64]
 
@@ -26,7 +26,7 @@ REACH = 14.0  # standard deviations of the excess that the grid holds beyond its
 LARGEST_EXPONENT = 30.0  # beyond e^30 repetitions of a segment the run never ends in practice
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Completion:
     """The law of one run's wall time: `times_s` ascending [s] and their `masses`, which add up to 1.
 

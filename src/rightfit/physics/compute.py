@@ -8,7 +8,6 @@ Source: Williams et al. 2009 (roofline); docs/decisions/speed-time-physics.md.
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -19,9 +18,10 @@ from rightfit.physics.columns import Array, Columns, DeviceColumns, Dtype, Metho
 from rightfit.physics.flops import Matmul, head_matmul, layer_matmuls, trains_weights
 from rightfit.physics.gemm import dtype_bytes, effective_dtype, gemm_s, multiprocessors, sustained_flops
 from rightfit.physics.rates import RateColumns
+from rightfit.records import dataclass
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ComputeTimes(Columns):
     """Seconds of one micro-batch in all layers of the model on one rank (divide by the pipeline stages), shape (N,).
 
@@ -42,7 +42,7 @@ class ComputeTimes(Columns):
     host_backward_s: Array = column(0, "s")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class _Products:
     """Seconds of the weight products: layers forward, input gradients, weight gradients; head forward and both gradients.
 

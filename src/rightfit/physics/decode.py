@@ -9,7 +9,6 @@ Source: Pope et al. 2022, Williams et al. 2009 (roofline); docs/decisions/servin
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 
 import numpy as np
@@ -17,9 +16,10 @@ import numpy as np
 from rightfit.physics import parameters, serving_memory
 from rightfit.physics.columns import Array, DeviceColumns, IntraKind, LinkColumns, ModelColumns
 from rightfit.physics.serving_columns import Math, ServeColumns, ServeRates
+from rightfit.records import dataclass
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class DecodeTimes:
     """Seconds of one step by term; `host` is what launching costs beyond the device's own time.
 

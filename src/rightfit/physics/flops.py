@@ -16,9 +16,10 @@ import numpy as np
 
 from rightfit.physics import parameters
 from rightfit.physics.columns import Array, AttentionKind, Kind, Method, Mlp, ModelColumns, SetupColumns
+from rightfit.records import dataclass
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Matmul:
     """One family of weight products: x[tokens, k] @ w[k, n], in `count` layers.
 

@@ -9,14 +9,13 @@ Source: Williams et al. 2009 (roofline); docs/decisions/forward-passes.md.
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 
 from rightfit.physics.columns import Array, Columns, column
+from rightfit.records import dataclass
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ForwardColumns(Columns):
     """Work of one forward pass over `items` inputs that run together on one device.
 
@@ -32,7 +31,7 @@ class ForwardColumns(Columns):
     layers: Array = column(1, "layers")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ForwardRates(Columns):
     """What device and engine make of the work.
 

@@ -9,12 +9,12 @@ Source: accounting; docs/decisions/second-rows.md.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 
 import numpy as np
 
 from rightfit.physics.columns import Array
+from rightfit.records import dataclass
 
 #: Equal shares of requests, the shortest answers first: the mean of each share of an exponential law over its mean, all but the longest answer.
 SLICES = 6
@@ -24,7 +24,7 @@ _MOMENTS = np.append((1.0 - _EDGES[:-1]) * (np.log1p(-_EDGES[:-1]) - 1.0), 0.0)
 LENGTHS = np.diff(_MOMENTS) * SLICES
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Run:
     """A finite run of one replica, shape (N,): seconds of all its prompts, while the batch is full, and while it drains; what one answer saw.
 

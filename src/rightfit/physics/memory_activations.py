@@ -12,17 +12,16 @@ Source: Korthikanti et al. 2022; docs/decisions/memory-physics.md.
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 
 from rightfit.physics import parameters
 from rightfit.physics.columns import Array, AttentionKernel, Mlp, ModelColumns, Norm, SetupColumns
 from rightfit.physics.memory_states import is_full
+from rightfit.records import dataclass
 from rightfit.units import FP32_BYTES
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class LayerActivations:
     """Bytes per token that one layer keeps, by part; shape (N,) each. `scores` are the parts that grow with the square of the length.
 

@@ -10,7 +10,6 @@ Source: accounting over phases; Korthikanti et al. 2022 for pipelines; docs/deci
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Mapping
 from enum import IntEnum
@@ -26,6 +25,7 @@ from rightfit.physics import memory_overheads as overheads
 from rightfit.physics import memory_states as states
 from rightfit.physics import parameters
 from rightfit.physics.columns import Array, DeviceColumns, MemoryCounter, Method, ModelColumns, Recompute, SetupColumns, ShardStage
+from rightfit.records import dataclass
 
 TERMS = (
     "weights",
@@ -56,7 +56,7 @@ class Phase(IntEnum):
     LOAD = 4
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class PeakColumns:
     """`terms` add up to `peak` [bytes per GPU], as the asked counter sees it; `required` is what the card must hold; `phase` as in Phase.
 

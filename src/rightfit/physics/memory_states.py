@@ -9,15 +9,14 @@ Source: Rajbhandari et al. 2020 (ZeRO).
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 
 from rightfit.physics import parameters
 from rightfit.physics.columns import Array, Method, ModelColumns, SetupColumns, ShardStage
+from rightfit.records import dataclass
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ParameterShare:
     """Parameters that one GPU of a pipeline stage works with, before ZeRO divides them; each an array of shape (N,) [1].
 

@@ -7,17 +7,16 @@ Source: Hamilton 2008; Barroso et al. 2018, chapter 6.
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 from numpy.typing import NDArray
 
+from rightfit.records import dataclass
 from rightfit.units import HOURS_PER_YEAR, MONTHS_PER_YEAR, WATTS_PER_KW
 
 Array = NDArray[np.float64]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Ownership:
     """Prices and habits of owning. Fractions are of one; `capex_usd` is the whole server, host and cards.
 
@@ -41,7 +40,7 @@ class Ownership:
     capital_rate: Array  # interest a year on the money tied up
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class YearlyCost:
     """What a server costs in a year [USD]; `power_usd_per_busy_h` is the part that only busy hours add.
 

@@ -7,7 +7,6 @@ Source: Pope et al. 2022, Agrawal et al. 2024 (Sarathi-Serve) for pieces; docs/d
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 
 import numpy as np
@@ -25,9 +24,10 @@ from rightfit.physics.decode import (
     soft_max,
 )
 from rightfit.physics.serving_columns import Math, ServeColumns, ServeRates
+from rightfit.records import dataclass
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class PrefillTimes:
     """Seconds of a prompt pass by term, for all pieces together.
 

@@ -5,14 +5,13 @@ Source: Amdahl 1967; accounting; docs/decisions/classical-ml.md.
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 
 from rightfit.physics.columns import Array, Columns, column
+from rightfit.records import dataclass
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class PreparationWork(Columns):
     """One operation. `input_bytes` as stored and read; `worked_bytes` the bytes that the rate counts (stored for files, in memory for
     tables); `output_bytes` written; `held_bytes` of data that must be in memory together (0 = it streams); `passes` over the data.
@@ -25,7 +24,7 @@ class PreparationWork(Columns):
     passes: Array = column(1, "1")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class PreparationRates(Columns):
     """What a library makes of a core: `core_rate` [bytes/s] of a Skylake core at 3 GHz, `serial` share that one thread does, `max_threads`
     (0 = all), `ram_factor` peak bytes per held byte, `thread_bytes` buffers of a thread, `base_bytes` of the process, `spills` 1 = writes
@@ -45,7 +44,7 @@ class PreparationRates(Columns):
     moved_core_rate: Array = column(0, "bytes/s")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class PreparationHosts(Columns):
     """The machine: physical `cores`, hardware `threads`, `speed` against a Skylake core at 3 GHz, `memory_bytes`, rates of its disk
     [bytes/s] (0 = no limit).

@@ -6,12 +6,11 @@ their sources; `estimate.speed.rate_columns` gathers them for each row. Physics 
 
 from __future__ import annotations
 
-import dataclasses
-
 from rightfit.physics.columns import Array, Columns, column
+from rightfit.records import dataclass
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class RateColumns(Columns):
     """Coefficients of each row. Fractions are of the data sheet's dense peak or bandwidth.
 

@@ -7,12 +7,12 @@ Source: accounting; docs/decisions/serving-economics.md.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rightfit.records import dataclass
 from rightfit.units import HOURS_PER_MONTH, MILLION, SECONDS_PER_HOUR, SECONDS_PER_MONTH
 
 Array = NDArray[np.float64]
@@ -63,7 +63,7 @@ def server_hours_per_month(replicas: Array) -> Array:
     return hours
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ColdStart:
     """Seconds from the wish for a replica to its first request, by part, each (N,).
 
@@ -107,7 +107,7 @@ def cold_start(
     return ColdStart(provision_s, image, weights, warm_up_s)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Autoscale:
     """Settings of an autoscaler for N services, each (N,): replicas at least and at most; requests in flight per replica at which one is
     added (KEDA or HPA target value); the load (share of capacity) that this means; seconds to wait before one is taken away.
@@ -265,7 +265,7 @@ def scale_to_zero_break_even_per_s(
     return np.where(share >= 1.0, np.inf, 10.0**high)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class SpotMix:
     """Spot servers with on-demand ones under them, each (N,): counts, price, and the chance that spot losses cut below what the rate needs.
 
@@ -337,7 +337,7 @@ def api_usd(input_tokens: Array, *, output_tokens: Array, input_usd_per_million:
     return (input_tokens * input_usd_per_million + output_tokens * output_usd_per_million) / MILLION
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class BreakEven:
     """Self-hosting against an API, each (N,): tokens per month (input and output together) above which own servers are cheaper (infinite =
     never, the API is cheaper per token than a full replica), the share of one replica's capacity at that volume, and what a million tokens

@@ -7,10 +7,10 @@ Source: definition.
 
 from __future__ import annotations
 
-import dataclasses
 from enum import IntEnum
 
 from rightfit.physics.columns import Array, Columns, Dtype, column
+from rightfit.records import dataclass
 
 
 class Load(IntEnum):
@@ -44,7 +44,7 @@ class ServingCounter(IntEnum):
     DRIVER_ALL = 3
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ServeColumns(Columns):
     """How a model is served. Sizes in bytes per parameter or element.
 
@@ -120,7 +120,7 @@ class ServeColumns(Columns):
         return self.data * self.tensor * self.pipeline * self.attention_data
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ServeRates(Columns):
     """Coefficients of each row (facts/data/coefficients/serving.toml). Fractions are of the data sheet.
 

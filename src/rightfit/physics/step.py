@@ -43,6 +43,7 @@ from rightfit.physics.columns import (
 from rightfit.physics.compute import ComputeTimes, local_tokens
 from rightfit.physics.flops import attention_layers
 from rightfit.physics.rates import RateColumns
+from rightfit.records import dataclass
 from rightfit.units import FP32_BYTES
 
 
@@ -59,7 +60,7 @@ class Bottleneck(IntEnum):
     LOADING = 7
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class CommunicationTimes(Columns):
     """Seconds of communication, shape (N,). Per micro-batch for all layers: tensor, expert, context, gathers. Per step: data, send per hop.
 
@@ -79,7 +80,7 @@ class CommunicationTimes(Columns):
     over_cards: Array = column(0, "flag")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class StepTimes(Columns):
     """Seconds of one optimizer step and what it is made of, shape (N,): the terms add up to `step_s`."""
 

@@ -9,15 +9,14 @@ Source: accounting; docs/decisions/vision-training.md.
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 
 from rightfit.physics.columns import Array, Columns, MemoryCounter, column
+from rightfit.records import dataclass
 from rightfit.units import FP32_BYTES
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class MemoryWork(Columns):
     """What a model holds. Elements are per sample.
 
@@ -38,7 +37,7 @@ class MemoryWork(Columns):
     fixed_bytes: Array = column(0, "bytes")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TrainMemoryRates(Columns):
     """Bytes by what they hold, and overheads.
 

@@ -10,17 +10,16 @@ Source: Williams et al. 2009 (roofline), Kaplan et al. 2020; docs/decisions/visi
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 
 from rightfit.physics import collectives
 from rightfit.physics.columns import Array, Columns, LinkColumns, column
 from rightfit.physics.forward import ForwardColumns, ForwardRates, device_s
 from rightfit.physics.rates import RateColumns
+from rightfit.records import dataclass
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class StepWork(Columns):
     """Work of one sample, whatever device runs it.
 
@@ -46,7 +45,7 @@ class StepWork(Columns):
     streamed_bytes: Array = column(0, "bytes")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class StepLayout(Columns):
     """How a step is run: `batch` samples per device and pass, `grad_accum` passes a step, `num_gpus`, `gpus_per_node`.
 
@@ -62,7 +61,7 @@ class StepLayout(Columns):
     input_gradients_only: Array = column(0, "flag")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class StepRates(Columns):
     """What devices and software make of it beyond the rates of one pass (`ForwardRates`).
 
@@ -179,7 +178,7 @@ def straggler_factor(layout: StepLayout, step: StepRates) -> Array:
     return 1.0 + step.local_straggler * np.log2(np.maximum(inside, 1.0)) + step.straggler * np.log2(nodes)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class PassTimes(Columns):
     """Seconds that do not depend on how many devices there are: `compute` and `tables` of one pass, `update` of one step."""
 

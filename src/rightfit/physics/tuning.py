@@ -9,8 +9,6 @@ Source: Ouyang et al. 2022 (arXiv 2203.02155), Rafailov et al. 2023 (arXiv 2305.
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 
 from rightfit.physics import memory_states as states
@@ -18,9 +16,10 @@ from rightfit.physics.columns import Array, ModelColumns, Recompute, SetupColumn
 from rightfit.physics.compute import ComputeTimes
 from rightfit.physics.rates import RateColumns
 from rightfit.physics.step import CommunicationTimes, smooth_max
+from rightfit.records import dataclass
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class StateBytes:
     """What the trainer of one model holds between steps, per GPU; each an array of shape (N,) [bytes].
 

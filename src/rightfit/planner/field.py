@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from rightfit.catalog.offers import PURCHASES
 from rightfit.physics.columns import Array
 from rightfit.planner.plan import search
+from rightfit.records import dataclass
 from rightfit.search.found import Found
 from rightfit.search.objective import pareto_front
 from rightfit.search.rank import score_of
@@ -23,7 +23,7 @@ Index = NDArray[np.intp]
 MOST_POINTS = 4000
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Field:
     """Feasible offers (server x region x way to pay), each with the number of servers that suits the objective best, and also with any
     other number that

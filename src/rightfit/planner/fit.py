@@ -11,6 +11,7 @@ import numpy as np
 from rightfit import facts
 from rightfit.errors import RightfitError, UnknownNameError
 from rightfit.planner.plan import default_catalog, search
+from rightfit.records import dataclass
 from rightfit.search.criteria import CRITERIA
 from rightfit.search.own_machine import Machine, with_machine
 from rightfit.workload import Workload
@@ -39,7 +40,7 @@ WAYS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
 }
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Fit:
     """Whether a model fits `count` cards of a name in one machine, used in one way (a key of WAYS); with nine in ten, as in a plan."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING
 
 from rightfit.planner.given import estimate_one
+from rightfit.records import dataclass
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 COUNTS = (1, 2, 3, 4, 6, 8, 12, 16)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ScalePoint:
     """`nodes` servers: `time_s` of the job, or the latency of a request of a service; `usd` of the job, or of a month; `requests_per_s` of a service. `gain`: how many
     times the speed (a service: the throughput) of the smallest number that works, and `share` what that is of as many times the servers."""

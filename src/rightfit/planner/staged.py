@@ -17,6 +17,7 @@ from rightfit.errors import RightfitError
 from rightfit.estimate.figures import Figure
 from rightfit.physics import money
 from rightfit.planner.given import estimate_one
+from rightfit.records import dataclass
 from rightfit.search.answer import Option, Plan, Reason, Section
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ MEASURED = ("step_s", "requests_per_s", "rows_per_s", "bytes_per_s")
 LONG_TERM_S = units.SECONDS_PER_HOUR
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Trial:
     """One trial: `option` at its number of servers, how long it is measured and rented, what it costs and which figure decides."""
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rightfit import facts
+from rightfit.records import dataclass
 from rightfit.search.answer import Option
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class VolumeDecision:
     """`tier` of data_tiers.csv; `read_bytes_per_s`: the fastest that one of the planned options reads; money by the month [USD]: an object store, and (above a
     terabyte) a parallel file system that is as large as the data and fast enough. `tiers`: name and least size of each, ascending."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -13,6 +12,7 @@ from rightfit.proof import rules, score
 from rightfit.proof.figures import FigureFamily, FigurePart, Headline
 from rightfit.proof.rules import RuleScore
 from rightfit.proof.score import FitScore, GroupScore, Scored
+from rightfit.records import dataclass
 
 Row = Mapping[str, Any]
 Answers = Sequence[Mapping[str, Any]]
@@ -20,7 +20,7 @@ Answers = Sequence[Mapping[str, Any]]
 COVERAGE_TARGETS = {"80": (0.76, 0.85), "95": (0.93, 0.98)}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class PartScore:
     """One quantity of a family: its rows, their errors together, and the errors of those that are not counted."""
 
@@ -30,7 +30,7 @@ class PartScore:
     other: GroupScore
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class HeadlineScore:
     """One headline figure, and the same rows with the withheld column (None where nothing is withheld)."""
 
@@ -47,7 +47,7 @@ class HeadlineScore:
         return self.group.median_ape <= median and self.group.p90_ape <= p90
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class FamilyScores:
     """All that the page says of one family. `answered`: (rows with a prediction, rows that count); `asked`: all rows of its tables; `rules`
     by part;

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 
@@ -17,6 +16,7 @@ from rightfit.facts.constants import constant_group
 from rightfit.physics.classical import CpuColumns, GpuColumns
 from rightfit.physics.classical_work import JobColumns
 from rightfit.physics.columns import Array
+from rightfit.records import dataclass
 from rightfit.units import parse_count
 
 PREDICTION_METRIC = "predict_time_s"
@@ -25,7 +25,7 @@ MEMORY_METRIC = "peak_ram_gib"
 CLASSICAL_METRICS = (*TIME_METRICS, MEMORY_METRIC)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ClassicalCases:
     """Rows that can be told, under one another. `index` their positions in the table; `on_gpu` 1 where a GPU does the work; `growth_only` 1
     where the

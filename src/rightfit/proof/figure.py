@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from rightfit.proof import score
 from rightfit.proof.tables import cell_text
 from rightfit.proof.truth import Truth
+from rightfit.records import dataclass
 
 Row = Mapping[str, Any]
 Holds = Callable[[Row], bool]
 Words = Callable[[Row], str]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Headline:
     """A figure that the project is judged by: the rows it is of, and the largest median APE and P90 allowed (infinite: none at
     P90; None: shown and kept from getting worse, but without a target)."""
@@ -25,7 +25,7 @@ class Headline:
     targets: tuple[float, float] | None = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class FigurePart:
     """A quantity with a section of its own. `label` names it in headline.json and in tables, `unit` on the axes of its plot; `width80` is
     the largest
@@ -40,7 +40,7 @@ class FigurePart:
     colour: Words = score.headline_group
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class FigureFamily:
     """One kind of work whose figures are measured in `tables`.
 

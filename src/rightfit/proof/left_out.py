@@ -8,7 +8,6 @@ is not 700 pieces of evidence.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import json
 import re
@@ -22,6 +21,7 @@ from rightfit.facts import tables
 from rightfit.proof.folds import Coefficients, substituted
 from rightfit.proof.predict import predict
 from rightfit.proof.tables import cell_text, read_cases
+from rightfit.records import dataclass
 
 Row = Mapping[str, Any]
 
@@ -36,7 +36,7 @@ _ONE_SERVER = 8.0
 _FEW = 5.0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Figure:
     """A figure of the blind scores: the rows of `table` with one of `metrics` (any, where empty) for which `holds`."""
 
@@ -78,7 +78,7 @@ FIGURES = (
 )  # fmt: skip
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class LeftOutScore:
     """Errors of one figure when something is left out: rows, publishers, median and 90th percentile of the absolute percentage error with every
     publisher weighing the same, and the share of measured values inside the 95 % interval, weighed alike."""

@@ -8,7 +8,6 @@ a fifth.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from rightfit.proof import score
 from rightfit.proof.score import FitScore, GroupScore, is_memory
 from rightfit.proof.tables import clean_row
 from rightfit.proof.training_cases import TrainingCases, training_cases
+from rightfit.records import dataclass
 
 if TYPE_CHECKING:
     from rightfit.estimate.serving_cases import ServingCases
@@ -37,7 +37,7 @@ WEIGHTS_RULE = "rule: weights + 20 %"
 Rows = Sequence[Mapping[str, Any]]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class RuleScore:
     """A rule of thumb on exactly our rows; `fit` where it tells fits from does not fit."""
 

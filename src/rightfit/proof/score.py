@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 
 from rightfit.physics.columns import Array
 from rightfit.proof.tables import cell_text
+from rightfit.records import dataclass
 
 MEMORY_METRIC = "peak_mem_gib_per_gpu"
 _MANY_NODES = 8  # GPUs of one server; the tables do not state the server
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class GroupScore:
     """Errors of one group of rows. Fractions, not percent; NaN where there is nothing to measure."""
 
@@ -44,7 +45,7 @@ class GroupScore:
         return dataclasses.asdict(self)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class FitScore:
     """Confusion of fits / does not fit. `false_fits` are out-of-memory runs whose 95 % bound fits; `_mid` counts by the mid value."""
 
@@ -60,7 +61,7 @@ class FitScore:
         return dataclasses.asdict(self)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Scored:
     """The rows that have both a prediction and a measured value, as arrays beside the rows themselves. `is_factor`: see `ape`."""
 

@@ -26,11 +26,12 @@ from rightfit.facts.constants import constants
 from rightfit.facts.records import Accelerator, TransformerArchitecture
 from rightfit.facts.word_tables import says, shape
 from rightfit.physics.columns import DeviceColumns, LinkColumns, Method, ModelColumns, SetupColumns
+from rightfit.records import dataclass
 
 _OPTIMIZER_FLAGS = ("badam", "galore", "lomo", "apollo", "muon", "adafactor", "lion")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TrainingCases:
     """Usable rows as columns. `index[i]` is the position in the table of row i here; `refused` holds the others with the reason.
 

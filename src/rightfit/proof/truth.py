@@ -20,6 +20,7 @@ from typing import Any
 
 from rightfit.errors import FileInputError
 from rightfit.proof.tables import cell_text, read_cases
+from rightfit.records import dataclass
 
 ENVIRONMENT_VARIABLE = "RIGHTFIT_TRUTH"
 
@@ -35,7 +36,7 @@ PLAUSIBLE = {
 }
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TruthRule:
     """Rows of `table` ('*' for any) whose `column` compares with `value` as `test` says stay out, because of `reason`."""
 
@@ -56,7 +57,7 @@ class TruthRule:
         return self.value.lower() in text
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Truth:
     """Measured rows: `rows` as read, `table` and `excluded` (a reason, empty for rows that count) by row, `files` that were read."""
 
@@ -116,7 +117,7 @@ def _rule(path: Path, row: Mapping[str, Any]) -> TruthRule:
     return TruthRule(**values)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Correction:
     """Rows of `table` whose cell `where` contains `contains` have `value` in `column` (appended when it begins with ';'), because of
     `reason`:

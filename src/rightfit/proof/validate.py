@@ -26,12 +26,13 @@ from rightfit.proof.own_tables import own_cells, own_text
 from rightfit.proof.rerun import read_rerun, rerun_text
 from rightfit.proof.tables import write_text_atomically
 from rightfit.proof.truth import Truth, read_truth, truth_folder
+from rightfit.records import dataclass
 
 #: A headline error may rise by this factor before the check fails.
 TOLERANCE = 1.05
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Validation:
     """What one run of the validation gives: the scores by family, the page, the headline numbers, and whether sources were left out."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import datetime
 import functools
 import logging
@@ -19,6 +18,7 @@ from rightfit import __version__
 from rightfit.errors import InputError
 from rightfit.explain.messages import Lang
 from rightfit.explain.plain import json_bytes
+from rightfit.records import dataclass
 from rightfit.rest import answers, tables
 from rightfit.rest.metrics import Metrics
 from rightfit.rest.problems import Refused
@@ -37,7 +37,7 @@ _LONGEST_LISTED = 1_000_000
 _MOST_IN_FLEET, _FLEET_S = 24, 5.0  # each distinct workload of a fleet is a search
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Asked:
     """A question: what the query and the body say, the language of the answer, and the request for what else matters."""
 

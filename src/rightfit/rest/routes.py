@@ -3,13 +3,13 @@ it."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from pydantic import BaseModel
 from starlette.responses import Response
 
+from rightfit.records import dataclass
 from rightfit.rest import desk, questions
 from rightfit.rest.desk import Asked, Desk
 
@@ -20,7 +20,7 @@ _QLORA = {"model": "meta-llama/Meta-Llama-3-8B", "method": "qlora", "data": "50M
 _FLEET = {"schema_version": 1, "kind": "fleet", "placements": [], "purchases": [], "text": [], "chart": "<svg/>"}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Route:
     """One route. `query` and `body` are what it reads; `example` a body; `found` the name of the answer's schema; `statuses` refusals of
     its own."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rightfit.errors import FileInputError, InputError
+from rightfit.records import dataclass
 
 VARIABLE = "RIGHTFIT_SERVE_SETTINGS"
 TOKEN_VARIABLE = "RIGHTFIT_TOKEN"  # noqa: S105  (the name of a variable)
@@ -19,7 +20,7 @@ SHORTEST_TOKEN, LONGEST_TOKEN = 16, 512
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Settings:
     """`token`: what clients must show, empty for nobody. `database_url`: empty for a file of SQLite in the data folder. `allowed_hosts`:
     names that

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rightfit.estimate.figures import Figure
+from rightfit.records import dataclass
 
 SCHEMA_VERSION = 1
 
@@ -22,7 +23,7 @@ Render = Callable[["Reason"], str]
 Lang = Literal["en", "zh"]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Reason:
     """One statement: a code and its numbers. `params` holds base units and plain names only."""
 
@@ -34,7 +35,7 @@ class Reason:
         return {"key": self.key, "params": dict(self.params)}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Assumption:
     """A default that was taken: which field, what value, and why (a reason)."""
 
@@ -48,7 +49,7 @@ class Assumption:
         return {"field": self.field, "value": self.value, "why": text, **self.why.to_dict()}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Layout:
     """How the job is spread and run. `data` x `tensor` x `pipeline` x `context` = all GPUs; `expert` divides `data`. What a kind of work
     does not
@@ -81,7 +82,7 @@ class Layout:
         return {**dataclasses.asdict(self), "global_batch": self.global_batch}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class OptionAccelerator:
     """The accelerator of an option."""
 
@@ -90,7 +91,7 @@ class OptionAccelerator:
     memory_bytes: float
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Cost:
     """Money of one run. `terms` add up to `total_usd`; `total` is the same with its interval."""
 
@@ -113,7 +114,7 @@ class Cost:
         }
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Alternative:
     """Nearly the same thing: the same accelerators and setup on another size, region or purchase mode of the same provider."""
 
@@ -125,7 +126,7 @@ class Alternative:
     total_time_s: float
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Option:
     """One way to run the job: what to rent, how to lay it out, what to expect, what it costs, and why.
 
@@ -202,7 +203,7 @@ class Option:
         }
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class NearMiss:
     """The offer that came nearest to passing a criterion: what it had, and the smallest change that would let it pass (a reason).
 
@@ -223,7 +224,7 @@ class NearMiss:
     unknown: tuple[str, ...] = ()
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Rejection:
     """Offers refused by one criterion. `needed` and `had` are of the nearest miss, in base units; `margin` = relative distance (0.1 = 10
     %).
@@ -250,7 +251,7 @@ class Rejection:
         return {**values, "nearest": nearest}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Counts:
     """How much was looked at. `candidates`: rows whose memory was evaluated; `timed`: rows whose time was evaluated;
     `offers`: priced offers read; `covered`: offers x node counts x setups that the answer is the best of."""
@@ -262,7 +263,7 @@ class Counts:
     covered: int
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Section:
     """A further part of an answer, beside the ranked options: `content` for programs, in base units, and `reasons`, which are sentences for
     people."""
@@ -276,7 +277,7 @@ class Section:
         return {**self.content, "text": render_all(self.reasons, render)}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Plan:
     """The answer to a workload. `blame`: the smallest sets of criteria that exclude every offer (only when there is no option). `unfit`:
     for one

@@ -13,6 +13,7 @@ from rightfit import facts
 from rightfit.estimate.figures import Figure
 from rightfit.physics import money
 from rightfit.physics.columns import Array
+from rightfit.records import dataclass
 from rightfit.search.answer import Cost, Option, Reason, Section
 from rightfit.search.doubt import BOUNDS, both_doubts
 from rightfit.search.market import Bill, BillColumns, Volume, network_charge
@@ -73,7 +74,7 @@ def job_bounds_usd(bill: BillColumns, market: Market, cell: tuple[int, int], tim
 # --- every line of the bill
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Paid:
     """One row of a bill with what it pays for. `kept_s`: how long servers, volumes and addresses of the option are kept, a month of a
     service
@@ -137,7 +138,7 @@ def bill_section(paid: Paid, catalog: Catalog, *, office_h: float | None) -> Sec
     return Section("bill", {"lines": [line.to_dict() for line in lines], "month": months}, (said,))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Line:
     """One line of the bill: `quantity` of `unit` at `unit_usd`. `beside`: not part of the run's total, but paid if the thing is kept or
     moved."""

@@ -15,6 +15,7 @@ from rightfit.catalog.sellers import Sellers, read_sellers, untrusted
 from rightfit.facts.builds import is_unreleased
 from rightfit.physics import money
 from rightfit.physics.columns import Array
+from rightfit.records import dataclass
 from rightfit.search.answer import Assumption, Reason
 from rightfit.search.criteria import CRITERIA
 from rightfit.search.limits import add_host_cpus, add_quota, read_quotas, residency_countries
@@ -42,7 +43,7 @@ WISHES = frozenset(
 )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Wanted:
     """The user's filters with names resolved; an empty tuple means no restriction."""
 
@@ -131,7 +132,7 @@ def accelerators_of(name: str) -> tuple[str, ...]:
     return facts.named_accelerators(name, field="gpu")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Failures:
     """`fails[criterion]` broadcasts to (offers, node counts). `margin[criterion]`: how far off in relative terms, for criteria with numbers
     (0.3: 30 % too much), `needed` and `had` likewise; of deadline and budget at the wanted probability, which `sure` tells for others."""
@@ -217,7 +218,7 @@ def _country_failures(offers: OfferTable, filters: Wanted) -> Mask:
     return _by_region(offers, flags)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Feasibility:
     """What the setups can do on each server, by (server, node count): whether a layout exists at all, the least memory that one needs on an
     accelerator and on the host, and what is there. All (servers, node counts) but the two capacities (servers,)."""

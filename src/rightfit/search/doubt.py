@@ -20,12 +20,13 @@ from rightfit import facts
 from rightfit.catalog.freshness import old_prices
 from rightfit.catalog.offers import PURCHASES, OfferTable
 from rightfit.physics.columns import Array
+from rightfit.records import dataclass
 
 SPOT, ON_DEMAND = PURCHASES.index("spot"), PURCHASES.index("on-demand")
 BOUNDS = ("low80", "high80", "low95", "high95")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class PriceDoubt:
     """By offer: the figure of the source [USD/h], and by which factors (low80, high80, low95, high95) the expected price may be off; 1 for
     a quote.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from rightfit.records import dataclass
 from rightfit.search.answer import Assumption, Counts, Option, Reason, Section
 from rightfit.search.found import Found
 from rightfit.search.offers import Market
@@ -32,7 +32,7 @@ def explored(workload: Workload, catalog: Catalog) -> Found:
     return _explorers[0](workload, catalog)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Beside:
     """What stands beside the options of a plan: advice, and sections (of the load, of other ways to buy)."""
 
@@ -40,7 +40,7 @@ class Beside:
     sections: tuple[Section, ...] = ()
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Given(Generic[F]):
     """One given server type, so many of them.
 
@@ -68,7 +68,7 @@ def as_found(exploration: F, top: int) -> tuple[F, Ranking]:
     return exploration, rank(exploration, top=top)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Family(Generic[F]):
     """One kind of work.
 

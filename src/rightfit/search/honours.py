@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rightfit.errors import ContradictionError, InputError
+from rightfit.records import dataclass
 from rightfit.workload.options import raise_problems
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def by_task(workload: Workload) -> str:
     return f"task {workload.task}"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Honours:
     """The options that a kind of work takes, beside those of all kinds.
 

@@ -13,6 +13,7 @@ from rightfit import facts
 from rightfit.catalog.offers import PURCHASES
 from rightfit.physics import interruption, money
 from rightfit.physics.columns import Array
+from rightfit.records import dataclass
 
 if TYPE_CHECKING:
     from rightfit.catalog import OfferTable
@@ -23,7 +24,7 @@ SPOT = PURCHASES.index("spot")
 ON_DEMAND = PURCHASES.index("on-demand")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class MarketFacts:
     """What a run pays besides rent, and how offers are billed: one value per offer.
 
@@ -55,7 +56,7 @@ class MarketFacts:
         return MarketFacts(**taken)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Volume:
     """Bytes that a run keeps and moves: `weights` and `dataset` on every node, `checkpoint` each, `result` sent home at the end."""
 
@@ -70,7 +71,7 @@ class Volume:
         return self.weights_bytes + self.dataset_bytes
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Staged:
     """How data come to the servers, by (offer, node count): seconds before the first step beside `startup`, bytes on the volumes of all
     nodes, their
@@ -82,7 +83,7 @@ class Staged:
     moved_usd: Array
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Bill:
     """Time and money by (offer, node count), shape (O, J). The four cost terms add up to `total_usd`; the time terms to `total_s`."""
 

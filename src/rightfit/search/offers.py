@@ -3,7 +3,6 @@ is."""
 
 from __future__ import annotations
 
-import dataclasses
 import weakref
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from rightfit import facts
 from rightfit.catalog.offers import OfferTable, ServerTable
 from rightfit.physics.columns import Array
+from rightfit.records import dataclass
 from rightfit.search.charges import read_market_facts
 from rightfit.search.doubt import PriceDoubt, with_doubt
 from rightfit.search.market import MarketFacts
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rightfit.catalog import Catalog
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Market:
     """What can be rented: offers (sound prices only, estimates at their expected price), what else they charge, the age of the prices, and
     how sure each

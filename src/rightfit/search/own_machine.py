@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 import re
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ import numpy as np
 
 from rightfit import facts
 from rightfit.errors import InputError
+from rightfit.records import dataclass
 from rightfit.search.ownership import read_place
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _FORM = re.compile(r"(?:(?P<count>\d{1,3})\s*[x×*]?\s*)?(?P<gpu>[A-Za-z][\w .+-]*?)\s*(?:@\s*(?P<place>[^@]+))?")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Machine:
     """`count` cards of one name in one machine, and where it stands (empty: a server room)."""
 

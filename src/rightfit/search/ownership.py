@@ -12,6 +12,7 @@ import numpy as np
 from rightfit.catalog.offers import PURCHASES
 from rightfit.errors import InputError, QuantityError, UnknownNameError
 from rightfit.estimate.ownership import OwnServer, can_be_bought, own_server
+from rightfit.records import dataclass
 from rightfit.search.answer import Option, Plan, Reason, Section
 from rightfit.units import HOURS_PER_MONTH, HOURS_PER_YEAR
 
@@ -26,7 +27,7 @@ COMMITTED = ("reserved", "savings", "subscription")
 RENT_MODES = ("on-demand", "spot", "reserved-1y", "savings-plan-1y", "reserved-3y", "subscription-1m", "subscription-1y", "subscription-3y")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Rent:
     """One way to rent as many cards as the own server has.
 

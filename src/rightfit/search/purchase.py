@@ -20,6 +20,7 @@ from rightfit import facts
 from rightfit.arrays import distinct_values
 from rightfit.catalog.offers import PURCHASES
 from rightfit.errors import InputError
+from rightfit.records import dataclass
 from rightfit.search.answer import Reason
 from rightfit.search.market import billing_rules
 from rightfit.units import HOURS_PER_MONTH
@@ -46,7 +47,7 @@ ANY_SCOPE = ("all", "gpu")
 JobCost = Callable[[int], float]  # an offer's row -> what the job costs on it [USD]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Mode:
     """One way to pay for `count` servers. Prices in USD/h of all of them; `term_h`: what is owed at least (0: nothing); `basis`: quoted,
     estimate, or
@@ -206,7 +207,7 @@ def how_to_buy(
     return tuple(sorted(filled, key=lambda mode: (mode.price_usd_per_h, mode.purchase)))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class LadderStep:
     """From `start` (hours a month, or months of steady use) on, `purchase` is the cheapest way that cannot be interrupted."""
 

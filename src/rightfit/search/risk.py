@@ -19,6 +19,7 @@ from rightfit.estimate.figures import Figure
 from rightfit.physics import interruption
 from rightfit.physics.columns import Array
 from rightfit.physics.completion import Completion, completion, segments
+from rightfit.records import dataclass
 
 if TYPE_CHECKING:
     from rightfit.search.market import MarketFacts
@@ -31,7 +32,7 @@ RATES = 3  # interruption rates, evenly spread over the logarithm of their band
 CALM = 0.005  # below this chance of any stop the law is that of the undisturbed run: it moves no bound that is stated
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Hazard:
     """What stops a run, and what a stop costs. `spot_low`, `spot_high`: fraction of servers taken within a month; `other_per_s`: hardware
     failures
@@ -57,7 +58,7 @@ class Hazard:
         return float(middle[0]) * self.nodes + self.other_per_s
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Risk:
     """What interruptions do to one run. `total`: wall time with start-up, its interval with chance in it; `late`: probability of missing
     the deadline
@@ -156,7 +157,7 @@ def without_checkpoints_s(work_s: float, hazard: Hazard) -> float:
     return math.exp(rate * hazard.restart_s) * math.expm1(rate * work_s) / rate
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class RunOfRow:
     """A run on `nodes` servers with `accelerators` each: undisturbed `work` [s], `startup_s` before it, `total_s` as the search expects
     it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +12,7 @@ from rightfit.estimate.hosts import volume_names
 from rightfit.facts import fuzzy
 from rightfit.physics import money
 from rightfit.physics.columns import Array
+from rightfit.records import dataclass
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog, OfferTable
@@ -23,7 +23,7 @@ HOME = "home"
 PLACES = ("stream", "local", "memory")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class DataSource:
     """Where the data lie: a region of a cloud with what leaving it costs, or the user's own site (`provider` empty, nothing to pay)."""
 

@@ -7,7 +7,6 @@ to first order; the rows that lead are worked out in full afterwards (search.con
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from rightfit import facts
 from rightfit.estimate.figures import normal_score
 from rightfit.physics import interruption
 from rightfit.physics.columns import Array
+from rightfit.records import dataclass
 from rightfit.search.market import Bill, BillColumns, Volume, failure_rate_per_s
 from rightfit.search.start import longer_start
 
@@ -28,7 +28,7 @@ RARE = 0.02
 _INNER, _OUTER = normal_score(0.9), normal_score(0.975)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Spread:
     """How far a figure may lie above its middle: factors [1] at the upper ends of the 80 % and the 95 % interval, any shape that fits
     (offers, columns)."""
@@ -49,7 +49,7 @@ def certain() -> Spread:
     return Spread(np.ones((1, 1)), np.ones((1, 1)))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Surety:
     """Time and money of every (offer, column) at a probability, shape (O, J). `spread`: of the time; `stops_s`: standard deviation of what
     stops take; `price`: of the rent, by offer (O, 1)."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rightfit.errors import AmbiguousNameError, UnknownNameError
+from rightfit.records import dataclass
 from rightfit.search.answer import Assumption, Lang, Option, Reason, Rejection, Render, finite, render_all, room
 from rightfit.search.offers import Market, read_market
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from rightfit.catalog import Catalog
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """What is known about one server for a workload.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
 import gzip
 import hashlib
 import io
@@ -19,6 +18,7 @@ from typing import IO, Any
 
 from rightfit.errors import FileInputError, InputError
 from rightfit.proof.tables import write_text_atomically
+from rightfit.records import dataclass
 from rightfit.spread.places import Place, Work, program
 
 _NAME = re.compile(r"(\d{7})\.(\d+)\.(\d+)\.csv")
@@ -28,7 +28,7 @@ _MAX_CELL = 131_072 * 64
 Progress = Callable[[int, int, float], None]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Text:
     """What a piece became: lines of CSV without a header, the columns, and how many rows were refused."""
 
@@ -37,7 +37,7 @@ class Text:
     refused: int
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Done:
     """A table that is through: its rows, those refused, those that an earlier call had done, and the seconds that this one took [s]."""
 

@@ -13,6 +13,7 @@ from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
 from rightfit.explain.catalog_tables import COLUMN_SORTS, SORTS, Question, catalog_page
 from rightfit.explain.messages import Lang
+from rightfit.records import dataclass
 from rightfit.web.addresses import catalog_links
 from rightfit.web.answers import Answers
 from rightfit.web.draw import Sorting, box, button, heading, paragraph, table, text
@@ -30,7 +31,7 @@ FILTERS: Mapping[str, tuple[str, ...]] = {
 _LAST_PAGE = 10_000
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class CatalogState:
     """What is looked at."""
 

@@ -3,7 +3,6 @@ markup."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from nicegui.elements.mixins.text_element import TextElement
 from rightfit.explain.labels import label
 from rightfit.explain.messages import Lang
 from rightfit.explain.tables import Column, Table
+from rightfit.records import dataclass
 
 
 def box(tag: str = "div", classes: str = "") -> ui.element:
@@ -65,7 +65,7 @@ def bullets(lines: Iterable[str], classes: str = "lines") -> None:
             text(line.strip(), "more" if line.startswith("  ") else "", "li")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Sorting:
     """Which columns can be sorted by (column: order), the order that holds now, and what a click on a heading does with its order."""
 

@@ -14,6 +14,7 @@ from rightfit.explain.cards import option_card
 from rightfit.explain.messages import Lang
 from rightfit.explain.volume_text import VolumeText, volume_text
 from rightfit.planner.typical import asked_rows, kinds, typical_wishes
+from rightfit.records import dataclass
 from rightfit.web.cards import draw_card
 from rightfit.web.draw import box, button, heading, link, paragraph, text
 from rightfit.web.forms import field, show_error
@@ -34,7 +35,7 @@ EXAMPLES = {
 }
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class GuideState:
     """What is told: the kind of data, what it is for in the visitor's words, and options of a workload. It is the address."""
 

@@ -8,6 +8,7 @@ from typing import get_args
 from urllib.parse import urlencode
 
 from rightfit.explain.messages import Lang
+from rightfit.records import dataclass
 from rightfit.workload.options import OPTIONS
 
 LONGEST_SENTENCE = 2000
@@ -20,7 +21,7 @@ LOCAL_OPTIONS = frozenset({"trace", "input_shape"})
 WISHES = tuple(name for name in OPTIONS if name not in LOCAL_OPTIONS)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class PageState:
     """`ask`: the sentence, as typed; `wishes`: options in the words of their fields; `option`: the rank that is opened; `compare`: ranks
     side by side."""

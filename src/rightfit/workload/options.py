@@ -6,7 +6,6 @@ Workload, and reports every problem in one line each.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import numbers
 from collections.abc import Callable, Iterable, Mapping
@@ -14,13 +13,14 @@ from typing import Any
 
 from rightfit import units
 from rightfit.errors import InputError, QuantityError, UnknownNameError
+from rightfit.records import dataclass
 from rightfit.units import SECONDS_PER_YEAR
 from rightfit.workload import money, vocabulary
 from rightfit.workload.table_size import is_table, parse_table_size
 from rightfit.workload.vocabulary import Vocabulary
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class WishOption:
     """One option. `attributes` are the fields it sets, the one that carries the limits first; `low`..`high` in base units."""
 

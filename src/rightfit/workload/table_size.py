@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 
 from rightfit.errors import QuantityError, RightfitError
 from rightfit.facts.word_tables import says, shape
+from rightfit.records import dataclass
 from rightfit.units import normalize, parse_bytes, parse_count
 
 EXAMPLE = "11Mrows x 28cols"
@@ -22,7 +22,7 @@ def is_table(text: str) -> bool:
     return bool(shape("amounts", _IS_TABLE, ignore_case=True).search(normalize(text)))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TableSize:
     """Rows and columns of a table; `size_bytes` where its size was given in place of its rows (rows then follow from the width of a
     cell)."""

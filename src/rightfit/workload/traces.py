@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from rightfit import reach
 from rightfit.errors import FileInputError, QuantityError
 from rightfit.facts.word_tables import shape
+from rightfit.records import dataclass
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -67,7 +68,7 @@ _OUTPUT = (
 )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Requests:
     """Requests in order of arrival: `arrival_s` [s] from the first moment on, `input_tokens`, `output_tokens`."""
 
@@ -92,7 +93,7 @@ class Requests:
         return dataclasses.replace(self, arrival_s=self.arrival_s * (self.rate_per_s / rate_per_s))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Lengths:
     """A law of token counts: fixed (`variation` 0), else log-normal with that coefficient of variation, within [smallest, largest]; or
     `even`, all

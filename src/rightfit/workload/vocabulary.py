@@ -8,12 +8,13 @@ from collections.abc import Iterable, Mapping
 
 from rightfit.errors import UnknownNameError
 from rightfit.facts.currencies import currencies
+from rightfit.records import dataclass
 from rightfit.units import normalize
 
 _CLEARLY_WORSE = 0.12  # a second proposal this much less similar than the first only confuses
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Vocabulary:
     """`words` are the valid values; `aliases` maps other names to them."""
 

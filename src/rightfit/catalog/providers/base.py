@@ -5,11 +5,12 @@ A provider is asked part by part (usually region by region), so that a refresh t
 
 from __future__ import annotations
 
-import dataclasses
 import importlib.util
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from rightfit.records import dataclass
 
 if TYPE_CHECKING:
     from rightfit.catalog.providers.client import Client
@@ -73,7 +74,7 @@ Row = PriceRow | ServerRow | InterruptionRow | MarketRow
 ROW_TYPES: Mapping[str, type[Row]] = {kind.__name__: kind for kind in (PriceRow, ServerRow, InterruptionRow, MarketRow)}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class KnownServer:
     """What the catalog knows of a server type that a price may depend on."""
 
@@ -84,7 +85,7 @@ class KnownServer:
     num_accelerators: float
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Known:
     """The catalog as a provider module sees it: its regions (no pseudo ones) and server types by provider."""
 
@@ -93,7 +94,7 @@ class Known:
     every_type: bool = False  # also types without accelerator where asking costs one request a type
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Need:
     """What a provider asks for: Python packages (with the extra that brings them) and credentials, in words and as a test."""
 

@@ -5,7 +5,6 @@ Credentials travel in headers only; no message ever holds a header, a query or a
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 import email.utils
 import os
@@ -14,13 +13,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rightfit.errors import MissingComponentError, NetworkError, RightfitError
+from rightfit.records import dataclass
 
 _RETRIED = frozenset([408, 425, 429, 500, 502, 503, 504])
 _NOTED_SKEW_S = 300.0
 _REFUSED_SKEW_S = 86400.0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Pace:
     """How hard a provider is asked: the least pause between requests, tries, and pauses between tries (doubling from the first)."""
 

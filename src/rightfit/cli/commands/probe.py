@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +10,7 @@ import typer
 from rightfit.cli.output import View, note
 from rightfit.errors import InputError
 from rightfit.explain.messages import say
+from rightfit.records import dataclass
 
 if TYPE_CHECKING:
     from rightfit.measure.probing.joining import Planned
@@ -107,7 +107,7 @@ def probe(
     )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Asked:
     """What is said of the command beside the command itself."""
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from rightfit.export.buckets import place_of, scheme_of
 from rightfit.export.job import Job
 from rightfit.export.operations import folder_of, only_runs
 from rightfit.export.quoting import comment, shell
 from rightfit.export.registry import Files, Target
+from rightfit.records import dataclass
 
 POLL_S = 60
 SETTLE_S = 20
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Copier:
     """How a cloud's program copies: a folder, and one file. "$1" is what, "$2" is where to."""
 

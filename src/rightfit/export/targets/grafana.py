@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 from rightfit.export.job import Job
@@ -10,13 +9,14 @@ from rightfit.export.operations import MIB, floor_of_utilisation, memory_limit_b
 from rightfit.export.quoting import comment, to_json
 from rightfit.export.registry import Files, Target
 from rightfit.export.targets import keda, prometheus
+from rightfit.records import dataclass
 
 WIDTH, HEIGHT = 12, 8
 SCHEMA = 41
 SOURCE = {"type": "prometheus", "uid": "${source}"}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Curve:
     """One panel: a query, the unit in which Grafana shows it, and the plan's figures as lines of a colour."""
 

@@ -3,19 +3,18 @@ taken."""
 
 from __future__ import annotations
 
-import dataclasses
-
 from rightfit.export.job import Job
 from rightfit.export.operations import only_runs
 from rightfit.export.quoting import comment
 from rightfit.export.registry import Files, Target
 from rightfit.export.targets.checkpoint_sync import sync_script
+from rightfit.records import dataclass
 
 TAKEN_AWAY = 75  # the exit code that says "try again" (EX_TEMPFAIL)
 POLL_S = 5
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Notice:
     """Where a cloud says that it takes the server: base address, the shell words that succeed once it has said so, and the seconds from
     then."""

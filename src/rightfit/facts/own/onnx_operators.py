@@ -7,16 +7,17 @@ multiply-adds, and elements written. Shapes hold the batch.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+from rightfit.records import dataclass
 
 Dims = tuple[int, ...]
 Work = tuple[str, float, float]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Call:
     """One operator: shapes of its inputs (None where absent) and outputs, attributes, and which inputs are constant."""
 

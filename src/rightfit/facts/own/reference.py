@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 from rightfit.errors import ContradictionError, InputError, QuantityError
+from rightfit.records import dataclass
 
 FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _TEXT = re.compile(r"(?P<target>.+?)\s*(?:\[(?P<shape>[^\[\]]*)\])?", re.DOTALL)
@@ -19,7 +20,7 @@ LARGEST_SIDE, LARGEST_INPUT = 2**24, 2**36
 SHAPE_HINT = "write for example --image-size 224, --input-shape 3x224x224 or --seq-len 512"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Shape:
     """The shape of one sample without its batch: `sides`, and whether it counts token ids. Empty: not said."""
 
@@ -32,7 +33,7 @@ class Shape:
         return "x".join(map(str, self.sides)) + ("tokens" if self.is_tokens else "")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Reference:
     """A model of the user's own. `kind` is onnx, safetensors or function; `target` the path or module:function."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,6 +19,7 @@ from rightfit.physics.columns import Array, Columns, DeviceColumns, LinkColumns,
 from rightfit.physics.compute import ComputeTimes, compute_times
 from rightfit.physics.memory_peak import Phase, peak_memory, phase_memory
 from rightfit.physics.step import communication_times, step_times
+from rightfit.records import dataclass
 from rightfit.search.market import Volume
 from rightfit.search.software import ADAPTER_METHODS
 from rightfit.search.surety import Spread
@@ -30,7 +29,7 @@ from rightfit.search.training.wish import TrainingWish
 MEMORY_METRIC, TIME_METRIC = "peak_memory_bytes", "step_s"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class LanguageEngine:
     """The analytic engine for one model. A setup is offered when it fits with 90 % probability (the upper end of the 80 % interval)."""
 

@@ -26,12 +26,13 @@ from rightfit.physics.columns import Array, Columns, DeviceColumns, LinkColumns,
 from rightfit.physics.compute import ComputeTimes
 from rightfit.physics.serving_columns import ServeColumns
 from rightfit.physics.step import communication_times, step_times
+from rightfit.records import dataclass
 from rightfit.search.market import Volume
 from rightfit.search.training.machines import collapse
 from rightfit.search.training.wish import TrainingWish, Tuning
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TunedMemory:
     """What lies beside the trained model, per GPU [bytes]: frozen and second models by name while it trains, and all of a card's memory by
     name while the engine answers (empty without rollouts)."""
@@ -50,7 +51,7 @@ class TunedMemory:
         return sum(self.answering.values(), start=np.zeros(1))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TunedTimes:
     """Seconds of an iteration, shape (N,): training of the policy, of the value model, scoring, and what rollouts add."""
 
@@ -65,7 +66,7 @@ class TunedTimes:
         return self.train_s + self.value_s + self.scoring_s + self.rollout_s
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TunedEngine(LanguageEngine):
     """The analytic engine of one model that learns from preferences or rewards."""
 

@@ -26,6 +26,7 @@ from rightfit.facts.records import Accelerator
 from rightfit.families.passes.inputs import read_inputs, seconds_of
 from rightfit.physics.columns import Array, DeviceColumns, LinkColumns, ModelColumns
 from rightfit.physics.serving_columns import ServeColumns
+from rightfit.records import dataclass
 from rightfit.search.constraints import Wanted
 from rightfit.search.notes import Notes
 from rightfit.search.offers import Market, read_market, sound_offers
@@ -140,7 +141,7 @@ def _refuse_unit(unit: str, modality: str) -> None:
         raise InputError(f"data in {unit} do not fit this model; give {instead} or samples, for example 10k{instead}", field="data")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ForwardChoice:
     """Engines and arithmetic that the user leaves open: rows of facts/data/forward_stacks.csv, and the number format wanted (empty: the
     usual)."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rightfit import facts
 from rightfit.errors import ContradictionError, InputError
+from rightfit.records import dataclass
 from rightfit.search.notes import Notes
 from rightfit.search.sources import check_storage
 from rightfit.search.training.wish import Amount
@@ -37,7 +37,7 @@ _DOMAINS = {
 _DECODES = {"vision": ("pillow", "opencv", "ffcv", "dali", "raw"), "video": ("raw", "dali")}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Samples:
     """`samples` and bytes of one pass over the data, the number of passes, and what a sample is called."""
 

@@ -7,7 +7,6 @@ numbers of devices, precision, recomputation, the degree over which states or ta
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from typing import cast
 
@@ -39,6 +38,7 @@ from rightfit.families.samples.sample_wish import SampleWish
 from rightfit.physics.columns import Array, Columns, DeviceColumns, Dtype, LinkColumns, MemoryCounter, Recompute, SetupColumns
 from rightfit.physics.step import Bottleneck
 from rightfit.physics.train_step import PassTimes
+from rightfit.records import dataclass
 from rightfit.search.market import Volume
 from rightfit.search.surety import Spread
 from rightfit.search.training.wish import TrainingWish
@@ -51,7 +51,7 @@ _TIME_NAMES = {"compute": "compute_s", "tables": "tables_s", "communication": "d
 _BOTTLENECKS = {"data_s": Bottleneck.INTER_NODE, "tables_s": Bottleneck.MEMORY_BANDWIDTH, "offload_s": Bottleneck.OFFLOAD}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class SampleEngine:
     """The engine for one wish. A setup is offered when it fits with 90 % probability (the upper end of the 80 % interval)."""
 

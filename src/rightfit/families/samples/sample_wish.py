@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from rightfit.estimate.data_path import DataLoad
 from rightfit.estimate.model_work import ModelWork
+from rightfit.records import dataclass
 from rightfit.search.training.wish import TrainingWish
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Recipe:
     """How the samples are trained on. `optimizer_bytes` of states per trained parameter; `adapter_rank` > 0: adapters learn; `trainable` >
     0: that
@@ -30,7 +31,7 @@ class Recipe:
     host_bytes: float = 0.0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class SampleWish(TrainingWish):
     """A wish counted in samples: `seq_len` is 1 and `amount.tokens` counts samples over all epochs. `sample` describes one: its unit
     ("images"), side

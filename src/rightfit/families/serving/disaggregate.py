@@ -7,7 +7,6 @@ time per token; the price is the transfer of the cache and two pools that each r
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from rightfit.estimate.serving import serving_rates
 from rightfit.physics import serving_memory
 from rightfit.physics.columns import Array
+from rightfit.records import dataclass
 from rightfit.search.answer import Option, Reason, Section
 from rightfit.search.service.found import ServingExploration
 from rightfit.search.service.grid import spread, waiting_s
@@ -25,7 +25,7 @@ Index = NDArray[np.intp]
 LOADS = np.linspace(0.01, 1.0, 100)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Pools:
     """Rates [1/s] that one replica of each row carries as a prompt server and as a decoding one, and the transfer of one request's cache
     [s]."""

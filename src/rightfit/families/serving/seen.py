@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import TYPE_CHECKING
 
 from rightfit.errors import ContradictionError
 from rightfit.facts.image_tokens import ImageRule, image_rule
 from rightfit.facts.records import TransformerArchitecture
+from rightfit.records import dataclass
 from rightfit.search.notes import Notes
 from rightfit.search.service.wish import usual
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 OPTIONS = ("images", "image_size", "frames", "audio_length")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Seen:
     """`tokens` of a prompt that are no text; `images` that pass the tower, each of `patches`."""
 

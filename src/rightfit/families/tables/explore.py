@@ -18,6 +18,7 @@ from rightfit.families.tables.work import HostWork, classical_work, is_divisible
 from rightfit.physics import money
 from rightfit.physics.columns import Array
 from rightfit.physics.interruption import LARGEST_EXPONENT
+from rightfit.records import dataclass
 from rightfit.search.constraints import Failures, Feasibility, Wanted, filter_failures, judge, read_wanted
 from rightfit.search.factor import combine, distinct_rows
 from rightfit.search.market import SPOT, Bill, Staged, Volume, bill, failure_rate_per_s
@@ -38,7 +39,7 @@ SEVERAL = (1, 2, 4, 8, 16, 32)
 SAVES = ("xgboost", "lightgbm", "catboost", "h2o", "h2o_xgboost", "spark", "network")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class HostExploration:
     """All that one search found. Rows of `bill` and `bits` are offers, columns the numbers of servers in `columns`."""
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
-
+from rightfit.records import dataclass
 from rightfit.search.answer import Layout
 
 CPU, GPU = "cpu", "gpu"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class HostLayout(Layout):
     """How the job runs: on `device` (cpu or gpu) with `library`; `threads` of the server at work, `cards` GPUs in use on it."""
 

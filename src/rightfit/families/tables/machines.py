@@ -6,7 +6,6 @@ Everything is by server (S,), whatever its price; thousands of servers are a few
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import re
 
@@ -22,6 +21,7 @@ from rightfit.estimate.hosts import common_volume
 from rightfit.physics import loading
 from rightfit.physics.classical import CpuColumns, GpuColumns
 from rightfit.physics.columns import Array
+from rightfit.records import dataclass
 from rightfit.search.classical_wish import usual
 from rightfit.search.hosts import hosts_of
 from rightfit.search.offers import known_host_bytes
@@ -37,7 +37,7 @@ _TOLD_BY_TYPE = ("aws", "gcp")
 RAPIDS_CAPABILITY, BOOSTING_CAPABILITY = 7.0, 5.0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class HostServers:
     """Servers under one another. `ram_bytes`: what a job may fill; `gpu`: one GPU of each (any figures where there is none); `gpus`: how
     many whole

@@ -12,6 +12,7 @@ from rightfit.estimate.classical import ClassicalTask, classical_task, gpu_suppo
 from rightfit.facts import classical
 from rightfit.facts.classical import ClassicalModel
 from rightfit.physics.classical_work import Algorithm
+from rightfit.records import dataclass
 from rightfit.search.answer import Assumption
 from rightfit.search.classical_wish import (
     gpu_only_libraries,
@@ -34,7 +35,7 @@ _VISION_OPERATION, _TEXT_OPERATION, _TABLE_OPERATION = "resize-images", "tokeniz
 _EMBED = re.compile(r"\bembed", re.IGNORECASE)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class HostWish:
     """A job of a server's processors or of libraries on GPUs. `job`: train, score (a table with a trained model) or prepare.
 

@@ -26,6 +26,7 @@ from rightfit.physics.preparation import (
     preparation_terms,
     spilled_bytes,
 )
+from rightfit.records import dataclass
 
 if TYPE_CHECKING:
     from rightfit.estimate.classical import ClassicalTask
@@ -37,7 +38,7 @@ KEPT_IN_RAM = ("stream", "memory")
 RAPIDS = ("cuml",)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class HostWork:
     """By (server, number of servers), shape (S, J), where nothing else is said.
 

@@ -11,7 +11,6 @@ Reference: Schroeder, Wierman, Harchol-Balter, Open versus closed: a cautionary 
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import itertools
 import math
 import time
@@ -24,9 +23,10 @@ from rightfit.measure.load_test.http import Client, Place
 from rightfit.measure.load_test.level import Level, closed, opened
 from rightfit.measure.load_test.percentile import Z80, keeps
 from rightfit.measure.load_test.stream import Answer
+from rightfit.records import dataclass
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Trial:
     """What to ask and how long: tokens, targets [s] at `percentile` (0 to 1), seconds and requests of an open level, and all the time there is [s]."""
 
@@ -42,7 +42,7 @@ class Trial:
     key: str = ""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Capacity:
     """What was found: the level at the largest rate [1/s] that holds (None: none does) with an 80 % interval; `is_bound`: the server may take more, the test could not ask
     for it. `levels` are all that count."""

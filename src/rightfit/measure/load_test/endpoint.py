@@ -12,11 +12,12 @@ from rightfit.facts.fuzzy import nearest
 from rightfit.measure.load_test.http import Client, HttpError
 from rightfit.measure.load_test.stream import Answer, Question, ask
 from rightfit.measure.readers.exposition import Sample, samples_of
+from rightfit.records import dataclass
 
 _ENGINES = ("vllm", "sglang")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Endpoint:
     """A service that answers: what to ask it, its engine where it tells, and its answers when nothing else runs."""
 

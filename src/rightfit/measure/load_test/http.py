@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Mapping
 from urllib.parse import urlsplit
 
 from rightfit.errors import InputError
+from rightfit.records import dataclass
 
 _PIECE = 65_536
 
@@ -19,7 +20,7 @@ class HttpError(Exception):
     """An answer that is no HTTP, or a connection that broke."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Place:
     """A server, and the path of its API without the last slash ("/v1")."""
 

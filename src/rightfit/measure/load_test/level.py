@@ -21,12 +21,13 @@ from rightfit.measure.load_test.endpoint import counters
 from rightfit.measure.load_test.http import Client
 from rightfit.measure.load_test.stream import Answer, Question, ask
 from rightfit.measure.readers.exposition import Sample
+from rightfit.records import dataclass
 
 _TICK_S = 0.01
 _SAMPLES = 4
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Level:
     """One load. `streams` or `rate` [requests/s] says which, `window` [s since the clock's start] is what counts, `cpu_share` of one core and `lag_s` are the client's own;
     `server` holds samples of its counters."""

@@ -16,11 +16,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from rightfit.measure.load_test.http import Client, HttpError
+from rightfit.records import dataclass
 
 _LONGEST = 200
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Answer:
     """One request. Moments [s] of one clock: `due` (when it should have left), sent, first token, last chunk; tokens by the server's count.
     `error` says why it failed; of a failed one the moments that were not reached are infinite."""
@@ -57,7 +58,7 @@ class Answer:
         return self.last - self.sent
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Question:
     """What is asked: a prompt of `numbers` random numbers, for `output_tokens` tokens. `forced`: the server is told not to stop earlier."""
 

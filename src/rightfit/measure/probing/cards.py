@@ -7,7 +7,6 @@ those that the driver knows, so the command's cards are those of CUDA_VISIBLE_DE
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import importlib
 import math
 import os
@@ -18,6 +17,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from rightfit.records import dataclass
 from rightfit.units import MIB
 
 #: Reasons for a lowered clock that heat or power cause (nvml.h: nvmlClocksEventReason SwPowerCap, HwSlowdown, SwThermalSlowdown, HwThermalSlowdown, HwPowerBrake).
@@ -30,7 +30,7 @@ _DCGM_LINE = re.compile(r"^GPU[ -](\d+)\s+(.*)$")
 _DCGM_TIMEOUT_S, _DCGM_EVERY_S = 5, 10
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Reading:
     """One card at one moment: `shares` by metric of a run record, in [0, 1]; `used_bytes` of all processes."""
 

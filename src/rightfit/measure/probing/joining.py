@@ -11,12 +11,13 @@ from rightfit.measure.cards_named import card_named
 from rightfit.measure.readers.item import Item
 from rightfit.measure.readers.training_text import log_figures
 from rightfit.measure.record import Run
+from rightfit.records import dataclass
 
 #: Columns that tell the card: a plan's are not taken over by a run on a machine that shows none, or another.
 _CARD = ("gpu", "n_gpus", "device", "n_devices")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Planned:
     """What was meant to run, beside what is seen: set-up in columns of `rightfit predict`, server, and the wish."""
 

@@ -7,7 +7,6 @@ old and a new name only the first name in the table counts; they are never added
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 import re
@@ -20,6 +19,7 @@ from rightfit.errors import FileInputError
 from rightfit.measure.cards_named import card_named
 from rightfit.measure.readers.item import Item, Reader, figure, number, words
 from rightfit.measure.record import Measured, Run, Source
+from rightfit.records import dataclass
 
 _LINE = re.compile(r"^([a-zA-Z_:][\w:]*)(?:\{(.*?)\})?\s+([-+]?(?:[\d.eE+-]+|Inf|NaN))(?:\s+(-?[\d.]+))?\s*$")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
@@ -27,7 +27,7 @@ _NOT_SUPPORTED = 2.0**62
 _STARTED = "process_start_time_seconds"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Sample:
     """One value of one series at one moment [s since 1970, None where the page has none]."""
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from rightfit.errors import FileInputError
 from rightfit.measure.record import Measured, Run, Source, measured
+from rightfit.records import dataclass
 from rightfit.units import GIB
 
 #: Larger files are not results but data.
@@ -22,7 +23,7 @@ MOST_BYTES = int(GIB)
 _HEAD = 65_536
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Definitions:
     """What the user says of figures that files leave open: whether a time per token counts the first token (True, False, None: not said), which counter
     memory was read from, the set-up in columns of `rightfit predict`, and of a Prometheus the window (`last_s` [s] up to `until` [s since 1970; None: now]) and
@@ -113,7 +114,7 @@ def _json_lines(text: str) -> list[Any] | None:
     return found or None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Reader:
     """A kind of result. `detects` says whether an item is of it; `reads` makes its records. `special`: more special than one that also detects it."""
 

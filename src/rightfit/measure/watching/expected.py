@@ -9,11 +9,12 @@ from typing import Any
 from rightfit.errors import FileInputError
 from rightfit.estimate.figures import Figure
 from rightfit.measure.readers.item import number
+from rightfit.records import dataclass
 
 _BOUNDS = ("mid", "low80", "high80", "low95", "high95")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Expected:
     """`figures` by the names of an option's estimate, in base units; `steps` of the whole run; `startup_s` before the first; `usd_per_h` of all servers;
     `capacity_bytes` of one card and `host_bytes` of one server."""

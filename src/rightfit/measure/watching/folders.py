@@ -16,6 +16,7 @@ from rightfit.measure.readers import trackers
 from rightfit.measure.readers.item import Item, number
 from rightfit.measure.readers.training_text import log_intervals
 from rightfit.measure.watching.look import LastStep, Look
+from rightfit.records import dataclass
 from rightfit.units import MIB
 
 #: Of a log only so much of its end is read.
@@ -25,7 +26,7 @@ _STEP_OF = re.compile(r"(?<![\d:.])(\d+)/(\d+) \[|iteration\s+(\d+)/\s*(\d+)\s*\
 _ELAPSED = re.compile(r"\[((?:\d+:)?\d+:\d+)<")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class History:
     """What a run has left: optimizer steps done and wanted, seconds a step, and what its own sampler saw."""
 

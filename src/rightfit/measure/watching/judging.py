@@ -6,7 +6,6 @@ steady step time; while that has not settled, the plan's step time. Cut-offs are
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 from collections.abc import Mapping, Sequence
@@ -19,6 +18,7 @@ from rightfit.measure.resizing import findings_of
 from rightfit.measure.steady import Steady, steady
 from rightfit.measure.watching.expected import Expected
 from rightfit.measure.watching.look import Look
+from rightfit.records import dataclass
 from rightfit.units import GIB, SECONDS_PER_HOUR
 
 _Z80, _Z95 = SCORES[3], SCORES[4]
@@ -31,7 +31,7 @@ PLANNED = {
 }
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Finding:
     """Something that a person should know: its code, and the figures that it stands on."""
 
@@ -39,7 +39,7 @@ class Finding:
     figures: Mapping[str, float]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Compared:
     """A figure now beside the plan's: "inside", "above" or "below" its 95 % interval; "unknown" without a plan or before it has settled."""
 
@@ -51,7 +51,7 @@ class Compared:
     verdict: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class State:
     """A run that is followed. Money is rent by the hour, without bytes stored or sent."""
 

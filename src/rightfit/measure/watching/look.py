@@ -6,8 +6,10 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Protocol
 
+from rightfit.records import dataclass
 
-@dataclasses.dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True)
 class Look:
     """A moment of a run. `at_s`: our own monotonic clock. `step` optimizer steps done of `whole`; `intervals` seconds a step, oldest first; `elapsed_s` since the
     run began. `figures`: metrics of a run record by name, as they are now or since the look before; memory in bytes. What is not known is absent or None."""

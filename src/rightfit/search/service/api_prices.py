@@ -3,11 +3,11 @@ none."""
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import re
 
 from rightfit import facts
+from rightfit.records import dataclass
 
 _ORNAMENTS = re.compile(
     r"[-_. ](instruct|chat|it|hf|base|turbo|fp8|fp16|bf16|tput|awq|gptq|gguf|preview|v\d+(\.\d+)?|\d{4})(?=$|[-_. ])|^meta[-_]",
@@ -19,7 +19,7 @@ _FAMILY = re.compile(r"[a-z]+", re.IGNORECASE)
 _SENSES = re.compile(r"(?<![a-z])(vl|vlm|vision|omni|audio|ocr)(?![a-z])", re.IGNORECASE)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ApiPrice:
     """A price of an API [USD per million tokens]. `match`: "user" (given by the user), "same" (this model) or "similar" (same family and
     size)."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rightfit.catalog.offers import PURCHASE_CODES, OfferTable, ServerTable
 from rightfit.estimate.pattern_tables import first_match
 from rightfit.facts.records import Accelerator
+from rightfit.records import dataclass
 from rightfit.search.constraints import Wanted, filter_failures
 from rightfit.search.service.wish import usual
 
@@ -42,7 +43,7 @@ def cpu_row(text: str) -> tuple[str, bool]:
     return row["pattern"], float(row["bf16_per_cycle"]) >= AMX_RATIO * float(row["fp32_per_cycle"])
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class PassMachine:
     """One class of machines: the card or CPU as the estimate names it, its family, how many replicas a server holds."""
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from rightfit import facts
 from rightfit.catalog.offers import PURCHASES
 from rightfit.physics import scaling
+from rightfit.records import dataclass
 from rightfit.search.answer import Option, Reason, Section
 from rightfit.search.service.api_prices import ApiPrice, api_prices
 from rightfit.search.service.autoscale import capacity_at_limits, cold_start_of, server_start_s
@@ -54,7 +55,7 @@ def economics(
     return tuple(section for section in made if section is not None)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Unit:
     """The least that can be rented for a service: the servers of one replica (or one server with several), what it costs and carries."""
 

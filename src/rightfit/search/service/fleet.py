@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from rightfit.errors import MissingComponentError
 from rightfit.physics.columns import Array
+from rightfit.records import dataclass
 from rightfit.search.answer import Option, Reason, Section
 from rightfit.search.placement import has_fabric
 from rightfit.search.service.found import ServingExploration
@@ -35,7 +36,7 @@ MOST_KINDS = 24
 GAP = 1e-6
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ServerKinds:
     """Units that may be rented, one row each: offer and candidate, price [USD/h] and load that one carries, servers in it."""
 

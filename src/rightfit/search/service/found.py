@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit.physics.columns import Array
+from rightfit.records import dataclass
 from rightfit.search.constraints import Failures, Wanted
 from rightfit.search.market import Bill
 from rightfit.search.offers import Market
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 Index = NDArray[np.intp]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Queued:
     """One candidate at one number of replicas by the queue model: percentiles by "metric@share", capacity of a replica, sequences in
     flight."""
@@ -37,7 +38,7 @@ class Queued:
     excess: float
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Confirmed:
     """What was found of candidates: row of the space -> the queue model's figures, or the least latencies of one that was dropped."""
 
@@ -48,7 +49,7 @@ class Confirmed:
         return bool(self.kept or self.dropped)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ServingBill:
     """Money of a month by (offer, format column); `total_s` is the latency of a request under the load, which `--objective time` ranks
     by."""
@@ -62,7 +63,7 @@ class ServingBill:
     network_usd: Array
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Sizing:
     """The best candidate of each (machine class, format column): its row (-1: none), replicas, servers and latency under the load."""
 
@@ -72,7 +73,7 @@ class Sizing:
     latency_s: Array
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ServingExploration:
     """All that one serving search found. Rows of `bill` and `bits` are offers; columns are weight formats (column 0: as published)."""
 

@@ -18,6 +18,7 @@ from rightfit.estimate.serving import serving_columns, serving_rates
 from rightfit.estimate.serving_extras import ServingExtras, cache_share, more_prompt_s, token_step_s
 from rightfit.physics import serving_memory
 from rightfit.physics.columns import Array
+from rightfit.records import dataclass
 from rightfit.search.service.space import ServingSpace, stretched
 from rightfit.search.service.wish import Limits, ServingWish, usual
 
@@ -28,7 +29,7 @@ GRID = 2.0 ** (np.arange(21) / 2.0)
 PASS_BATCHES = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0])
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ReplicaGrid:
     """Concurrency, rate and latencies at the wanted percentile of each candidate (rows) at each load (columns). `limit`: most requests in
     flight."""
@@ -45,7 +46,7 @@ class ReplicaGrid:
         return ReplicaGrid(*(getattr(self, field.name)[index] for field in dataclasses.fields(self)))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Capacity:
     """The most that one replica of each candidate may be given: `rate_per_s`, `users`; 0 where a latency limit fails even alone.
 
@@ -60,7 +61,7 @@ class Capacity:
     alone_latency_s: Array
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TokenTimes:
     """What physics says of each candidate (rows) at each load (columns), before any law of waiting: means, and `closed_s`, the first token
     of a

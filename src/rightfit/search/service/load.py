@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rightfit.errors import ContradictionError, FileInputError
 from rightfit.estimate.loads import length_atoms
 from rightfit.physics.queueing import LoadColumns, atoms_of
+from rightfit.records import dataclass
 from rightfit.units import SECONDS_PER_HOUR
 from rightfit.workload.profiles import hourly_rates, profile_of, shape_of
 from rightfit.workload.traces import Lengths, Requests, draw_requests, read_lengths, read_trace
@@ -25,7 +26,7 @@ Array = NDArray[np.float64]
 SHORTEST_DAY_S = 6 * SECONDS_PER_HOUR
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ServingLoad:
     """Laws of the lengths of requests, and the same as the queue model's atoms (19,) [tokens]; `trace`: the requests themselves, where
     given;

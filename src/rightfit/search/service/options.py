@@ -16,6 +16,7 @@ from rightfit.estimate.serving_extras import fixed_bytes
 from rightfit.facts.records import Accelerator
 from rightfit.physics import serving_memory
 from rightfit.physics.columns import Array
+from rightfit.records import dataclass
 from rightfit.search.answer import Cost, Layout, Option, OptionAccelerator
 from rightfit.search.bill import cost_of
 from rightfit.search.market import Bill
@@ -40,7 +41,7 @@ PERCENTILES = (0.5, 0.95, 0.99)
 METRICS = {"ttft_s": "ttft_ms", "tpot_s": "tpot_ms", "latency_s": "latency_ms"}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ServingLayout(Layout):
     """How a service runs: `replicas` of `tensor` x `pipeline` x `attention_data` accelerators each; `max_batch` requests that one holds at
     most.
@@ -60,7 +61,7 @@ class ServingLayout(Layout):
     slice: str = ""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ServingCost(Cost):
     """Money of a service: `monthly_usd` of 730 hours at the load asked for, and what a thousand requests and a million tokens cost at that
     load.
@@ -94,7 +95,7 @@ def build_serving_options(exploration: ServingExploration, rows: Sequence[Row]) 
     return tuple(_option(exploration, details, row, position) for position, row in enumerate(rows))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class _Details:
     """Everything evaluated on a few rows: candidate, replicas and servers of each; figures by name; memory and time terms."""
 

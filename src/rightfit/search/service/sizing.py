@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.physics.columns import Array
+from rightfit.records import dataclass
 from rightfit.search.constraints import OWNED, Failures, Wanted, add_limits, filter_failures, read_wanted
 from rightfit.search.limits import add_host_cpus, add_quota
 from rightfit.search.market import address_usd, balancer_usd
@@ -210,7 +211,7 @@ def together_of(space: ServingSpace, sizing: Sizing) -> Array:
     return np.where(sizing.row >= 0, space.nodes[np.maximum(sizing.row, 0)], 1).astype(np.float64)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Memory:
     """Which rows fail for memory, with what is needed and had: that of cards, and the server's own."""
 

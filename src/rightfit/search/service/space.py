@@ -25,6 +25,7 @@ from rightfit.facts.records import Accelerator, TransformerArchitecture
 from rightfit.physics import serving_memory
 from rightfit.physics.columns import Array, DeviceColumns, LinkColumns, ModelColumns
 from rightfit.physics.serving_columns import Load, ServeColumns
+from rightfit.records import dataclass
 from rightfit.search.service.fit import safe_bytes
 from rightfit.search.service.stacks import ServingStack, StackWish, has_feature, stacks_of
 from rightfit.search.training.machines import chips
@@ -43,7 +44,7 @@ PIPELINE_NODES = (2, 3, 4, 6, 8, 16)
 PLAIN = ("machine", "tensor", "nodes", "fits", "needed_bytes", "safe_bytes", "usable_bytes", "device_code", "stack_code")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ServingFleet:
     """Servers by machine class. `first`: a server row of each class; `machine_index`: class of each server (-1: cannot serve this) and what
     it
@@ -62,7 +63,7 @@ class ServingFleet:
         return len(self.accelerators)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ServingSpace:
     """Candidates, one row each: machine class, accelerators of one replica in a server (`tensor`), servers that it spans, and the columns
     that physics reads.
@@ -357,7 +358,7 @@ def _version(text: str) -> float:
     return float(major) + float(minor or 0) / 100.0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class _Shape:
     """The two facts of an architecture that decide what a format means for it."""
 

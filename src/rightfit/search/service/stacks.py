@@ -12,12 +12,13 @@ import re
 from rightfit import facts
 from rightfit.errors import ContradictionError, UnknownNameError
 from rightfit.facts.records import Accelerator
+from rightfit.records import dataclass
 from rightfit.workload.vocabulary import nearest_words
 
 SIXTEEN_BIT = ("bf16", "fp16", "gguf-f16")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ServingStack:
     """An engine with the weights it runs: `engine` and `version` as the estimate's tables name them, `format` of the weights, `kv` of the
     cache."""
@@ -34,7 +35,7 @@ class ServingStack:
         return self.format in SIXTEEN_BIT
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class StackWish:
     """What the user fixed: engine names of the table, weight formats and those of the cache, and whether any weight format will do."""
 

@@ -11,6 +11,7 @@ from rightfit.facts.classical import classical_model
 from rightfit.facts.image_tokens import has_two_towers
 from rightfit.facts.quantized import stated_quantization
 from rightfit.facts.records import TransformerArchitecture
+from rightfit.records import dataclass
 from rightfit.search.answer import Assumption
 from rightfit.search.notes import Notes
 
@@ -22,7 +23,7 @@ LATENCIES = ("ttft", "tpot", "latency")
 _GENERATING = ("decoder", "moe-decoder", "vlm")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Limits:
     """Upper limits of latencies [s] at a percentile (0-1); infinity where there is none."""
 
@@ -32,7 +33,7 @@ class Limits:
     percentile: float
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ServingWish:
     """What the serving search needs to know of a workload.
 

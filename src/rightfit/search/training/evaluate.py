@@ -20,7 +20,6 @@ cards run DDP and not ZeRO-3 where that gains a hundredth. Times in the answer a
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from typing import Protocol
 
@@ -30,6 +29,7 @@ from numpy.typing import NDArray
 from rightfit import facts
 from rightfit.arrays import distinct_values
 from rightfit.physics.columns import Array, Columns, DeviceColumns, LinkColumns, Recompute, SetupColumns
+from rightfit.records import dataclass
 from rightfit.search.factor import combine, distinct, distinct_rows
 from rightfit.search.training.machines import Machines, collapse
 from rightfit.search.training.space import SetupTable, Sharding, Space
@@ -41,7 +41,7 @@ CHUNK_ROWS = 16_384
 LARGEST_BATCH = 2_000_000
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class MemoryNeed:
     """What each setup needs [bytes]: on one accelerator at the peak, the same with the margin for safety, shape (caution class, setup), and
     on
@@ -78,7 +78,7 @@ class Physics(Protocol):
         """Seconds of one optimizer step from `compute` and everything else."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Best:
     """The setup to take, by (machine class, node count, host tier): `run_s` of the work alone, `setup` row (-1: none fits).
 
@@ -178,7 +178,7 @@ def chunks(size: int, rows: int = CHUNK_ROWS) -> Iterator[slice]:
         yield slice(start, min(start + rows, size))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Timer:
     """Times candidates: the compute part once for each distinct (accelerator, compute key), the rest row by row in chunks."""
 
@@ -247,7 +247,7 @@ def preference(setups: SetupTable, *, last_resort: tuple[int, ...] = ()) -> Arra
     return np.asarray((1.0 + usual["plain_preference"] * setups.elaborateness) * usual["last_resort_factor"] ** np.minimum(last, 2))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Leaders:
     """The setup to take of each place, found so far: `weighed` time (with the preference), real `run_s`, `setup` row, shape (T, ...) with
     host tiers first. Filled in place."""

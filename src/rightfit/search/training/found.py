@@ -4,7 +4,6 @@ evaluated and told."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,6 +15,7 @@ from rightfit.estimate.figures import FigureColumns
 from rightfit.estimate.memory import MemoryColumns
 from rightfit.estimate.speed import StepColumns
 from rightfit.physics.columns import Array, DeviceColumns, LinkColumns, SetupColumns
+from rightfit.records import dataclass
 from rightfit.search.answer import Layout
 from rightfit.search.constraints import Failures, Feasibility, Wanted
 from rightfit.search.market import Bill, Volume
@@ -58,7 +58,7 @@ class TrainingEngine(Physics, Protocol):
         ...
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Details:
     """Everything evaluated on a few rows, one array row each. `stored_bytes`: peak memory if no activation were recomputed; `waiting_s`: of
     a step
@@ -77,7 +77,7 @@ class Details:
     risks: tuple[Risk | None, ...]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Craft:
     """One family of training.
 
@@ -100,7 +100,7 @@ class Craft:
     unit_cost: Callable[[TrainingWish], tuple[str, float]]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Exploration:
     """All that one search found. Rows of `bill` and `failures` are offers, columns the node counts of `space`."""
 

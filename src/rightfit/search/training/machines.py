@@ -20,6 +20,7 @@ from rightfit.estimate.convert import device_columns
 from rightfit.estimate.hardware import link_columns
 from rightfit.facts.records import Accelerator
 from rightfit.physics.columns import Array, Columns, DeviceColumns, LinkColumns, Method
+from rightfit.records import dataclass
 from rightfit.search.software import stack_of
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ Index = NDArray[np.intp]
 AnyColumns = TypeVar("AnyColumns", bound=Columns)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Variant:
     """What the accelerator decides about the setup: arithmetic and attention kernel."""
 
@@ -37,7 +38,7 @@ class Variant:
     flash: bool
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Machines:
     """Machine classes: one row each. `device` and `links` have one row a class; `variant` indexes `variants`."""
 
@@ -72,7 +73,7 @@ class Machines:
         )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Fleet:
     """Every server with its machine class (-1: it cannot run this at all) and the capability that it lacks (empty: none)."""
 

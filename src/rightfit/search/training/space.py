@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit.physics.columns import Method, Recompute, SetupColumns
+from rightfit.records import dataclass
 from rightfit.search.factor import distinct_rows, ragged_arange
 from rightfit.search.software import ADAPTER_METHODS
 
@@ -52,7 +53,7 @@ ELABORATENESS = np.array([0, 1, 1, 2, 3, 3, 4], dtype=np.int32)
 SHARD_STAGE = np.array([0, 1, 2, 3, 3, 3, 3], dtype=np.int32)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class SpaceLimits:
     """What bounds the space: the model's divisibility, the batch, what the training stack can do (`splits_models`: tensor, pipeline and
     expert
@@ -78,7 +79,7 @@ class SpaceLimits:
     by_server: bool = False
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class SetupTable:
     """All setups, ordered by block (variant, accelerators per node), then nodes, then from plain to elaborate; recomputation varies
     fastest.
@@ -266,7 +267,7 @@ def _batched(limits: SpaceLimits, grid: Grid) -> Grid:
     return _cross(grid, "recompute", limits.recompute or tuple(Recompute))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Space:
     """Setups with the range of rows of each block (variant, accelerators per node). `number[variant, accelerators]` is a block's number."""
 

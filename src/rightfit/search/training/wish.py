@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import math
 import re
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rightfit.errors import UnknownNameError
 from rightfit.facts import word_tables
 from rightfit.physics.columns import Method
+from rightfit.records import dataclass
 from rightfit.search.answer import Assumption
 from rightfit.search.notes import Notes
 from rightfit.workload.vocabulary import nearest_words
@@ -28,7 +28,7 @@ _VERSION = re.compile(r"v?\d[\w]*")
 _A_SLIP = 0.75
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Amount:
     """How much work there is: `tokens` over all epochs, `dataset_bytes` on disk (one copy)."""
 
@@ -37,7 +37,7 @@ class Amount:
     samples: float = 0.0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Tuning:
     """What learning from preferences or rewards adds: its method, the weights it trains (`update`), where the engine answers (`rollout`,
     empty without one), answers to each prompt, lengths [tokens], and the reward model (None: rules, or none)."""
@@ -56,7 +56,7 @@ class Tuning:
         return self.rollout in ("separate", "async")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TrainingWish:
     """What the search needs to know of a training job. `assumptions`: each default that was taken. `tuning`: where preferences or rewards
     are learned from."""

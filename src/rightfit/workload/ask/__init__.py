@@ -15,6 +15,7 @@ from typing import Any
 from rightfit import facts
 from rightfit.errors import InputError
 from rightfit.facts import word_tables
+from rightfit.records import dataclass
 from rightfit.units import normalize
 from rightfit.workload.ask import grammar, names, words
 from rightfit.workload.options import OPTIONS, read_wish
@@ -25,7 +26,7 @@ _LISTS = ("cloud", "region", "country", "purchase", "gpu")
 _SERVICE_OPTIONS = ("rate", "users", "ttft", "tpot", "latency", "input_tokens", "output_tokens")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Reading:
     """One thing understood: the option, its value in friendly form, and the words it was read from (empty: it follows from the rest)."""
 
@@ -34,7 +35,7 @@ class Reading:
     words: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Understood:
     """What a sentence says. `wishes` are options as Workload takes them; `inferred` those that follow from others; `unused` words that no
     option holds."""

@@ -9,16 +9,16 @@ sees.
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Callable
 
 from rightfit.facts import word_tables
+from rightfit.records import dataclass
 
 TABLE = "quantities"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class GrammarRule:
     """One way to say one option. `read` makes of the match what the option takes."""
 
