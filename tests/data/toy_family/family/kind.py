@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rightfit.errors import InputError
 from rightfit.estimate.figures import Figure
 from rightfit.physics.columns import Array
+from rightfit.records import dataclass
 from rightfit.search.advice import cheaper_spot, relaxed
 from rightfit.search.answer import Counts, Layout, Option, Reason, Section
 from rightfit.search.bill import cost_of
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 RECORD_BYTES, CORE_RATE, DISK_BYTES_PER_S, MOST_RUNS, DOUBT = 100.0, 2e7, 5e8, 64.0, 1.5
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Sorting:
     """All that one search found. Times [s] and memory [bytes] are by server; one server does the job."""
 
