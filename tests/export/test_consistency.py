@@ -14,6 +14,7 @@ import yaml
 from typical_plans import FURTHER, OTHER_KINDS, WISHES, plan_values
 
 import rightfit
+from rightfit import facts
 from rightfit.errors import InputError
 from rightfit.export import ExportSettings, Files, Job, all_targets, files_of, find_target, job_of, plan_document
 from rightfit.export.job import SERVING_TASKS
@@ -309,6 +310,34 @@ def test_buckets_that_are_made_keep_what_was_overwritten_for_a_while(name: str) 
     for text in made:
         assert re.search(r"versioning|delete_retention_policy", text, re.IGNORECASE)
         assert re.search(r"(?i)(days|days_since_noncurrent_time|noncurrent_?days|non_current_days)\W+30\b", text)
+
+
+def test_a_server_of_google_starts_what_is_signed() -> None:
+    made = [text for name in PLANS for path, text in bundle(name).items() if path.endswith("main.tf") and "google_compute_instance" in text]
+    assert made
+    for text in made:
+        assert re.search(r"shielded_instance_config \{\s+enable_vtpm\s+= true\s+enable_integrity_monitoring = true", text), text[:400]
+
+
+#: Cards of each kind that DCGM does, or does not, count the engines of, as NVIDIA says (dcgm-exporter issues 395 and 404, DCGM issue 234).
+COUNTED = ("V100-SXM-16GB", "T4", "A100-SXM-80GB", "L4", "H100-SXM-80GB", "B200-SXM-180GB", "RTX-5090")
+NOT_COUNTED = ("P100-PCIe-16GB", "M60", "K80", "RTX-3090", "RTX-4090", "RTX-2080-Ti")
+
+
+def test_profiling_counters_are_asked_of_cards_that_have_them() -> None:
+    nvidia = [name for name, card in facts.accelerators().items() if card.vendor == "NVIDIA"]
+    assert {*COUNTED, *NOT_COUNTED} <= {*nvidia}
+    found = job("qlora-8b")
+    for name in nvidia:
+        here = dataclasses.replace(
+            found, option=found.option.model_copy(update={"accelerator": found.option.accelerator.model_copy(update={"name": name})})
+        )
+        texts = [text for target in ("prometheus", "grafana") for text in files_of(here, target).values()]
+        counted = ["DCGM_FI_PROF_" in text for text in texts]
+        busy = ["DCGM_FI_DEV_GPU_UTIL" in text for text in texts]
+        assert any(counted) != any(busy), f"{name}: busy by one counter, in alerts and dashboard alike"
+        if name in (*COUNTED, *NOT_COUNTED):
+            assert any(counted) == (name in COUNTED), name
 
 
 COMMIT = "8c22764a7e3675c50d4c7c9a4edb474456022b16"

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from rightfit import facts
-from rightfit.catalog import PURCHASES, open_catalog
+from rightfit.catalog import PURCHASES, Catalog, open_catalog
 from rightfit.search.market import MarketFacts, Volume, bill, billing_rules
-from rightfit.search.offers import open_market
+from rightfit.search.offers import open_market, whole_market
 
 GIB = 2.0**30
 
@@ -94,3 +94,11 @@ def test_no_quarantined_price_is_offered() -> None:
     assert not offers.is_quarantined.any()
     assert np.isfinite(offers.price_usd_per_h).all()
     assert (offers.price_usd_per_h > 0).all()
+
+
+def test_no_offer_that_can_be_ranked_stands_where_no_server_can_be_started(catalog: Catalog) -> None:
+    """A list's least price of "some region" cannot be exported: it names none."""
+    assert (np.array(catalog.all_offers().regions)[catalog.all_offers().region_index] == "cheapest-listed").any()
+    for market in (open_market(catalog), whole_market(catalog)):
+        offers = market.offers
+        assert not (np.array(offers.regions)[offers.region_index] == "cheapest-listed").any()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from rightfit import facts
 from rightfit.export.job import SERVING_TASKS, Job
+from rightfit.facts.word_tables import says
 
 IDLE_SHARE = 0.5  # of the predicted busy time: below it something is wrong
 MIB = 1024**2
@@ -16,6 +18,13 @@ def floor_of_utilisation(job: Job) -> float:
     if job.is_service:
         return IDLE_SHARE * min(1.0, float(load)) if load else 0.0
     return IDLE_SHARE if job.gpus_per_node else 0.0
+
+
+def has_profiling(job: Job) -> bool:
+    """Whether DCGM reads profiling counters (busy share of the engines, tensor units) of a plan's cards: from Volta on, of GeForce cards from
+    Blackwell on. Source: NVIDIA/dcgm-exporter issues 395 and 404, NVIDIA/DCGM issue 234. Of a card that is not known it is not promised."""
+    card = facts.accelerators().get(job.option.accelerator.name)
+    return card is not None and card.compute_capability >= (10.0 if says("setup", "geforce", card.name) else 7.0)
 
 
 def memory_limit_bytes(job: Job) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rightfit.export.job import Job
-from rightfit.export.operations import MIB, floor_of_utilisation, memory_limit_bytes, most_usd_per_h
+from rightfit.export.operations import MIB, floor_of_utilisation, has_profiling, memory_limit_bytes, most_usd_per_h
 from rightfit.export.quoting import comment, to_json
 from rightfit.export.registry import Files, Target
 from rightfit.export.targets import keda, prometheus
@@ -42,8 +42,8 @@ def _of_cards(job: Job) -> list[Curve]:
     floor = floor_of_utilisation(job)
     return [
         Curve("Memory of the cards", query("DCGM_FI_DEV_FB_USED"), "mbytes", memory),
-        Curve("Busy share", query("DCGM_FI_PROF_GR_ENGINE_ACTIVE"), "percentunit", (("orange", floor),) if floor else ()),
-        Curve("Tensor units at work", query("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE"), "percentunit", _mfu(job)),
+        Curve("Busy share", prometheus.busy_share(job), "percentunit", (("orange", floor),) if floor else ()),
+        Curve("Tensor units at work", query("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE") if has_profiling(job) else "", "percentunit", _mfu(job)),
         Curve("Temperature", query("DCGM_FI_DEV_GPU_TEMP"), "celsius", (("red", float(prometheus.TOO_HOT_C)),)),
         Curve("Power", query("DCGM_FI_DEV_POWER_USAGE"), "watt"),
         Curve(

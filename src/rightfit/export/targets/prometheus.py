@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rightfit.export.job import Job
-from rightfit.export.operations import MIB, floor_of_utilisation, memory_limit_bytes, most_usd_per_h, usd_per_gpu_h
+from rightfit.export.operations import MIB, floor_of_utilisation, has_profiling, memory_limit_bytes, most_usd_per_h, usd_per_gpu_h
 from rightfit.export.quoting import to_yaml
 from rightfit.export.registry import Files, Target
 
@@ -43,6 +43,13 @@ def _labels(job: Job) -> dict[str, str]:
 def of_plan(job: Job, metric: str) -> str:
     """A metric of this plan's servers only."""
     return f'{metric}{{rightfit_plan="{job.plan_id}"}}'
+
+
+def busy_share(job: Job, *, over: str = "") -> str:
+    """The share of time that cards are busy, now or on average over a while: of their engines, or by the driver where that is not counted."""
+    metric = of_plan(job, "DCGM_FI_PROF_GR_ENGINE_ACTIVE" if has_profiling(job) else "DCGM_FI_DEV_GPU_UTIL")
+    share = f"avg_over_time({metric}[{over}])" if over else metric
+    return share if has_profiling(job) else f"{share} / 100"
 
 
 def cost_rate(job: Job) -> str:
@@ -101,7 +108,7 @@ def _of_use(job: Job) -> list[dict[str, Any]]:
     peak = job.option.estimate.get("peak_memory_bytes")
     if not floor or peak is None:
         return []
-    busy = f"avg_over_time({of_plan(job, 'DCGM_FI_PROF_GR_ENGINE_ACTIVE')}[15m]) < {floor:.2f}"
+    busy = f"{busy_share(job, over='15m')} < {floor:.2f}"
     held, half = of_plan(job, "DCGM_FI_DEV_FB_USED"), f"{HELD_SHARE * peak.mid / MIB:.0f}"
     stall = f"the cards hold the job but are busy less than {floor:.0%} of the time; the plan expects more: look at data loading"
     if job.is_service:
