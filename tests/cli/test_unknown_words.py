@@ -52,7 +52,7 @@ def test_unknown_words_are_refused_in_one_line(run: Any, name: str, lang: str) -
         assert "错误" in result.err
 
 
-@pytest.mark.parametrize(("lang", "says"), [("en", "own servers"), ("zh", "自有")])
+@pytest.mark.parametrize(("lang", "says"), [("en", "on your own"), ("zh", "自有")])
 def test_a_machine_that_one_has_is_planned_on_beside_a_rental(run: Any, lang: str, says: str) -> None:
     result = run("plan", "Qwen/Qwen2.5-7B", "--method", "qlora", "--data", "10Mtok", "--have", "2xRTX-3090@home", "--lang", lang)
     assert result.code == 0
@@ -64,7 +64,7 @@ def test_a_machine_that_does_not_do_it_is_told_and_a_rental_planned(run: Any) ->
     result = run("plan", "70B", "--method", "full", "--data", "10Mtok", "--have", "RTX-3090", "--verbose")
     assert result.code == 0
     assert "1x-RTX-3090" in result.out  # named, and why not
-    assert "own servers" not in result.out.splitlines()[0]
+    assert "on your own" not in result.out.splitlines()[0]
 
 
 @pytest.mark.parametrize("kind", ["images", "table", "text", "audio", "video", "recommendation"])

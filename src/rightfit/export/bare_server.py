@@ -46,7 +46,7 @@ def first_boot(job: Job, ground: Ground) -> str:
     parts = [
         f"#!/bin/bash\n# {comment(job.model)}, plan {job.plan_id}\nset -euo pipefail\nmkdir -p {FOLDER} {CHECKPOINTS}\n",
         endings(job, ground),
-        "".join(_put(f"{FOLDER}/{path}", text) for path, text in stack.files.items()),
+        "".join(packed_file(f"{FOLDER}/{path}", text) for path, text in stack.files.items()),
         RETRY,
         "".join(f"retry bash -c {shell([line])}\n" for line in ground.before),
         "".join(_secret(name, ground.secret(name)) for name in stack.secrets),
@@ -106,7 +106,7 @@ def endings(job: Job, ground: Ground) -> str:
 }}
 trap finish EXIT
 """
-    return _put(f"{FOLDER}/end.sh", lines) + f"chmod 755 {FOLDER}/end.sh\n" + trap + clock + place
+    return packed_file(f"{FOLDER}/end.sh", lines) + f"chmod 755 {FOLDER}/end.sh\n" + trap + clock + place
 
 
 STOP_S = 120  # for a last checkpoint when the time is over
@@ -134,7 +134,7 @@ def keeping(job: Job, ground: Ground) -> str:
     body = f'#!/bin/bash\nset -euo pipefail\n{lines}{shell(words)} "$1" "$2"\n'
     copy, store = f"{FOLDER}/keep.sh", store_of(job, ground)
     return (
-        _put(copy, body) + f"chmod 755 {copy}\n"
+        packed_file(copy, body) + f"chmod 755 {copy}\n"
         f"retry {copy} {store} {CHECKPOINTS}\n"
         f"(while sleep {KEEP_EVERY_S} >/dev/null 2>&1; do {copy} {CHECKPOINTS} {store} || true; done) & copies=$!\n"
     )
@@ -167,12 +167,9 @@ def container(job: Job, stack: ExportStack) -> str:
 
 
 def packed_file(path: str, text: str) -> str:
-    """Shell lines that put a file below the folder they run in."""
-    folder = path.rpartition("/")[0] or "."
-    return _put(path, text).replace(f"mkdir -p {shell([''])}\n", "") if folder == "." else _put(path, text)
-
-
-def _put(path: str, text: str) -> str:
-    """A file, packed: first boots may be no longer than 16 kB on some clouds, and no text can end the here-document that carries it."""
+    """Shell lines that put a file at a path, packed, and make its folder: first boots may be no longer than 16 kB on some clouds, and no text can
+    end the here-document that carries it."""
+    folder = path.rpartition("/")[0]
     packed = base64.encodebytes(gzip.compress(text.encode(), mtime=0)).decode()
-    return f"mkdir -p {shell([path.rpartition('/')[0]])}\nbase64 -d <<'EOF' | gunzip > {shell([path])}\n{packed}EOF\n"
+    made = "" if folder in ("", FOLDER) else f"mkdir -p {shell([folder])}\n"  # that of the job is there
+    return f"{made}base64 -d <<'EOF' | gunzip > {shell([path])}\n{packed}EOF\n"

@@ -11,6 +11,7 @@ from rightfit import facts
 from rightfit.catalog import PURCHASES, OfferTable, ServerTable
 from rightfit.catalog.offers import PRICE_KINDS
 from rightfit.physics.columns import Array, Columns, DeviceColumns, LinkColumns, SetupColumns, column
+from rightfit.records import dataclass
 from rightfit.search.constraints import Wanted
 from rightfit.search.market import MarketFacts, Volume
 from rightfit.search.offers import Market
@@ -23,14 +24,14 @@ PROVIDERS = ("aws", "gcp", "verda", "lambda")
 NODE_COUNTS = (1, 2, 4)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ToyCompute(Columns):
     """Seconds of one micro-batch."""
 
     busy_s: Array = column(0)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ToyPhysics:
     """Memory and time with the shape of the real ones: recomputation saves memory and costs time, sharding saves memory and costs
     traffic."""

@@ -66,7 +66,7 @@ def _data(match: re.Match[str]) -> str:
     text = shape(r"\s*{clip_kind}?(?:video )?clips?$").sub("clips", _audio(match))
     samples, images = shape(r"\s*{sample}$"), shape(r"\s*{image}$")
     if text.isascii():
-        return images.sub("images", samples.sub("samples", text))
+        return images.sub(" images", samples.sub(" samples", text))
     return shape(r"\s*{document_counted_zh}文档$").sub("篇", images.sub("张", samples.sub("条", text)))
 
 
