@@ -146,7 +146,12 @@ def test_no_command_of_the_contract_is_put_off_to_a_later_version(run: Any) -> N
 
 
 def test_plain_words_that_say_nothing(run: Any) -> None:
-    for sentence, said in (("", "say what you want to run"), ("bring me tea", "names no model"), ("来杯茶", "没有认得出的模型"), ("x" * 3000, "2000 is the most")):
+    for sentence, said in (
+        ("", "say what you want to run"),
+        ("bring me tea", "names no model"),
+        ("来杯茶", "没有认得出的模型"),
+        ("x" * 3000, "2000 is the most"),
+    ):
         result = run("plan", "--ask", sentence)
         assert (result.code, result.out) == (2, "")
         assert said in result.err.splitlines()[-1]
