@@ -19,6 +19,8 @@ import yaml
 from jobs import HOSTILE, files, hostile, job, taken
 from tiny import SMALL, make_data, make_llama, run
 
+from rightfit.export import find_target
+
 os.environ["DISABLE_VERSION_CHECK"] = "1"  # LLaMA-Factory's: its parser is read here with the Transformers that the other readers share
 TOOLS = Path(sys.executable).parent
 
@@ -27,8 +29,9 @@ COMMIT = "8c22764a7e3675c50d4c7c9a4edb474456022b16"
 
 
 def both(target: str, name: str) -> list[dict[str, str]]:
-    """The files of a plan with the commit of its model, and those of the same plan with a hostile name."""
-    return [dict(files(target, name, revision=COMMIT)), dict(hostile(target, name))]
+    """The files of a plan, with the commit of its model where a program can be told one, and those of the same plan with a hostile name."""
+    told = "" if find_target(target).problem(job(name, revision=COMMIT)) else COMMIT
+    return [dict(files(target, name, revision=told)), dict(hostile(target, name))]
 
 
 @pytest.mark.parametrize("name", taken("deepspeed"))

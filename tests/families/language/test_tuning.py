@@ -145,7 +145,7 @@ def test_other_families_refuse_it(name: str, model: str) -> None:
 @pytest.mark.parametrize(
     ("sentence", "expected"),
     [
-        ("GRPO train Qwen2.5-7B on 7k prompts", {"method": "grpo", "data": "7ksamples"}),
+        ("GRPO train Qwen2.5-7B on 7k prompts", {"method": "grpo", "data": "7k samples"}),
         ("DPO with LoRA on Llama-3-8B, 60k pairs", {"method": "dpo", "update": "lora"}),
         ("reinforcement learning of Qwen2.5-7B, PPO", {"method": "ppo"}),
         ("PPO for Llama-3-8B with reward model Qwen2.5-1.5B", {"method": "ppo", "model": "Llama-3-8B", "reward_model": "Qwen2.5-1.5B"}),
