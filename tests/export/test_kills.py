@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from stand_in_tools import put_on_the_path
 from typical_plans import plan_values
 
 import rightfit
@@ -128,16 +129,8 @@ def test_what_a_kill_left_is_not_taken_for_room_where_others_have_put_files(tmp_
 @pytest.fixture
 def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """`sky` and `terraform` on the path; gives the file that notes their calls."""
-    folder, calls = tmp_path / "bin", tmp_path / "calls"
-    folder.mkdir()
-    for program in ("sky", "terraform"):
-        (folder / program).write_text(STAND_IN.replace("CALLS", str(calls)))
-        (folder / program).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-    for variable in ("HF_TOKEN", "VLLM_API_KEY", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(variable, "k")
-    monkeypatch.setenv("RIGHTFIT_BUCKET", "s3://mine/runs")
-    return calls
+    monkeypatch.setenv("HF_TOKEN", "k")
+    return put_on_the_path(tmp_path, STAND_IN, monkeypatch)
 
 
 @pytest.mark.slow

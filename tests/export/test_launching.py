@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from stand_in_tools import put_on_the_path
 from typical_plans import plan_values
 
 from rightfit.cli import main
@@ -30,18 +31,9 @@ def job(name: str, **settings: object) -> Job:
 @pytest.fixture
 def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """`sky` and `terraform` on the path; gives the file that notes their calls."""
-    folder, calls = tmp_path / "bin", tmp_path / "calls"
-    folder.mkdir()
-    for program in ("sky", "terraform"):
-        (folder / program).write_text(STAND_IN.replace("CALLS", str(calls)))
-        (folder / program).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     monkeypatch.delenv("HF_TOKEN", raising=False)
-    for variable in ("VLLM_API_KEY", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(variable, "k")
-    monkeypatch.setenv("RIGHTFIT_BUCKET", "s3://mine/runs")
     monkeypatch.chdir(tmp_path)
-    return calls
+    return put_on_the_path(tmp_path, STAND_IN, monkeypatch)
 
 
 def saved(name: str, folder: Path) -> str:

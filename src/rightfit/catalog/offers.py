@@ -203,7 +203,7 @@ class OfferFilter:
 def provider_codes(servers: ServerTable) -> tuple[tuple[str, ...], NDArray[np.intp]]:
     """The providers of a table, each once, and which of them each server is of (S,)."""
     providers = tuple(dict.fromkeys(servers.provider))
-    return providers, _codes(providers, servers.provider)
+    return providers, codes_of(servers.provider)
 
 
 @functools.lru_cache(maxsize=4)
@@ -211,9 +211,10 @@ def card_codes(servers: ServerTable) -> tuple[tuple[tuple[str, str], ...], NDArr
     """The pairs of provider and accelerator of a table, each once, and which of them each server is of (S,)."""
     pairs = tuple(zip(servers.provider, servers.accelerator_name, strict=True))
     kinds = tuple(dict.fromkeys(pairs))
-    return kinds, _codes(kinds, pairs)
+    return kinds, codes_of(pairs)
 
 
-def _codes(kinds: Sequence[object], values: Sequence[object]) -> NDArray[np.intp]:
-    code = {kind: number for number, kind in enumerate(kinds)}
-    return np.array([code[value] for value in values], dtype=np.intp)
+def codes_of(labels: Sequence[object]) -> NDArray[np.intp]:
+    """A small integer for each distinct label, in the order in which they come first."""
+    code = {label: number for number, label in enumerate(dict.fromkeys(labels))}
+    return np.array([code[label] for label in labels], dtype=np.intp)

@@ -67,8 +67,9 @@ def _is_alone(ranks: Group) -> bool:
     return not bool((ranks.size > 1).any())
 
 
-def _nothing(*arrays: Array) -> Array:
-    return np.zeros(np.broadcast_shapes(*(array.shape for array in arrays)))
+def _nothing(size_bytes: Array, ranks: Group, links: LinkColumns, rates: RateColumns) -> Array:
+    """No time, for each row."""
+    return np.zeros(np.broadcast_shapes(size_bytes.shape, ranks.size.shape, links.intra_kind.shape, rates.switch_fraction.shape))
 
 
 def gather_s(size_bytes: Array, ranks: Group, links: LinkColumns, rates: RateColumns) -> Array:
@@ -77,7 +78,7 @@ def gather_s(size_bytes: Array, ranks: Group, links: LinkColumns, rates: RateCol
     `size_bytes` [bytes] -> [s].
     """
     if _is_alone(ranks):
-        return _nothing(size_bytes, ranks.size, links.intra_kind)
+        return _nothing(size_bytes, ranks, links, rates)
     share = (ranks.size - 1.0) / ranks.size
     return np.where(ranks.size > 1, share * size_bytes / _bus(ranks, links, rates) + _latency(ranks, links), 0.0)
 
@@ -97,7 +98,7 @@ def all_to_all_s(size_bytes: Array, ranks: Group, links: LinkColumns, rates: Rat
     The part for ranks of the same node uses the inner links, the rest shares the node's network among all its GPUs.
     """
     if _is_alone(ranks):
-        return _nothing(size_bytes, ranks.size, links.intra_kind)
+        return _nothing(size_bytes, ranks, links, rates)
     intra, inter = link_bandwidth(links, rates)
     inside = (ranks.members - 1.0) / ranks.size * size_bytes / intra
     outside = (ranks.size - ranks.members) / ranks.size * size_bytes / (inter / np.maximum(ranks.siblings * ranks.members, 1.0))
@@ -111,7 +112,7 @@ def dispatch_s(token_bytes: Array, chosen: Array, ranks: Group, links: LinkColum
     Of n servers a token needs n (1 - (1 - 1/n)^chosen) on average. Source: DeepSeek-AI 2024 (DeepSeek-V3, cross-node all-to-all).
     """
     if _is_alone(ranks):
-        return _nothing(token_bytes, chosen, ranks.size, links.intra_kind)
+        return _nothing(token_bytes * chosen, ranks, links, rates)
     intra, inter = link_bandwidth(links, rates)
     servers = np.maximum(ranks.size / ranks.members, 1.0)
     inside = (ranks.members - 1.0) / ranks.members * chosen * token_bytes / intra
@@ -126,7 +127,7 @@ def send_s(size_bytes: Array, ranks: Group, links: LinkColumns, rates: RateColum
     `size_bytes` [bytes] -> [s].
     """
     if _is_alone(ranks):
-        return _nothing(size_bytes, ranks.size, links.intra_kind)
+        return _nothing(size_bytes, ranks, links, rates)
     intra, inter = link_bandwidth(links, rates)
     across = ranks.size > ranks.members
     bandwidth = np.where(across, np.minimum(intra, inter / ranks.siblings), intra)

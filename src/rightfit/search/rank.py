@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.arrays import distinct_values
+from rightfit.catalog.offers import codes_of, provider_codes
 from rightfit.catalog.sellers import is_major
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
@@ -179,17 +180,11 @@ def folding_groups(exploration: Found, offer: Index, node: Index) -> Index:
     """Rows of one provider with the same accelerators on the same number of nodes, spot apart from the rest, are one option: they differ in
     region, purchase mode, host size."""
     offers, servers = exploration.market.offers, exploration.market.offers.servers
-    kinds = [codes_of(servers.provider), codes_of(servers.accelerator_name), servers.num_accelerators.astype(np.intp)]
+    kinds = [provider_codes(servers)[1], codes_of(servers.accelerator_name), servers.num_accelerators.astype(np.intp)]
     _, kind = distinct_rows(kinds)
     spot = (offers.purchase_index[offer] == SPOT).astype(np.intp)
     _, group = distinct_rows([kind[offers.server_index[offer]], node, spot])
     return group
-
-
-def codes_of(labels: tuple[str, ...]) -> Index:
-    """A small integer for each distinct label."""
-    code = {label: number for number, label in enumerate(dict.fromkeys(labels))}
-    return np.array([code[label] for label in labels], dtype=np.intp)
 
 
 def varied(exploration: Found, offer: Index, *, top: int) -> list[int]:
@@ -222,7 +217,7 @@ def with_another_provider(exploration: Found, offer: Index, chosen: list[int]) -
     """Make sure that two providers are among three rows or more: the best row of another one takes the last place that no way to pay
     depends on."""
     offers = exploration.market.offers
-    provider = codes_of(offers.servers.provider)[offers.server_index[offer]]
+    provider = provider_codes(offers.servers)[1][offers.server_index[offer]]
     others = np.flatnonzero(provider != provider[chosen[0]])
     if len(chosen) < 3 or not others.shape[0] or bool(np.any(provider[chosen] != provider[chosen[0]])):
         return chosen
@@ -235,9 +230,9 @@ def with_another_provider(exploration: Found, offer: Index, chosen: list[int]) -
 def of_major_cloud(exploration: Found, offer: Index) -> NDArray[np.bool_]:
     """Which offers are of a major cloud."""
     offers = exploration.market.offers
-    known = {provider: is_major(provider) for provider in set(offers.servers.provider)}
-    major = np.array([known[provider] for provider in offers.servers.provider], dtype=np.bool_)
-    return np.asarray(major[offers.server_index[offer]])
+    providers, row = provider_codes(offers.servers)
+    major = np.array([is_major(provider) for provider in providers], dtype=np.bool_)
+    return np.asarray(major[row[offers.server_index[offer]]])
 
 
 def with_a_major_cloud(exploration: Found, offer: Index, chosen: list[int]) -> list[int]:

@@ -237,6 +237,15 @@ def _money_lines(
 ) -> dict[str, Any]:
     """Money against a linear axis, a line for each way to pay."""
     rate = exchange_rate(currency).units_per_usd
+    return {
+        **money_frame(currency),
+        "xAxis": {"type": "value", "max": last, "name": name, "nameLocation": "middle", "nameGap": 26, **plain_axis()},
+        "series": [_curve_series(purchase, points, position, lang, rate=rate) for position, (purchase, points) in enumerate(lines)],
+    }
+
+
+def money_frame(currency: str) -> dict[str, Any]:
+    """What charts of lines of money share: all but the axis below and the lines."""
     money, axis = money_form(currency), plain_axis()
     return {
         "animation": False,
@@ -249,9 +258,7 @@ def _money_lines(
             "itemHeight": 8,
         },
         "tooltip": {"trigger": "axis", "confine": True, ":valueFormatter": money, **tip_style()},
-        "xAxis": {"type": "value", "max": last, "name": name, "nameLocation": "middle", "nameGap": 26, **axis},
         "yAxis": {"type": "value", **axis, "axisLabel": {**axis["axisLabel"], ":formatter": money}},
-        "series": [_curve_series(purchase, points, position, lang, rate=rate) for position, (purchase, points) in enumerate(lines)],
     }
 
 

@@ -14,7 +14,7 @@ from rightfit.explain import quantities as q
 from rightfit.explain.labels import label
 from rightfit.explain.messages import Lang
 from rightfit.explain.tables import Column, Table
-from rightfit.web.charts import colour, money_form, plain_axis, tip_style
+from rightfit.web.charts import colour, money_frame, plain_axis
 from rightfit.web.draw import box, heading, paragraph, table
 from rightfit.web.words import word
 from rightfit.workload.money import exchange_rate
@@ -53,7 +53,7 @@ def draw_moves(lines: Sequence[Moves], lang: Lang, *, currency: str = "usd") -> 
 
 def moves_chart(lines: Sequence[Moves], lang: Lang, *, currency: str) -> dict[str, Any]:
     """Price an hour by date; a price holds until another was seen."""
-    axis, money, rate = plain_axis(), money_form(currency), exchange_rate(currency).units_per_usd
+    axis, rate = plain_axis(), exchange_rate(currency).units_per_usd
     series = []
     for at, line in enumerate(lines):
         ink = colour(f"c{at % MOST_LINES + 1}")
@@ -69,19 +69,11 @@ def moves_chart(lines: Sequence[Moves], lang: Lang, *, currency: str) -> dict[st
                 "itemStyle": {":color": ink},
             }
         )
+    frame = money_frame(currency)
     return {
-        "animation": False,
-        "grid": {"left": 8, "right": 24, "top": 16, "bottom": 64, "containLabel": True},
-        "legend": {
-            "bottom": 0,
-            "type": "scroll",
-            "textStyle": {":color": colour("ink"), "fontSize": 13},
-            "icon": "roundRect",
-            "itemHeight": 8,
-        },
-        "tooltip": {"trigger": "axis", "confine": True, ":valueFormatter": money, **tip_style()},
+        **frame,
         "xAxis": {"type": "time", **axis, "axisLabel": {**axis["axisLabel"], "formatter": "{yyyy}-{MM}", "hideOverlap": True}},
-        "yAxis": {"type": "value", "scale": True, **axis, "axisLabel": {**axis["axisLabel"], ":formatter": money}},
+        "yAxis": {**frame["yAxis"], "scale": True},
         "series": series,
     }
 

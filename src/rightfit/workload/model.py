@@ -167,6 +167,15 @@ class Workload(BaseModel):
         kept = {key: value for key, value in self._given().items() if key not in overruled}
         return type(self)(**{**kept, **wishes})
 
+    @property
+    def is_tuning_assumed(self) -> bool:
+        """Whether fine-tuning is our reading: neither task nor method was given."""
+        return "task" in self.assumed and "method" in self.assumed and self.task != "train"
+
+    def from_the_start(self) -> Workload:
+        """The same wish, to train all weights from the start."""
+        return self.model_copy(update={"task": "train", "method": "full"})
+
     def to_dict(self) -> dict[str, Any]:
         """All attributes that are set, in base units; Workload(**result) is equal."""
         values = self.model_dump(mode="json")

@@ -24,13 +24,11 @@ def matches(workload: Workload) -> bool:
 
 def settle(workload: Workload) -> Workload:
     """The wish with the task that is meant where none was given: so many tokens are learned from the start."""
-    if "task" not in workload.assumed or workload.task == "train" or "method" not in workload.assumed:
-        return workload
-    if workload.quantization or workload.lora_rank or workload.lora_targets:
+    if not workload.is_tuning_assumed or workload.quantization or workload.lora_rank or workload.lora_targets:
         return workload
     from rightfit.families.language.wish import pretraining_tokens
 
-    return workload.model_copy(update={"task": "train", "method": "full"}) if pretraining_tokens(workload) else workload
+    return workload.from_the_start() if pretraining_tokens(workload) else workload
 
 
 LEAVE = "it is a language model; leave it out"

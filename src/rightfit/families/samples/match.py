@@ -27,11 +27,11 @@ def matches(workload: Workload) -> bool:
 
 def settle(workload: Workload) -> Workload:
     """The wish with the task that is meant where none was given: what is trained from the start is not fine-tuned."""
-    if "task" not in workload.assumed or workload.task == "train" or "method" not in workload.assumed:
+    if not workload.is_tuning_assumed:
         return workload
     from rightfit.families.samples.wish import starts_afresh
 
-    return workload.model_copy(update={"task": "train", "method": "full"}) if starts_afresh(workload) else workload
+    return workload.from_the_start() if starts_afresh(workload) else workload
 
 
 #: What a model takes of image_size, frames, audio_length and latents its own reading of the wish says.

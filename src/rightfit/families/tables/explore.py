@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from rightfit.catalog.offers import PURCHASES
+from rightfit.catalog.offers import PURCHASES, codes_of
 from rightfit.estimate.classical_intervals import group_interval
 from rightfit.estimate.hosts import common_volume
 from rightfit.families.tables.machines import HostServers, host_servers
@@ -23,7 +23,6 @@ from rightfit.search.constraints import Failures, Feasibility, Wanted, filter_fa
 from rightfit.search.factor import combine, distinct_rows
 from rightfit.search.market import SPOT, Bill, Staged, Volume, bill, failure_rate_per_s
 from rightfit.search.offers import Market, whole_market
-from rightfit.search.rank import codes_of
 from rightfit.search.sources import check_storage, moved_usd
 from rightfit.search.surety import Spread, surety_of_job
 

@@ -295,9 +295,9 @@ def search_setups(
     capacity = np.broadcast_to(physics.capacity(machines.device), (len(machines),))
     tiers, tier = host_tiers(need.host_bytes, host_memory)
     node = np.searchsorted(np.array(space.limits.node_counts), setups.nodes)
-    shape = (len(machines), len(space.limits.node_counts), tiers.shape[0])
-    leaders, factor = Leaders.none((shape[2], *shape[:2])), preference(setups, last_resort=space.limits.last_resort)
-    least_host = np.full(shape[:2], np.inf)
+    shape = (tiers.shape[0], len(machines), len(space.limits.node_counts))
+    leaders, factor = Leaders.none(shape), preference(setups, last_resort=space.limits.last_resort)
+    least_host = np.full(shape[1:], np.inf)
     columns, keys = collapse(setups.columns(base)), compute_key(setups)
     steps = work_steps(setups, tokens=tokens, seq_len=int(columns.seq_len[0]))
     timed = 0
@@ -305,8 +305,8 @@ def search_setups(
         machine, setup = fitting_rows(space, machines, need, capacity, members=members, every_level=every_level)
         timer = build_timer(columns, keys, machines, physics, machine=machine, setup=setup)
         seconds = timer.step_s(machine, setup) * steps[setup]
-        place = machine * shape[1] + node[setup]
-        leaders.enter(place=tier[setup] * (shape[0] * shape[1]) + place, weighed=seconds * factor[setup], run_s=seconds, setup=setup)
+        place = machine * shape[2] + node[setup]
+        leaders.enter(place=tier[setup] * least_host.size + place, weighed=seconds * factor[setup], run_s=seconds, setup=setup)
         np.minimum.at(least_host.reshape(-1), place, need.host_bytes[setup])
         timed += machine.shape[0]
     leaders.share_tiers()
