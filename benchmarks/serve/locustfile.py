@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 from pathlib import Path
 
 from locust import FastHttpUser, constant, constant_throughput, task
@@ -19,10 +20,14 @@ PER_S, NEW = (float(os.environ.get(f"RIGHTFIT_LOAD_{name}", "0")) for name in ("
 
 
 def question() -> dict[str, object]:
-    """A workload; with luck one that nobody has asked for."""
+    """A workload; with luck one that nobody has asked for: another amount of data, or other hours a month."""
     chosen = dict(random.choice(WORKLOADS))
     if random.random() < NEW:
-        chosen["office_hours"] = round(random.uniform(1, 700), 3)
+        amount = re.match(r"[0-9.]+", str(chosen.get("data", "")))
+        if amount and random.random() < 0.5:
+            chosen["data"] = f"{float(amount[0]) * random.uniform(0.5, 2):.6g}{chosen['data'][amount.end() :]}"
+        else:
+            chosen["office_hours"] = round(random.uniform(1, 700), 3)
     return chosen
 
 

@@ -71,11 +71,10 @@ def need_on_one_card(workload: Any, *, catalog: Catalog | None = None) -> float:
 
     NaN where the workload cannot be evaluated that way (for example a method that the reference card cannot run).
     """
-    from rightfit.planner.given import estimate_one
+    from rightfit.planner.given import figures_of_one
 
     try:
-        plan = estimate_one(workload.with_changes(**_LEAN), on=REFERENCE_SERVER, catalog=catalog)
+        option = figures_of_one(workload.with_changes(**_LEAN), on=REFERENCE_SERVER, catalog=catalog)
     except RightfitError:
         return math.nan
-    option = plan.best or plan.unfit
     return option.estimate["peak_memory_bytes"].mid if option else math.nan

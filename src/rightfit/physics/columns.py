@@ -169,6 +169,10 @@ class Columns:
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         return type(self)(**{name: value if value.shape[0] == 1 else value[index] for name, value in values.items()})
 
+    def content(self) -> tuple[bytes, ...]:
+        """All that the struct holds, to be compared and hashed."""
+        return tuple(getattr(self, field.name).tobytes() for field in dataclasses.fields(self))
+
     def replace(self, **values: Any) -> Self:
         """A copy with some fields changed."""
         arrays: dict[str, Any] = {name: np.atleast_1d(np.asarray(value, dtype=np.float64)) for name, value in values.items()}

@@ -114,7 +114,11 @@ class Desk:
 
     async def _answer(self, key: str, question: Callable[[], bytes]) -> Response:
         found, was_kept = await self.workshop.answer(key, question)
-        return Response(found, media_type=_JSON, headers={"x-rightfit-cache": "hit" if was_kept else "miss"})
+        headers = {"x-rightfit-cache": "hit" if was_kept else "miss"}
+        if not was_kept and self.workshop.waiting:
+            # Clients stay with the process that took their connection, however idle the others are; the next question finds a free one.
+            headers["connection"] = "close"
+        return Response(found, media_type=_JSON, headers=headers)
 
 
 # ---- plans -----------------------------------------------------------------------------------------------------------------------

@@ -72,6 +72,8 @@ def find_server(catalog: Catalog, name: str) -> int:
     owner, _, kind = name.strip().rpartition("/")
     provider = names.resolve_provider(owner) if owner else ""
     rows = catalog.server_rows
+    if (provider, kind) in rows:
+        return rows[provider, kind]
     found = [row for (cloud, known), row in rows.items() if known.casefold() == kind.casefold() and (not provider or cloud == provider)]
     if len(found) > 1:
         whole = [row for (cloud, _), row in rows.items() if row in found and cloud not in names.partitions()]

@@ -38,6 +38,8 @@ class ToyPhysics:
 
     parameters: float
 
+    key = None  # nothing is kept
+
     def memory(self, setup: SetupColumns) -> Array:
         """State over shards, activations by recomputation, a little for peers."""
         ranks = setup.tensor * setup.pipeline

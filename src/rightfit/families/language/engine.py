@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -40,6 +42,11 @@ class LanguageEngine:
     def of(cls, model: TransformerArchitecture) -> LanguageEngine:
         """The engine for an architecture."""
         return cls(model_columns([model]), float(model.certainty == "typical"))
+
+    @property
+    def key(self) -> Hashable:
+        """The model and how well its shape is known: nothing else enters memory and times."""
+        return (LanguageEngine, self.model.content(), self.shape_typical)
 
     def regime(self, setup: SetupColumns, device: DeviceColumns) -> RegimeColumns:
         """How well each setup is known."""

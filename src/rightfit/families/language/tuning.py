@@ -82,6 +82,11 @@ class TunedEngine(LanguageEngine):
         trained = policy.replace(has_lm_head=0.0) if wish.tuning.method.method == "reward" else policy
         return cls(trained, float(wish.model.certainty == "typical"), wish.model, wish.tuning, policy)
 
+    @property
+    def key(self) -> None:
+        """Nothing is kept: the times depend on much of the wish."""
+        return None
+
     def memory(self, setup: SetupColumns) -> Array:
         """Peak memory of each setup over training and answering [bytes]."""
         found = self._memory(setup)

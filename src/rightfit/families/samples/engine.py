@@ -64,6 +64,11 @@ class SampleEngine:
         return cls(wish, work_columns([wish.work]))
 
     @property
+    def key(self) -> None:
+        """Nothing is kept: the search of a network takes a hundredth of a second."""
+        return None
+
+    @property
     def splits_tables(self) -> bool:
         """Whether what is split over devices is embedding tables and not the network."""
         return self.wish.work.tables > 0

@@ -20,7 +20,7 @@ cards run DDP and not ZeRO-3 where that gains a hundredth. Times in the answer a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import Protocol
 
 import numpy as np
@@ -33,24 +33,13 @@ from rightfit.records import dataclass
 from rightfit.search.factor import combine, distinct, distinct_rows
 from rightfit.search.training.machines import Machines, collapse
 from rightfit.search.training.space import SetupTable, Sharding, Space
+from rightfit.search.training.timed import KEPT, MemoryNeed, Timed
 
 Index = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
 CHUNK_ROWS = 16_384
 LARGEST_BATCH = 2_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryNeed:
-    """What each setup needs [bytes]: on one accelerator at the peak, the same with the margin for safety, shape (caution class, setup), and
-    on
-    one host. `caution`: each machine's caution class."""
-
-    peak_bytes: Array
-    safe_bytes: Array
-    host_bytes: Array
-    caution: Index
 
 
 class Physics(Protocol):
@@ -286,29 +275,28 @@ def search_setups(
     tokens: float,
     host_memory: Array,
     every_level: bool = False,
+    key: Hashable = None,
 ) -> Best:
-    """Memory, fit and time of every candidate; the best by (machine class, node count, host tier)."""
+    """Memory, fit and time of every candidate; the best by (machine class, node count, host tier). `key`: names all that `physics` answers
+    by; with one, times are kept for the next question about the same job."""
     setups = space.setups
     if not len(machines):
         return nothing(len(space.limits.node_counts))
-    need = memory_of(setups, base, machines, physics)
-    capacity = np.broadcast_to(physics.capacity(machines.device), (len(machines),))
+    timed = time_setups(space, machines, base, physics, every_level=every_level, key=key)
+    need, capacity = timed.need, timed.capacity
     tiers, tier = host_tiers(need.host_bytes, host_memory)
     node = np.searchsorted(np.array(space.limits.node_counts), setups.nodes)
     shape = (tiers.shape[0], len(machines), len(space.limits.node_counts))
     leaders, factor = Leaders.none(shape), preference(setups, last_resort=space.limits.last_resort)
     least_host = np.full(shape[1:], np.inf)
-    columns, keys = collapse(setups.columns(base)), compute_key(setups)
-    steps = work_steps(setups, tokens=tokens, seq_len=int(columns.seq_len[0]))
-    timed = 0
-    for members in batches(space, machines):
-        machine, setup = fitting_rows(space, machines, need, capacity, members=members, every_level=every_level)
-        timer = build_timer(columns, keys, machines, physics, machine=machine, setup=setup)
-        seconds = timer.step_s(machine, setup) * steps[setup]
+    steps = work_steps(setups, tokens=tokens, seq_len=int(base.seq_len[0]))
+    num_timed = 0
+    for machine, setup, step_s in timed.pieces:
+        seconds = step_s * steps[setup]
         place = machine * shape[2] + node[setup]
         leaders.enter(place=tier[setup] * least_host.size + place, weighed=seconds * factor[setup], run_s=seconds, setup=setup)
         np.minimum.at(least_host.reshape(-1), place, need.host_bytes[setup])
-        timed += machine.shape[0]
+        num_timed += machine.shape[0]
     leaders.share_tiers()
     block = space.block(machines.variant, machines.gpus_per_node)
     return Best(
@@ -319,8 +307,28 @@ def search_setups(
         least_host_bytes=least_host,
         capacity_bytes=capacity,
         num_candidates=int(space.counts[block].sum()),
-        num_timed=timed,
+        num_timed=num_timed,
     )
+
+
+def time_setups(space: Space, machines: Machines, base: SetupColumns, physics: Physics, *, every_level: bool, key: Hashable) -> Timed:
+    """Memory of every setup and the time of every candidate that fits, from before where the job is known."""
+    if key is not None:
+        key = (key, space.limits, base.content(), every_level)
+        known = KEPT.get(key, machines)
+        if known is not None:
+            return known
+    need = memory_of(space.setups, base, machines, physics)
+    capacity = np.broadcast_to(physics.capacity(machines.device), (len(machines),))
+
+    def pieces() -> Iterator[tuple[Index, Index, Array]]:
+        columns, keys = collapse(space.setups.columns(base)), compute_key(space.setups)
+        for members in batches(space, machines):
+            machine, setup = fitting_rows(space, machines, need, capacity, members=members, every_level=every_level)
+            yield machine, setup, build_timer(columns, keys, machines, physics, machine=machine, setup=setup).step_s(machine, setup)
+
+    timed = Timed(need, capacity, pieces())
+    return timed if key is None else KEPT.kept(key, machines, timed)
 
 
 def nothing(num_node_counts: int) -> Best:

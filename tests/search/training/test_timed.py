@@ -1,0 +1,119 @@
+"""Times kept between questions: they are the ones that would be found anew, for every family of methods, and take a bounded room."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rightfit
+from rightfit.search.training import timed
+from rightfit.search.training.timed import KeptTimes, MemoryNeed, Timed
+
+Question = dict[str, Any]
+JOB: Question = {"model": "7B", "method": "qlora", "data": "50Mtok"}
+METHODS = ("full", "lora", "qlora", "dora", "freeze", "galore", "ptuning", "prefix", "dpo", "grpo")
+#: What changes neither memory nor the time of a step, and what changes either.
+SAME_TIMES: tuple[Question, ...] = (
+    {"data": "80Mtok"},
+    {"budget": "300usd"},
+    {"deadline": "10h"},
+    {"purchase": "on-demand"},
+    {"cloud": "aws"},
+    {"gpu": "A100"},
+    {"objective": "time"},
+    {"office_hours": 100},
+)
+OTHER_TIMES: tuple[Question, ...] = (
+    {"model": "8B"},
+    {"method": "lora"},
+    {"seq_len": 4096},
+    {"global_batch": 32},
+    {"optimizer": "sgd"},
+    {"lora_rank": 64},
+    {"micro_batch": 2},
+    {"recompute": "full"},
+    {"framework": "unsloth"},
+    {"sharding": "zero3"},
+    {"attention": "eager"},
+    {"max_nodes": 1},
+)
+
+
+@pytest.fixture
+def kept(monkeypatch: pytest.MonkeyPatch) -> KeptTimes:
+    """An empty store of times in place of the one of the process, so that tests do not help each other."""
+    from rightfit.search.training import evaluate
+
+    fresh = KeptTimes(most_rows=4_000_000)
+    for module in (timed, evaluate):
+        monkeypatch.setattr(module, "KEPT", fresh)
+    return fresh
+
+
+def answer(question: Question) -> dict[str, Any]:
+    """The whole plan."""
+    return rightfit.plan(**question).to_dict()
+
+
+@pytest.mark.parametrize("change", [*SAME_TIMES, *OTHER_TIMES], ids=str)
+def test_an_answer_does_not_depend_on_what_was_asked_before(kept: KeptTimes, change: Question) -> None:
+    alone = answer({**JOB, **change})
+    kept.cache_clear()
+    answer(JOB)
+    assert answer({**JOB, **change}) == alone
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_gets_the_same_answer_again(kept: KeptTimes, method: str) -> None:
+    question = {**JOB, "method": method}
+    alone = answer({**question, "data": "80Mtok"})
+    kept.cache_clear()
+    answer(question)
+    assert answer({**question, "data": "80Mtok"}) == alone
+
+
+@pytest.mark.parametrize("change", SAME_TIMES, ids=str)
+def test_a_question_about_the_same_job_times_nothing_anew(kept: KeptTimes, monkeypatch: pytest.MonkeyPatch, change: Question) -> None:
+    from rightfit.search.training import evaluate
+
+    answer({**JOB, **change})
+    kept.cache_clear()
+    answer(JOB)
+    known = len(kept)
+    built: list[int] = []
+    whole = evaluate.build_timer
+    monkeypatch.setattr(evaluate, "build_timer", lambda *given, **named: built.append(1) or whole(*given, **named))
+    answer({**JOB, **change})
+    assert known > 0
+    assert not built
+
+
+def rows(number: int) -> Timed:
+    """Times of so many candidates."""
+    need = MemoryNeed(np.ones(3), np.ones((1, 3)), np.ones(3), np.zeros(2, dtype=np.intp))
+    index = np.arange(number, dtype=np.intp)
+    return Timed(need, np.ones(2), iter([(index, index + 1, index * 0.5)]))
+
+
+def test_times_come_back_as_they_were_and_the_longest_unused_make_room() -> None:
+    store, machines, others = KeptTimes(most_rows=20), object(), object()
+    for key in ("a", "b", "c", "d"):
+        list(store.kept(key, machines, rows(5)).pieces)  # type: ignore[arg-type]
+    assert len(store) == 4
+    found = store.get("a", machines)  # type: ignore[arg-type]
+    assert found is not None
+    ((machine, setup, step_s),) = found.pieces
+    assert machine.dtype == setup.dtype == np.intp
+    assert (setup.tolist(), step_s.tolist()) == ([1, 2, 3, 4, 5], [0.0, 0.5, 1.0, 1.5, 2.0])
+    assert store.get("a", others) is None  # type: ignore[arg-type]
+    list(store.kept("e", machines, rows(5)).pieces)  # type: ignore[arg-type]
+    assert [store.get(key, machines) is not None for key in "abcde"] == [True, False, True, True, True]  # type: ignore[arg-type]
+
+
+def test_what_is_too_large_or_was_not_taken_to_the_end_is_not_kept() -> None:
+    store, machines = KeptTimes(most_rows=20), object()
+    list(store.kept("large", machines, rows(6)).pieces)  # type: ignore[arg-type]
+    next(iter(store.kept("half", machines, rows(5)).pieces))  # type: ignore[arg-type]
+    assert len(store) == 0
