@@ -115,8 +115,8 @@ class Desk:
     async def _answer(self, key: str, question: Callable[[], bytes]) -> Response:
         found, was_kept = await self.workshop.answer(key, question)
         headers = {"x-rightfit-cache": "hit" if was_kept else "miss"}
-        if not was_kept and self.workshop.waiting:
-            # Clients stay with the process that took their connection, however idle the others are; the next question finds a free one.
+        if not was_kept:
+            # Clients stay with the process that took their connection, however idle the others are; a new connection finds a free one.
             headers["connection"] = "close"
         return Response(found, media_type=_JSON, headers=headers)
 

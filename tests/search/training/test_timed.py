@@ -46,7 +46,7 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> KeptTimes:
     """An empty store of times in place of the one of the process, so that tests do not help each other."""
     from rightfit.search.training import evaluate
 
-    fresh = KeptTimes(most_rows=4_000_000)
+    fresh = KeptTimes(most_bytes=64_000_000)
     for module in (timed, evaluate):
         monkeypatch.setattr(module, "KEPT", fresh)
     return fresh
@@ -92,13 +92,14 @@ def test_a_question_about_the_same_job_times_nothing_anew(kept: KeptTimes, monke
 
 def rows(number: int) -> Timed:
     """Times of so many candidates."""
-    need = MemoryNeed(np.ones(3), np.ones((1, 3)), np.ones(3), np.zeros(2, dtype=np.intp))
+    nothing = np.zeros(0)
+    need = MemoryNeed(nothing, nothing, nothing, np.zeros(0, dtype=np.intp))
     index = np.arange(number, dtype=np.intp)
     return Timed(need, np.ones(2), iter([(index, index + 1, index * 0.5)]))
 
 
 def test_times_come_back_as_they_were_and_the_longest_unused_make_room() -> None:
-    store, machines, others = KeptTimes(most_rows=20), object(), object()
+    store, machines, others = KeptTimes(most_bytes=20 * 16), object(), object()
     for key in ("a", "b", "c", "d"):
         list(store.kept(key, machines, rows(5)).pieces)  # type: ignore[arg-type]
     assert len(store) == 4
@@ -113,7 +114,9 @@ def test_times_come_back_as_they_were_and_the_longest_unused_make_room() -> None
 
 
 def test_what_is_too_large_or_was_not_taken_to_the_end_is_not_kept() -> None:
-    store, machines = KeptTimes(most_rows=20), object()
+    store, machines = KeptTimes(most_bytes=20 * 16), object()
     list(store.kept("large", machines, rows(6)).pieces)  # type: ignore[arg-type]
+    large = np.ones(30)
+    list(store.kept("wide", machines, Timed(MemoryNeed(large, large, large, rows(1).need.caution), large, rows(1).pieces)).pieces)  # type: ignore[arg-type]
     next(iter(store.kept("half", machines, rows(5)).pieces))  # type: ignore[arg-type]
     assert len(store) == 0

@@ -18,6 +18,8 @@ from rightfit.search.training.machines import Machines
 Index = NDArray[np.intp]
 Codes = NDArray[Any]
 
+_ROW_BYTES = 16  # two numbers of four bytes and the seconds
+
 
 @dataclass(frozen=True, slots=True)
 class MemoryNeed:
@@ -41,13 +43,13 @@ class Timed:
 
 
 class KeptTimes:
-    """The times of the last few jobs, within a number of rows (16 bytes each). A job's key names all that its times depend on but the
+    """The times of the last few jobs, within a number of bytes. A job's key names all that its times depend on but the
     machine classes, which are told apart by identity. Safe between threads."""
 
-    def __init__(self, most_rows: int) -> None:
-        self._most_rows, self._lock = most_rows, threading.Lock()
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes, self._lock = most_bytes, threading.Lock()
         self._known: OrderedDict[Hashable, tuple[Machines, Timed, int]] = OrderedDict()
-        self._rows = 0
+        self._bytes = 0
 
     def __len__(self) -> int:
         return len(self._known)
@@ -68,39 +70,39 @@ class KeptTimes:
 
         def pieces() -> Iterator[tuple[Codes, Codes, Array]]:
             narrow: list[tuple[Codes, Codes, Array]] = []
-            rows = 0
+            size = sum(part.nbytes for part in (timed.need.peak_bytes, timed.need.safe_bytes, timed.need.host_bytes, timed.need.caution))
             for machine, setup, step_s in timed.pieces:
-                rows += step_s.shape[0]
-                if rows <= self._most_rows // 4:
+                size += step_s.shape[0] * _ROW_BYTES
+                if size <= self._most_bytes // 4:
                     narrow.append((machine.astype(np.int32), setup.astype(np.int32), step_s))
                 else:
                     narrow.clear()
                 yield machine, setup, step_s
-            if rows <= self._most_rows // 4:
-                self._put(key, machines, Timed(timed.need, timed.capacity, narrow), rows)
+            if size <= self._most_bytes // 4:
+                self._put(key, machines, Timed(timed.need, timed.capacity, narrow), size)
 
         return Timed(timed.need, timed.capacity, pieces())
 
-    def _put(self, key: Hashable, machines: Machines, timed: Timed, rows: int) -> None:
+    def _put(self, key: Hashable, machines: Machines, timed: Timed, size: int) -> None:
         with self._lock:
             self._drop((key, id(machines)))
             # The machine classes are held, so that no other ones can come to have their identity.
-            self._known[key, id(machines)] = (machines, timed, rows)
-            self._rows += rows
-            while self._rows > self._most_rows:
+            self._known[key, id(machines)] = (machines, timed, size)
+            self._bytes += size
+            while self._bytes > self._most_bytes:
                 self._drop(next(iter(self._known)))
 
     def cache_clear(self) -> None:
         """Forget everything."""
         with self._lock:
             self._known.clear()
-            self._rows = 0
+            self._bytes = 0
 
     def _drop(self, key: Hashable) -> None:
         found = self._known.pop(key, None)
         if found is not None:
-            self._rows -= found[2]
+            self._bytes -= found[2]
 
 
-#: 4 million rows are 64 MB: some fifty fine-tunings or four pretrainings on the whole market.
-KEPT = KeptTimes(most_rows=4_000_000)
+#: Some fifty fine-tunings or three pretrainings on the whole market.
+KEPT = KeptTimes(most_bytes=64_000_000)
