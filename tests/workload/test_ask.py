@@ -98,3 +98,56 @@ def test_cards_without_a_name_are_said_not_to_be_used(said: str) -> None:
     found = understand(f"fine-tune Qwen2.5-72B with LoRA on {said}, 10k samples")
     assert found.wishes["data"] == "10k samples"
     assert found.unused == (said,)
+
+
+@pytest.mark.parametrize("amount", ["5Mtok", "5 Mtok", "20Btok", "100ksamples", "2kimages", "118kimages", "1.28Mimages", "10万条", "500GB"])
+def test_amounts_are_read_as_the_option_spells_them(amount: str) -> None:
+    found = understand(f"train the model on {amount} within 2 days")
+    assert found.wishes["data"].replace(" ", "").casefold() == amount.replace(" ", "").casefold()
+    assert found.wishes["deadline"] == "2 days"
+
+
+@pytest.mark.parametrize("figure", ["300ms", "0.5 s"])
+@pytest.mark.parametrize(
+    "said",
+    [
+        "under {} first token",
+        "first token under {}",
+        "{} to first token",
+        "{} to the first token",
+        "with {} first-token latency",
+        "time to first token {}",
+        "TTFT {}",
+        "{} TTFT",
+        "首token {}",
+        "首字延迟 {}",
+        "{} 首token",
+        "{}内首字",
+        "{}的首token延迟",
+    ],
+)
+def test_the_first_token_is_no_whole_request(said: str, figure: str) -> None:
+    found = understand(f"serve Qwen2.5-7B for 20 users, {said.format(figure)}")
+    assert found.wishes.get("ttft", "").replace(" ", "") == figure.replace(" ", "")
+    assert "latency" not in found.wishes
+
+
+@pytest.mark.parametrize(
+    "cards", ["一张 8GB 显卡", "一张8G的显卡", "两块 24G 的卡", "one 8GB GPU", "2 24 GB cards", "3张显卡", "一张 16G 显存的卡"]
+)
+def test_cards_with_their_memory_are_no_data(cards: str) -> None:
+    found = understand(f"fine-tune 7B, {cards}")
+    assert "data" not in found.wishes
+    assert found.unused, "what is not read is said"
+
+
+@pytest.mark.parametrize("said", ["budget -5 usd", "data -5Mtok", "-5 epochs", "deadline -3h", "-20 users"])
+def test_what_is_below_nothing_is_not_read_without_its_sign(said: str) -> None:
+    found = understand(f"qlora 7B, {said}")
+    assert not {"budget", "data", "epochs", "deadline", "users"} & found.wishes.keys()
+    assert found.unused
+
+
+def test_a_dash_before_a_line_of_a_list_is_no_sign() -> None:
+    found = understand("qlora 7B\n- 5Mtok\n- 3 epochs\n- budget 50 usd")
+    assert {name: found.wishes[name] for name in ("data", "epochs", "budget")} == {"data": "5Mtok", "epochs": "3", "budget": "50 usd"}

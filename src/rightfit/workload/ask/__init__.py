@@ -146,7 +146,8 @@ def _apply(sentence: _Sentence, rule: grammar.GrammarRule) -> None:
         return
     for match in rule.pattern.finditer(sentence.text):
         value = rule.read(match)
-        if match.end() > match.start() and _is_taken(rule.option, value):
+        is_negative = "value" in match.re.groupindex and _MINUS.search(sentence.text[: match.start("value")])
+        if match.end() > match.start() and not is_negative and _is_taken(rule.option, value):
             sentence.take(match.start(), match.end(), rule.option, value)
             return
 
@@ -184,7 +185,10 @@ _MEMORY = grammar.shape(
 )
 _TOKEN_RATE = grammar.shape(r"\d[\d,.]*\s?[kmb]?\s*tokens?\s*{each_second}\s*{token_period}(?![a-z])(?!\s*{each_again}\s*{token_receiver})")
 _CARD_COUNT = grammar.shape(r"(?P<count>{card_count})\s?{times}?\s?{card}?\s?(?:的)?$")
-_UNNAMED_CARDS = grammar.shape(r"(?<![A-Za-z0-9_.-]){card_count}\s?{card_counter}?\s?{card_name}(?![a-z])")
+_UNNAMED_CARDS = grammar.shape(
+    r"(?<![A-Za-z0-9_.-]){card_count}\s?{card_counter}?\s?(?:\d+(?:\.\d+)?\s?{gigabyte}\s?(?:的)?\s?(?:{memory}\s?(?:的)?\s?)?|\u241f+(?:的)?\s?)?{card_name}(?![a-z])"
+)
+_MINUS = re.compile(r"(?:^|[^\w.,])-$")  # a dash with a blank behind it begins a line of a list
 _NEGATION = grammar.shape(r"{negation}\s*{article}?\s*$")
 
 
