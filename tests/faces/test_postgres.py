@@ -170,6 +170,7 @@ def test_a_database_that_stays_away_is_said_and_not_waited_for_by_others(databas
             assert time.perf_counter() - began_s < 5
             with pytest.raises(urllib.error.HTTPError) as caught:
                 urllib.request.urlopen(f"{address}/api/v1/ready", timeout=30)
+            caught.value.close()
             assert caught.value.code == 503
         finally:
             database.start()

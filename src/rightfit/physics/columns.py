@@ -170,7 +170,7 @@ class Columns:
         return type(self)(**{name: value if value.shape[0] == 1 else value[index] for name, value in values.items()})
 
     def content(self) -> tuple[bytes, ...]:
-        """All that the struct holds, to be compared and hashed."""
+        """All that the struct holds, to be compared and hashed -> [bytes]."""
         return tuple(getattr(self, field.name).tobytes() for field in dataclasses.fields(self))
 
     def replace(self, **values: Any) -> Self:
