@@ -74,12 +74,12 @@ def estimate_one(workload: Workload, *, on: str, nodes: int = 1, catalog: Catalo
     )
 
 
-def figures_of_one(workload: Workload, *, on: str, nodes: int = 1, catalog: Catalog | None = None) -> Option | None:
+def figures_of_one(workload: Workload, *, on: str, catalog: Catalog | None = None) -> Option | None:
     """The figures that `estimate_one` gives, without its reasons and what it says beside: for a question that another one brings up."""
     catalog = catalog or default_catalog()
     family, workload = settled(workload)
     market, _ = market_of_one(catalog, find_server(catalog, on))
-    given = family.given(workload, market, nodes, catalog)
+    given = family.given(workload, market, 1, catalog)
     return options_of(family, given.shown, [given.at], 1)[0] if given.at else None
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import rightfit
-from rightfit.search.training import timed
 from rightfit.search.training.timed import KeptTimes, MemoryNeed, Timed
 
 Question = dict[str, Any]
@@ -47,8 +46,7 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> KeptTimes:
     from rightfit.search.training import evaluate
 
     fresh = KeptTimes(most_bytes=64_000_000)
-    for module in (timed, evaluate):
-        monkeypatch.setattr(module, "KEPT", fresh)
+    monkeypatch.setattr(evaluate, "KEPT", fresh)
     return fresh
 
 

@@ -45,6 +45,11 @@ LARGEST_BATCH = 2_000_000
 class Physics(Protocol):
     """What the search asks of estimate/: the real one is search.engine.Engine, tests bring their own."""
 
+    @property
+    def key(self) -> Hashable:
+        """Names all that memory and times depend on beside setups and machines, so that they can be kept; None where nothing is kept."""
+        ...
+
     def memory(self, setup: SetupColumns) -> Array:
         """Peak memory of each setup on one accelerator [bytes]."""
 
@@ -275,14 +280,12 @@ def search_setups(
     tokens: float,
     host_memory: Array,
     every_level: bool = False,
-    key: Hashable = None,
 ) -> Best:
-    """Memory, fit and time of every candidate; the best by (machine class, node count, host tier). `key`: names all that `physics` answers
-    by; with one, times are kept for the next question about the same job."""
+    """Memory, fit and time of every candidate; the best by (machine class, node count, host tier)."""
     setups = space.setups
     if not len(machines):
         return nothing(len(space.limits.node_counts))
-    timed = time_setups(space, machines, base, physics, every_level=every_level, key=key)
+    timed = time_setups(space, machines, base, physics, every_level=every_level)
     need, capacity = timed.need, timed.capacity
     tiers, tier = host_tiers(need.host_bytes, host_memory)
     node = np.searchsorted(np.array(space.limits.node_counts), setups.nodes)
@@ -311,10 +314,11 @@ def search_setups(
     )
 
 
-def time_setups(space: Space, machines: Machines, base: SetupColumns, physics: Physics, *, every_level: bool, key: Hashable) -> Timed:
+def time_setups(space: Space, machines: Machines, base: SetupColumns, physics: Physics, *, every_level: bool) -> Timed:
     """Memory of every setup and the time of every candidate that fits, from before where the job is known."""
-    if key is not None:
-        key = (key, space.limits, base.content(), every_level)
+    key = None
+    if physics.key is not None:
+        key = (physics.key, space.limits, base.content(), every_level)
         known = KEPT.get(key, machines)
         if known is not None:
             return known

@@ -37,7 +37,7 @@ def explore(
     space = build_space(craft.limits(wish, node_counts), blocks=machines.blocks)
     base, engine = craft.base(wish, machines), engine or craft.engine(wish, machines)
     servers = market.offers.servers
-    best = search_setups(space, machines, base, engine, tokens=wish.amount.tokens, host_memory=known_host_bytes(servers), key=engine.key)
+    best = search_setups(space, machines, base, engine, tokens=wish.amount.tokens, host_memory=known_host_bytes(servers))
     run_s, feasible = by_server(best, fleet, known_host_bytes(servers))
     volume = engine.volume(wish, base)
     path = path_of(craft.load(wish, volume), market, run_s, needed_memory_bytes=feasible.least_host_bytes, node_counts=node_counts)

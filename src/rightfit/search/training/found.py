@@ -4,7 +4,7 @@ evaluated and told."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -36,11 +36,6 @@ if TYPE_CHECKING:
 
 class TrainingEngine(Physics, Protocol):
     """The physics of one job: what evaluates every candidate, and what a few chosen rows are told in full by."""
-
-    @property
-    def key(self) -> Hashable:
-        """Names all that memory and times depend on beside setups and machines, so that they can be kept; None where nothing is kept."""
-        ...
 
     def volume(self, wish: Any, base: SetupColumns) -> Volume:
         """Bytes kept and moved by the whole job."""

@@ -3,8 +3,6 @@ places, which are what most next questions change."""
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
@@ -12,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit.physics.columns import Array
+from rightfit.recent import Recent
 from rightfit.records import dataclass
 from rightfit.search.training.machines import Machines
 
 Index = NDArray[np.intp]
 Codes = NDArray[Any]
-
-_ROW_BYTES = 16  # two numbers of four bytes and the seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,61 +44,45 @@ class KeptTimes:
     machine classes, which are told apart by identity. Safe between threads."""
 
     def __init__(self, most_bytes: int) -> None:
-        self._most_bytes, self._lock = most_bytes, threading.Lock()
-        self._known: OrderedDict[Hashable, tuple[Machines, Timed, int]] = OrderedDict()
-        self._bytes = 0
+        # The machine classes are held, so that no other ones can come to have their identity.
+        self._known: Recent[Hashable, tuple[Machines, Timed]] = Recent(most_bytes, size_of=lambda entry: _size_of(entry[1]))
 
     def __len__(self) -> int:
         return len(self._known)
 
     def get(self, key: Hashable, machines: Machines) -> Timed | None:
         """The times of a job on these machine classes, where they are kept."""
-        with self._lock:
-            found = self._known.get((key, id(machines)))
-            if found is None:
-                return None
-            self._known.move_to_end((key, id(machines)))
-            _, timed, _ = found
+        found = self._known.get((key, id(machines)))
+        if found is None:
+            return None
+        _, timed = found
         wide = ((machine.astype(np.intp), setup.astype(np.intp), step_s) for machine, setup, step_s in timed.pieces)
         return Timed(timed.need, timed.capacity, wide)
 
     def kept(self, key: Hashable, machines: Machines, timed: Timed) -> Timed:
-        """The same times, which are kept once all pieces were taken; what would fill more than a quarter of the room is not."""
+        """The same times, which are kept once all pieces were taken, if they are not too large."""
 
         def pieces() -> Iterator[tuple[Codes, Codes, Array]]:
             narrow: list[tuple[Codes, Codes, Array]] = []
-            size = sum(part.nbytes for part in (timed.need.peak_bytes, timed.need.safe_bytes, timed.need.host_bytes, timed.need.caution))
+            entry = Timed(timed.need, timed.capacity, narrow)
             for machine, setup, step_s in timed.pieces:
-                size += step_s.shape[0] * _ROW_BYTES
-                if size <= self._most_bytes // 4:
+                if _size_of(entry) <= self._known.largest_bytes:  # no more is copied of what will not be kept
                     narrow.append((machine.astype(np.int32), setup.astype(np.int32), step_s))
-                else:
-                    narrow.clear()
                 yield machine, setup, step_s
-            if size <= self._most_bytes // 4:
-                self._put(key, machines, Timed(timed.need, timed.capacity, narrow), size)
+            self._known.put((key, id(machines)), (machines, entry))
 
         return Timed(timed.need, timed.capacity, pieces())
 
-    def _put(self, key: Hashable, machines: Machines, timed: Timed, size: int) -> None:
-        with self._lock:
-            self._drop((key, id(machines)))
-            # The machine classes are held, so that no other ones can come to have their identity.
-            self._known[key, id(machines)] = (machines, timed, size)
-            self._bytes += size
-            while self._bytes > self._most_bytes:
-                self._drop(next(iter(self._known)))
-
     def cache_clear(self) -> None:
         """Forget everything."""
-        with self._lock:
-            self._known.clear()
-            self._bytes = 0
+        self._known.clear()
 
-    def _drop(self, key: Hashable) -> None:
-        found = self._known.pop(key, None)
-        if found is not None:
-            self._bytes -= found[2]
+
+def _size_of(timed: Timed) -> int:
+    """What kept times cost [bytes]."""
+    need = timed.need
+    arrays = [need.peak_bytes, need.safe_bytes, need.host_bytes, need.caution, *(part for piece in timed.pieces for part in piece)]
+    return sum(array.nbytes for array in arrays)
 
 
 #: Some fifty fine-tunings or three pretrainings on the whole market.

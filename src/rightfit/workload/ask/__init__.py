@@ -186,7 +186,9 @@ _MEMORY = grammar.shape(
 _TOKEN_RATE = grammar.shape(r"\d[\d,.]*\s?[kmb]?\s*tokens?\s*{each_second}\s*{token_period}(?![a-z])(?!\s*{each_again}\s*{token_receiver})")
 _CARD_COUNT = grammar.shape(r"(?P<count>{card_count})\s?{times}?\s?{card}?\s?(?:的)?$")
 _UNNAMED_CARDS = grammar.shape(
-    r"(?<![A-Za-z0-9_.-]){card_count}\s?{card_counter}?\s?(?:\d+(?:\.\d+)?\s?{gigabyte}\s?(?:的)?\s?(?:{memory}\s?(?:的)?\s?)?|\u241f+(?:的)?\s?)?{card_name}(?![a-z])"
+    r"(?<![A-Za-z0-9_.-]){card_count}\s?{card_counter}?\s?(?:\d+(?:\.\d+)?\s?{gigabyte}\s?(?:的)?\s?(?:{memory}\s?(?:的)?\s?)?|"
+    + BLANK
+    + r"+(?:的)?\s?)?{card_name}(?![a-z])"
 )
 _MINUS = re.compile(r"(?:^|[^\w.,])-$")  # a dash with a blank behind it begins a line of a list
 _NEGATION = grammar.shape(r"{negation}\s*{article}?\s*$")
