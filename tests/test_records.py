@@ -8,8 +8,9 @@ import dataclasses
 import inspect
 import pickle
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -142,6 +143,44 @@ def test_a_record_of_a_record_has_the_fields_of_both(kind: Callable[..., Any]) -
     assert dataclasses.astuple(wide(1)) == (1, (), 3)
     with pytest.raises(ValueError, match="below nothing"):
         wide(-1)
+
+
+@KINDS
+def test_the_hundredth_record_is_made_as_the_first(kind: Callable[..., Any]) -> None:
+    """A record's `__init__` is compiled once its class has made some: what it takes, refuses and checks does not change then."""
+    place, sound = kind(point()), kind(checked())
+    for number in range(100):
+        made = place(number, names=["b"])
+        assert dataclasses.astuple(made) == (number, 2.0, ["b"], "m", 7)
+        for given, named in [((), {}), ((1,), {"x": 1}), ((1,), {"other": 2}), ((1, 2.0, [], "m", 9), {})]:
+            with pytest.raises(TypeError, match=r"Point\.__init__\(\)"):
+                place(*given, **named)
+        with pytest.raises(ValueError, match="below nothing"):
+            sound(-number - 1)
+
+
+def test_threads_that_make_the_first_records_at_once_make_the_same() -> None:
+    for _ in range(20):
+        place = ours(point())
+        with ThreadPoolExecutor(8) as pool:
+            made = list(pool.map(lambda number, place=place: place(number, last=number), range(64)))
+        assert [(one.x, one.y, one.last) for one in made] == [(number, 2.0, number) for number in range(64)]
+        assert made[0] == place(0, last=0)
+        assert hash(place(1, names=())) == hash(place(1, names=()))
+
+
+def test_what_is_no_field_is_refused_when_the_class_is_written() -> None:
+    class Counted:
+        x: int
+        total: "ClassVar[int]" = 0  # noqa: UP037
+
+    class Hidden:
+        x: int
+        y: int = dataclasses.field(default=0, init=False)
+
+    for written in (Counted, Hidden):
+        with pytest.raises(TypeError):
+            ours(written)
 
 
 @pytest.mark.parametrize("options", [{"frozen": False, "slots": True}, {"frozen": True, "slots": False}])

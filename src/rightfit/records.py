@@ -1,8 +1,9 @@
 """Frozen records: `dataclass` as the standard library has it, made faster.
 
 The standard decorator of Python 3.11 writes the text of six methods for each class and compiles each alone: 0.3 ms a class, and a plan defines two hundred
-(a quarter of its time from a cold start). Here `__init__` alone is compiled; the other methods are the same for all classes and read the fields. Fields,
-`replace`, `asdict`, pickling, equality and hashes are those of the standard library; type checkers are told that it is the standard decorator.
+(a quarter of its time from a cold start). Most of these classes make a handful of records, or none. So here the class is given its slots at once, and all else
+when it is first asked for: comparisons, the standard library's list of fields, and `__init__`, which is compiled once a class has made more than a few records.
+Fields, `replace`, `asdict`, pickling, equality and hashes are those of the standard library; type checkers are told that it is the standard decorator.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from __future__ import annotations
 import dataclasses
 import operator
 import reprlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
@@ -23,37 +25,139 @@ else:
         return lambda written: _record(written, eq=eq)
 
 
-def _record(written: type, *, eq: bool) -> type:
+#: Records that a class makes without a compiled `__init__`: compiling takes as long as making some fifty the slow way.
+_SLOW_RECORDS = 24
+_PARTS = "__record_parts__"
+
+
+class _Part(NamedTuple):
+    """One field: what `__init__` takes where nothing is given (`MISSING` where that is an error), and who reads it."""
+
+    default: Any
+    factory: Any
+    by_name: bool
+    compares: bool
+    hashes: bool
+    shows: bool
+
+
+class _Late:
+    """An attribute of a record's class that is made when it is first asked for, and then stands in its own place."""
+
+    __slots__ = ("_make", "_name", "_owner")
+
+    def __init__(self, make: Callable[[type], Any]) -> None:
+        self._make = make
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._owner, self._name = owner, name
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        made = self._made()
+        return made.__get__(instance, owner) if hasattr(made, "__get__") else made
+
+    def _made(self) -> Any:
+        made = self._make(self._owner)
+        setattr(self._owner, self._name, made)
+        return made
+
+
+class _LateInit(_Late):
+    """`__init__` of a record: the first few are filled without it. Asked of the class, it is the compiled one, whose signature says what a record takes."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self) -> None:
+        super().__init__(_initializer)
+        self._left = _SLOW_RECORDS
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        self._left -= 1
+        if instance is None or self._left < 0:
+            return super().__get__(instance, owner)
+        return lambda *given, **named: self._fill(instance, given, named)
+
+    def _fill(self, record: Any, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+        """What the compiled method does; that one also says what is wrong with what was given."""
+        parts: Mapping[str, _Part] = getattr(self._owner, _PARTS)
+        places = [name for name, part in parts.items() if not part.by_name]
+        values = dict(zip(places, given, strict=False))
+        doubtful = len(given) > len(places) or not values.keys().isdisjoint(named) or not named.keys() <= parts.keys()
+        values.update(named)
+        for name, part in parts.items():
+            if name not in values and not doubtful:
+                values[name] = part.default if part.factory is dataclasses.MISSING else part.factory()
+                doubtful = values[name] is dataclasses.MISSING
+        if doubtful:
+            self._made()(record, *given, **named)
+            return
+        for name, value in values.items():
+            object.__setattr__(record, name, value)
+        if hasattr(record, "__post_init__"):
+            record.__post_init__()
+
+
+def _record(written: Any, *, eq: bool) -> type:
     """The class again, with slots and the methods of a record."""
-    made: type[Any] = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True)(written)
-    fields = sorted((field for field in dataclasses.fields(made) if field.init), key=lambda field: bool(field.kw_only))
-    _add(made, __init__=_initializer(made, fields), __setattr__=_refuse, __delattr__=_refuse, __getstate__=_state, __setstate__=_restore)
-    if "__repr__" not in written.__dict__:
-        _add(made, __repr__=_shown)
+    names = _names(written)
+    parts = {name: part for base in reversed(written.__mro__[1:]) for name, part in base.__dict__.get(_PARTS, {}).items()}
+    parts |= {name: _part(written.__dict__.get(name, dataclasses.MISSING)) for name in names}
+    members = {name: value for name, value in written.__dict__.items() if name not in (*names, "__dict__", "__weakref__")}
+    inherited = {slot for base in written.__mro__ for slot in base.__dict__.get("__slots__", ())}
+    members |= {"__slots__": tuple(name for name in names if name not in inherited), _PARTS: parts}
+    members |= {"__init__": _LateInit(), "__setattr__": _refuse, "__delattr__": _refuse, "__getstate__": _state, "__setstate__": _restore}
+    members |= {name: _Late(_of_the_standard(written, name)) for name in ("__dataclass_fields__", "__dataclass_params__")}
+    members.setdefault("__match_args__", tuple(name for name, part in parts.items() if not part.by_name))
+    members.setdefault("__repr__", _shown)
     if eq and "__eq__" not in written.__dict__:
-        equal, hashed = _comparisons(made)
-        _add(made, __eq__=equal, __hash__=hashed)
+        members |= {"__eq__": _Late(_equality), "__hash__": _Late(_hashing)}
+    made: type = type(written)(written.__name__, written.__bases__, members)
+    made.__qualname__ = written.__qualname__
     return made
 
 
-def _add(made: type, **methods: Any) -> None:
-    for name, method in methods.items():
-        setattr(made, name, method)
+def _names(written: type) -> Iterable[str]:
+    """The fields that a class adds, in their order: whatever has an annotation."""
+    annotations = written.__annotations__
+    if any("ClassVar" in str(kind) or "KW_ONLY" in str(kind) or "InitVar" in str(kind) for kind in annotations.values()):
+        raise TypeError(f"{written.__name__}: a record has fields only; a constant of the class goes without an annotation")
+    return annotations.keys()
 
 
-def _initializer(made: type, fields: list[dataclasses.Field[Any]]) -> Any:
-    """`__init__` with the fields as parameters: compiled, since it runs for every record that is made."""
+def _part(given: Any) -> _Part:
+    """A field by what the class sets its name to."""
+    if not isinstance(given, dataclasses.Field):
+        return _Part(given, dataclasses.MISSING, by_name=False, compares=True, hashes=True, shows=True)
+    if not given.init:
+        raise TypeError("every field of a record is given to it")
+    hashes = given.compare if given.hash is None else given.hash
+    return _Part(given.default, given.default_factory, given.kw_only is True, given.compare, hashes, given.repr)
+
+
+def _of_the_standard(written: Any, name: str) -> Callable[[type], Any]:
+    """What the standard library's functions read of a record, made by it from the class as it was written."""
+
+    def make(_made: type) -> Any:
+        is_there = "__dataclass_params__" in written.__dict__
+        return getattr(written if is_there else dataclasses.dataclass(init=False, repr=False, eq=False)(written), name)
+
+    return make
+
+
+def _initializer(made: type) -> Any:
+    """`__init__` with the fields as parameters, compiled."""
     known: dict[str, Any] = {"_set": object.__setattr__, "_factory": _FACTORY}
     parameters, body = ["self"], []
-    for field in fields:
-        name, default, value = field.name, f"_default_{field.name}", field.name
-        if field.kw_only and "*" not in parameters:
+    parts: Mapping[str, _Part] = getattr(made, _PARTS)
+    for name, part in sorted(parts.items(), key=lambda item: item[1].by_name):
+        default, value = f"_default_{name}", name
+        if part.by_name and "*" not in parameters:
             parameters.append("*")
-        if field.default is not dataclasses.MISSING:
-            known[default] = field.default
+        if part.default is not dataclasses.MISSING:
+            known[default] = part.default
             parameters.append(f"{name}={default}")
-        elif field.default_factory is not dataclasses.MISSING:
-            known[default] = field.default_factory
+        elif part.factory is not dataclasses.MISSING:
+            known[default] = part.factory
             parameters.append(f"{name}=_factory")
             value = f"{default}() if {name} is _factory else {name}"
         else:
@@ -65,7 +169,8 @@ def _initializer(made: type, fields: list[dataclasses.Field[Any]]) -> Any:
     exec(text, known)  # noqa: S102 the text is made of names of fields, as the standard library's is
     method = known["__init__"]
     method.__qualname__ = f"{made.__qualname__}.__init__"
-    method.__annotations__ = {field.name: field.type for field in fields} | {"return": None}
+    kinds = {name: kind for base in reversed(made.__mro__) if _PARTS in base.__dict__ for name, kind in base.__annotations__.items()}
+    method.__annotations__ = {name: kinds[name] for name in parts} | {"return": None}
     return method
 
 
@@ -79,31 +184,33 @@ class _Factory:
 _FACTORY = _Factory()
 
 
-def _comparisons(made: type) -> tuple[Any, Any]:
-    """`__eq__` and `__hash__` over the fields that compare, in C but for one step."""
-    names = [field.name for field in dataclasses.fields(made) if field.compare]
-    hashed = [field.name for field in dataclasses.fields(made) if (field.compare if field.hash is None else field.hash)]
-    compared_of, hashed_of = _values(names), _values(hashed)
+def _equality(made: type) -> Any:
+    """`__eq__` over the fields that compare, in C but for one step."""
+    compared_of = _values(name for name, part in getattr(made, _PARTS).items() if part.compares)
 
     def equal(self: Any, other: object) -> Any:
         if other.__class__ is not self.__class__:
             return NotImplemented
         return compared_of(self) == compared_of(other)
 
-    def hash_of(self: Any) -> int:
-        return hash(hashed_of(self))
-
-    return equal, hash_of
+    return equal
 
 
-def _values(names: list[str]) -> Any:
+def _hashing(made: type) -> Any:
+    """`__hash__` over the fields that hash."""
+    hashed_of = _values(name for name, part in getattr(made, _PARTS).items() if part.hashes)
+    return lambda self: hash(hashed_of(self))
+
+
+def _values(names: Iterable[str]) -> Any:
     """A function of a record that gives these fields as a tuple (a single one as itself)."""
-    return operator.attrgetter(*names) if names else lambda _: ()
+    listed = tuple(names)
+    return operator.attrgetter(*listed) if listed else lambda _: ()
 
 
 @reprlib.recursive_repr()
 def _shown(self: Any) -> str:
-    fields = (f"{field.name}={getattr(self, field.name)!r}" for field in dataclasses.fields(self) if field.repr)
+    fields = (f"{name}={getattr(self, name)!r}" for name, part in getattr(self, _PARTS).items() if part.shows)
     return f"{self.__class__.__qualname__}({', '.join(fields)})"
 
 
@@ -112,9 +219,9 @@ def _refuse(self: Any, name: str, *_value: object) -> None:
 
 
 def _state(self: Any) -> list[Any]:
-    return [getattr(self, field.name) for field in dataclasses.fields(self)]
+    return [getattr(self, name) for name in getattr(self, _PARTS)]
 
 
 def _restore(self: Any, state: list[Any]) -> None:
-    for field, value in zip(dataclasses.fields(self), state, strict=True):
-        object.__setattr__(self, field.name, value)
+    for name, value in zip(getattr(self, _PARTS), state, strict=True):
+        object.__setattr__(self, name, value)
