@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 
 import rightfit
@@ -157,6 +158,12 @@ def test_the_hundredth_record_is_made_as_the_first(kind: Callable[..., Any]) -> 
                 place(*given, **named)
         with pytest.raises(ValueError, match="below nothing"):
             sound(-number - 1)
+
+
+def test_a_record_may_hold_arrays() -> None:
+    place = ours(point())
+    for number in range(100):
+        assert place(np.arange(3), y=np.zeros(2)).x.shape == (3,), number
 
 
 def test_threads_that_make_the_first_records_at_once_make_the_same() -> None:

@@ -28,6 +28,7 @@ else:
 #: Records that a class makes without a compiled `__init__`: compiling takes as long as making some fifty the slow way.
 _SLOW_RECORDS = 24
 _PARTS = "__record_parts__"
+_SET = object.__setattr__
 
 
 class _Part(NamedTuple):
@@ -65,11 +66,13 @@ class _Late:
 class _LateInit(_Late):
     """`__init__` of a record: the first few are filled without it. Asked of the class, it is the compiled one, whose signature says what a record takes."""
 
-    __slots__ = ("_left",)
+    __slots__ = ("_defaults", "_factories", "_left")
 
-    def __init__(self) -> None:
+    def __init__(self, parts: Mapping[str, _Part]) -> None:
         super().__init__(_initializer)
-        self._left = _SLOW_RECORDS
+        self._left = 0 if any(part.by_name for part in parts.values()) else _SLOW_RECORDS
+        self._defaults = {name: part.default for name, part in parts.items()}
+        self._factories = [(name, part.factory) for name, part in parts.items() if part.factory is not dataclasses.MISSING]
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         self._left -= 1
@@ -78,21 +81,18 @@ class _LateInit(_Late):
         return lambda *given, **named: self._fill(instance, given, named)
 
     def _fill(self, record: Any, given: tuple[Any, ...], named: dict[str, Any]) -> None:
-        """What the compiled method does; that one also says what is wrong with what was given."""
-        parts: Mapping[str, _Part] = getattr(self._owner, _PARTS)
-        places = [name for name, part in parts.items() if not part.by_name]
-        values = dict(zip(places, given, strict=False))
-        doubtful = len(given) > len(places) or not values.keys().isdisjoint(named) or not named.keys() <= parts.keys()
-        values.update(named)
-        for name, part in parts.items():
-            if name not in values and not doubtful:
-                values[name] = part.default if part.factory is dataclasses.MISSING else part.factory()
-                doubtful = values[name] is dataclasses.MISSING
-        if doubtful:
-            self._made()(record, *given, **named)
-            return
+        """What the compiled method does; that one says what is wrong with what was given."""
+        placed = dict(zip(self._defaults, given, strict=False))
+        values = {**self._defaults, **placed, **named}
+        for name, factory in self._factories:
+            if values[name] is dataclasses.MISSING:
+                values[name] = factory()
+        is_wrong = len(values) > len(self._defaults) or len(given) > len(placed) or not placed.keys().isdisjoint(named)
         for name, value in values.items():
-            object.__setattr__(record, name, value)
+            if is_wrong or value is dataclasses.MISSING:
+                self._made()(record, *given, **named)
+                return
+            _SET(record, name, value)
         if hasattr(record, "__post_init__"):
             record.__post_init__()
 
@@ -105,7 +105,13 @@ def _record(written: Any, *, eq: bool) -> type:
     members = {name: value for name, value in written.__dict__.items() if name not in (*names, "__dict__", "__weakref__")}
     inherited = {slot for base in written.__mro__ for slot in base.__dict__.get("__slots__", ())}
     members |= {"__slots__": tuple(name for name in names if name not in inherited), _PARTS: parts}
-    members |= {"__init__": _LateInit(), "__setattr__": _refuse, "__delattr__": _refuse, "__getstate__": _state, "__setstate__": _restore}
+    members |= {
+        "__init__": _LateInit(parts),
+        "__setattr__": _refuse,
+        "__delattr__": _refuse,
+        "__getstate__": _state,
+        "__setstate__": _restore,
+    }
     members |= {name: _Late(_of_the_standard(written, name)) for name in ("__dataclass_fields__", "__dataclass_params__")}
     members.setdefault("__match_args__", tuple(name for name, part in parts.items() if not part.by_name))
     members.setdefault("__repr__", _shown)
@@ -146,7 +152,7 @@ def _of_the_standard(written: Any, name: str) -> Callable[[type], Any]:
 
 def _initializer(made: type) -> Any:
     """`__init__` with the fields as parameters, compiled."""
-    known: dict[str, Any] = {"_set": object.__setattr__, "_factory": _FACTORY}
+    known: dict[str, Any] = {"_set": _SET, "_factory": _FACTORY}
     parameters, body = ["self"], []
     parts: Mapping[str, _Part] = getattr(made, _PARTS)
     for name, part in sorted(parts.items(), key=lambda item: item[1].by_name):
@@ -224,4 +230,4 @@ def _state(self: Any) -> list[Any]:
 
 def _restore(self: Any, state: list[Any]) -> None:
     for name, value in zip(getattr(self, _PARTS), state, strict=True):
-        object.__setattr__(self, name, value)
+        _SET(self, name, value)

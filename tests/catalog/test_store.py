@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import rightfit
+from rightfit import kept
 from rightfit.catalog import open_catalog, store
 from rightfit.catalog.layout import SCHEMA_VERSION
 from rightfit.catalog.package_data import fingerprint
@@ -202,7 +203,7 @@ def test_the_cache_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatc
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    assert store.cache_folder() == expected
+    assert kept.cache_folder() == expected
 
 
 def test_a_cache_folder_that_cannot_be_written_costs_one_line_and_answers_from_memory(tmp_path: Path) -> None:

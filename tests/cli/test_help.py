@@ -100,11 +100,35 @@ def test_help_follows_the_locale(process: Any) -> None:
     assert "how to train it" in process("plan", "--help", "--lang", "en", LANG="zh_CN.UTF-8").out
 
 
-@pytest.mark.parametrize("name", [name for name in app.COMMANDS if " " not in name])
-def test_a_command_that_is_built_alone_is_the_same(name: str) -> None:
+def told(command: Any) -> dict[str, tuple[Any, ...]]:
+    """What a built command says of each of its parameters."""
+    return {
+        one.name: (one.opts, one.secondary_opts, one.help, one.default, one.required, one.multiple, one.nargs) for one in command.params
+    }
+
+
+ALONE = pytest.mark.parametrize("name", [name for name in app.COMMANDS if " " not in name])
+
+
+@ALONE
+@pytest.mark.parametrize("words", [["--help"], ["--no-such-option"], ["--"]])
+def test_a_command_that_is_built_alone_is_the_same(name: str, words: list[str]) -> None:
     """A plan does not wait for the options of other commands; what is built for it alone says what the whole command line says."""
-    whole, alone = build().commands[name], build([name]).commands
+    whole, alone = build().commands[name], build([name, *words]).commands
     assert list(alone) == [name]
-    said = [[(parameter.name, parameter.opts, parameter.help) for parameter in built.params] for built in (alone[name], whole)]
-    assert said[0] == said[1]
+    assert list(told(alone[name]).items()) == list(told(whole).items())
     assert (alone[name].help, alone[name].rich_help_panel) == (whole.help, whole.rich_help_panel)
+
+
+@ALONE
+def test_a_command_is_built_with_each_option_that_is_said(name: str) -> None:
+    """Nor does it wait for its own options that nobody gave: each, however it is written, is the whole command line's, and arguments always are."""
+    whole = build().commands[name]
+    options = {word: one.name for one in whole.params for word in (*one.opts, *one.secondary_opts) if word.startswith("-")}
+    arguments = {one.name for one in whole.params if not one.opts[0].startswith("-")}
+    for word, option in options.items():
+        for written in ([word, "x"], [f"{word}=x"] if word.startswith("--") else [f"{word}x"], ["a", "b", word]):
+            built = told(build([name, *written]).commands[name])
+            assert {option} | arguments <= set(built), written
+            assert built.items() <= told(whole).items(), written
+    assert len(build([name]).commands[name].params) == len(arguments)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -194,7 +193,7 @@ def _middle_region(rows: Sequence[Any]) -> list[Any]:
     firsts: dict[tuple[str, str], float] = {}
     for row in rows:
         firsts.setdefault((row[0], row[1]), row[3])
-    middle = statistics.median_low(sorted(firsts.values()))
+    middle = sorted(firsts.values())[(len(firsts) - 1) // 2]
     place = min(key for key, price in firsts.items() if price == middle)
     return [row for row in rows if (row[0], row[1]) == place]
 

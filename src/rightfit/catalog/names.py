@@ -6,6 +6,7 @@ import functools
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from rightfit import kept
 from rightfit.catalog.offers import PURCHASE_CODES, PURCHASE_GROUPS, PURCHASES
 from rightfit.catalog.package_data import data_bytes
 from rightfit.errors import UnknownNameError
@@ -35,9 +36,7 @@ class Region:
 @functools.cache
 def names_data() -> Mapping[str, Any]:
     """The other names of providers and parts of the world."""
-    import tomllib
-
-    return tomllib.loads(data_bytes("names.toml").decode())
+    return kept.toml(data_bytes("names.toml").decode())
 
 
 def fold(text: str) -> str:

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rightfit import kept
 from rightfit.errors import CatalogError
 
 if TYPE_CHECKING:
@@ -34,9 +35,7 @@ def manifest() -> dict[str, Any]:
 
 def rules() -> dict[str, Any]:
     """The market's rules: ages, note patterns, thresholds of the integrity checks; each with its reason."""
-    import tomllib
-
-    return tomllib.loads(data_bytes("rules.toml").decode())
+    return kept.toml(data_bytes("rules.toml").decode())
 
 
 def load_unamended(name: str) -> dict[str, PackedColumn]:

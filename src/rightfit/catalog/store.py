@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from rightfit import kept
 from rightfit.catalog import pointer
 from rightfit.catalog.layout import APPLICATION_ID, SCHEMA_VERSION, TABLE_NAMES
 from rightfit.catalog.package_data import fingerprint
@@ -28,27 +29,11 @@ _ABANDONED_AFTER_S = 3600.0
 _UNREAD_AFTER_S = 90 * 86400.0
 
 
-def cache_folder() -> Path:
-    """The folder of the store: RIGHTFIT_CACHE_DIR, else the platform's cache folder of this user."""
-    given = os.environ.get("RIGHTFIT_CACHE_DIR")
-    if given:
-        return Path(given).expanduser()
-    if os.environ.get("XDG_CACHE_HOME"):
-        return Path(os.environ["XDG_CACHE_HOME"]) / "rightfit"
-    try:
-        home = Path.home()
-    except RuntimeError:
-        raise FileNotFoundError("this user has no home folder") from None
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / "rightfit" / "Cache"
-    return home / ("Library/Caches/rightfit" if sys.platform == "darwin" else ".cache/rightfit")
-
-
 def store_path(folder: Path | None = None, *, generation: str | None = None) -> Path:
     """The store file for this version of data and schema and these refreshed prices ("": none; by default those that count now)."""
     refreshed = pointer.current() if generation is None else generation
     name = f"catalog-{SCHEMA_VERSION}-{fingerprint()[:16]}{'-' * bool(refreshed)}{refreshed}.sqlite"
-    return (folder or cache_folder()) / name
+    return (folder or kept.cache_folder()) / name
 
 
 def open_store(path: Path | None = None, *, damaged: str = "") -> tuple[sqlite3.Connection, str]:

@@ -63,8 +63,9 @@ COMMANDS = {
 }
 
 
-def command_line(only: str = "") -> typer.Typer:
-    """The command line; with `only`, that command alone, so that a plan does not wait for the options of twenty others to be read."""
+def command_line(only: str = "", said: Sequence[str] | None = None) -> typer.Typer:
+    """The command line; with `only`, that command alone, and with the words that are `said` behind it, of its options those that they may mean, so
+    that a plan does not wait for the options of twenty others to be read, nor for those of its own that nobody gave."""
     app = typer.Typer(
         name="rightfit",
         help=help_text("command", "root", _PURPOSE),
@@ -80,14 +81,14 @@ def command_line(only: str = "") -> typer.Typer:
             app.add_typer(group, name=name, rich_help_panel=_panel(GROUPS[name][1]))
     for name, entry in COMMANDS.items():
         if only in ("", name):
-            _register(groups.get(name.partition(" ")[0], app) if " " in name else app, name, entry)
+            _register(groups.get(name.partition(" ")[0], app) if " " in name else app, name, entry, said)
     return app
 
 
-def _register(app: typer.Typer, name: str, entry: Command) -> None:
+def _register(app: typer.Typer, name: str, entry: Command, said: Sequence[str] | None) -> None:
     function = getattr(importlib.import_module(f"rightfit.cli.commands.{entry.module}"), entry.function)
     shown = app.command(name.rpartition(" ")[2], rich_help_panel=_panel(entry.panel) if entry.panel else None)
-    shown(command(function, workload=entry.workload))
+    shown(command(function, workload=entry.workload, said=said))
 
 
 def _panel(name: str) -> str:
@@ -109,7 +110,7 @@ def _root(version: Annotated[bool, typer.Option("--version", help="Show the vers
 def build(arguments: Sequence[str] = ()) -> Any:
     """The command line as one callable: of the command that `arguments` begin with alone, else whole."""
     first = arguments[0] if arguments else ""
-    return typer.main.get_command(command_line(first if first in COMMANDS else ""))
+    return typer.main.get_command(command_line(first, arguments[1:]) if first in COMMANDS else command_line())
 
 
 def usage_line(error: Any) -> str:

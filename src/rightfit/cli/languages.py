@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 import itertools
 import sys
-import tomllib
 from collections.abc import Mapping, Sequence
-from importlib import resources
+from pathlib import Path
 
+from rightfit import kept
 from rightfit.explain.messages import Lang, default_lang
+
+_DATA = Path(__file__).with_name("data")
 
 
 @functools.cache
@@ -40,7 +42,7 @@ def _asked(arguments: Sequence[str]) -> str:
 
 @functools.cache
 def _help_texts() -> Mapping[str, Mapping[str, str]]:
-    return tomllib.loads(resources.files("rightfit.cli").joinpath("data/help.toml").read_text(encoding="utf-8"))
+    return kept.toml_file(_DATA / "help.toml")
 
 
 def help_text(section: str, key: str, english: str) -> str:

@@ -6,7 +6,7 @@ import copy
 import functools
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Annotated, Any, get_args
 
 import typer
@@ -21,6 +21,8 @@ FORMATS = Vocabulary(tuple(form.value for form in Format), {"md": "markdown", "y
 LANGS = Vocabulary(("en", "zh"), {"english": "en", "chinese": "zh", "cn": "zh", "zh-cn": "zh", "中文": "zh", "英文": "en"})
 #: The options that matter to most wishes: --help starts with them.
 FIRST_OPTIONS = ("task", "method", "data", "rate", "deadline", "budget", "cloud", "gpu")
+#: Words of a command line that name options; None: all options are asked for.
+Said = Collection[str] | None
 Runs = Annotated[
     str | None,
     typer.Option(
@@ -73,7 +75,7 @@ def _workload_parameter(option: WishOption) -> inspect.Parameter:
     colon, example = ("：", "，如 ") if help_lang() == "zh" else (": ", ", e.g. ")
     meaning = help_text("parameter", option.name, option.help)
     given = typer.Option(
-        "--" + option.name.replace("_", "-"),
+        _flag(option.name),
         help=meaning + (colon + "|".join(words) if words and len(words) < 9 else example + option.example),
         metavar="A,B" if listed else "WORD" if words else option.kind.upper(),
         rich_help_panel=None if option.name in FIRST_OPTIONS else help_text("group", group, group),
@@ -118,10 +120,39 @@ def common_parameters() -> list[inspect.Parameter]:
     ]
 
 
-def workload_parameters() -> list[inspect.Parameter]:
-    """The options of a workload, those that matter most first; the model is an argument of its own."""
+def workload_parameters(said: Said = None) -> list[inspect.Parameter]:
+    """The options of a workload, those that matter most first; the model is an argument of its own. With `said`, those that it names."""
     names = (*FIRST_OPTIONS, *(name for name in OPTIONS if name not in (*FIRST_OPTIONS, "model")))
-    return [_workload_parameter(OPTIONS[name]) for name in names]
+    return [_workload_parameter(OPTIONS[name]) for name in names if said is None or _flag(name) in said]
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _words_of(parameter: inspect.Parameter) -> set[str]:
+    """How an option is written, in full and in short; of an argument nothing."""
+    _, info = get_args(parameter.annotation)
+    written = (
+        () if isinstance(info, typer.models.ArgumentInfo) else (info.default, *info.param_decls)
+    )  # in Annotated, the first stands as default
+    return {word for one in written for word in one.split("/")}
+
+
+def _meant(parameters: list[inspect.Parameter], said: Said, *, workload: bool) -> Said:
+    """What the words of a command line name, so that only those options are made (ninety take a tenth of a plan); None, for all of them, where a
+    word names none (a slip, whose nearest word is looked for among all, or a call for help)."""
+    if said is None:
+        return None
+    known = {word for parameter in parameters for word in _words_of(parameter)} | ({_flag(name) for name in OPTIONS} if workload else set())
+    named = {word.partition("=")[0] for word in said if word.startswith("--")}
+    short = {word for word in known if not word.startswith("--")} if any(word[:1] == "-" != word[1:2] for word in said) else set()
+    return frozenset(named | short) if named <= known else None
+
+
+def _is_meant(parameter: inspect.Parameter, meant: Said) -> bool:
+    words = _words_of(parameter)
+    return meant is None or not words or not words.isdisjoint(meant)
 
 
 def _behind(parameter: inspect.Parameter) -> inspect.Parameter:
@@ -133,17 +164,23 @@ def _behind(parameter: inspect.Parameter) -> inspect.Parameter:
     return parameter.replace(annotation=Annotated[kind, info], kind=inspect.Parameter.KEYWORD_ONLY)
 
 
-def command(function: Callable[..., Any], *, workload: bool = False) -> Callable[..., Any]:
-    """Give `function(..., view=, wishes=)` the common options and, if asked for, those of a workload, in a form that typer reads."""
+def command(function: Callable[..., Any], *, workload: bool = False, said: Sequence[str] | None = None) -> Callable[..., Any]:
+    """Give `function(..., view=, wishes=)` the common options and, if asked for, those of a workload, in a form that typer reads. With `said`, the
+    words of a command line, the form has the options that these may mean, and all others are left at their defaults."""
     signature = inspect.signature(function, eval_str=True)
-    own = [_translated(value, command=function.__name__) for name, value in signature.parameters.items() if name not in ("view", "wishes")]
+    all_own = [value for name, value in signature.parameters.items() if name not in ("view", "wishes")]
+    common = common_parameters()
+    meant = _meant([*all_own, *common], said, workload=workload)
+    own = [_translated(value, command=function.__name__) for value in all_own if _is_meant(value, meant)]
     if workload:
         own = sorted(map(_behind, own), key=lambda one: one.kind)
-    shared = (workload_parameters() if workload else []) + [_translated(value) for value in common_parameters()]
+    shared = (workload_parameters(meant) if workload else []) + [_translated(value) for value in common if _is_meant(value, meant)]
+    defaults = {parameter.name: parameter.default for parameter in (*all_own, *common)}
 
     @functools.wraps(function)
-    def run(**values: Any) -> Any:
-        arguments = {parameter.name: values[parameter.name] for parameter in own}
+    def run(**given: Any) -> Any:
+        values = defaults | given
+        arguments = {parameter.name: values[parameter.name] for parameter in all_own}
         if workload:
             arguments["wishes"] = {name: values[name] for name in OPTIONS if name in values and values[name] is not None}
         return _run(function, arguments, _view(values))

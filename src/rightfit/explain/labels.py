@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import functools
-import tomllib
 from collections.abc import Mapping
-from importlib import resources
+from pathlib import Path
 
+from rightfit import kept
 from rightfit.explain.messages import Lang
+
+_DATA = Path(__file__).with_name("data")
 
 
 @functools.cache
 def labels() -> Mapping[str, Mapping[str, Mapping[str, str]]]:
     """{section: {key: {"en": text, "zh": text}}}."""
-    return tomllib.loads(resources.files("rightfit.explain").joinpath("data/labels.toml").read_text(encoding="utf-8"))
+    return kept.toml_file(_DATA / "labels.toml")
 
 
 def label(section: str, key: str, lang: Lang, **fields: object) -> str:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import difflib
 import functools
 import re
-import tomllib
-from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rightfit import kept
 from rightfit.explain.rules import RuleCheck, RuleOfThumb, all_rules, example_of
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
     from rightfit.catalog.check_answers import CheckResult
     from rightfit.explain.messages import Lang
+
+_DATA = Path(__file__).with_name("data")
 
 _LIKENESS = 0.84
 _SHORTEST = 6
@@ -59,8 +61,7 @@ def gist(folded: str) -> str:
 
 @functools.cache
 def _gist_words() -> tuple[tuple[str, str], ...]:
-    text = resources.files("rightfit.explain").joinpath("data/rule_gist.toml").read_text(encoding="utf-8")
-    return tuple((written, meant) for written, meant in tomllib.loads(text)["words"])
+    return tuple((written, meant) for written, meant in kept.toml_file(_DATA / "rule_gist.toml")["words"])
 
 
 def is_statement(text: str) -> bool:

@@ -11,11 +11,12 @@ from __future__ import annotations
 import os
 import re
 import string
-import tomllib
 from collections.abc import Mapping
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Literal
+
+from rightfit import kept
 
 Lang = Literal["en", "zh"]
 LANGS: tuple[Lang, ...] = ("en", "zh")
@@ -39,6 +40,8 @@ TOPICS = (
     "watch",
 )
 
+_DATA = Path(__file__).with_name("data")
+
 
 _HAN_LATIN = re.compile(r"([\u4e00-\u9fff])([A-Za-z0-9$¥<>])")
 _HAN_HAN = re.compile(r"([\u4e00-\u9fff，。；：、（）“”]) +(?=[\u4e00-\u9fff，。；：、（）“”])")
@@ -57,8 +60,7 @@ def default_lang(environment: Mapping[str, str] = os.environ) -> Lang:
 @cache
 def topic(name: str) -> Mapping[str, Mapping[str, str]]:
     """All messages of one topic: {key: {"en": text, "zh": text}}."""
-    text = resources.files("rightfit.explain").joinpath("data", f"{name}.toml").read_text("utf-8")
-    return tomllib.loads(text)
+    return kept.toml_file(_DATA / f"{name}.toml")
 
 
 def family_topic(family: str) -> str:
@@ -79,7 +81,7 @@ def refusal_topics() -> tuple[str, ...]:
 
 
 def _topics_in(name: str) -> tuple[str, ...]:
-    folder = resources.files("rightfit.explain").joinpath("data", name)
+    folder = _DATA / name
     files = sorted(file.name for file in folder.iterdir()) if folder.is_dir() else []
     return tuple(f"{name}/{file.removesuffix('.toml')}" for file in files if file.endswith(".toml"))
 

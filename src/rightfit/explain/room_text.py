@@ -5,12 +5,12 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rightfit import kept
 from rightfit.explain import quantities as q
 from rightfit.explain.labels import label
 from rightfit.explain.messages import Lang, say, topic
@@ -20,6 +20,8 @@ from rightfit.families.registry import name_of
 
 if TYPE_CHECKING:
     from rightfit.search.answer import Plan, Section
+
+_DATA = Path(__file__).with_name("data")
 
 _SOURCE = re.compile(r"Source: (.*?)(?:\. Known error|\n\s*\n|$)", re.DOTALL)
 
@@ -64,7 +66,7 @@ def formula_of(kind: str, term: str, family: str) -> str:
 @cache
 def functions() -> Mapping[str, str]:
     """The function of the physics behind each formula."""
-    return tomllib.loads(resources.files("rightfit.explain").joinpath("data", "formula_functions.toml").read_text("utf-8"))
+    return kept.toml_file(_DATA / "formula_functions.toml")
 
 
 @cache

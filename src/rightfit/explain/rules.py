@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Any, Literal
 
+from rightfit import kept
 from rightfit.errors import InputError, UnknownNameError
 from rightfit.explain.measures import Measures
 from rightfit.explain.messages import Lang, say
@@ -21,6 +21,8 @@ from rightfit.explain.rule_entries import REASONS, entry_problems
 from rightfit.explain.rule_fields import rule_fields
 from rightfit.explain.setups import SetupOutcome, outcomes_text
 from rightfit.records import dataclass
+
+_DATA = Path(__file__).with_name("data")
 
 Verdict = Literal["holds", "fails", "misleading", "unknown"]
 
@@ -99,7 +101,7 @@ class RuleCheck:
 
 @cache
 def _table() -> dict[str, Any]:
-    return tomllib.loads(resources.files("rightfit.explain").joinpath("data", "rules.toml").read_text("utf-8"))
+    return kept.toml_file(_DATA / "rules.toml")
 
 
 def rule_names() -> tuple[str, ...]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rightfit import kept
 from rightfit.catalog.offers import PURCHASE_CODES, OfferFilter, OfferTable
 from rightfit.explain import quantities as q
 from rightfit.explain.messages import Lang
@@ -19,6 +19,8 @@ from rightfit.units import HOURS_PER_MONTH
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
+
+_DATA = Path(__file__).with_name("data")
 
 _MOST = 0.5  # a statement about the market holds where it holds for at least half of it
 _WORTH_SAYING = 0.1  # a choice that costs a tenth more than the least is a bad one
@@ -60,7 +62,7 @@ def _shown(name: str, value: float, lang: Lang) -> str:
 @cache
 def statements() -> Mapping[str, Any]:
     """Every statement by id."""
-    return tomllib.loads(resources.files("rightfit.explain").joinpath("data", "statements.toml").read_text("utf-8"))
+    return kept.toml_file(_DATA / "statements.toml")
 
 
 def judge_statement(name: str, catalog: Catalog) -> Statement:

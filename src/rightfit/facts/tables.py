@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from rightfit import kept
 from rightfit.errors import InputError, UnknownNameError
 
 DATA = Path(__file__).parent / "data"
@@ -63,14 +64,11 @@ def coefficients(name: str) -> Mapping[str, float]:
 @functools.cache
 def coefficient_entries(name: str) -> Mapping[str, Mapping[str, object]]:
     """The whole entries of a coefficient file: value, unit, source and whatever else they say."""
-    import tomllib
-
     path = DATA / "coefficients" / f"{name}.toml"
     if not path.is_file():
         known = sorted(file.stem for file in path.parent.glob("*.toml"))
         raise UnknownNameError("coefficient file", name, nearest=known)
-    with path.open("rb") as stream:
-        entries = tomllib.load(stream)
+    entries = kept.toml_file(path)
     for key, entry in entries.items():
         _check_entry(path.name, key, entry)
     return MappingProxyType(entries)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import tomllib
 from collections.abc import Mapping, Sequence
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from starlette.responses import Response
 
+from rightfit import kept
 from rightfit.errors import NoAnswerError, RightfitError, UnavailableError
 from rightfit.explain.messages import Lang
 from rightfit.explain.plain import json_bytes
 from rightfit.explain.problems import problems_of
+
+_DATA = Path(__file__).with_name("data")
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:rightfit:problem:"
@@ -55,7 +57,7 @@ class Refused(Exception):  # noqa: N818  (an answer, not a fault)
 @functools.cache
 def words() -> Mapping[str, Mapping[str, str]]:
     """The sentences of the server, by code."""
-    return tomllib.loads(resources.files("rightfit.rest").joinpath("data/words.toml").read_text(encoding="utf-8"))
+    return kept.toml_file(_DATA / "words.toml")
 
 
 def refusal(refused: Refused, lang: Lang, *, request_id: str = "") -> Response:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import functools
 import re
-import tomllib
 from collections.abc import Mapping
-from importlib import resources
+from pathlib import Path
 
+from rightfit import kept
 from rightfit.errors import RightfitError
 from rightfit.explain.messages import Lang, spaced
 from rightfit.explain.problems import problems_of
+
+_DATA = Path(__file__).with_name("data")
 
 
 @functools.cache
 def words() -> Mapping[str, Mapping[str, Mapping[str, str]]]:
     """{section: {key: {"en": text, "zh": text}}}."""
-    return tomllib.loads(resources.files("rightfit.web").joinpath("data", "words.toml").read_text(encoding="utf-8"))
+    return kept.toml_file(_DATA / "words.toml")
 
 
 def word(key: str, lang: Lang, **fields: object) -> str:

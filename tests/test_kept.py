@@ -1,0 +1,99 @@
+"""Tables that are parsed once: the same as if they were parsed each time, whatever happens to the folder."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rightfit
+from rightfit import kept
+
+SOURCE = Path(rightfit.__file__).parent
+TEXT = 'a = 1\nb = [1.5, inf]\n[c]\nd = "中"\n'
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("RIGHTFIT_CACHE_DIR", str(tmp_path))
+    return tmp_path / "parsed-1"
+
+
+@pytest.fixture
+def parses(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The texts that are parsed."""
+    seen: list[str] = []
+
+    def parse(text: str) -> Any:
+        seen.append(text)
+        return tomllib.loads(text)
+
+    monkeypatch.setattr(kept, "_parsed", parse)
+    return seen
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.toml")), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_every_file_of_the_package_reads_the_same_kept_or_parsed(path: Path, folder: Path) -> None:
+    plain = tomllib.loads(path.read_text(encoding="utf-8"))
+    assert kept.toml_file(path) == plain  # parsed
+    assert kept.toml_file(path) == plain  # kept
+    assert repr(kept.toml_file(path)) == repr(plain), "whole numbers stay whole, and keys in order"
+    assert len(list(folder.iterdir())) == 1
+
+
+def test_a_text_is_parsed_once_and_again_when_it_changed(folder: Path, parses: list[str]) -> None:
+    for text in (TEXT, TEXT, TEXT.replace("1.5", "2.5"), TEXT):
+        assert kept.toml(text) == tomllib.loads(text)
+    assert parses == [TEXT, TEXT.replace("1.5", "2.5")]
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[1]", '"x"', "\x00", '{"a": 1'])
+def test_a_damaged_file_is_written_anew(folder: Path, parses: list[str], damage: str) -> None:
+    kept.toml(TEXT)
+    (file,) = folder.iterdir()
+    file.write_text(damage, encoding="utf-8")
+    assert kept.toml(TEXT) == tomllib.loads(TEXT)
+    assert json.loads(file.read_text(encoding="utf-8"))["a"] == 1
+    assert len(parses) == 2
+
+
+def test_a_folder_that_cannot_be_used_costs_time_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parses: list[str]) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("no folder")
+    monkeypatch.setenv("RIGHTFIT_CACHE_DIR", str(blocked))
+    for _ in range(2):
+        assert kept.toml(TEXT) == tomllib.loads(TEXT)
+
+    def homeless() -> Path:
+        raise FileNotFoundError("no home")
+
+    monkeypatch.setattr(kept, "cache_folder", homeless)
+    assert kept.toml(TEXT) == tomllib.loads(TEXT)
+    assert (len(parses), blocked.read_text()) == (3, "no folder")
+
+
+def test_dates_are_parsed_each_time(folder: Path, parses: list[str]) -> None:
+    for _ in range(2):
+        assert kept.toml("day = 2026-01-02") == tomllib.loads("day = 2026-01-02")
+    assert len(parses) == 2
+    assert not list(folder.glob("*")), "nothing half written is left"
+
+
+def test_a_disk_that_fills_up_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, target: Path) -> Path:
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(OSError, match="No space"):
+        kept.write_whole(tmp_path / "new" / "a.json", "text")
+    assert not list((tmp_path / "new").iterdir())
+
+
+def test_old_files_make_room(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "_MOST_PARSED", 10)
+    for number in range(30):
+        kept.toml(f"a = {number}")
+    assert len(list(folder.iterdir())) <= 10
