@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from rightfit import facts
 from rightfit.errors import UnknownNameError
 from rightfit.facts import word_tables
 from rightfit.facts.tables import DATA
+from rightfit.facts.word_tables import occurs
 
 TABLES = sorted(path.stem for path in (DATA / "words").glob("*.csv"))
 COLUMNS = ["list", "word", "edges", "language", "meaning", "note"]
@@ -132,3 +134,18 @@ def test_an_alternation_of_words_is_seen() -> None:
     assert list(alternations(r"(\d+)\s*(?:images|pictures)")) == ["images|pictures"]
     assert list(alternations(r"(\d+)\s*{sample}|@ (\d+)")) == []
     assert list(alternations("去重|清洗数据")) == ["去重|清洗数据"]
+
+
+@pytest.mark.parametrize(("table", "column"), [("speed_kernels", "words"), ("speed_quantizations", "words"), ("dtypes", "match")])
+def test_plain_words_of_tables_occur_where_the_expression_does(table: str, column: str) -> None:
+    """Words without signs of expressions are looked for without compiling one: on every row's words, and texts made of them, both say the same."""
+    patterns = [
+        part for row in facts.table(table) for part in (row[column], *row[column].split("|")) if part and part.count("(") == part.count(")")
+    ]
+    texts = [
+        f"{before}{text}{after}"
+        for text in (*patterns, "", "fp16", "flash attention 2", "a+b")
+        for before, after in (("", ""), ("x ", "-y"), ("b", "b"))
+    ]
+    for pattern in patterns:
+        assert [occurs(pattern, text) for text in texts] == [re.search(pattern, text) is not None for text in texts], pattern

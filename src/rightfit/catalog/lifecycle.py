@@ -34,28 +34,28 @@ def today() -> str:
 
 
 @functools.cache
-def _rows() -> Mapping[str, tuple[tuple[re.Pattern[str], Event], ...]]:
+def _rows() -> Mapping[str, tuple[tuple[str, Event], ...]]:
     """Patterns of whole type names with what is known of them, by provider."""
-    found: dict[str, list[tuple[re.Pattern[str], Event]]] = {}
+    found: dict[str, list[tuple[str, Event]]] = {}
     for row in csv.DictReader(data_bytes("lifecycle.csv").decode().splitlines()):
         event = Event(row["event"], row["family"], row["date"], row["source"])
-        found.setdefault(row["provider"], []).append((re.compile(row["pattern"]), event))
+        found.setdefault(row["provider"], []).append((row["pattern"], event))
     return {provider: tuple(rows) for provider, rows in found.items()}
 
 
 @functools.lru_cache(maxsize=16384)
 def events_of(provider: str, instance_type: str) -> tuple[Event, ...]:
     """All that is announced for a type."""
-    return tuple(event for pattern, event in _rows().get(provider, ()) if pattern.fullmatch(instance_type))
+    return tuple(event for pattern, event in _rows().get(provider, ()) if re.fullmatch(pattern, instance_type))
 
 
 @functools.lru_cache(maxsize=4)
 def gone(servers: ServerTable, *, on: str) -> Flags:
     """Types (S,) that a provider has taken out of service by a day."""
-    due = {provider for provider, rows in _rows().items() if any(_is_due(event, on) for _, event in rows)}
+    due = {provider: [re.compile(pattern) for pattern, event in rows if _is_due(event, on)] for provider, rows in _rows().items()}
     return np.array(
         [
-            provider in due and any(_is_due(event, on) for event in events_of(provider, name))
+            any(pattern.fullmatch(name) for pattern in due.get(provider, ()))
             for provider, name in zip(servers.provider, servers.instance_type, strict=True)
         ],
         dtype=np.bool_,

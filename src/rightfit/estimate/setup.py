@@ -17,7 +17,7 @@ from rightfit.estimate.convert import model_columns
 from rightfit.estimate.software import speed_words
 from rightfit.facts.constants import constants
 from rightfit.facts.records import TransformerArchitecture
-from rightfit.facts.word_tables import says, senses, shape
+from rightfit.facts.word_tables import occurs, says, senses, shape
 from rightfit.physics import parameters
 from rightfit.physics.columns import Array, AttentionKernel, Dtype, Loss, MemoryCounter, Method, ModelColumns, Recompute
 from rightfit.records import dataclass
@@ -250,7 +250,7 @@ def _matches(pattern: str, text: str, *, exact: bool) -> bool:
         return True
     if exact:
         return text in pattern.split("|")
-    return any(part == text if not part else re.search(part, text) for part in pattern.split("|"))
+    return any(part == text if not part else occurs(part, text) for part in pattern.split("|"))
 
 
 @functools.lru_cache(maxsize=1024)
@@ -259,7 +259,7 @@ def _find(table: str, text: str) -> dict[str, str]:
     lowered = text.lower().strip()
     for row in facts.table(table):
         for part in row["match"].split("|") if "(" not in row["match"] else [row["match"]]:
-            if (part and re.search(part, lowered)) or (not part and not lowered):
+            if (part and occurs(part, lowered)) or (not part and not lowered):
                 return dict(row)
     return {}
 

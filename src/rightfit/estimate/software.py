@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.facts.constants import constants
-from rightfit.facts.word_tables import says
+from rightfit.facts.word_tables import occurs, says
 from rightfit.physics.columns import Array, AttentionKernel, DeviceColumns, SetupColumns
 from rightfit.physics.rates import RateColumns
 
@@ -54,13 +54,13 @@ def speed_words(*, framework: str = "", flags: str = "", attention: str = "", we
 
 def _usual_version(text: str) -> float:
     """Version of FlashAttention that a framework is known to ship, 0 where it takes what is installed."""
-    row = next((row for row in facts.table("speed_kernels") if re.search(row["words"], text)), None)
+    row = next((row for row in facts.table("speed_kernels") if occurs(row["words"], text)), None)
     return float(row["attention_version"]) if row else 0.0
 
 
 def _dequantise_bytes(text: str) -> float:
     for row in facts.table("speed_quantizations"):
-        if re.search(row["words"], text):
+        if occurs(row["words"], text):
             return float(row["bytes_per_parameter"])
     return 0.0
 

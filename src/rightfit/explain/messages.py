@@ -43,9 +43,10 @@ TOPICS = (
 _DATA = Path(__file__).with_name("data")
 
 
-_HAN_LATIN = re.compile(r"([\u4e00-\u9fff])([A-Za-z0-9$¥<>])")
-_HAN_HAN = re.compile(r"([\u4e00-\u9fff，。；：、（）“”]) +(?=[\u4e00-\u9fff，。；：、（）“”])")
-_LATIN_HAN = re.compile(r"([A-Za-z0-9%])([\u4e00-\u9fff])")
+# Compiled on use by re, which keeps them: an English answer needs none.
+_HAN_LATIN = r"([\u4e00-\u9fff])([A-Za-z0-9$¥<>])"
+_HAN_HAN = r"([\u4e00-\u9fff，。；：、（）“”]) +(?=[\u4e00-\u9fff，。；：、（）“”])"
+_LATIN_HAN = r"([A-Za-z0-9%])([\u4e00-\u9fff])"
 
 
 def default_lang(environment: Mapping[str, str] = os.environ) -> Lang:
@@ -102,7 +103,7 @@ def say(key: str, lang: Lang, **fields: object) -> str:
 def spaced(text: str) -> str:
     """A blank between Chinese characters and Latin letters or digits, none between Chinese characters, as Chinese technical writing has
     it."""
-    return _LATIN_HAN.sub(r"\1 \2", _HAN_LATIN.sub(r"\1 \2", _HAN_HAN.sub(r"\1", text)))
+    return re.sub(_LATIN_HAN, r"\1 \2", re.sub(_HAN_LATIN, r"\1 \2", re.sub(_HAN_HAN, r"\1", text)))
 
 
 def say_or(key: str, lang: Lang, default: str, **fields: object) -> str:

@@ -23,6 +23,7 @@ from __future__ import annotations
 import functools
 import itertools
 import re
+import string
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -74,6 +75,10 @@ def words(name: str, chosen: str) -> tuple[Word, ...]:
     return found[chosen]
 
 
+#: Signs that mean themselves in an expression.
+_PLAIN = frozenset(string.ascii_letters + string.digits + " _-,:=/%")
+
+
 @functools.cache
 def spelled(name: str, text: str) -> str:
     """A shape as a regular expression: every {list} is any of its words."""
@@ -84,6 +89,12 @@ def spelled(name: str, text: str) -> str:
 def shape(name: str, text: str, *, ignore_case: bool = False) -> re.Pattern[str]:
     """A shape, compiled."""
     return re.compile(spelled(name, text), re.IGNORECASE if ignore_case else 0)
+
+
+def occurs(pattern: str, text: str) -> bool:
+    """Whether an expression is found in a text. Most of a table's are plain words, which are looked for as they are: compiling one takes longer
+    than all its searches in a plan."""
+    return pattern in text if _PLAIN.issuperset(pattern) else re.search(pattern, text) is not None
 
 
 def says(name: str, chosen: str, text: str, *, ignore_case: bool = False) -> bool:
