@@ -1,6 +1,7 @@
 """Clients that ask for plans, each a workload of workloads.json drawn at random. Run by benchmarks/bench_serve.py.
 
-RIGHTFIT_LOAD_PER_S: questions a second of one client, else one after the other without a pause. RIGHTFIT_LOAD_NEW: share of questions never
+RIGHTFIT_LOAD_PER_S: questions a second of one client, which come at random as those of people do (clients that keep time would all ask at the same
+moment, again and again), else one after the other without a pause. RIGHTFIT_LOAD_NEW: share of questions never
 asked before.
 """
 
@@ -10,9 +11,10 @@ import json
 import os
 import random
 import re
+import time
 from pathlib import Path
 
-from locust import FastHttpUser, constant, constant_throughput, task
+from locust import FastHttpUser, task
 
 WORKLOADS = json.loads((Path(__file__).parent / "workloads.json").read_text(encoding="utf-8"))
 
@@ -34,7 +36,17 @@ def question() -> dict[str, object]:
 class Planner(FastHttpUser):
     """One client."""
 
-    wait_time = constant_throughput(PER_S) if PER_S else constant(0)
+    def on_start(self) -> None:
+        """The first question is due at random too."""
+        self.due_s = time.monotonic()
+        time.sleep(self.wait_time())
+
+    def wait_time(self) -> float:
+        """Seconds to the next question, which is due at an exponential time after the one before was due; at once where an answer took longer."""
+        if not PER_S:
+            return 0.0
+        self.due_s += random.expovariate(PER_S)
+        return max(self.due_s - time.monotonic(), 0.0)
 
     @task
     def plan(self) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from rightfit.errors import InputError, MissingComponentError
+from rightfit.rest import turns
 from rightfit.rest.app import MISSING
 from rightfit.rest.settings import Settings
 
@@ -99,11 +100,12 @@ def serve(
             forwarded_allow_ips=list(proxies),
             timeout_keep_alive=_IDLE_S,
             timeout_graceful_shutdown=_FINISH_S,
+            loop="asyncio" if workers > 1 else "auto",  # the one that lets processes take turns
             h11_max_incomplete_event_size=65536,
             ws_max_size=4_000_000,
         )
         started()
-        _run(uvicorn, config, listener, workers=workers)
+        _run(uvicorn, config, turns.taking_turns(listener) if workers > 1 else listener, workers=workers)
 
 
 def _run(uvicorn: Any, config: Any, listener: socket.socket, *, workers: int) -> None:
@@ -135,6 +137,7 @@ def _environment(settings: Settings, *, workers: int) -> Iterator[None]:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if workers > 1:
         folder = os.environ["PROMETHEUS_MULTIPROC_DIR"] = tempfile.mkdtemp(prefix="rightfit-metrics-")
+        os.environ[turns.VARIABLE] = turns.shared_file(folder)
     try:
         yield
     finally:
