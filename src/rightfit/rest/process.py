@@ -105,7 +105,8 @@ def serve(
             ws_max_size=4_000_000,
         )
         started()
-        _run(uvicorn, config, turns.taking_turns(listener) if workers > 1 else listener, workers=workers)
+        is_shared = workers > 1 and os.name == "posix"  # other systems hand sockets to processes in a way of their own
+        _run(uvicorn, config, turns.taking_turns(listener) if is_shared else listener, workers=workers)
 
 
 def _run(uvicorn: Any, config: Any, listener: socket.socket, *, workers: int) -> None:
