@@ -46,7 +46,7 @@ def test_public_functions_are_typed() -> None:
 
 def test_import_loads_nothing_heavy() -> None:
     loaded = in_a_new_process(
-        "import sys, rightfit; print(' '.join(name for name in ('numpy', 'pydantic', 'typer', 'rich', 'yaml') if name in sys.modules))"
+        "import sys, rightfit; print(' '.join(name for name in ('numpy', 'pydantic', 'click', 'rich', 'yaml') if name in sys.modules))"
     )
     assert loaded == ""
 

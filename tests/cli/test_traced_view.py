@@ -37,7 +37,7 @@ def test_adapters_are_refused(run) -> None:
 
 @pytest.mark.parametrize("option", sorted(set(OPTIONS) - READ.options))
 def test_what_a_step_does_not_read_is_refused(option: str) -> None:
-    wish = Workload(model="gpt2", method="full").model_copy(update={**dict.fromkeys(OPTIONS[option].attributes, 7), "assumed": ()})
+    wish = Workload(model="gpt2", method="full").settled(**dict.fromkeys(OPTIONS[option].attributes, 7), assumed=())
     with pytest.raises(InputError, match=f"{option} contradicts engine traced"):
         refuse_unheeded(wish, READ)
 

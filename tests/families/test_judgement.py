@@ -32,7 +32,7 @@ def test_offloading_is_taken_only_where_nothing_else_fits(wish: dict[str, str]) 
     """Over every machine class and number of servers: where a set-up was chosen that offloads, all that fit do."""
     family, workload = settled(Workload(**wish))
     found = family.explore(workload, default_catalog())
-    free = family.explore(workload.model_copy(update={"offload": "none"}), default_catalog())
+    free = family.explore(workload.settled(offload="none"), default_catalog())
     chosen = found.best.setup[:, :, -1]
     offloads = (chosen >= 0) & np.isin(found.space.setups.sharding[np.maximum(chosen, 0)], OFFLOADING)
     without = free.best.setup[:, :, -1] >= 0

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from rightfit.errors import AmbiguousNameError, ContradictionError, InputError, QuantityError, UnknownNameError
 from rightfit.workload import Workload
@@ -65,7 +66,7 @@ def test_a_named_dataset_brings_its_size() -> None:
 def test_frozen_and_equal_by_value() -> None:
     workload = Workload(model="7B", deadline="1d")
     assert workload == Workload(model="7B", deadline="24h") == Workload(model="7B", deadline_s=86400.0)
-    with pytest.raises(ValidationError):
+    with pytest.raises(AttributeError):
         workload.model = "13B"  # type: ignore[misc]
 
 
@@ -130,7 +131,7 @@ def test_bad_wishes_get_one_clear_line(wishes: dict[str, object], error: type[In
     assert message in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
     if error is not UnknownNameError or "sqlen" not in wishes:
-        assert caught.value.field in OPTIONS or caught.value.field in Workload.model_fields
+        assert caught.value.field in OPTIONS or caught.value.field in {field.name for field in dataclasses.fields(Workload)}
 
 
 def test_every_problem_gets_its_line() -> None:

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import importlib
-import re
+import os
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
 from rightfit.cli.languages import help_text
+from rightfit.cli.looks import Looks, looks
 from rightfit.cli.parameters import command, nearest_name
 from rightfit.records import dataclass
 
-UsageError: type[Exception] = typer.BadParameter.__mro__[1]
-Abort, Exit = typer.Abort, typer.Exit
+UsageError, Abort, Exit = click.UsageError, click.Abort, click.exceptions.Exit
 
 MAIN, LOOK, REAL = "Plan", "Look around", "Measure"
 #: Groups of commands: what help says of them, and where it shows them.
 GROUPS = {"catalog": ("The catalog of servers and prices.", LOOK), "runs": ("The records of runs that are kept.", REAL)}
-# What the parser says of a number, in our words.
-_PLAINER = {
-    r"Input should be a valid integer.*": "it must be a whole number",
-    r"Input should be greater than or equal to (\S+)": r"it must be \1 or more",
-}
 _PURPOSE = (
     "Say what you want to train, fine-tune or serve; get the cloud server to rent, how to set it up, what it costs, and how sure that is."
 )
@@ -39,6 +34,9 @@ class Command:
     workload: bool = False
 
 
+_COMPLETION = "Print what makes bash, zsh or fish complete the words of rightfit."
+_COMPLETING = "_RIGHTFIT_COMPLETE"
+_HELP = frozenset({"-h", "--help"})
 #: Commands in the order of help; those of a group are named "group command".
 COMMANDS = {
     **{name: Command("plan", name, MAIN, workload=True) for name in ("plan", "estimate", "why")},
@@ -63,58 +61,91 @@ COMMANDS = {
 }
 
 
-def command_line(only: str = "", said: Sequence[str] | None = None) -> typer.Typer:
-    """The command line; with `only`, that command alone, and with the words that are `said` behind it, of its options those that they may mean, so
-    that a plan does not wait for the options of twenty others to be read, nor for those of its own that nobody gave."""
-    app = typer.Typer(
-        name="rightfit",
+def build(arguments: Sequence[str] = ()) -> click.Group:
+    """The command line: of the command that `arguments` begin with alone, else whole.
+
+    So a plan does not wait for the options of twenty others to be read, nor for those of its own that nobody gave, nor for what draws help.
+    """
+    only = arguments[0] if arguments and arguments[0] in COMMANDS else ""
+    look = looks(is_help=not arguments or arguments[-1] in GROUPS or not _HELP.isdisjoint(arguments))
+    root: click.Group = look.group(
+        "rightfit",
         help=help_text("command", "root", _PURPOSE),
         epilog="Example: rightfit plan meta-llama/Meta-Llama-3-8B --task finetune --method qlora --data 50Mtok --deadline 24h",
         no_args_is_help=True,
-        pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+        params=_root_options(),
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120, **look.settings},
     )
-    app.callback(help=help_text("command", "root", _PURPOSE))(_root)
-    groups = {name: typer.Typer(help=help_text("command", name, purpose), no_args_is_help=True) for name, (purpose, _) in GROUPS.items()}
-    if not only:
-        for name, group in groups.items():
-            app.add_typer(group, name=name, rich_help_panel=_panel(GROUPS[name][1]))
+    groups = {} if only else {name: _group(name, look) for name in GROUPS}
     for name, entry in COMMANDS.items():
         if only in ("", name):
-            _register(groups.get(name.partition(" ")[0], app) if " " in name else app, name, entry, said)
-    return app
+            groups.get(name.partition(" ")[0], root).add_command(_command(name, entry, look, said=arguments[1:] if only else None))
+    for group in groups.values():
+        root.add_command(group)
+    return root
 
 
-def _register(app: typer.Typer, name: str, entry: Command, said: Sequence[str] | None) -> None:
+def _group(name: str, look: Looks) -> click.Group:
+    purpose, panel = GROUPS[name]
+    made: click.Group = look.group(name, help=help_text("command", name, purpose), no_args_is_help=True, **look.within(_panel(panel)))
+    return made
+
+
+def _command(name: str, entry: Command, look: Looks, *, said: Sequence[str] | None) -> click.Command:
     function = getattr(importlib.import_module(f"rightfit.cli.commands.{entry.module}"), entry.function)
-    shown = app.command(name.rpartition(" ")[2], rich_help_panel=_panel(entry.panel) if entry.panel else None)
-    shown(command(function, workload=entry.workload, said=said))
+    run, parameters, told = command(function, workload=entry.workload, said=said, looks=look)
+    panel = look.within(_panel(entry.panel) if entry.panel else "")
+    made: click.Command = look.command(name.rpartition(" ")[2], callback=run, params=parameters, help=told, **panel)
+    return made
 
 
 def _panel(name: str) -> str:
     return help_text("group", name, name)
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _root_options() -> list[click.Parameter]:
+    return [
+        click.Option(["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_version, help=help_text("said", "Show the version.", "Show the version.")),
+        click.Option(
+            ["--show-completion"], metavar="SHELL", is_eager=True, expose_value=False, callback=_show_completion,
+            help=help_text("said", _COMPLETION, _COMPLETION),
+        ),
+    ]  # fmt: skip
+
+
+def _version(context: click.Context, _parameter: click.Parameter, is_asked: bool) -> None:
+    if is_asked:
         from rightfit import __version__
 
-        typer.echo(f"rightfit {__version__}")
-        raise typer.Exit
+        click.echo(f"rightfit {__version__}")
+        context.exit()
 
 
-def _root(version: Annotated[bool, typer.Option("--version", help="Show the version.", callback=_version, is_eager=True)] = False) -> None:
-    """Options before the command."""
+def _show_completion(context: click.Context, _parameter: click.Parameter, shell: str | None) -> None:
+    if shell is None:
+        return
+    from click.shell_completion import get_completion_class
+
+    known = get_completion_class(shell)
+    if known is None:
+        raise click.BadParameter("it must be bash, zsh or fish")
+    click.echo(known(context.command, {}, "rightfit", _COMPLETING).source())
+    context.exit()
 
 
-def build(arguments: Sequence[str] = ()) -> Any:
-    """The command line as one callable: of the command that `arguments` begin with alone, else whole."""
-    first = arguments[0] if arguments else ""
-    return typer.main.get_command(command_line(first, arguments[1:]) if first in COMMANDS else command_line())
+def call(arguments: Sequence[str]) -> Any:
+    """Run the command line and give what the command returns; what stops it is raised (click's own `main` writes on Ctrl-C)."""
+    root = build(arguments)
+    if _COMPLETING in os.environ:
+        return root.main(args=list(arguments), prog_name="rightfit", standalone_mode=False, complete_var=_COMPLETING)
+    with root.make_context("rightfit", list(arguments)) as context:
+        return root.invoke(context)
 
 
 def usage_line(error: Any) -> str:
-    """A wrong call in one line, with the nearest valid option or command."""
+    """A wrong call in one line, with the nearest valid option or command; nothing where the call was empty, and help is due."""
+    if type(error).__name__ == "NoArgsIsHelpError":  # click before 8.2 prints the help itself
+        return ""
     message = " ".join(error.format_message().split())
     context = getattr(error, "ctx", None)
     wrong = getattr(error, "option_name", None)
@@ -125,10 +156,6 @@ def usage_line(error: Any) -> str:
         typed = message.split("'")[1]
         names = [name for name, entry in context.command.commands.items() if not entry.hidden]
         return f"no such command {typed!r}{nearest_name(typed, names) or '; known: ' + ', '.join(names)}"
-    if not message:
-        return ""
-    for pattern, words in _PLAINER.items():
-        message = re.sub(pattern, words, message)
     return message[:1].lower() + message[1:].rstrip(".") + _usage_hint(context)
 
 

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from rightfit.cli.declared import option
 from rightfit.cli.output import View, note
 from rightfit.errors import InputError
 from rightfit.explain.labels import label
@@ -20,16 +19,14 @@ if TYPE_CHECKING:
 
 Place = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--on",
         help="Where the work is done: here, processes, ray (a cluster known here, else a new one) or ray:HOST:PORT. Same numbers everywhere.",
         metavar="PLACE",
         show_default=False,
     ),
 ]
-AtOnce = Annotated[
-    int | None, typer.Option("--at-once", help="How many workers are at work at once.", metavar="N", min=1, show_default=False)
-]
+AtOnce = Annotated[int | None, option("--at-once", help="How many workers are at work at once.", metavar="N", min=1, show_default=False)]
 _EVERY_S = 30.0  # between lines of progress where no terminal shows a bar
 
 

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import copy
+import dataclasses
 import functools
 import inspect
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
-import typer
-
+from rightfit.cli.declared import Declared, given, made, option
 from rightfit.cli.languages import help_lang, help_text
+from rightfit.cli.looks import PLAIN, Looks
 from rightfit.cli.output import Format, View
 from rightfit.explain.messages import Lang, default_lang
 from rightfit.workload.options import OPTIONS, WishOption
 from rightfit.workload.vocabulary import Vocabulary, nearest_words
+
+if TYPE_CHECKING:
+    import click
 
 FORMATS = Vocabulary(tuple(form.value for form in Format), {"md": "markdown", "yml": "yaml", "text": "table"})
 LANGS = Vocabulary(("en", "zh"), {"english": "en", "chinese": "zh", "cn": "zh", "zh-cn": "zh", "中文": "zh", "英文": "en"})
@@ -25,7 +28,7 @@ FIRST_OPTIONS = ("task", "method", "data", "rate", "deadline", "budget", "cloud"
 Said = Collection[str] | None
 Runs = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--runs",
         help="Your own runs: a folder of run records, a file, a store, the address of a server, or the word mine.",
         metavar="DIR",
@@ -68,48 +71,46 @@ def _parameter(name: str, annotation: Any, default: Any = None) -> inspect.Param
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _workload_parameter(option: WishOption) -> inspect.Parameter:
-    group = next((name for name, members in _GROUPS.items() if option.name in members), "Setup (left open, rightfit chooses)")
-    words = option.vocabulary.words if option.vocabulary else ()
-    listed = option.kind in ("words", "names")
+def _workload_parameter(wish: WishOption) -> inspect.Parameter:
+    group = next((name for name, members in _GROUPS.items() if wish.name in members), "Setup (left open, rightfit chooses)")
+    words = wish.vocabulary.words if wish.vocabulary else ()
+    listed = wish.kind in ("words", "names")
     colon, example = ("：", "，如 ") if help_lang() == "zh" else (": ", ", e.g. ")
-    meaning = help_text("parameter", option.name, option.help)
-    given = typer.Option(
-        _flag(option.name),
-        help=meaning + (colon + "|".join(words) if words and len(words) < 9 else example + option.example),
-        metavar="A,B" if listed else "WORD" if words else option.kind.upper(),
-        rich_help_panel=None if option.name in FIRST_OPTIONS else help_text("group", group, group),
-        autocompletion=_complete(words) if words else None,
+    meaning = help_text("parameter", wish.name, wish.help)
+    told = option(
+        _flag(wish.name),
+        help=meaning + (colon + "|".join(words) if words and len(words) < 9 else example + wish.example),
+        metavar="A,B" if listed else "WORD" if words else wish.kind.upper(),
+        panel="" if wish.name in FIRST_OPTIONS else help_text("group", group, group),
+        completion=_complete(words) if words else None,
         show_default=False,
     )
-    return _parameter(option.name, Annotated[list[str] | None if listed else str | None, given])
+    return _parameter(wish.name, Annotated[list[str] | None if listed else str | None, told])
 
 
 def common_parameters() -> list[inspect.Parameter]:
     """The options that every command has."""
     panel = help_text("group", "Output", "Output")
-    form = typer.Option(
+    form = option(
         "--format",
         "-f",
         help="table|json|yaml|csv|markdown|html",
         metavar="WORD",
-        rich_help_panel=panel,
-        autocompletion=_complete(FORMATS.words),
+        panel=panel,
+        completion=_complete(FORMATS.words),
         show_default=False,
     )
-    lang = typer.Option(
-        "--lang", help="en|zh (default: from the locale)", metavar="WORD", rich_help_panel=panel, autocompletion=_complete(LANGS.words)
-    )
-    top = typer.Option("--top", help="how many answers to show (0: all)", metavar="N", min=0, rich_help_panel=panel)
-    book = typer.Option(
+    lang = option("--lang", help="en|zh (default: from the locale)", metavar="WORD", panel=panel, completion=_complete(LANGS.words))
+    top = option("--top", help="how many answers to show (0: all)", metavar="N", min=0, panel=panel)
+    book = option(
         "--price-book",
         help="your own prices: a TOML or CSV file (default: RIGHTFIT_PRICE_BOOK)",
         metavar="FILE",
-        rich_help_panel=panel,
+        panel=panel,
         show_default=False,
     )
-    quiet = typer.Option("--quiet", "-q", help="the choice only, no remarks", rich_help_panel=panel)
-    verbose = typer.Option("--verbose", "-v", help="everything: sources, all terms, tracebacks", rich_help_panel=panel)
+    quiet = option("--quiet", "-q", help="the choice only, no remarks", panel=panel)
+    verbose = option("--verbose", "-v", help="everything: sources, all terms, tracebacks", panel=panel)
     return [
         _parameter("format_", Annotated[str, form], "table"),
         _parameter("lang", Annotated[str | None, lang]),
@@ -130,13 +131,10 @@ def _flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def _words_of(parameter: inspect.Parameter) -> set[str]:
+def _words_of(parameter: inspect.Parameter) -> Collection[str]:
     """How an option is written, in full and in short; of an argument nothing."""
-    _, info = get_args(parameter.annotation)
-    written = (
-        () if isinstance(info, typer.models.ArgumentInfo) else (info.default, *info.param_decls)
-    )  # in Annotated, the first stands as default
-    return {word for one in written for word in one.split("/")}
+    declared: Declared = get_args(parameter.annotation)[1]
+    return declared.written
 
 
 def _meant(parameters: list[inspect.Parameter], said: Said, *, workload: bool) -> Said:
@@ -152,21 +150,30 @@ def _meant(parameters: list[inspect.Parameter], said: Said, *, workload: bool) -
 
 def _is_meant(parameter: inspect.Parameter, meant: Said) -> bool:
     words = _words_of(parameter)
-    return meant is None or not words or not words.isdisjoint(meant)
+    return meant is None or not words or any(word in meant for word in words)
 
 
 def _behind(parameter: inspect.Parameter) -> inspect.Parameter:
     """An option of a command itself, in a panel behind those that matter most; arguments stay where they are."""
-    kind, info = get_args(parameter.annotation)
-    if isinstance(info, typer.models.ArgumentInfo):
+    declared = get_args(parameter.annotation)[1]
+    if not declared.flags:
         return parameter
-    info.rich_help_panel = info.rich_help_panel or help_text("group", "Other ways to ask", "Other ways to ask")
-    return parameter.replace(annotation=Annotated[kind, info], kind=inspect.Parameter.KEYWORD_ONLY)
+    panel = declared.panel or help_text("group", "Other ways to ask", "Other ways to ask")
+    return _declared(parameter, panel=panel).replace(kind=inspect.Parameter.KEYWORD_ONLY)
 
 
-def command(function: Callable[..., Any], *, workload: bool = False, said: Sequence[str] | None = None) -> Callable[..., Any]:
-    """Give `function(..., view=, wishes=)` the common options and, if asked for, those of a workload, in a form that typer reads. With `said`, the
-    words of a command line, the form has the options that these may mean, and all others are left at their defaults."""
+def _declared(parameter: inspect.Parameter, **changes: Any) -> inspect.Parameter:
+    """The parameter with a part of its declaration changed."""
+    kind, declared = get_args(parameter.annotation)
+    changed: Declared = dataclasses.replace(declared, **changes)
+    return parameter.replace(annotation=Annotated[kind, changed])
+
+
+def command(
+    function: Callable[..., Any], *, workload: bool = False, said: Sequence[str] | None = None, looks: Looks = PLAIN
+) -> tuple[Callable[..., Any], list[click.Parameter], str]:
+    """What runs `function(..., view=, wishes=)`, its parameters with the common ones and, if asked for, those of a workload, and its help. With
+    `said`, the words of a command line, the parameters are those that these may mean, and all others are left at their defaults."""
     signature = inspect.signature(function, eval_str=True)
     all_own = [value for name, value in signature.parameters.items() if name not in ("view", "wishes")]
     common = common_parameters()
@@ -177,18 +184,17 @@ def command(function: Callable[..., Any], *, workload: bool = False, said: Seque
     shared = (workload_parameters(meant) if workload else []) + [_translated(value) for value in common if _is_meant(value, meant)]
     defaults = {parameter.name: parameter.default for parameter in (*all_own, *common)}
 
+    parameters = _ordered(own, shared)
+
     @functools.wraps(function)
-    def run(**given: Any) -> Any:
-        values = defaults | given
+    def run(**read: Any) -> Any:
+        values = defaults | {parameter.name: given(parameter, read[parameter.name]) for parameter in parameters}
         arguments = {parameter.name: values[parameter.name] for parameter in all_own}
         if workload:
             arguments["wishes"] = {name: values[name] for name in OPTIONS if name in values and values[name] is not None}
         return _run(function, arguments, _view(values))
 
-    run.__doc__ = _translated_help(function)
-    run.__signature__ = inspect.Signature(_ordered(own, shared))  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *shared)}
-    return run
+    return run, [made(parameter, looks) for parameter in parameters], _translated_help(function)
 
 
 def _ordered(own: list[inspect.Parameter], shared: list[inspect.Parameter]) -> list[inspect.Parameter]:
@@ -218,10 +224,8 @@ def is_added(query: Any) -> bool:
 def _translated(parameter: inspect.Parameter, *, command: str = "") -> inspect.Parameter:
     """The parameter with its help in the language of --help; `command_name` is looked for before `name`, which may be a workload's option
     too."""
-    kind, info = get_args(parameter.annotation)
-    info = copy.copy(info)
-    info.help = help_text("parameter", f"{command}_{parameter.name}", help_text("parameter", parameter.name, info.help))
-    return parameter.replace(annotation=Annotated[kind, info])
+    told = get_args(parameter.annotation)[1].help
+    return _declared(parameter, help=help_text("parameter", f"{command}_{parameter.name}", help_text("parameter", parameter.name, told)))
 
 
 def _translated_help(function: Callable[..., Any]) -> str:

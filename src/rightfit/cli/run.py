@@ -50,18 +50,19 @@ def _dispatch(arguments: Sequence[str]) -> int:
     from rightfit.errors import RightfitError
 
     try:
-        result = app.build(arguments)(args=list(arguments), prog_name="rightfit", standalone_mode=False)
+        result = app.call(arguments)
     except RightfitError as error:
         return _say(_told(error, arguments), error.exit_code)
     except app.UsageError as error:
-        if not app.usage_line(error):  # no arguments: typer has printed the help
-            return 0
-        return _say(_line(app.usage_line(error), arguments), 2)
+        line = app.usage_line(error)
+        if not line:
+            sys.stdout.write(str(error) + "\n")
+        return _say(_line(line, arguments), 2) if line else 0
     except app.Abort:
         raise KeyboardInterrupt from None
     except (app.Exit, SystemExit) as error:  # --help, --version, shell completion
         result = getattr(error, "exit_code", getattr(error, "code", 0))
-    if result == INTERRUPTED:  # how typer reports Ctrl-C
+    if result == INTERRUPTED:  # how a command reports Ctrl-C
         raise KeyboardInterrupt
     return result if isinstance(result, int) else 0
 

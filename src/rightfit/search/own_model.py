@@ -36,11 +36,11 @@ def settle_own_model(workload: Workload) -> Workload:
 
         raise InputError(missing_text(record), field="model")
     if not isinstance(record, TracedModel):
-        return workload.model_copy(update={"model": text if _is_function(text) else workload.model, "input_shape": None})
+        return workload.settled(model=text if _is_function(text) else workload.model, input_shape=None)
     changes: dict[str, Any] = {"model": text, "seq_len": None}
     if workload.task in _TRAINING:
         changes |= _input_options(record)
-    return workload.model_copy(update=changes)
+    return workload.settled(**changes)
 
 
 def _counted(workload: Workload) -> tuple[Model, str]:

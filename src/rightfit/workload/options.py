@@ -16,6 +16,7 @@ from rightfit.errors import InputError, QuantityError, UnknownNameError
 from rightfit.records import dataclass
 from rightfit.units import SECONDS_PER_YEAR
 from rightfit.workload import money, vocabulary
+from rightfit.workload.attributes import Attributes
 from rightfit.workload.table_size import is_table, parse_table_size
 from rightfit.workload.vocabulary import Vocabulary
 
@@ -283,11 +284,24 @@ def _read_option(option: WishOption, value: Any) -> dict[str, Any]:
 def _read_attribute(name: str, value: Any) -> dict[str, Any]:
     """A base-unit attribute, e.g. deadline_s=3600.0; the option's limits hold when it is the attribute they are for."""
     option = _OPTION_OF_ATTRIBUTE[name]
-    if isinstance(value, bool) != (name == "budget_per_month") or not isinstance(value, (bool, str, numbers.Real)):
-        raise QuantityError(f"{name}: {value!r} is not a plain number", field=name)
+    kind = Attributes.__annotations__[name].partition(" ")[0]
+    if kind == "str":
+        try:
+            return {name: _text(option, value)}
+        except InputError as error:
+            raise InputError(f"{name}: {error}", field=name) from None
+    if isinstance(value, bool) != (kind == "bool") or not isinstance(value, numbers.Real):
+        raise QuantityError(f"{name}: {value!r} is not {'true or false' if kind == 'bool' else 'a plain number'}", field=name)
+    if kind == "bool":
+        return {name: bool(value)}
+    number = _float(value)
     if name == option.attributes[0]:
-        _within(option, float(value), shown=repr(value))
-    return {name: float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else value}
+        _within(option, number, shown=_number_text(value))
+    elif not math.isfinite(number):
+        raise QuantityError(f"{name}: {number} is not a finite number", field=name)
+    if kind == "int" and not number.is_integer():
+        raise QuantityError(f"{name}: {value!r} is not a whole number", field=name)
+    return {name: int(number) if kind == "int" else number}
 
 
 def _text(option: WishOption, value: Any) -> str:
@@ -303,8 +317,16 @@ def _text(option: WishOption, value: Any) -> str:
 
 
 def _number_text(value: numbers.Real) -> str:
-    number = float(value)
+    number = _float(value)
     return units.exact_number(number) if math.isfinite(number) else str(number)
+
+
+def _float(value: numbers.Real) -> float:
+    """As a float; what is beyond all floats (a whole number of 400 digits, from a file) is infinite."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if abs(value) == value else -math.inf
 
 
 def _kind_name(value: Any) -> str:

@@ -9,9 +9,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
 from rightfit import units
+from rightfit.cli.declared import argument, option
 from rightfit.cli.market import open_market
 from rightfit.cli.output import Answer, View, emit, note
 from rightfit.explain.labels import label
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
     from rightfit.catalog.refresh import RefreshOutcome
 
 Providers = Annotated[
-    list[str] | None, typer.Argument(help="Sources of prices; nothing asks all that can be asked.", metavar="PROVIDER", show_default=False)
+    list[str] | None, argument(help="Sources of prices; nothing asks all that can be asked.", metavar="PROVIDER", show_default=False)
 ]
-EveryType = Annotated[bool, typer.Option("--every-type", help="Also types without accelerator where each costs a request (Alibaba).")]
+EveryType = Annotated[bool, option("--every-type", help="Also types without accelerator where each costs a request (Alibaba).")]
 
 
 def _integer(value: Any) -> str:
@@ -143,7 +144,7 @@ def refresh(providers: Providers = None, every_type: EveryType = False, *, view:
     if not any(outcome.status == "refreshed" for outcome in outcomes) or any(
         outcome.status in ("failed", "refused") for outcome in outcomes
     ):
-        raise typer.Exit(3)
+        raise click.exceptions.Exit(3)
 
 
 def _explain(outcomes: Sequence[RefreshOutcome], view: View) -> None:

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
+from rightfit.cli.declared import argument, option
 from rightfit.cli.output import Answer, View, emit, note
 from rightfit.errors import InputError
 from rightfit.explain.labels import label
@@ -19,26 +20,22 @@ _FILES = (Column("path"), Column("bytes", right=True))
 
 def export(
     plan: Annotated[
-        Path | None, typer.Argument(help="A plan: rightfit plan ... --format json > plan.json", metavar="PLAN.json", show_default=False)
+        Path | None, argument(help="A plan: rightfit plan ... --format json > plan.json", metavar="PLAN.json", show_default=False)
     ] = None,
-    to: Annotated[str, typer.Option("--to", help="Target, or all; without it the targets are listed.", metavar="TARGET")] = "",
-    option: Annotated[int, typer.Option("--option", help="Rank of the option to start.", metavar="K")] = 1,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder to write to; without it the files are printed.", metavar="DIR")
-    ] = None,
+    to: Annotated[str, option("--to", help="Target, or all; without it the targets are listed.", metavar="TARGET")] = "",
+    option: Annotated[int, option("--option", help="Rank of the option to start.", metavar="K")] = 1,
+    out: Annotated[Path | None, option("--out", "-o", help="Folder to write to; without it the files are printed.", metavar="DIR")] = None,
     *,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite files in a folder that is not empty.")] = False,
-    name: Annotated[str, typer.Option("--name", help="Name of the job's resources.", metavar="NAME")] = "rightfit-job",
+    force: Annotated[bool, option("--force", help="Overwrite files in a folder that is not empty.")] = False,
+    name: Annotated[str, option("--name", help="Name of the job's resources.", metavar="NAME")] = "rightfit-job",
     ssh_cidr: Annotated[
-        str, typer.Option("--ssh-cidr", help="Address range that may reach the servers, e.g. 203.0.113.7/32.", metavar="CIDR")
+        str, option("--ssh-cidr", help="Address range that may reach the servers, e.g. 203.0.113.7/32.", metavar="CIDR")
     ] = "",
-    bucket: Annotated[str, typer.Option("--bucket", help="Where checkpoints go, e.g. s3://my-bucket/runs.", metavar="ADDRESS")] = "",
-    data_path: Annotated[
-        str, typer.Option("--data-path", help="The data set as the job sees it.", metavar="PATH", show_default=False)
-    ] = "",
-    stop_after: Annotated[float, typer.Option("--stop-after", help="Hours after which servers stop themselves.", metavar="HOURS")] = 0.0,
-    queue: Annotated[str, typer.Option("--queue", help="Queue of a cluster: kueue/NAME or volcano/NAME.", metavar="QUEUE")] = "",
-    revision: Annotated[str, typer.Option("--revision", help="Commit of the model's repository on the hub.", metavar="COMMIT")] = "",
+    bucket: Annotated[str, option("--bucket", help="Where checkpoints go, e.g. s3://my-bucket/runs.", metavar="ADDRESS")] = "",
+    data_path: Annotated[str, option("--data-path", help="The data set as the job sees it.", metavar="PATH", show_default=False)] = "",
+    stop_after: Annotated[float, option("--stop-after", help="Hours after which servers stop themselves.", metavar="HOURS")] = 0.0,
+    queue: Annotated[str, option("--queue", help="Queue of a cluster: kueue/NAME or volcano/NAME.", metavar="QUEUE")] = "",
+    revision: Annotated[str, option("--revision", help="Commit of the model's repository on the hub.", metavar="COMMIT")] = "",
     view: View,
 ) -> None:
     """Write the files that start a plan: SkyPilot, Terraform, Kubernetes, training and serving commands, monitoring.
@@ -75,7 +72,7 @@ def _put(files: Mapping[str, str], out: Path | None, *, force: bool, view: View)
 
     if out is None:
         for path, text in files.items():
-            typer.echo(f"# ==> {path}\n{text}" if len(files) > 1 else text, nl=False)
+            click.echo(f"# ==> {path}\n{text}" if len(files) > 1 else text, nl=False)
         return
     written = exports.write_files(files, out, force=force)
     listed = [{"path": str(path), "bytes": path.stat().st_size} for path in written]

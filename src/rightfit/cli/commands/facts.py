@@ -6,10 +6,9 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-import typer
-
 from rightfit import units
 from rightfit.cli.commands.catalog import listing_of_history
+from rightfit.cli.declared import argument, option
 from rightfit.cli.market import open_market
 from rightfit.cli.output import Answer, View, emit, listing, note
 from rightfit.cli.parameters import is_added
@@ -17,33 +16,27 @@ from rightfit.errors import InputError
 from rightfit.explain.labels import label
 from rightfit.explain.tables import Column, Table
 
-Query = Annotated[
-    list[str] | None, typer.Argument(help="Words that the name must hold; nothing lists all.", metavar="QUERY", show_default=False)
-]
-Clouds = Annotated[list[str] | None, typer.Option("--cloud", help="Only these clouds, e.g. aws,gcp.", metavar="A,B", show_default=False)]
-Gpus = Annotated[list[str] | None, typer.Option("--gpu", help="Only these accelerators, e.g. A100.", metavar="A,B", show_default=False)]
-Regions = Annotated[list[str] | None, typer.Option("--region", help="Only these regions.", metavar="A,B", show_default=False)]
-Countries = Annotated[
-    list[str] | None, typer.Option("--country", help="Only these countries, e.g. US,CN.", metavar="A,B", show_default=False)
-]
-Purchases = Annotated[
-    list[str] | None, typer.Option("--purchase", help="Only these ways to pay, e.g. spot.", metavar="A,B", show_default=False)
-]
-History = Annotated[bool, typer.Option("--history", help="How the prices moved: every price with the dates at which it was seen.")]
+Query = Annotated[list[str] | None, argument(help="Words that the name must hold; nothing lists all.", metavar="QUERY", show_default=False)]
+Clouds = Annotated[list[str] | None, option("--cloud", help="Only these clouds, e.g. aws,gcp.", metavar="A,B", show_default=False)]
+Gpus = Annotated[list[str] | None, option("--gpu", help="Only these accelerators, e.g. A100.", metavar="A,B", show_default=False)]
+Regions = Annotated[list[str] | None, option("--region", help="Only these regions.", metavar="A,B", show_default=False)]
+Countries = Annotated[list[str] | None, option("--country", help="Only these countries, e.g. US,CN.", metavar="A,B", show_default=False)]
+Purchases = Annotated[list[str] | None, option("--purchase", help="Only these ways to pay, e.g. spot.", metavar="A,B", show_default=False)]
+History = Annotated[bool, option("--history", help="How the prices moved: every price with the dates at which it was seen.")]
 BreakEven = Annotated[
-    bool, typer.Option("--break-even", help="Every way to pay for one server, and from how much use on each pays against on demand.")
+    bool, option("--break-even", help="Every way to pay for one server, and from how much use on each pays against on demand.")
 ]
 Sort = Annotated[
     str | None,
-    typer.Option("--sort", help="Best value first: usd_per_pflop, usd_per_gb_vram or usd_per_mtok.", metavar="WORD", show_default=False),
+    option("--sort", help="Best value first: usd_per_pflop, usd_per_gb_vram or usd_per_mtok.", metavar="WORD", show_default=False),
 ]
 ForModel = Annotated[
-    str | None, typer.Option("--model", help="The model whose tokens are priced (usd_per_mtok).", metavar="MODEL", show_default=False)
+    str | None, option("--model", help="The model whose tokens are priced (usd_per_mtok).", metavar="MODEL", show_default=False)
 ]
 Plot = Annotated[
-    str | None, typer.Option("--plot", help="Plot price against performance into this SVG, PNG or PDF.", metavar="FILE", show_default=False)
+    str | None, option("--plot", help="Plot price against performance into this SVG, PNG or PDF.", metavar="FILE", show_default=False)
 ]
-Kind = Annotated[str | None, typer.Option("--kind", help="Only this family: transformer, vision, diffusion, other.", metavar="WORD")]
+Kind = Annotated[str | None, option("--kind", help="Only this family: transformer, vision, diffusion, other.", metavar="WORD")]
 
 
 def gib(value: Any) -> str:
@@ -132,7 +125,7 @@ _PRICE_COLUMNS = (
 
 
 CardCount = Annotated[
-    int | None, typer.Option("--count", help="Cards in the server (default: 8, or those of the server named).", metavar="N", min=1)
+    int | None, option("--count", help="Cards in the server (default: 8, or those of the server named).", metavar="N", min=1)
 ]
 
 
@@ -273,7 +266,7 @@ def prices(
 
 
 def check(
-    claims: Annotated[list[str], typer.Argument(help="Names, or NAME=CLAIM.", metavar="NAME[=CLAIM]...", show_default=False)],
+    claims: Annotated[list[str], argument(help="Names, or NAME=CLAIM.", metavar="NAME[=CLAIM]...", show_default=False)],
     *,
     view: View,
 ) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from rightfit.cli.declared import argument, option
 from rightfit.cli.market import open_market
 from rightfit.cli.output import Answer, View, emit
 from rightfit.errors import ContradictionError, InputError
@@ -17,11 +16,9 @@ if TYPE_CHECKING:
     from rightfit.search.own_machine import Machine
 
 MOST_CARDS = 999
-Cards = Annotated[str, typer.Argument(help="A card, or several kinds with commas, e.g. RTX-4090.", metavar="GPU", show_default=False)]
-Count = Annotated[
-    int | None, typer.Option("--count", help="Cards of it in one machine.", metavar="N", min=1, max=MOST_CARDS, show_default=False)
-]
-Task = Annotated[str, typer.Option("--task", help="serve or finetune (default: both).", metavar="WORD")]
+Cards = Annotated[str, argument(help="A card, or several kinds with commas, e.g. RTX-4090.", metavar="GPU", show_default=False)]
+Count = Annotated[int | None, option("--count", help="Cards of it in one machine.", metavar="N", min=1, max=MOST_CARDS, show_default=False)]
+Task = Annotated[str, option("--task", help="serve or finetune (default: both).", metavar="WORD")]
 
 
 def fit(cards: Cards, count: Count = None, task: Task = "", *, view: View) -> None:

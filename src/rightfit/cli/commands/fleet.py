@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from rightfit.cli.big_tables import AtOnce, Place
+from rightfit.cli.declared import argument, option
 from rightfit.cli.market import open_market
 from rightfit.cli.output import Answer, View, emit
 from rightfit.cli.parameters import Runs
@@ -16,18 +15,18 @@ _ROWS = 10
 
 
 def fleet(
-    file: Annotated[str, typer.Argument(help="The fleet: a YAML, JSON or CSV file.", metavar="FLEET", show_default=False)],
+    file: Annotated[str, argument(help="The fleet: a YAML, JSON or CSV file.", metavar="FLEET", show_default=False)],
     last: Annotated[
         str | None,
-        typer.Option("--from", help="The last plan (JSON): what runs stays, the rest is planned anew.", metavar="LAST", show_default=False),
+        option("--from", help="The last plan (JSON): what runs stays, the rest is planned anew.", metavar="LAST", show_default=False),
     ] = None,
-    seconds: Annotated[float, typer.Option("--seconds", help="How long the optimiser may think.", metavar="S", min=0.1)] = 20.0,
+    seconds: Annotated[float, option("--seconds", help="How long the optimiser may think.", metavar="S", min=0.1)] = 20.0,
     chart: Annotated[
-        str | None, typer.Option("--chart", help="Write the calendar as SVG to this file.", metavar="FILE", show_default=False)
+        str | None, option("--chart", help="Write the calendar as SVG to this file.", metavar="FILE", show_default=False)
     ] = None,
     runs: Runs = None,
     futures: Annotated[
-        int, typer.Option("--futures", help="Judge what to buy by so many draws of prices, demand and stock.", metavar="N", min=0, max=200)
+        int, option("--futures", help="Judge what to buy by so many draws of prices, demand and stock.", metavar="N", min=0, max=200)
     ] = 0,
     work_place: Place = None,
     at_once: AtOnce = None,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from rightfit.cli.declared import argument, option
 from rightfit.cli.output import View, note
 from rightfit.errors import InputError, RightfitError
 from rightfit.explain.messages import say
@@ -20,29 +19,27 @@ _FIRST = {"": None, "in": True, "out": False}
 
 
 def ingest(
-    path: Annotated[list[str], typer.Argument(help="Files, folders or addresses.", metavar="PATH|URL", show_default=False)],
-    kind: Annotated[str, typer.Option("--as", help="What it is, where that cannot be told.", metavar="KIND")] = "",
+    path: Annotated[list[str], argument(help="Files, folders or addresses.", metavar="PATH|URL", show_default=False)],
+    kind: Annotated[str, option("--as", help="What it is, where that cannot be told.", metavar="KIND")] = "",
     given: Annotated[
-        list[str] | None, typer.Option("--set", help="A column of the set-up, e.g. model=7B; may be repeated.", metavar="NAME=VALUE")
+        list[str] | None, option("--set", help="A column of the set-up, e.g. model=7B; may be repeated.", metavar="NAME=VALUE")
     ] = None,
     first_token: Annotated[
-        str, typer.Option("--first-token", help="Whether a time per token of your table counts the first: in|out.", metavar="WORD")
+        str, option("--first-token", help="Whether a time per token of your table counts the first: in|out.", metavar="WORD")
     ] = "",
     counter: Annotated[
-        str, typer.Option("--counter", help="Counter of your table's memory: allocated|reserved|nvidia-smi.", metavar="WORD")
+        str, option("--counter", help="Counter of your table's memory: allocated|reserved|nvidia-smi.", metavar="WORD")
     ] = "",
     last: Annotated[
-        str, typer.Option("--last", help="Of a Prometheus the window that is read, e.g. 30min (default 1h).", metavar="DURATION")
+        str, option("--last", help="Of a Prometheus the window that is read, e.g. 30min (default 1h).", metavar="DURATION")
     ] = "",
-    until: Annotated[
-        str, typer.Option("--until", help="Where that window ends, e.g. 2026-05-01T14:00Z (default: now).", metavar="TIME")
-    ] = "",
+    until: Annotated[str, option("--until", help="Where that window ends, e.g. 2026-05-01T14:00Z (default: now).", metavar="TIME")] = "",
     match: Annotated[
-        str, typer.Option("--match", help="Labels that series of a Prometheus must have, e.g. 'pod=\"train-0\"'.", metavar="LABELS")
+        str, option("--match", help="Labels that series of a Prometheus must have, e.g. 'pod=\"train-0\"'.", metavar="LABELS")
     ] = "",
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the records here.", metavar="RUN.json")] = None,
+    out: Annotated[Path | None, option("--out", "-o", help="Write the records here.", metavar="RUN.json")] = None,
     *,
-    keep: Annotated[bool, typer.Option("--keep", help="Keep the records in the store.")] = False,
+    keep: Annotated[bool, option("--keep", help="Keep the records in the store.")] = False,
     view: View,
 ) -> None:
     """Make run records of what other programs measured: load tests, trackers, monitors, logs, tables.

@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
+from rightfit.cli.declared import argument, option
 from rightfit.cli.output import View, note
 from rightfit.errors import InputError
 from rightfit.explain.labels import label
@@ -18,29 +19,23 @@ if TYPE_CHECKING:  # imported where the command runs
 
 
 def launch(
-    plan: Annotated[
-        Path, typer.Argument(help="A plan: rightfit plan ... --format json > plan.json", metavar="PLAN.json", show_default=False)
-    ],
-    tool: Annotated[str, typer.Option("--with", help="Program that starts it: skypilot or terraform.", metavar="TOOL")] = "skypilot",
-    option: Annotated[int, typer.Option("--option", help="Rank of the option to start.", metavar="K")] = 1,
+    plan: Annotated[Path, argument(help="A plan: rightfit plan ... --format json > plan.json", metavar="PLAN.json", show_default=False)],
+    tool: Annotated[str, option("--with", help="Program that starts it: skypilot or terraform.", metavar="TOOL")] = "skypilot",
+    option: Annotated[int, option("--option", help="Rank of the option to start.", metavar="K")] = 1,
     *,
     trial: Annotated[
-        bool, typer.Option("--trial", help="Run under rightfit probe until the step time has settled, then take the server down.")
+        bool, option("--trial", help="Run under rightfit probe until the step time has settled, then take the server down.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="The program's own trial run: nothing is rented.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Start without asking.")] = False,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder that keeps the files and the program's state.", metavar="DIR")
-    ] = None,
-    name: Annotated[str, typer.Option("--name", help="Name of the job's resources.", metavar="NAME")] = "rightfit-job",
+    dry_run: Annotated[bool, option("--dry-run", help="The program's own trial run: nothing is rented.")] = False,
+    yes: Annotated[bool, option("--yes", "-y", help="Start without asking.")] = False,
+    out: Annotated[Path | None, option("--out", "-o", help="Folder that keeps the files and the program's state.", metavar="DIR")] = None,
+    name: Annotated[str, option("--name", help="Name of the job's resources.", metavar="NAME")] = "rightfit-job",
     ssh_cidr: Annotated[
-        str, typer.Option("--ssh-cidr", help="Address range that may reach the servers, e.g. 203.0.113.7/32.", metavar="CIDR")
+        str, option("--ssh-cidr", help="Address range that may reach the servers, e.g. 203.0.113.7/32.", metavar="CIDR")
     ] = "",
-    bucket: Annotated[str, typer.Option("--bucket", help="Where checkpoints go, e.g. s3://my-bucket/runs.", metavar="ADDRESS")] = "",
-    data_path: Annotated[
-        str, typer.Option("--data-path", help="The data set as the job sees it.", metavar="PATH", show_default=False)
-    ] = "",
-    stop_after: Annotated[float, typer.Option("--stop-after", help="Hours after which servers stop themselves.", metavar="HOURS")] = 0.0,
+    bucket: Annotated[str, option("--bucket", help="Where checkpoints go, e.g. s3://my-bucket/runs.", metavar="ADDRESS")] = "",
+    data_path: Annotated[str, option("--data-path", help="The data set as the job sees it.", metavar="PATH", show_default=False)] = "",
+    stop_after: Annotated[float, option("--stop-after", help="Hours after which servers stop themselves.", metavar="HOURS")] = 0.0,
     view: View,
 ) -> None:
     """Start a plan through SkyPilot or Terraform: shows the cost, asks, and runs that program on the exported files.
@@ -66,7 +61,7 @@ def launch(
         note(label("launch", "tried", view.lang), view)
         return
     if not yes and not _agreed(view):
-        typer.echo(label("launch", "nothing", view.lang))
+        click.echo(label("launch", "nothing", view.lang))
         return
     folder = out or Path(f"{name}-{job.plan_id}")
     launching.start(found, folder=folder)
@@ -96,11 +91,11 @@ def _show(job: Job, launch: Launch, view: View) -> None:
     if job.stop_after_h:
         lines.append(label("launch", "stops", view.lang, hours=f"{job.stop_after_h:g}"))
     lines += [label("launch", "runs", view.lang, command=shell(command)) for command in launch.commands]
-    typer.echo("\n".join(lines))
+    click.echo("\n".join(lines))
 
 
 def _agreed(view: View) -> bool:
     """The user's answer; where nobody can answer, --yes must have been given."""
     if not sys.stdin.isatty():
         raise InputError("nobody is there to answer the question whether to start; give --yes, or --dry-run for a trial", field="yes")
-    return typer.confirm(label("launch", "question", view.lang))
+    return click.confirm(label("launch", "question", view.lang))

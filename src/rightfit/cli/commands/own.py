@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from rightfit.cli.declared import argument, option
 from rightfit.cli.market import open_market
 from rightfit.cli.output import Answer, View, emit
 from rightfit.errors import ContradictionError
@@ -17,27 +16,25 @@ if TYPE_CHECKING:
     from rightfit.catalog import Catalog
     from rightfit.search.answer import Section
 
-Target = Annotated[
-    str, typer.Argument(help="An accelerator (H100) or a server (aws/p5.48xlarge).", metavar="GPU|SERVER", show_default=False)
-]
-Count = Annotated[int | None, typer.Option("--count", help="Cards in the server (default: 8, or those of the server named).", metavar="N")]
-Price = Annotated[str | None, typer.Option("--price", help="Price of the whole server, e.g. 250000usd.", metavar="MONEY")]
-Rent = Annotated[str | None, typer.Option("--rent", help="Compare with this rent an hour, e.g. 20usd.", metavar="MONEY")]
-Years = Annotated[float | None, typer.Option("--years", help="Years of use.", metavar="N")]
-Utilisation = Annotated[str | None, typer.Option("--utilisation", help="Share of all hours in which it works, e.g. 60%.", metavar="SHARE")]
-Electricity = Annotated[str | None, typer.Option("--electricity", help="Price of a kWh, e.g. 0.6cny.", metavar="MONEY")]
-Pue = Annotated[float | None, typer.Option("--pue", help="Power of the building over power of the servers.", metavar="RATIO")]
-Space = Annotated[str | None, typer.Option("--space", help="Rack space with its cooling plant, per kW and month.", metavar="MONEY")]
-Staff = Annotated[str | None, typer.Option("--staff", help="One administrator a year, e.g. 300000cny.", metavar="MONEY")]
-PerAdmin = Annotated[float | None, typer.Option("--servers-per-admin", help="Servers that one administrator runs.", metavar="N")]
-Maintenance = Annotated[str | None, typer.Option("--maintenance", help="Support and spares a year, share of the price.", metavar="SHARE")]
-Residual = Annotated[str | None, typer.Option("--residual", help="What it is sold for at the end, share of the price.", metavar="SHARE")]
-Interest = Annotated[str | None, typer.Option("--interest", help="Interest a year on the money tied up, e.g. 6%.", metavar="SHARE")]
-Cloud = Annotated[str | None, typer.Option("--cloud", help="Compare with this cloud only.", metavar="WORD")]
+Target = Annotated[str, argument(help="An accelerator (H100) or a server (aws/p5.48xlarge).", metavar="GPU|SERVER", show_default=False)]
+Count = Annotated[int | None, option("--count", help="Cards in the server (default: 8, or those of the server named).", metavar="N")]
+Price = Annotated[str | None, option("--price", help="Price of the whole server, e.g. 250000usd.", metavar="MONEY")]
+Rent = Annotated[str | None, option("--rent", help="Compare with this rent an hour, e.g. 20usd.", metavar="MONEY")]
+Years = Annotated[float | None, option("--years", help="Years of use.", metavar="N")]
+Utilisation = Annotated[str | None, option("--utilisation", help="Share of all hours in which it works, e.g. 60%.", metavar="SHARE")]
+Electricity = Annotated[str | None, option("--electricity", help="Price of a kWh, e.g. 0.6cny.", metavar="MONEY")]
+Pue = Annotated[float | None, option("--pue", help="Power of the building over power of the servers.", metavar="RATIO")]
+Space = Annotated[str | None, option("--space", help="Rack space with its cooling plant, per kW and month.", metavar="MONEY")]
+Staff = Annotated[str | None, option("--staff", help="One administrator a year, e.g. 300000cny.", metavar="MONEY")]
+PerAdmin = Annotated[float | None, option("--servers-per-admin", help="Servers that one administrator runs.", metavar="N")]
+Maintenance = Annotated[str | None, option("--maintenance", help="Support and spares a year, share of the price.", metavar="SHARE")]
+Residual = Annotated[str | None, option("--residual", help="What it is sold for at the end, share of the price.", metavar="SHARE")]
+Interest = Annotated[str | None, option("--interest", help="Interest a year on the money tied up, e.g. 6%.", metavar="SHARE")]
+Cloud = Annotated[str | None, option("--cloud", help="Compare with this cloud only.", metavar="WORD")]
 
 Place = Annotated[
     str | None,
-    typer.Option("--place", help="Where it stands: home, office, colocation (default: a server room).", metavar="WORD", show_default=False),
+    option("--place", help="Where it stands: home, office, colocation (default: a server room).", metavar="WORD", show_default=False),
 ]
 
 

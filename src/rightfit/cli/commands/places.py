@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import typer
-
 from rightfit.cli.commands.facts import Clouds, Countries, Query, hourly, number
+from rightfit.cli.declared import option
 from rightfit.cli.market import open_market
 from rightfit.cli.output import View, listing
 from rightfit.explain.labels import label
@@ -14,11 +13,9 @@ from rightfit.explain.tables import Column, Table
 
 Residency = Annotated[
     list[str] | None,
-    typer.Option(
-        "--residency", help="Only where this law holds: eu, eea, gdpr, cn-mainland, or countries.", metavar="A,B", show_default=False
-    ),
+    option("--residency", help="Only where this law holds: eu, eea, gdpr, cn-mainland, or countries.", metavar="A,B", show_default=False),
 ]
-Near = Annotated[str | None, typer.Option("--near", help="Where you are: a country, a city or a region; nearest first.", metavar="PLACE")]
+Near = Annotated[str | None, option("--near", help="Where you are: a country, a city or a region; nearest first.", metavar="PLACE")]
 
 
 def _joined(values: Any) -> str:

@@ -6,9 +6,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
 from rightfit.cli.big_tables import AtOnce, Place, on_a_table, progress_of, say_done
+from rightfit.cli.declared import argument, option
 from rightfit.cli.market import open_market
 from rightfit.cli.output import View, emit, note
 from rightfit.cli.parameters import Runs
@@ -22,34 +23,34 @@ if TYPE_CHECKING:
 _ALL_OPTIONS = 10_000
 Model = Annotated[
     str | None,
-    typer.Argument(help="Hub id, alias, size such as 7B, dimensions, or a path to config.json.", metavar="MODEL", show_default=False),
+    argument(help="Hub id, alias, size such as 7B, dimensions, or a path to config.json.", metavar="MODEL", show_default=False),
 ]
 File = Annotated[
     Path | None,
-    typer.Option(
+    option(
         "--file", help="Read the workload from a YAML, TOML or JSON file (- is standard input); options given here win.", metavar="FILE"
     ),
 ]
-Save = Annotated[Path | None, typer.Option("--save", help="Write the workload to this YAML, TOML or JSON file as well.", metavar="FILE")]
+Save = Annotated[Path | None, option("--save", help="Write the workload to this YAML, TOML or JSON file as well.", metavar="FILE")]
 Ask = Annotated[
-    str | None, typer.Option("--ask", help="The wish in plain words, English or Chinese; options given beside it win.", metavar="TEXT")
+    str | None, option("--ask", help="The wish in plain words, English or Chinese; options given beside it win.", metavar="TEXT")
 ]
-On = Annotated[str | None, typer.Option("--on", help="The server, e.g. aws/p4d.24xlarge.", metavar="PROVIDER/INSTANCE", show_default=False)]
-Nodes = Annotated[int, typer.Option("--nodes", help="How many of them.", metavar="N")]
-Engine = Annotated[str, typer.Option("--engine", help="analytic, or traced (memory only; needs the extra trace).", metavar="WORD")]
+On = Annotated[str | None, option("--on", help="The server, e.g. aws/p4d.24xlarge.", metavar="PROVIDER/INSTANCE", show_default=False)]
+Nodes = Annotated[int, option("--nodes", help="How many of them.", metavar="N")]
+Engine = Annotated[str, option("--engine", help="analytic, or traced (memory only; needs the extra trace).", metavar="WORD")]
 Simulate = Annotated[
     bool,
-    typer.Option(
+    option(
         "--simulate", help="Services of language models: simulate the shown options, and print those percentiles beside the analytic ones."
     ),
 ]
 Staged = Annotated[
-    bool, typer.Option("--staged", help="The smallest trial that would confirm the plan, what to decide from it, then the step up.")
+    bool, option("--staged", help="The smallest trial that would confirm the plan, what to decide from it, then the step up.")
 ]
-Own = Annotated[bool, typer.Option("--own", help="Compare buying the best option's hardware with renting it.")]
+Own = Annotated[bool, option("--own", help="Compare buying the best option's hardware with renting it.")]
 Have = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--have",
         help="A machine that you have, e.g. 2xRTX-3090@home: plan on it, against the best rental.",
         metavar="MACHINE",
@@ -58,19 +59,17 @@ Have = Annotated[
 ]
 Kind = Annotated[
     str | None,
-    typer.Option(
-        "--kind", help="Kind of the data, without a model: images, text, table, audio, video.", metavar="WORD", show_default=False
-    ),
+    option("--kind", help="Kind of the data, without a model: images, text, table, audio, video.", metavar="WORD", show_default=False),
 ]
 Goal = Annotated[
-    str | None, typer.Option("--goal", help="What the data are for, without a model, e.g. detection.", metavar="WORDS", show_default=False)
+    str | None, option("--goal", help="What the data are for, without a model, e.g. detection.", metavar="WORDS", show_default=False)
 ]
-Server = Annotated[str | None, typer.Argument(help="The server, e.g. aws/g5.xlarge.", metavar="PROVIDER/INSTANCE", show_default=False)]
+Server = Annotated[str | None, argument(help="The server, e.g. aws/g5.xlarge.", metavar="PROVIDER/INSTANCE", show_default=False)]
 
 
 WishTable = Annotated[
     Path | None,
-    typer.Option(
+    option(
         "--table",
         help="Many wishes: a CSV file with options of plan as columns, one wish a row; needs --out.",
         metavar="WISHES.csv",
@@ -79,7 +78,7 @@ WishTable = Annotated[
 ]
 PlansOut = Annotated[
     Path | None,
-    typer.Option("--out", "-o", help="With --table: write the plans to this CSV file.", metavar="PLANS.csv", show_default=False),
+    option("--out", "-o", help="With --table: write the plans to this CSV file.", metavar="PLANS.csv", show_default=False),
 ]
 
 
@@ -292,7 +291,7 @@ def _said(
     if ask is not None:
         found = asking.wishes_of(ask, {"model": model, **wishes}, view)
     else:
-        found = asking.interview(view, ask=lambda question: str(typer.prompt(question, default="", show_default=False, err=True)))
+        found = asking.interview(view, ask=lambda question: str(click.prompt(question, default="", show_default=False, err=True)))
     return found.pop("model", None), None, found
 
 

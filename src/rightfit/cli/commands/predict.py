@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from rightfit.cli.big_tables import AtOnce, Place, on_a_table, progress_of, say_done
+from rightfit.cli.declared import argument, option
 from rightfit.cli.output import Answer, Format, View, emit, listing, note
 from rightfit.cli.parameters import Runs
 from rightfit.errors import InputError, NoAnswerError
@@ -66,11 +65,11 @@ def _say_unread(table: Sequence[Mapping[str, Any]], view: View) -> None:
 
 def predict(
     cases: Annotated[
-        Path | None, typer.Argument(help="CSV file with one case a row; - is standard input.", metavar="CASES.csv", show_default=False)
+        Path | None, argument(help="CSV file with one case a row; - is standard input.", metavar="CASES.csv", show_default=False)
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write here instead of standard output.", metavar="PRED.csv")] = None,
+    out: Annotated[Path | None, option("--out", "-o", help="Write here instead of standard output.", metavar="PRED.csv")] = None,
     columns: Annotated[
-        bool, typer.Option("--columns", help="List the columns that are read, of all tables or of the one named in place of CASES.csv.")
+        bool, option("--columns", help="List the columns that are read, of all tables or of the one named in place of CASES.csv.")
     ] = False,
     runs: Runs = None,
     work_place: Place = None,
@@ -121,11 +120,9 @@ def _score_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
 
 
 def validate(
-    truth: Annotated[Path | None, typer.Option("--truth", help="Folder with measured tables.", metavar="DIR")] = None,
-    write: Annotated[bool, typer.Option("--write", help="Write the accuracy page and the headline figures of this checkout.")] = False,
-    check: Annotated[
-        bool, typer.Option("--check", help="Exit with 1 when a headline figure got worse or the page is not current.")
-    ] = False,
+    truth: Annotated[Path | None, option("--truth", help="Folder with measured tables.", metavar="DIR")] = None,
+    write: Annotated[bool, option("--write", help="Write the accuracy page and the headline figures of this checkout.")] = False,
+    check: Annotated[bool, option("--check", help="Exit with 1 when a headline figure got worse or the page is not current.")] = False,
     *,
     view: View,
 ) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from rightfit.cli.declared import argument, option
 from rightfit.cli.output import View, note
 from rightfit.errors import InputError
 from rightfit.explain.messages import say
@@ -19,44 +18,38 @@ if TYPE_CHECKING:
 
 
 def probe(
-    cmd: Annotated[list[str] | None, typer.Argument(help="The command, after two hyphens.", metavar="-- CMD", show_default=False)] = None,
+    cmd: Annotated[list[str] | None, argument(help="The command, after two hyphens.", metavar="-- CMD", show_default=False)] = None,
     given: Annotated[
-        list[str] | None, typer.Option("--set", help="A column of the set-up, e.g. model=7B; may be repeated.", metavar="NAME=VALUE")
+        list[str] | None, option("--set", help="A column of the set-up, e.g. model=7B; may be repeated.", metavar="NAME=VALUE")
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the records here.", metavar="RUN.json")] = None,
+    out: Annotated[Path | None, option("--out", "-o", help="Write the records here.", metavar="RUN.json")] = None,
     *,
-    file: Annotated[Path | None, typer.Option("--file", help="The workload of the command: model, method, length.", metavar="FILE")] = None,
+    file: Annotated[Path | None, option("--file", help="The workload of the command: model, method, length.", metavar="FILE")] = None,
     log: Annotated[
         Path | None,
-        typer.Option("--log", help="A log that the command writes: its progress, where steps cannot be counted.", metavar="FILE"),
+        option("--log", help="A log that the command writes: its progress, where steps cannot be counted.", metavar="FILE"),
     ] = None,
-    deep: Annotated[
-        bool, typer.Option("--deep", help="PyTorch's profiler on three steps; a memory snapshot at an out-of-memory error.")
-    ] = False,
-    stop_when_stable: Annotated[
-        bool, typer.Option("--stop-when-stable", help="Ask the command to stop when its step time has settled.")
-    ] = False,
-    keep: Annotated[bool, typer.Option("--keep", help="Keep the records in the store.")] = False,
-    url: Annotated[str | None, typer.Option("--url", help="Load test of this OpenAI-compatible endpoint.", metavar="URL")] = None,
-    input_tokens: Annotated[int | None, typer.Option("--input-tokens", help="Length of a prompt.", metavar="N", min=1)] = None,
-    output_tokens: Annotated[int | None, typer.Option("--output-tokens", help="Length of an answer.", metavar="N", min=2)] = None,
-    ttft: Annotated[str | None, typer.Option("--ttft", help="Target of the first token, e.g. 300ms.", metavar="DURATION")] = None,
+    deep: Annotated[bool, option("--deep", help="PyTorch's profiler on three steps; a memory snapshot at an out-of-memory error.")] = False,
+    stop_when_stable: Annotated[bool, option("--stop-when-stable", help="Ask the command to stop when its step time has settled.")] = False,
+    keep: Annotated[bool, option("--keep", help="Keep the records in the store.")] = False,
+    url: Annotated[str | None, option("--url", help="Load test of this OpenAI-compatible endpoint.", metavar="URL")] = None,
+    input_tokens: Annotated[int | None, option("--input-tokens", help="Length of a prompt.", metavar="N", min=1)] = None,
+    output_tokens: Annotated[int | None, option("--output-tokens", help="Length of an answer.", metavar="N", min=2)] = None,
+    ttft: Annotated[str | None, option("--ttft", help="Target of the first token, e.g. 300ms.", metavar="DURATION")] = None,
     tpot: Annotated[
-        str | None, typer.Option("--tpot", help="Target of the time per token after the first, e.g. 30ms.", metavar="DURATION")
+        str | None, option("--tpot", help="Target of the time per token after the first, e.g. 30ms.", metavar="DURATION")
     ] = None,
-    percentile: Annotated[int | None, typer.Option("--percentile", help="Percentile of the targets: 50|90|95|99.", metavar="N")] = None,
-    plan: Annotated[
-        Path | None, typer.Option("--plan", help="The plan that the command or the service comes from.", metavar="PLAN.json")
-    ] = None,
-    option: Annotated[int, typer.Option("--option", help="Which option of the plan.", metavar="N", min=1)] = 1,
+    percentile: Annotated[int | None, option("--percentile", help="Percentile of the targets: 50|90|95|99.", metavar="N")] = None,
+    plan: Annotated[Path | None, option("--plan", help="The plan that the command or the service comes from.", metavar="PLAN.json")] = None,
+    option: Annotated[int, option("--option", help="Which option of the plan.", metavar="N", min=1)] = 1,
     usd_per_hour: Annotated[
-        float | None, typer.Option("--usd-per-hour", help="Price of all that stands behind the URL.", metavar="USD", min=0.0)
+        float | None, option("--usd-per-hour", help="Price of all that stands behind the URL.", metavar="USD", min=0.0)
     ] = None,
-    model: Annotated[str | None, typer.Option("--model", help="The model, where the URL serves several.", metavar="NAME")] = None,
-    key_env: Annotated[str | None, typer.Option("--key-env", help="Variable that holds the key of the API.", metavar="NAME")] = None,
-    requests: Annotated[int | None, typer.Option("--requests", help="Least requests of a level.", metavar="N", min=10)] = None,
-    level_time: Annotated[str | None, typer.Option("--level-time", help="Least time of a level.", metavar="DURATION")] = None,
-    time: Annotated[str | None, typer.Option("--time", help="Time of the whole test.", metavar="DURATION")] = None,
+    model: Annotated[str | None, option("--model", help="The model, where the URL serves several.", metavar="NAME")] = None,
+    key_env: Annotated[str | None, option("--key-env", help="Variable that holds the key of the API.", metavar="NAME")] = None,
+    requests: Annotated[int | None, option("--requests", help="Least requests of a level.", metavar="N", min=10)] = None,
+    level_time: Annotated[str | None, option("--level-time", help="Least time of a level.", metavar="DURATION")] = None,
+    time: Annotated[str | None, option("--time", help="Time of the whole test.", metavar="DURATION")] = None,
     view: View,
 ) -> int:
     """Run a command and measure it, without a change of its code; or load-test an endpoint.

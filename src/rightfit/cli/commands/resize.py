@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import typer
-
+from rightfit.cli.declared import argument, option
 from rightfit.cli.market import open_market
 from rightfit.cli.output import Answer, View, emit
 from rightfit.explain.messages import say
 
 
 def resize(
-    run: Annotated[
-        list[str], typer.Argument(help="Id of a record (or how it begins), or a file with one.", metavar="RUN", show_default=False)
-    ],
-    tests: Annotated[int, typer.Option("--tests", help="How many more trials may be spent.", metavar="N", min=0)] = 2,
+    run: Annotated[list[str], argument(help="Id of a record (or how it begins), or a file with one.", metavar="RUN", show_default=False)],
+    tests: Annotated[int, option("--tests", help="How many more trials may be spent.", metavar="N", min=0)] = 2,
     *,
     view: View,
     wishes: dict[str, Any],

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from rightfit.cli.declared import argument, option
 from rightfit.cli.output import Answer, View, emit, listing, note
 from rightfit.errors import InputError
 from rightfit.explain.messages import say
@@ -15,9 +14,7 @@ from rightfit.explain.tables import Table
 if TYPE_CHECKING:
     from rightfit.measure.record import Run
 
-Store = Annotated[
-    Path | None, typer.Option("--store", help="File of the store (default: RIGHTFIT_RUNS, else the user's own).", metavar="FILE")
-]
+Store = Annotated[Path | None, option("--store", help="File of the store (default: RIGHTFIT_RUNS, else the user's own).", metavar="FILE")]
 
 
 def list_(store: Store = None, *, view: View) -> None:
@@ -36,7 +33,7 @@ def list_(store: Store = None, *, view: View) -> None:
 
 
 def show(
-    run: Annotated[str, typer.Argument(help="Id of a record (or how it begins), or a file with one.", metavar="RUN", show_default=False)],
+    run: Annotated[str, argument(help="Id of a record (or how it begins), or a file with one.", metavar="RUN", show_default=False)],
     store: Store = None,
     *,
     view: View,
@@ -49,7 +46,7 @@ def show(
 
 
 def delete(
-    run: Annotated[list[str], typer.Argument(help="Ids of records.", metavar="RUN", show_default=False)], store: Store = None, *, view: View
+    run: Annotated[list[str], argument(help="Ids of records.", metavar="RUN", show_default=False)], store: Store = None, *, view: View
 ) -> None:
     """Forget records that are kept, by their ids.
 
@@ -63,8 +60,8 @@ def delete(
 
 
 def merge(
-    run: Annotated[list[str], typer.Argument(help="Ids or files of records of one run.", metavar="RUN", show_default=False)],
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the record here.", metavar="RUN.json")] = None,
+    run: Annotated[list[str], argument(help="Ids or files of records of one run.", metavar="RUN", show_default=False)],
+    out: Annotated[Path | None, option("--out", "-o", help="Write the record here.", metavar="RUN.json")] = None,
     store: Store = None,
     *,
     view: View,
@@ -85,8 +82,8 @@ def merge(
 
 
 def send(
-    address: Annotated[str, typer.Argument(help="Address of the rightfit serve that keeps them.", metavar="URL", show_default=False)],
-    run: Annotated[list[str], typer.Argument(help="Ids or files of records.", metavar="RUN", show_default=False)],
+    address: Annotated[str, argument(help="Address of the rightfit serve that keeps them.", metavar="URL", show_default=False)],
+    run: Annotated[list[str], argument(help="Ids or files of records.", metavar="RUN", show_default=False)],
     store: Store = None,
     *,
     view: View,

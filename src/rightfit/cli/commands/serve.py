@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from rightfit.cli.declared import option
 from rightfit.cli.output import View, note
 from rightfit.errors import ContradictionError, InputError
 from rightfit.explain.labels import label
@@ -17,20 +16,20 @@ if TYPE_CHECKING:
 
 
 def serve(
-    host: Annotated[str, typer.Option("--host", help="Address to listen on.", metavar="HOST")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", help="Port to listen on; 0 takes one that is free.", metavar="PORT")] = 8000,
+    host: Annotated[str, option("--host", help="Address to listen on.", metavar="HOST")] = "127.0.0.1",
+    port: Annotated[int, option("--port", help="Port to listen on; 0 takes one that is free.", metavar="PORT")] = 8000,
     workers: Annotated[
-        int, typer.Option("--workers", help="Processes; with more than one the API alone is served.", metavar="N", min=1, max=64)
+        int, option("--workers", help="Processes; with more than one the API alone is served.", metavar="N", min=1, max=64)
     ] = 1,
     token_file: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--token-file", help="File with the token that clients must show (default: RIGHTFIT_TOKEN).", metavar="FILE", show_default=False
         ),
     ] = None,
     database: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--database",
             help="Where saved plans go (default: RIGHTFIT_DATABASE_URL, else SQLite in the data folder).",
             metavar="URL",
@@ -39,24 +38,22 @@ def serve(
     ] = None,
     cors: Annotated[
         list[str] | None,
-        typer.Option(
-            "--cors", help="Web pages of this origin may ask, e.g. https://tools.example.com.", metavar="ORIGIN", show_default=False
-        ),
+        option("--cors", help="Web pages of this origin may ask, e.g. https://tools.example.com.", metavar="ORIGIN", show_default=False),
     ] = None,
     proxy: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--proxy",
             help="Reverse proxy (address or range) whose X-Forwarded-For tells the client's address.",
             metavar="ADDRESS",
             show_default=False,
         ),
     ] = None,
-    rate: Annotated[float, typer.Option("--rate", help="Requests a second of one client.", metavar="N")] = 200.0,
-    page: Annotated[bool, typer.Option("--page/--no-page", help="Serve the web page beside the API.")] = True,
-    open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+    rate: Annotated[float, option("--rate", help="Requests a second of one client.", metavar="N")] = 200.0,
+    page: Annotated[bool, option("--page/--no-page", help="Serve the web page beside the API.")] = True,
+    open_: Annotated[bool, option("--open", help="Open the page in the browser.")] = False,
     allow_anonymous: Annotated[
-        bool, typer.Option("--allow-anonymous", help="Listen on an address that others can reach, without a token.")
+        bool, option("--allow-anonymous", help="Listen on an address that others can reach, without a token.")
     ] = False,
     *,
     view: View,

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from rightfit.cli.declared import argument, option
 from rightfit.cli.output import Answer, View, emit, note
 from rightfit.errors import InputError, NetworkError
 from rightfit.explain.messages import say
@@ -29,26 +28,20 @@ _ONCE, _BETWEEN_S = 2, 1.0
 def watch(
     target: Annotated[
         str,
-        typer.Argument(
-            help="Process id, folder or log of a run, or address of /metrics; nothing: the probe that runs.", metavar="[PID|URL|DIR]"
-        ),
+        argument(help="Process id, folder or log of a run, or address of /metrics; nothing: the probe that runs.", metavar="PID|URL|DIR"),
     ] = "",
     plan: Annotated[
-        Path | None, typer.Option("--plan", help="The plan of this run: steps, price and intervals to compare with.", metavar="PLAN.json")
+        Path | None, option("--plan", help="The plan of this run: steps, price and intervals to compare with.", metavar="PLAN.json")
     ] = None,
-    option: Annotated[int, typer.Option("--option", help="Which option of the plan.", metavar="N", min=1)] = 1,
+    option: Annotated[int, option("--option", help="Which option of the plan.", metavar="N", min=1)] = 1,
     steps: Annotated[
-        int | None, typer.Option("--steps", help="Optimizer steps of the whole run, where no plan tells.", metavar="N", min=1)
+        int | None, option("--steps", help="Optimizer steps of the whole run, where no plan tells.", metavar="N", min=1)
     ] = None,
-    usd_per_hour: Annotated[
-        float | None, typer.Option("--usd-per-hour", help="Price of all servers of the run.", metavar="USD", min=0.0)
-    ] = None,
-    every: Annotated[str | None, typer.Option("--every", help="Time between two looks, e.g. 10s.", metavar="DURATION")] = None,
-    listen: Annotated[
-        str, typer.Option("--listen", help="Show the page and the metrics here, e.g. 127.0.0.1:9410.", metavar="[HOST:]PORT")
-    ] = "",
+    usd_per_hour: Annotated[float | None, option("--usd-per-hour", help="Price of all servers of the run.", metavar="USD", min=0.0)] = None,
+    every: Annotated[str | None, option("--every", help="Time between two looks, e.g. 10s.", metavar="DURATION")] = None,
+    listen: Annotated[str, option("--listen", help="Show the page and the metrics here, e.g. 127.0.0.1:9410.", metavar="[HOST:]PORT")] = "",
     *,
-    once: Annotated[bool, typer.Option("--once", help="Look once, print, and end.")] = False,
+    once: Annotated[bool, option("--once", help="Look once, print, and end.")] = False,
     view: View,
 ) -> None:
     """Follow a run: steps against the plan, time and cost at completion, stalls, leaks, waste.

@@ -75,7 +75,7 @@ def settle_language_method(workload: Workload, model: TransformerArchitecture) -
         return workload
     if workload.lora_rank or workload.lora_targets:
         return workload
-    return workload.model_copy(update={"method": "full"})
+    return workload.settled(method="full")
 
 
 def refuse_kept_activations(workload: Workload) -> None:

@@ -50,7 +50,7 @@ def settle_method(workload: Workload, work: ModelWork, notes: Notes) -> Workload
     adapts = workload.quantization or workload.lora_rank  # only an adapter has use for either
     chosen = "full" if workload.task == "train" else method if adapts and method in allowed else allowed[0]
     notes.take("method", chosen, "sample_method")
-    return workload if chosen == method else workload.model_copy(update={"method": chosen})
+    return workload if chosen == method else workload.settled(method=chosen)
 
 
 def refuse_quantization(workload: Workload) -> None:
