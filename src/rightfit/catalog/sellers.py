@@ -132,10 +132,17 @@ def most_at_once(provider: str, accelerator: str, purchase: str, *, at_notice: b
     tier = tier_of(provider, purchase)
     if tier == OWN:
         return float("inf")
-    usual, special = _stock_rows()
-    rows = [row for row in special if row["seller"] in ("*", provider) and row["purchase"] in ("*", kind)]
-    own = [float(row["most"]) for row in rows if accelerator and fnmatchcase(accelerator, row["gpu"])]
+    usual, _ = _stock_rows()
+    own = [most for cards, most in _special_rows(provider, kind) if fnmatchcase(accelerator, cards)] if accelerator else []
     return min([usual[tier, kind if accelerator else "*", bool(accelerator)], *own])
+
+
+@functools.cache
+def _special_rows(provider: str, kind: str) -> tuple[tuple[str, float], ...]:
+    """What is said of single cards of a seller that are paid for this way: (pattern of cards, most)."""
+    _, special = _stock_rows()
+    rows = [row for row in special if row["seller"] in ("*", provider) and row["purchase"] in ("*", kind)]
+    return tuple((row["gpu"], float(row["most"])) for row in rows)
 
 
 @functools.cache

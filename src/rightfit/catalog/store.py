@@ -8,7 +8,6 @@ The file is only ever written under a temporary name, synced, and renamed, so a 
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import sqlite3
 import sys
@@ -22,7 +21,6 @@ from rightfit.catalog.layout import APPLICATION_ID, SCHEMA_VERSION, TABLE_NAMES
 from rightfit.catalog.package_data import fingerprint
 from rightfit.errors import CatalogError
 
-logger = logging.getLogger("rightfit.catalog")
 _HEADER_BYTES = 100
 _WAIT_FOR_OTHER_BUILD_S = 30.0
 _ABANDONED_AFTER_S = 3600.0
@@ -50,7 +48,7 @@ def open_store(path: Path | None = None, *, damaged: str = "") -> tuple[sqlite3.
     except CatalogError as error:
         if not generation:
             raise
-        logger.warning("warning: %s; using the bundled prices", error)
+        _warn("warning: %s; using the bundled prices", error)
         return _open(None, generation="", damaged=damaged)
 
 
@@ -68,8 +66,15 @@ def _open(path: Path | None, *, generation: str, damaged: str) -> tuple[sqlite3.
     if path is not None:
         raise CatalogError(f"the catalog store {path} cannot be built or read: {problem}; check the folder, or set RIGHTFIT_CACHE_DIR")
     advice = "using memory for this run, set RIGHTFIT_CACHE_DIR to a writable folder"
-    logger.warning("warning: the catalog store %s cannot be written (%s); %s", target or "folder", problem, advice)
+    _warn("warning: the catalog store %s cannot be written (%s); %s", target or "folder", problem, advice)
     return _in_memory(generation), ":memory:"
+
+
+def _warn(message: str, *parts: object) -> None:
+    """A warning to whoever listens (standard error, where nobody does); loading this for every plan would take 4 ms."""
+    import logging
+
+    logging.getLogger("rightfit.catalog").warning(message, *parts)
 
 
 def _is_foreign(path: Path) -> bool:

@@ -24,27 +24,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _start_fast() -> None:
-    """A command lives for a second: searching for cyclic garbage (40 ms) frees nothing, and pydantic need not look for plug-ins (20 ms), nor load
-    what it would look for them with (10 ms).
+    """A command lives for a second: searching for cyclic garbage (40 ms) frees nothing, and pydantic, where a command needs it, need not look for
+    plug-ins (20 ms).
 
     The matrices of the queue model are small: threads of the linear algebra cost more than they give, ten times more on a busy machine.
     """
     gc.disable()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
-    _load_when_used("importlib.metadata")
-
-
-def _load_when_used(name: str) -> None:
-    """Let a module of the standard library that others import be loaded when one of its names is asked for."""
-    from importlib import util
-
-    parent, _, last = name.rpartition(".")
-    spec = None if name in sys.modules else util.find_spec(name)
-    if spec is None or spec.loader is None:
-        return
-    spec.loader = util.LazyLoader(spec.loader)
-    module = util.module_from_spec(spec)
-    sys.modules[name] = module
-    setattr(sys.modules[parent], last, module)
-    spec.loader.exec_module(module)
