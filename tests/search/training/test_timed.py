@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import rightfit
-from rightfit.search.training.timed import KeptTimes, MemoryNeed, Timed
+from rightfit.search.training import evaluate
+from rightfit.search.training.timed import KeptTimes, Piece, Timed
 
 Question = dict[str, Any]
 JOB: Question = {"model": "7B", "method": "qlora", "data": "50Mtok"}
@@ -43,8 +44,6 @@ OTHER_TIMES: tuple[Question, ...] = (
 @pytest.fixture
 def kept(monkeypatch: pytest.MonkeyPatch) -> KeptTimes:
     """An empty store of times in place of the one of the process, so that tests do not help each other."""
-    from rightfit.search.training import evaluate
-
     fresh = KeptTimes(most_bytes=64_000_000)
     monkeypatch.setattr(evaluate, "KEPT", fresh)
     return fresh
@@ -74,8 +73,6 @@ def test_every_method_gets_the_same_answer_again(kept: KeptTimes, method: str) -
 
 @pytest.mark.parametrize("change", SAME_TIMES, ids=str)
 def test_a_question_about_the_same_job_times_nothing_anew(kept: KeptTimes, monkeypatch: pytest.MonkeyPatch, change: Question) -> None:
-    from rightfit.search.training import evaluate
-
     answer({**JOB, **change})
     kept.cache_clear()
     answer(JOB)
@@ -90,20 +87,18 @@ def test_a_question_about_the_same_job_times_nothing_anew(kept: KeptTimes, monke
 
 def rows(number: int) -> Timed:
     """Times of so many candidates."""
-    nothing = np.zeros(0)
-    need = MemoryNeed(nothing, nothing, nothing, np.zeros(0, dtype=np.intp))
     index = np.arange(number, dtype=np.intp)
-    return Timed(need, np.ones(2), iter([(index, index + 1, index * 0.5)]))
+    return Timed(np.zeros(0), np.zeros((0, 3)), np.ones(2), iter([Piece(index, index + 1, index * 0.5, number)]))
 
 
 def test_times_come_back_as_they_were_and_the_longest_unused_make_room() -> None:
-    store, machines, others = KeptTimes(most_bytes=20 * 16), object(), object()
+    store, machines, others = KeptTimes(most_bytes=24 * 16), object(), object()
     for key in ("a", "b", "c", "d"):
         list(store.kept(key, machines, rows(5)).pieces)  # type: ignore[arg-type]
     assert len(store) == 4
     found = store.get("a", machines)  # type: ignore[arg-type]
     assert found is not None
-    ((machine, setup, step_s),) = found.pieces
+    ((machine, setup, step_s, _),) = found.pieces
     assert machine.dtype == setup.dtype == np.intp
     assert (setup.tolist(), step_s.tolist()) == ([1, 2, 3, 4, 5], [0.0, 0.5, 1.0, 1.5, 2.0])
     assert store.get("a", others) is None  # type: ignore[arg-type]
@@ -112,9 +107,54 @@ def test_times_come_back_as_they_were_and_the_longest_unused_make_room() -> None
 
 
 def test_what_is_too_large_or_was_not_taken_to_the_end_is_not_kept() -> None:
-    store, machines = KeptTimes(most_bytes=20 * 16), object()
+    store, machines = KeptTimes(most_bytes=24 * 16), object()
     list(store.kept("large", machines, rows(6)).pieces)  # type: ignore[arg-type]
     large = np.ones(30)
-    list(store.kept("wide", machines, Timed(MemoryNeed(large, large, large, rows(1).need.caution), large, rows(1).pieces)).pieces)  # type: ignore[arg-type]
+    list(store.kept("wide", machines, Timed(large, large, large, rows(1).pieces)).pieces)  # type: ignore[arg-type]
     next(iter(store.kept("half", machines, rows(5)).pieces))  # type: ignore[arg-type]
     assert len(store) == 0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_contenders_are_all_that_can_be_chosen(seed: int) -> None:
+    """Whatever the work and the hosts, taking the best of the contenders is taking the best of all: the same setup at every place, ties included."""
+    draw = np.random.default_rng(seed)
+    many, setups, machines = int(draw.integers(0, 400)), 60, 7
+    alike, steps_of, host_of, node_of = (draw.integers(0, high, setups) for high in (12, 4, 3, 3))
+    leader = {code: int(np.flatnonzero(alike == code)[0]) for code in set(alike.tolist())}
+    first = np.array([leader[int(code)] for code in alike])  # what is alike takes as many steps, as much of a host, and as many servers
+    steps, host, node = 1.0 + steps_of[first], host_of[first], node_of[first]
+    chosen = np.sort(draw.choice(machines * setups, many, replace=False))
+    machine, setup = np.divmod(chosen, setups)
+    step_s, factor = draw.integers(1, 5, many) / 4.0, 1.0 + draw.integers(0, 3, setups) / 8.0
+    rows = evaluate.contenders(alike, machine=machine, setup=setup, weighed=step_s * factor[setup])
+
+    def best(taken: Any) -> list[Any]:
+        leaders = evaluate.Leaders.none((3, machines, 3))
+        seconds = step_s[taken] * steps[setup[taken]]
+        place = (host[setup[taken]] * machines + machine[taken]) * 3 + node[setup[taken]]
+        leaders.enter(place=place, weighed=seconds * factor[setup[taken]], run_s=seconds, setup=setup[taken])
+        leaders.share_tiers()
+        return [leaders.setup.tolist(), leaders.run_s.tolist()]
+
+    assert best(rows) == best(np.arange(many))
+    assert np.unique(machine[rows] * 12 + alike[setup[rows]]).shape[0] == rows.shape[0] == np.unique(machine * 12 + alike[setup]).shape[0]
+
+
+def test_what_is_alike_takes_as_many_steps_and_hosts(kept: KeptTimes, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    alike_setups = evaluate.alike_setups
+
+    def watched(space: Any, host_bytes: Any) -> Any:
+        found = alike_setups(space, host_bytes)
+        seen.append((space.setups, host_bytes, found))
+        return found
+
+    monkeypatch.setattr(evaluate, "alike_setups", watched)
+    answer(JOB)
+    assert seen
+    assert len(kept) > 0
+    for setups, host_bytes, alike in seen:
+        for tokens in (1e3, 1e7, 1e12):
+            told = np.stack([evaluate.work_steps(setups, tokens=tokens, seq_len=512), host_bytes, setups.nodes], axis=1)
+            assert np.unique(np.column_stack([alike, told]), axis=0).shape[0] == alike.max() + 1

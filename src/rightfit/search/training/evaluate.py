@@ -33,7 +33,7 @@ from rightfit.records import dataclass
 from rightfit.search.factor import combine, distinct, distinct_rows
 from rightfit.search.training.machines import Machines, collapse
 from rightfit.search.training.space import SetupTable, Sharding, Space
-from rightfit.search.training.timed import KEPT, MemoryNeed, Timed
+from rightfit.search.training.timed import KEPT, Piece, Timed
 
 Index = NDArray[np.intp]
 Mask = NDArray[np.bool_]
@@ -93,6 +93,17 @@ class Best:
         """The highest tier that a host can use, -1 for none; a host of unknown size (NaN) can use all."""
         amounts = np.where(np.isfinite(host_memory), host_memory, np.inf)
         return np.searchsorted(self.tiers, amounts, side="right") - 1
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryNeed:
+    """What each setup needs [bytes]: on one accelerator at the peak, the same with the margin for safety, shape (caution class, setup), and
+    on one host. `caution`: each machine's caution class."""
+
+    peak_bytes: Array
+    safe_bytes: Array
+    host_bytes: Array
+    caution: Index
 
 
 def memory_key(setups: SetupTable) -> tuple[Index, Index]:
@@ -286,36 +297,35 @@ def search_setups(
     if not len(machines):
         return nothing(len(space.limits.node_counts))
     timed = time_setups(space, machines, base, physics, every_level=every_level)
-    need, capacity = timed.need, timed.capacity
-    tiers, tier = host_tiers(need.host_bytes, host_memory)
-    node = np.searchsorted(np.array(space.limits.node_counts), setups.nodes)
+    tiers, tier = host_tiers(timed.host_bytes, host_memory)
+    node = node_index(space)
     shape = (tiers.shape[0], len(machines), len(space.limits.node_counts))
     leaders, factor = Leaders.none(shape), preference(setups, last_resort=space.limits.last_resort)
     least_host = np.full(shape[1:], np.inf)
     steps = work_steps(setups, tokens=tokens, seq_len=int(base.seq_len[0]))
     num_timed = 0
-    for machine, setup, step_s in timed.pieces:
+    for machine, setup, step_s, count in timed.pieces:
         seconds = step_s * steps[setup]
         place = machine * shape[2] + node[setup]
         leaders.enter(place=tier[setup] * least_host.size + place, weighed=seconds * factor[setup], run_s=seconds, setup=setup)
-        np.minimum.at(least_host.reshape(-1), place, need.host_bytes[setup])
-        num_timed += machine.shape[0]
+        np.minimum.at(least_host.reshape(-1), place, timed.host_bytes[setup])
+        num_timed += count
     leaders.share_tiers()
     block = space.block(machines.variant, machines.gpus_per_node)
     return Best(
         run_s=np.moveaxis(leaders.run_s, 0, -1),
         setup=np.moveaxis(leaders.setup, 0, -1),
         tiers=tiers,
-        least_bytes=least_memory(space, need, node)[need.caution, block],
+        least_bytes=timed.least_bytes,
         least_host_bytes=least_host,
-        capacity_bytes=capacity,
+        capacity_bytes=timed.capacity,
         num_candidates=int(space.counts[block].sum()),
         num_timed=num_timed,
     )
 
 
 def time_setups(space: Space, machines: Machines, base: SetupColumns, physics: Physics, *, every_level: bool) -> Timed:
-    """Memory of every setup and the time of every candidate that fits, from before where the job is known."""
+    """What setups need, and the times of the contenders among all candidates that fit; from before where the job is known."""
     key = None
     if physics.key is not None:
         key = (physics.key, space.limits, base.content(), every_level)
@@ -325,14 +335,38 @@ def time_setups(space: Space, machines: Machines, base: SetupColumns, physics: P
     need = memory_of(space.setups, base, machines, physics)
     capacity = np.broadcast_to(physics.capacity(machines.device), (len(machines),))
 
-    def pieces() -> Iterator[tuple[Index, Index, Array]]:
+    def pieces() -> Iterator[Piece]:
         columns, keys = collapse(space.setups.columns(base)), compute_key(space.setups)
+        alike, factor = alike_setups(space, need.host_bytes), preference(space.setups, last_resort=space.limits.last_resort)
         for members in batches(space, machines):
             machine, setup = fitting_rows(space, machines, need, capacity, members=members, every_level=every_level)
-            yield machine, setup, build_timer(columns, keys, machines, physics, machine=machine, setup=setup).step_s(machine, setup)
+            step_s = build_timer(columns, keys, machines, physics, machine=machine, setup=setup).step_s(machine, setup)
+            first = contenders(alike, machine=machine, setup=setup, weighed=step_s * factor[setup])
+            yield Piece(machine[first], setup[first], step_s[first], machine.shape[0])
 
-    timed = Timed(need, capacity, pieces())
+    timed = Timed(need.host_bytes, least_memory(space, machines, need), capacity, pieces())
     return timed if key is None else KEPT.kept(key, machines, timed)
+
+
+def alike_setups(space: Space, host_bytes: Array) -> Index:
+    """A number for each setup; those of a block with the same servers, samples in a step and host memory share it. However much work there is, they
+    take the same number of steps and the same hosts, so that of one machine class only the fastest of them can be chosen."""
+    setups = space.setups
+    batch = np.unique(setups.data.astype(np.int64) * setups.micro_batch * setups.grad_accum, return_inverse=True)[1]
+    host = np.unique(host_bytes, return_inverse=True)[1]
+    return distinct_rows([setups.nodes, batch, host])[1]
+
+
+def contenders(alike: Index, *, machine: Index, setup: Index, weighed: Array) -> Index:
+    """Of the candidates of each machine class whose setups are alike, the one of least `weighed` time (of equal ones the first) -> rows."""
+    code, size = combine([machine, alike[setup]], [int(machine.max(initial=0)) + 1, int(alike.max(initial=0)) + 1])
+    unique, code = distinct(code, size)
+    least = np.full(unique.shape[0], np.inf)
+    np.minimum.at(least, code, weighed)
+    best = np.flatnonzero(weighed == least[code])[::-1]
+    first = np.empty(unique.shape[0], dtype=np.intp)
+    first[code[best]] = best
+    return np.sort(first)
 
 
 def nothing(num_node_counts: int) -> Best:
@@ -341,11 +375,16 @@ def nothing(num_node_counts: int) -> Best:
     return Best(empty[:, :, None], np.zeros((0, num_node_counts, 1), dtype=np.intp), np.array([np.inf]), empty, empty, np.zeros(0), 0, 0)
 
 
-def least_memory(space: Space, need: MemoryNeed, node: Index) -> Array:
-    """Least safe memory of any setup, by (caution class, block, node count); infinite where there is no setup."""
+def node_index(space: Space) -> Index:
+    """The place of each setup's number of servers among those of the space."""
+    return np.searchsorted(np.array(space.limits.node_counts), space.setups.nodes)
+
+
+def least_memory(space: Space, machines: Machines, need: MemoryNeed) -> Array:
+    """Least safe memory of any setup, by (machine class, node count); infinite where there is no setup."""
     blocks, nodes = space.counts.shape[0], len(space.limits.node_counts)
-    place = np.repeat(np.arange(blocks), space.counts) * nodes + node
+    place = np.repeat(np.arange(blocks), space.counts) * nodes + node_index(space)
     least = np.full((need.safe_bytes.shape[0], blocks * nodes), np.inf)
     for caution, safe in enumerate(need.safe_bytes):
         np.minimum.at(least[caution], place, safe)
-    return least.reshape(-1, blocks, nodes)
+    return least.reshape(-1, blocks, nodes)[need.caution, space.block(machines.variant, machines.gpus_per_node)]

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from rightfit.estimate.data_path import DataLoad, DataPath, data_path
 from rightfit.physics.columns import Array, SetupColumns
 from rightfit.search.constraints import Feasibility, Wanted, judge
+from rightfit.search.factor import distinct_rows
 from rightfit.search.hosts import hosts_of
 from rightfit.search.market import Bill, Staged, Volume, bill
 from rightfit.search.offers import Market, known_host_bytes
@@ -84,14 +85,15 @@ def price(market: Market, volume: Volume, path: DataPath, *, moved: Array, node_
 def time_spread(space: Space, base: SetupColumns, engine: TrainingEngine, fleet: Fleet, best: Best, host_memory: Array) -> Spread:
     """How far the time of each (server, node count) may lie above the predicted one; 1 where no set-up fits."""
     machine, node, tier = np.nonzero(best.setup >= 0)
-    columns = space.setups.take(best.setup[machine, node, tier]).columns(base)
-    known = engine.time_spread(columns, fleet.machines.device.take(machine))
+    chosen, card = best.setup[machine, node, tier], fleet.machines.device_code[machine]
+    first, alike = distinct_rows([chosen, card])
+    known = engine.time_spread(space.setups.take(chosen[first]).columns(base), fleet.machines.device.take(machine[first]))
     able, tiers = fleet.machine_index >= 0, best.tier_of(host_memory)
     usable, at = (able & (tiers >= 0))[:, None], (np.maximum(fleet.machine_index, 0), slice(None), np.maximum(tiers, 0))
     ends = []
     for values in (known.high80, known.high95):
         cells = np.ones(best.setup.shape)
-        cells[machine, node, tier] = values
+        cells[machine, node, tier] = values[alike]
         ends.append(np.where(usable, cells[at], 1.0) if len(fleet.machines) else np.ones((host_memory.shape[0], best.run_s.shape[1])))
     return Spread(*ends)
 

@@ -1,10 +1,10 @@
-"""What every candidate needs and how long its step takes, kept between questions: neither depends on the amount of work, prices, limits or
-places, which are what most next questions change."""
+"""What every setup needs and how long the steps of the contenders take, kept between questions: neither depends on the amount of work, prices,
+limits or places, which are what most next questions change."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,29 +14,31 @@ from rightfit.recent import Recent
 from rightfit.records import dataclass
 from rightfit.search.training.machines import Machines
 
-Index = NDArray[np.intp]
 Codes = NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryNeed:
-    """What each setup needs [bytes]: on one accelerator at the peak, the same with the margin for safety, shape (caution class, setup), and
-    on one host. `caution`: each machine's caution class."""
+class Piece(NamedTuple):
+    """Contenders of some machine classes: machine class, setup, seconds of a step. `num_timed` candidates were timed to find them."""
 
-    peak_bytes: Array
-    safe_bytes: Array
-    host_bytes: Array
-    caution: Index
+    machine: Codes
+    setup: Codes
+    step_s: Array
+    num_timed: int
 
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """The memory of every setup, what each machine class has [bytes], and (machine class, setup, seconds of a step) of all that fits, in
-    pieces."""
+    """What each setup needs of a host, the least that any needs of an accelerator, by (machine class, node count), and what each machine class has of
+    it [bytes]; the contenders among all that fits, in pieces."""
 
-    need: MemoryNeed
+    host_bytes: Array
+    least_bytes: Array
     capacity: Array
-    pieces: Iterable[tuple[Codes, Codes, Array]]
+    pieces: Iterable[Piece]
+
+    def with_pieces(self, pieces: Iterable[Piece]) -> Timed:
+        """The same with other pieces."""
+        return Timed(self.host_bytes, self.least_bytes, self.capacity, pieces)
 
 
 class KeptTimes:
@@ -56,22 +58,22 @@ class KeptTimes:
         if found is None:
             return None
         _, timed = found
-        wide = ((machine.astype(np.intp), setup.astype(np.intp), step_s) for machine, setup, step_s in timed.pieces)
-        return Timed(timed.need, timed.capacity, wide)
+        wide = (piece._replace(machine=piece.machine.astype(np.intp), setup=piece.setup.astype(np.intp)) for piece in timed.pieces)
+        return timed.with_pieces(wide)
 
     def kept(self, key: Hashable, machines: Machines, timed: Timed) -> Timed:
         """The same times, which are kept once all pieces were taken, if they are not too large."""
 
-        def pieces() -> Iterator[tuple[Codes, Codes, Array]]:
-            narrow: list[tuple[Codes, Codes, Array]] = []
-            entry = Timed(timed.need, timed.capacity, narrow)
-            for machine, setup, step_s in timed.pieces:
+        def pieces() -> Iterator[Piece]:
+            narrow: list[Piece] = []
+            entry = timed.with_pieces(narrow)
+            for piece in timed.pieces:
                 if _size_of(entry) <= self._known.largest_bytes:  # no more is copied of what will not be kept
-                    narrow.append((machine.astype(np.int32), setup.astype(np.int32), step_s))
-                yield machine, setup, step_s
+                    narrow.append(piece._replace(machine=piece.machine.astype(np.int32), setup=piece.setup.astype(np.int32)))
+                yield piece
             self._known.put((key, id(machines)), (machines, entry))
 
-        return Timed(timed.need, timed.capacity, pieces())
+        return timed.with_pieces(pieces())
 
     def cache_clear(self) -> None:
         """Forget everything."""
@@ -80,10 +82,9 @@ class KeptTimes:
 
 def _size_of(timed: Timed) -> int:
     """What kept times cost [bytes]."""
-    need = timed.need
-    arrays = [need.peak_bytes, need.safe_bytes, need.host_bytes, need.caution, *(part for piece in timed.pieces for part in piece)]
-    return sum(array.nbytes for array in arrays)
+    arrays = (timed.host_bytes, timed.least_bytes, timed.capacity)
+    return sum(array.nbytes for array in (*arrays, *(part for piece in timed.pieces for part in piece[:3])))
 
 
-#: Some fifty fine-tunings or three pretrainings on the whole market.
+#: Some fifty jobs on the whole market.
 KEPT = KeptTimes(most_bytes=64_000_000)
