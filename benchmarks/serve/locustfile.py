@@ -22,12 +22,13 @@ PER_S, NEW = (float(os.environ.get(f"RIGHTFIT_LOAD_{name}", "0")) for name in ("
 
 
 def question() -> dict[str, object]:
-    """A workload; with luck one that nobody has asked for: another amount of data, or other hours a month."""
+    """A workload; with luck one that nobody has asked for: another amount of data or another rate, or other hours a month."""
     chosen = dict(random.choice(WORKLOADS))
     if random.random() < NEW:
-        amount = re.match(r"[0-9.]+", str(chosen.get("data", "")))
+        name = "rate" if "rate" in chosen else "data"
+        amount = re.match(r"[0-9.]+", str(chosen.get(name, "")))
         if amount and random.random() < 0.5:
-            chosen["data"] = f"{float(amount[0]) * random.uniform(0.5, 2):.6g}{chosen['data'][amount.end() :]}"
+            chosen[name] = f"{float(amount[0]) * random.uniform(0.5, 2):.6g}{chosen[name][amount.end() :]}"
         else:
             chosen["office_hours"] = round(random.uniform(1, 700), 3)
     return chosen

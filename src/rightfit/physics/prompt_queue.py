@@ -192,50 +192,46 @@ def _arrival_law(grid: _Grid, row: LoadedReplica, waiting: Array, *, now: Array,
     own = grid.transform
     behind = np.fft.rfft(left_over / share_full, n=2 * grid.size) if share_full > 1e-9 else None
     full_mass = float(by_level[budget]) if grid.budget < grid.size else 0.0
-    groups: list[tuple[float, float, NDArray[np.complex128] | None]] = [
-        (float(time), float(share), None) for time, share in zip(step_means, shares, strict=True)
-    ]
+    spectra = [own] * step_means.size
     if full_mass > 1e-6 and behind is not None:
         partial = by_level.copy()
         partial[budget] = 0.0
-        groups = [(float(now[budget]), full_mass, behind)]
+        spectra, step_means, shares = [own * behind], now[budget:], np.array([full_mass])
         if partial.sum() > 1e-9:
-            step_means, shares = slice_means(now, partial / partial.sum(), GROUP_EDGES)
-            groups += [(float(time), float(share * partial.sum()), None) for time, share in zip(step_means, shares, strict=True)]
-    times, masses = [], []
-    for time, share, extra in groups:
-        spectrum = own if extra is None else own * extra
-        found_times, found_masses = _finish_law(grid, row, spectrum, time=time, after=after)
-        times.append(found_times)
-        masses.append(found_masses * share)
-    all_times, all_masses = np.concatenate(times), np.concatenate(masses)
-    return all_times, all_masses * (weight / all_masses.sum())
+            partial_means, partial_shares = slice_means(now, partial / partial.sum(), GROUP_EDGES)
+            spectra += [own] * partial_means.size
+            step_means = np.concatenate([step_means, partial_means])
+            shares = np.concatenate([shares, partial_shares * partial.sum()])
+    times, masses = _finish_law(grid, row, np.stack(spectra), times=step_means, after=after)
+    masses = masses * shares[:, None]
+    return times.ravel(), (masses * (weight / masses.sum())).ravel()
 
 
-def _finish_law(grid: _Grid, row: LoadedReplica, spectrum: NDArray[np.complex128], *, time: float, after: Array) -> tuple[Array, Array]:
-    """Times to first token from each of `PLACES` in a step of `time`: its rest, the full steps before, and the step that ends the prompt.
+def _finish_law(grid: _Grid, row: LoadedReplica, spectra: NDArray[np.complex128], *, times: Array, after: Array) -> tuple[Array, Array]:
+    """Times to first token from each of `PLACES` in steps of `times` (G,), with their masses, both (G, ...): the step's rest, the full steps before,
+    and the step that ends the prompt.
 
-    `spectrum` is the transform of own prompt and what is left from before. Prompts that come later but before the step's end lengthen the
+    `spectra` (G, ...) are the transforms of own prompt and what is left from before. Prompts that come later but before the step's end lengthen the
     last step.
     """
     size, budget = grid.size, after.size - 1
-    before = spectrum * np.exp(row.rate * time * PLACES[:, None] * (grid.transform - 1.0))
-    together = spectrum * np.exp(row.rate * time * (grid.transform - 1.0))
+    exposure, thinned = row.rate * times[:, None, None], grid.transform - 1.0
+    before = spectra[:, None, :] * np.exp(exposure * PLACES[:, None] * thinned)
+    together = spectra * np.exp(exposure[:, 0] * thinned)
     law_before = np.maximum(np.fft.irfft(before, n=2 * size, axis=-1), 0.0)
-    law_together = np.maximum(np.fft.irfft(together, n=2 * size), 0.0)
-    rest = (1.0 - PLACES) * time
-    soon_before, soon_together = law_before[:, : budget + 1].sum(axis=1), law_together[: budget + 1].sum()
-    times = [rest[:, None] + after[None, :]]
-    ratio = np.minimum(soon_before / max(soon_together, 1e-12), 1.0)
-    masses = [law_together[None, : budget + 1] * ratio[:, None]]
-    times.append((rest + after[budget])[:, None])
-    masses.append(np.maximum(soon_before - ratio * soon_together, 0.0)[:, None])
+    law_together = np.maximum(np.fft.irfft(together, n=2 * size, axis=-1), 0.0)
+    rest = (1.0 - PLACES) * times[:, None]
+    soon_before, soon_together = law_before[..., : budget + 1].sum(axis=-1), law_together[:, : budget + 1].sum(axis=-1)[:, None]
+    ratio = np.minimum(soon_before / np.maximum(soon_together, 1e-12), 1.0)
+    found = [rest[..., None] + after, (rest + after[budget])[..., None]]
+    masses = [law_together[:, None, : budget + 1] * ratio[..., None], np.maximum(soon_before - ratio * soon_together, 0.0)[..., None]]
     if budget + 1 < 2 * size:
         tokens = np.arange(budget + 1, 2 * size)
         full = (tokens - 1) // budget
         last = tokens - full * budget
-        later = row.rate * time * (1.0 - PLACES[:, None]) * row.mean_input / grid.grain
-        ending = np.interp(np.minimum(last[None, :] + later, budget), np.arange(budget + 1), after)
-        times.append(rest[:, None] + full[None, :] * after[budget] + ending)
-        masses.append(law_before[:, budget + 1 :])
-    return np.concatenate(times, axis=1).ravel(), np.concatenate(masses, axis=1).ravel() / PLACES.size
+        later = exposure * (1.0 - PLACES[:, None]) * row.mean_input / grid.grain
+        ending = np.interp(np.minimum(last + later, budget), np.arange(budget + 1), after)
+        found.append(rest[..., None] + full * after[budget] + ending)
+        masses.append(law_before[..., budget + 1 :])
+    flat = (times.size, -1)
+    return np.concatenate(found, axis=-1).reshape(flat), np.concatenate(masses, axis=-1).reshape(flat) / PLACES.size

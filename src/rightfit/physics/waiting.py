@@ -49,13 +49,13 @@ class LatencyColumns:
     steady: SteadyColumns
 
 
-def latency(replicas: ReplicaColumns, load: LoadColumns, *, shares: Array = SHARES) -> LatencyColumns:
+def latency(replicas: ReplicaColumns, load: LoadColumns, *, shares: Array = SHARES, means: SteadyColumns | None = None) -> LatencyColumns:
     """Percentiles `shares` of TTFT, TPOT and end-to-end latency. Some milliseconds a row: for the short list of a search; `steady` is for
-    all.
+    all, and `means` are what it found, where that is known.
 
     `shares` [1].
     """
-    means = steady(replicas, load)
+    means = means or steady(replicas, load)
     rows = replicas.num_rows
     ttft, tpot, whole = (np.full((rows, shares.size), np.inf) for _ in range(3))
     waits = np.ones(rows)

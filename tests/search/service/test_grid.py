@@ -61,3 +61,19 @@ def test_waiting_grows_without_end_at_full_load() -> None:
 @pytest.mark.parametrize(("probability", "quantile"), [(0.5, 0.0), (0.95, 1.6449), (0.99, 2.3263), (0.05, -1.6449)])
 def test_normal_score(probability: float, quantile: float) -> None:
     assert normal_score(probability) == pytest.approx(quantile, abs=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_at_load_is_interpolation_row_by_row(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    rows, points = int(draw.integers(1, 6)), 8
+    rate = draw.uniform(0.1, 9.0, (rows, points))  # also falling: a replica that is too full does less
+    values = np.where(draw.random((rows, points)) < 0.2, np.inf, draw.uniform(0.0, 5.0, (rows, points)))
+    grid = ReplicaGrid(*[rate] * 5, rate[:, 0])
+    wanted = draw.choice([0.0, 0.5, 2.0, 8.9, 20.0, rate[0, 3], np.inf], rows)
+    expected = [
+        np.interp(one, np.maximum.accumulate(axis), column) if np.isfinite(one) else column[np.argmax(axis)]
+        for one, axis, column in zip(wanted, rate, values, strict=True)
+    ]
+    found = at_load(grid, values, rate_per_s=wanted)
+    assert np.array_equal(found, np.array(expected), equal_nan=True)

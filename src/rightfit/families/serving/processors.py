@@ -21,6 +21,7 @@ from rightfit import facts
 from rightfit.errors import ContradictionError
 from rightfit.estimate.serving_words import find_device
 from rightfit.facts.records import Accelerator
+from rightfit.recent import Recent
 from rightfit.search.offers import Market, open_market, read_market, sound_offers
 from rightfit.search.service.cpu_servers import cheapest_cpu_offers, cpu_machine
 from rightfit.search.service.space import CPU_FAMILY as FAMILY
@@ -35,7 +36,10 @@ if TYPE_CHECKING:
 
 Index = NDArray[np.intp]
 
-_markets: weakref.WeakKeyDictionary[Any, dict[tuple[Wanted, float], Market]] = weakref.WeakKeyDictionary()
+#: Markets with CPU servers that were asked for last, by the catalog: each has the size of the catalog's offers (some 4 MB), and filters are the
+#: visitors' own.
+_MOST_MARKETS = 8
+_markets: weakref.WeakKeyDictionary[Any, Recent[tuple[Wanted, float], Market]] = weakref.WeakKeyDictionary()
 
 
 def token_market(catalog: Catalog, filters: Wanted, *, with_cpus: bool, least_bytes: float = 0.0) -> Market:
@@ -45,15 +49,17 @@ def token_market(catalog: Catalog, filters: Wanted, *, with_cpus: bool, least_by
     """
     if not with_cpus:
         return open_market(catalog)
-    known = _markets.setdefault(catalog, {})
-    if (filters, least_bytes) not in known:
+    known = _markets.setdefault(catalog, Recent(_MOST_MARKETS, size_of=lambda _: 1))
+    market = known.get((filters, least_bytes))
+    if market is None:
         table = catalog.all_offers()
         has_card = (table.servers.num_accelerators > 0)[table.server_index]
         sound = sound_offers(table)
         cpus = _cheapest_kinds(table, cheapest_cpu_offers(table, sound & ~has_card, filters), least_bytes=least_bytes)
         offers = table.take(np.concatenate([np.flatnonzero(sound & has_card), cpus]))
-        known[filters, least_bytes] = read_market(catalog, offers)
-    return known[filters, least_bytes]
+        market = read_market(catalog, offers)
+        known.put((filters, least_bytes), market)
+    return market
 
 
 def _cheapest_kinds(table: OfferTable, rows: Index, *, least_bytes: float) -> Index:

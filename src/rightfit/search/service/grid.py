@@ -19,12 +19,17 @@ from rightfit.estimate.serving_extras import ServingExtras, cache_share, more_pr
 from rightfit.physics import serving_memory
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
+from rightfit.search.service.kept import Kept
 from rightfit.search.service.space import ServingSpace, stretched
 from rightfit.search.service.wish import Limits, ServingWish, usual
 
 Index = NDArray[np.intp]
 
 GRID = 2.0 ** (np.arange(21) / 2.0)
+#: Times of some thirty models and lengths on the whole market.
+_TIMES: Kept[TokenTimes] = Kept(
+    32_000_000, size_of=lambda times: sum(getattr(times, field.name).nbytes for field in dataclasses.fields(times))
+)
 #: Inputs of one pass at once.
 PASS_BATCHES = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0])
 
@@ -85,7 +90,8 @@ def token_times(space: ServingSpace) -> TokenTimes:
     """Times of all candidates of a language model; those that do not fit take nothing and wait for ever."""
     usable = np.flatnonzero(space.fits)
     distinct, group = distinct_candidates(space, usable)
-    known = _times(space.take(usable[distinct]))
+    some = space.take(usable[distinct])
+    known = _TIMES.of(lambda: _times(some), some.model, some.serve, some.device, some.links, some.extras)
 
     def spread_out(name: str) -> Array:
         values = getattr(known, name)
@@ -233,14 +239,18 @@ def at_load(grid: ReplicaGrid, values: Array, *, rate_per_s: Array | None = None
     """A column of the grid at a given rate (or concurrency) of each row, linear between points."""
     axis, wanted = (grid.rate_per_s, rate_per_s) if rate_per_s is not None else (grid.batch, batch)
     assert wanted is not None
-    out = np.empty(values.shape[0])
-    for row in range(values.shape[0]):
-        if not np.isfinite(wanted[row]):  # all that it can take
-            out[row] = values[row, int(np.argmax(grid.rate_per_s[row]))]
-            continue
-        rising = np.maximum.accumulate(axis[row])
-        out[row] = np.interp(wanted[row], rising, values[row])
-    return out
+    rows = np.arange(values.shape[0])
+    rising = np.maximum.accumulate(axis, axis=1)
+    left = np.clip(np.count_nonzero(rising <= wanted[:, None], axis=1) - 1, 0, axis.shape[1] - 2)
+    low, high = rising[rows, left], rising[rows, left + 1]
+    first, second = values[rows, left], values[rows, left + 1]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        slope = (second - first) / (high - low)
+        between = slope * (wanted - low) + first
+        between = np.where(np.isnan(between), slope * (wanted - high) + second, between)  # as numpy.interp does where values are infinite
+    between = np.where(wanted <= low, first, np.where(wanted >= high, second, between))
+    most = values[rows, np.argmax(grid.rate_per_s, axis=1)]
+    return np.asarray(np.where(np.isfinite(wanted), between, most))
 
 
 def pass_grid(pass_s: Array, *, percentile: float) -> ReplicaGrid:

@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 
 from rightfit.physics import waiting
 from rightfit.physics.columns import Array
-from rightfit.physics.queueing import steady
+from rightfit.physics.queueing import LoadColumns, steady
 from rightfit.physics.replicas import ReplicaColumns
 from rightfit.search.rank import Ranking, rank
 from rightfit.search.service.found import Confirmed, Queued, ServingExploration, Sizing
 from rightfit.search.service.grid import distinct_candidates
+from rightfit.search.service.kept import Kept
 from rightfit.search.service.replicas import replica_columns
 from rightfit.search.service.sizing import judge_serving, monthly_bill, size
 from rightfit.search.service.wish import ServingWish, usual
@@ -33,6 +34,8 @@ MOST_CONFIRMED = 24
 #: A share of the limits beyond which one replica less is not even tried.
 SPACIOUS = 0.85
 LEAST_LOAD = 0.02
+#: Queues of some two thousand candidates and loads.
+_KNOWN: Kept[Queued] = Kept(4_000_000, size_of=lambda _: 2000)
 
 
 def refined(exploration: ServingExploration, *, top: int) -> tuple[ServingExploration, Ranking]:
@@ -106,15 +109,25 @@ def queued(wish: ServingWish, columns: ReplicaColumns, *, replicas: float) -> Qu
     assert wish.load is not None
     load = wish.load.columns(np.array([wish.rate_per_s / replicas]))
     shares = tuple(dict.fromkeys((*PERCENTILES, wish.limits.percentile)))
+    known = _KNOWN.of(lambda: _queue(columns, load, np.array(shares)), columns, load, np.array(shares))
+    limits = {name: getattr(wish.limits, name) for name in METRICS}
+    excess = math.inf
+    if known.values:
+        excess = max(known.values[f"{name}@{wish.limits.percentile:g}"] / limit for name, limit in limits.items())
+    return dataclasses.replace(known, replicas=replicas, excess=excess)
+
+
+def _queue(columns: ReplicaColumns, load: LoadColumns, shares: Array) -> Queued:
+    """The queue at one replica, whatever the limits; no figures where the load is too much whatever its percentiles are."""
     means = steady(columns, load)
     utilisation = float(means.load[0])
-    if utilisation > float(usual()["most_utilisation"]) * (1.0 + 1e-9):  # too much whatever its percentiles are
-        return Queued(replicas, {}, float(means.capacity_per_s[0]), float(means.batch[0]), utilisation, math.inf)
-    found = waiting.latency(columns, load, shares=np.array(shares))
-    values = {f"{name}@{share:g}": float(getattr(found, name)[0, place]) for name in METRICS for place, share in enumerate(shares)}
-    limits = {name: getattr(wish.limits, name) for name in METRICS}
-    excess = max(values[f"{name}@{wish.limits.percentile:g}"] / limit for name, limit in limits.items())
-    return Queued(replicas, values, float(means.capacity_per_s[0]), float(means.batch[0]), utilisation, excess)
+    values = {}
+    if not utilisation > float(usual()["most_utilisation"]) * (1.0 + 1e-9):
+        found = waiting.latency(columns, load, shares=shares, means=means)
+        values = {
+            f"{name}@{share:g}": float(getattr(found, name)[0, place]) for name in METRICS for place, share in enumerate(shares.tolist())
+        }
+    return Queued(1.0, values, float(means.capacity_per_s[0]), float(means.batch[0]), utilisation, math.inf)
 
 
 def with_confirmed(exploration: ServingExploration, group: NDArray[np.intp], book: Mapping[int, Queued]) -> ServingExploration:

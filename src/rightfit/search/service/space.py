@@ -179,25 +179,32 @@ def build_serving_space(servers: ServerTable, fleet: ServingFleet, wish: Serving
     """All candidates: replicas within one server, and pipelines over servers where those do not hold the model."""
     workload = wish.workload
     asked = 1 if workload.slice else workload.tensor_parallel  # slices have no links to one another
+    allowed = {count: degrees_of(wish.model, count, asked=asked) for count in set(fleet.gpus_per_node.tolist())}
+    counts = fleet.gpus_per_node.tolist()
     single = [
         (machine, degree, 1, stack, False)
         for machine in range(len(fleet))
-        for degree in degrees_of(wish.model, int(fleet.gpus_per_node[machine]), asked=asked)
+        for degree in allowed[counts[machine]]
         for stack in fleet.stacks[machine]
         if (workload.pipeline_parallel or 1) == 1
     ] + _attention_data(fleet, wish, nodes=(1,))
     inside = _columns(servers, fleet, wish, single)
-    held = {(int(inside.machine[row]), inside.stack[row]) for row in np.flatnonzero(inside.fits)}
+    codes = _stack_codes(fleet)
+    held = {
+        place
+        for place, fits in zip(zip(inside.machine.tolist(), inside.stack_code.tolist(), strict=True), inside.fits.tolist(), strict=True)
+        if fits
+    }
     chained = [
         (machine, max(degrees), nodes, stack, False)
         for machine in range(len(fleet))
-        if not workload.slice and (degrees := degrees_of(wish.model, int(fleet.gpus_per_node[machine]), asked=asked))
+        if not workload.slice and (degrees := allowed[counts[machine]])
         for stack in fleet.stacks[machine]
-        if (machine, stack) not in held and fleet.families[machine] != CPU_FAMILY
+        if (machine, codes[id(stack)]) not in held and fleet.families[machine] != CPU_FAMILY
         for nodes in ((workload.pipeline_parallel,) if workload.pipeline_parallel else PIPELINE_NODES)
         if nodes and 1 < nodes <= wish.model.num_layers
     ]
-    chained += [row for row in _attention_data(fleet, wish, nodes=PIPELINE_NODES) if (row[0], row[3]) not in held]
+    chained += [row for row in _attention_data(fleet, wish, nodes=PIPELINE_NODES) if (row[0], codes[id(row[3])]) not in held]
     across = _columns(servers, fleet, wish, chained)
     return joined(inside, _smallest_that_fit(across))
 
@@ -224,14 +231,21 @@ def _attention_data(fleet: ServingFleet, wish: ServingWish, *, nodes: Sequence[i
 def _smallest_that_fit(space: ServingSpace) -> ServingSpace:
     """Of the layouts over servers of one class and stack, the two smallest that hold the model (the largest where none does)."""
     chosen: list[int] = []
-    groups: dict[tuple[int, ServingStack, bool], list[int]] = {}
-    for row in range(len(space)):
-        spread = bool(np.broadcast_to(space.serve.attention_data, (len(space),))[row] > 1)
-        groups.setdefault((int(space.machine[row]), space.stack[row], spread), []).append(row)
+    groups: dict[tuple[int, int, bool], list[int]] = {}
+    spread = (np.broadcast_to(space.serve.attention_data, (len(space),)) > 1).tolist()
+    for row, group in enumerate(zip(space.machine.tolist(), space.stack_code.tolist(), spread, strict=True)):
+        groups.setdefault(group, []).append(row)
     for rows in groups.values():
         fitting = [row for row in rows if space.fits[row]]
         chosen += fitting[:2] if fitting else rows[-1:]
     return space.take(np.array(chosen, dtype=np.intp))
+
+
+def _stack_codes(fleet: ServingFleet) -> dict[int, int]:
+    """A number for each stack that is its own, by the identity of the record: one of many is compared in no time."""
+    records = {id(stack): stack for found in fleet.stacks for stack in found}
+    kinds = {stack: code for code, stack in enumerate(dict.fromkeys(records.values()))}
+    return {identity: kinds[stack] for identity, stack in records.items()}
 
 
 def joined(first: ServingSpace, second: ServingSpace) -> ServingSpace:
@@ -294,10 +308,12 @@ def _columns(servers: ServerTable, fleet: ServingFleet, wish: ServingWish, rows:
     )
     names = [(card.name, card.memory_bytes) for card in fleet.accelerators]
     codes = {name: code for code, name in enumerate(dict.fromkeys(names))}
-    kinds = {stack: code for code, stack in enumerate(dict.fromkeys(stack for found in fleet.stacks for stack in found))}
+    kinds = _stack_codes(fleet)
     device_code = np.array([codes[name] for name in names], dtype=np.intp)[machine]
-    stack_code = np.array([kinds[stack] for stack in stacks], dtype=np.intp)
-    device = device_columns(list(fleet.accelerators)).take(machine)
+    stack_code = np.array([kinds[id(stack)] for stack in stacks], dtype=np.intp)
+    cards = {id(card): card for card in fleet.accelerators}
+    row_of = {identity: row for row, identity in enumerate(cards)}
+    device = device_columns(cards.values()).take(np.array([row_of[id(card)] for card in fleet.accelerators], dtype=np.intp)[machine])
     device = device.replace(memory_bytes=np.array([card.memory_bytes for card in fleet.accelerators])[machine])
     links = _links(servers, fleet).take(machine)
     needed, usable = memory_need(model, serve, device)

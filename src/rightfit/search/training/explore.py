@@ -93,7 +93,7 @@ def time_spread(space: Space, base: SetupColumns, engine: TrainingEngine, fleet:
     ends = []
     for values in (known.high80, known.high95):
         cells = np.ones(best.setup.shape)
-        cells[machine, node, tier] = values[alike]
+        cells[machine, node, tier] = np.broadcast_to(values, first.shape)[alike]
         ends.append(np.where(usable, cells[at], 1.0) if len(fleet.machines) else np.ones((host_memory.shape[0], best.run_s.shape[1])))
     return Spread(*ends)
 
