@@ -19,7 +19,7 @@ TEXT = 'a = 1\nb = [1.5, inf]\n[c]\nd = "中"\n'
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("RIGHTFIT_CACHE_DIR", str(tmp_path))
-    return tmp_path / "parsed-1"
+    return tmp_path / "derived-2"
 
 
 @pytest.fixture
@@ -50,13 +50,13 @@ def test_a_text_is_parsed_once_and_again_when_it_changed(folder: Path, parses: l
     assert parses == [TEXT, TEXT.replace("1.5", "2.5")]
 
 
-@pytest.mark.parametrize("damage", ["", "{", "[1]", '"x"', "\x00", '{"a": 1'])
+@pytest.mark.parametrize("damage", ["", "{", "[1]", '"x"', "\x00", '{"text": 1', '{"text": 1}', "{}"])
 def test_a_damaged_file_is_written_anew(folder: Path, parses: list[str], damage: str) -> None:
     kept.toml(TEXT)
     (file,) = folder.iterdir()
     file.write_text(damage, encoding="utf-8")
     assert kept.toml(TEXT) == tomllib.loads(TEXT)
-    assert json.loads(file.read_text(encoding="utf-8"))["a"] == 1
+    assert json.loads(file.read_text(encoding="utf-8"))["result"]["a"] == 1
     assert len(parses) == 2
 
 
@@ -93,7 +93,33 @@ def test_a_disk_that_fills_up_leaves_nothing_behind(tmp_path: Path, monkeypatch:
 
 
 def test_old_files_make_room(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "_MOST_PARSED", 10)
+    monkeypatch.setattr(kept, "_MOST", 10)
     for number in range(30):
         kept.toml(f"a = {number}")
     assert len(list(folder.iterdir())) <= 10
+
+
+def test_another_text_in_the_place_of_a_text_is_not_taken_for_it(folder: Path, parses: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are named by a checksum, and the text beside the result decides."""
+    monkeypatch.setattr(kept.zlib, "crc32", lambda _: 7)
+    for text in ("a = 1", "b = 2", "a = 1"):
+        assert kept.toml(text) == tomllib.loads(text)
+    assert parses == ["a = 1", "b = 2", "a = 1"]
+    assert len(list(folder.iterdir())) == 1
+
+
+def test_cores_of_servers_are_the_same_kept_or_looked_for(folder: Path) -> None:
+    from rightfit.estimate import hosts
+
+    texts = [
+        f"{word} {number}"
+        for word in ("AMD EPYC 9654", "Xeon Platinum 8481C", "graviton4", "GH200", "m5.large", "?")
+        for number in range(40)
+    ]
+    looked_for = [hosts.core_named(text) for text in texts]
+    assert [hosts._cores_named(texts) for _ in range(2)] == [looked_for] * 2
+    (file,) = folder.iterdir()
+    told = json.loads(file.read_text(encoding="utf-8"))
+    told["result"] = dict.fromkeys(texts, "no such core")
+    file.write_text(json.dumps(told), encoding="utf-8")
+    assert hosts._cores_named(texts) == looked_for

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,4 +62,8 @@ def fingerprint() -> str:
     """What the bundled catalog is known by: a row that is amended makes another one, and with it a new store."""
     packed: str = manifest()["fingerprint"]
     files = amendment_files()
-    return hashlib.sha256(json.dumps([packed, files]).encode()).hexdigest() if files else packed
+    if not files:
+        return packed
+    import hashlib
+
+    return hashlib.sha256(json.dumps([packed, files]).encode()).hexdigest()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -21,6 +20,8 @@ _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
 def output_width() -> int:
     """Columns of the terminal; when piped, COLUMNS or 120."""
     if sys.stdout.isatty():
+        import shutil  # it loads every kind of archive
+
         return shutil.get_terminal_size((PIPED_WIDTH, 24)).columns
     given = os.environ.get("COLUMNS", "")
     return int(given) if given.isdigit() and int(given) > 0 else PIPED_WIDTH
