@@ -1,16 +1,17 @@
 """Write the published JSON Schemas under src/rightfit/schema: plan, workload, fleet, fleet-plan. Usage: python scripts/build_schema.py
 [--check]
 
-The workload inside a plan follows from the pydantic model; the workload file follows from the option table.
+The workload inside a plan follows from its attributes; the workload file follows from the option table.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "src"))
@@ -122,11 +123,26 @@ def definitions() -> dict[str, Any]:
     }
 
 
-def plan_schema() -> dict[str, Any]:
-    """The plan as `rightfit plan --format json` prints it."""
+def workload_attributes() -> dict[str, Any]:
+    """The attributes of a workload as a plan gives them."""
+    from pydantic import ConfigDict, Field, create_model
+
+    from rightfit.workload.attributes import Attributes
     from rightfit.workload.model import Workload
 
-    workload = Workload.model_json_schema()
+    hints = get_type_hints(Attributes)
+    fields: dict[str, Any] = {
+        field.name: (hints[field.name], Field(default=field.default, description=field.metadata.get("description")))
+        for field in dataclasses.fields(Attributes)
+    }
+    model: Any = create_model("Workload", __config__=ConfigDict(extra="forbid"), __doc__=Workload.__doc__, **fields)
+    found: dict[str, Any] = model.model_json_schema()
+    return found
+
+
+def plan_schema() -> dict[str, Any]:
+    """The plan as `rightfit plan --format json` prints it."""
+    workload = workload_attributes()
     workload["description"] = "what was asked for, in base units; attributes that are not set are left out"
     top = structure(
         "A ranked, priced, explained server plan. All numbers are in base units (bytes, seconds, US dollars).",

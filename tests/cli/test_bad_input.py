@@ -46,6 +46,9 @@ BAD = [
     ((*PLAN, "--lang", "fr"), "allowed: en, zh"),
     ((*PLAN, "--top", "-1"), "invalid value for '--top': it must be 0 or more; see"),
     ((*PLAN, "--top", "x"), "invalid value for '--top': it must be a whole number; see"),
+    (("serve", "--workers", "100"), "invalid value for '--workers': it must be 64 or less; see"),
+    (("serve", "--port", "1.5"), "invalid value for '--port': it must be a whole number; see"),
+    (("watch", "x", "--usd-per-hour", "nan"), "invalid value for '--usd-per-hour': it must be a number; see"),
     (("estimate", "7B", "--on", "aws/g5.xlarge", "--nodes", "0"), "nodes: 0 is not possible; give 1 to 4096"),
     (
         ("models", "--kind", "transformers"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -70,11 +71,19 @@ def test_completion_of_words() -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_a_shell_completes_commands_options_and_words(process: Any, shell: str) -> None:
+def test_a_shell_completes_commands_options_and_words(process: Any, shell: str, tmp_path: Path) -> None:
     assert "_RIGHTFIT_COMPLETE" in process("--show-completion", shell).out
     line = {"COMP_WORDS": "rightfit plan --method ql", "COMP_CWORD": "3" if shell == "bash" else "ql" if shell == "fish" else "3"}
     assert "qlora" in process(_RIGHTFIT_COMPLETE=f"{shell}_complete", **line).out
-    assert process("--show-completion", "tcsh").code == 2
+    shown = process("--show-completion", SHELL=f"/usr/bin/{shell}")
+    assert shown.out == process("--show-completion", shell).out
+    told = process("--install-completion", SHELL=f"/usr/bin/{shell}", HOME=str(tmp_path), XDG_DATA_HOME="", XDG_CONFIG_HOME="")
+    (written,) = (path for path in tmp_path.rglob("*rightfit*") if path.is_file())
+    assert (told.code, told.out.splitlines()[0], written.read_text() + "\n") == (0, str(written), shown.out)
+    for wrong in ("--show-completion", "--install-completion"):
+        refused = process(wrong, "tcsh")
+        assert (refused.code, refused.err.count("\n")) == (2, 1)
+        assert "it must be bash, zsh or fish" in refused.err
 
 
 def test_every_help_text_has_its_chinese_twin() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from rightfit.cli import completion
 from rightfit.cli.languages import help_text
 from rightfit.cli.looks import Looks, looks
 from rightfit.cli.parameters import command, nearest_name
@@ -34,8 +35,6 @@ class Command:
     workload: bool = False
 
 
-_COMPLETION = "Print what makes bash, zsh or fish complete the words of rightfit."
-_COMPLETING = "_RIGHTFIT_COMPLETE"
 _HELP = frozenset({"-h", "--help"})
 #: Commands in the order of help; those of a group are named "group command".
 COMMANDS = {
@@ -105,12 +104,16 @@ def _panel(name: str) -> str:
 
 def _root_options() -> list[click.Parameter]:
     return [
-        click.Option(["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_version, help=help_text("said", "Show the version.", "Show the version.")),
         click.Option(
-            ["--show-completion"], metavar="SHELL", is_eager=True, expose_value=False, callback=_show_completion,
-            help=help_text("said", _COMPLETION, _COMPLETION),
+            ["--version"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_version,
+            help=help_text("said", "Show the version.", "Show the version."),
         ),
-    ]  # fmt: skip
+        *completion.options(),
+    ]
 
 
 def _version(context: click.Context, _parameter: click.Parameter, is_asked: bool) -> None:
@@ -121,23 +124,11 @@ def _version(context: click.Context, _parameter: click.Parameter, is_asked: bool
         context.exit()
 
 
-def _show_completion(context: click.Context, _parameter: click.Parameter, shell: str | None) -> None:
-    if shell is None:
-        return
-    from click.shell_completion import get_completion_class
-
-    known = get_completion_class(shell)
-    if known is None:
-        raise click.BadParameter("it must be bash, zsh or fish")
-    click.echo(known(context.command, {}, "rightfit", _COMPLETING).source())
-    context.exit()
-
-
 def call(arguments: Sequence[str]) -> Any:
     """Run the command line and give what the command returns; what stops it is raised (click's own `main` writes on Ctrl-C)."""
     root = build(arguments)
-    if _COMPLETING in os.environ:
-        return root.main(args=list(arguments), prog_name="rightfit", standalone_mode=False, complete_var=_COMPLETING)
+    if completion.VARIABLE in os.environ:
+        return root.main(args=list(arguments), prog_name="rightfit", standalone_mode=False, complete_var=completion.VARIABLE)
     with root.make_context("rightfit", list(arguments)) as context:
         return root.invoke(context)
 

@@ -72,11 +72,11 @@ class _Number(click.ParamType):  # type: ignore[type-arg]  # of no kind before c
         except (ValueError, OverflowError):
             number = math.nan
         if not math.isfinite(number):
-            self.fail("it must be a whole number" if self._is_whole else "it must be a number", param, ctx)
+            raise click.BadParameter("it must be a whole number" if self._is_whole else "it must be a number", ctx, param)
         if self._low is not None and number < self._low:
-            self.fail(f"it must be {self._low:g} or more", param, ctx)
+            raise click.BadParameter(f"it must be {self._low:g} or more", ctx, param)
         if self._high is not None and number > self._high:
-            self.fail(f"it must be {self._high:g} or less", param, ctx)
+            raise click.BadParameter(f"it must be {self._high:g} or less", ctx, param)
         return number
 
 

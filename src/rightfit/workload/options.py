@@ -291,7 +291,9 @@ def _read_attribute(name: str, value: Any) -> dict[str, Any]:
         except InputError as error:
             raise InputError(f"{name}: {error}", field=name) from None
     if isinstance(value, bool) != (kind == "bool") or not isinstance(value, numbers.Real):
-        raise QuantityError(f"{name}: {value!r} is not {'true or false' if kind == 'bool' else 'a plain number'}", field=name)
+        raise QuantityError(
+            f"{name}: {value!r} is not true or false" if kind == "bool" else f"{name}: {value!r} is not a plain number", field=name
+        )
     if kind == "bool":
         return {name: bool(value)}
     number = _float(value)
