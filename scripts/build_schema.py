@@ -7,11 +7,10 @@ The workload inside a plan follows from its attributes; the workload file follow
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import sys
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "src"))
@@ -125,16 +124,12 @@ def definitions() -> dict[str, Any]:
 
 def workload_attributes() -> dict[str, Any]:
     """The attributes of a workload as a plan gives them."""
-    from pydantic import ConfigDict, Field, create_model
+    from pydantic import ConfigDict, create_model
 
-    from rightfit.workload.attributes import Attributes
+    from rightfit.workload.fields import attribute_fields
     from rightfit.workload.model import Workload
 
-    hints = get_type_hints(Attributes)
-    fields: dict[str, Any] = {
-        field.name: (hints[field.name], Field(default=field.default, description=field.metadata.get("description")))
-        for field in dataclasses.fields(Attributes)
-    }
+    fields: dict[str, Any] = attribute_fields()
     model: Any = create_model("Workload", __config__=ConfigDict(extra="forbid"), __doc__=Workload.__doc__, **fields)
     found: dict[str, Any] = model.model_json_schema()
     return found

@@ -133,12 +133,8 @@ def most_at_once(provider: str, accelerator: str, purchase: str, *, at_notice: b
     if tier == OWN:
         return float("inf")
     usual, _ = _stock_rows()
-    own = [most for cards, most in _special_rows(provider, kind) if _is_one(accelerator, cards)] if accelerator else []
+    own = [most for cards, most in _special_rows(provider, kind) if fnmatchcase(accelerator, cards)] if accelerator else []
     return min([usual[tier, kind if accelerator else "*", bool(accelerator)], *own])
-
-
-def _is_one(accelerator: str, cards: str) -> bool:
-    return accelerator == cards or ("*" in cards and fnmatchcase(accelerator, cards))
 
 
 @functools.cache

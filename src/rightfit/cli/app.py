@@ -15,6 +15,8 @@ from rightfit.cli.looks import Looks, looks
 from rightfit.cli.parameters import command, nearest_name
 from rightfit.records import dataclass
 
+#: Click before 8.2 has none: it prints the help itself.
+_NO_ARGUMENTS: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
 UsageError, Abort, Exit = click.UsageError, click.Abort, click.exceptions.Exit
 
 MAIN, LOOK, REAL = "Plan", "Look around", "Measure"
@@ -135,7 +137,7 @@ def call(arguments: Sequence[str]) -> Any:
 
 def usage_line(error: Any) -> str:
     """A wrong call in one line, with the nearest valid option or command; nothing where the call was empty, and help is due."""
-    if type(error).__name__ == "NoArgsIsHelpError":  # click before 8.2 prints the help itself
+    if isinstance(error, _NO_ARGUMENTS):
         return ""
     message = " ".join(error.format_message().split())
     context = getattr(error, "ctx", None)

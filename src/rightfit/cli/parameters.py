@@ -131,7 +131,7 @@ def _flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def _words_of(parameter: inspect.Parameter) -> Collection[str]:
+def _words_of(parameter: inspect.Parameter) -> frozenset[str]:
     """How an option is written, in full and in short; of an argument nothing."""
     declared: Declared = get_args(parameter.annotation)[1]
     return declared.written
@@ -150,7 +150,7 @@ def _meant(parameters: list[inspect.Parameter], said: Said, *, workload: bool) -
 
 def _is_meant(parameter: inspect.Parameter, meant: Said) -> bool:
     words = _words_of(parameter)
-    return meant is None or not words or any(word in meant for word in words)
+    return meant is None or not words or not words.isdisjoint(meant)
 
 
 def _behind(parameter: inspect.Parameter) -> inspect.Parameter:

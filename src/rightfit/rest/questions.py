@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Any, Literal, get_type_hints
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from rightfit.workload.attributes import Attributes
-from rightfit.workload.fields import LONGEST_NAME, workload_fields
+from rightfit.workload.fields import LONGEST_NAME, attribute_fields, workload_fields
 from rightfit.workload.options import OPTIONS
 
 _STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
@@ -30,11 +28,10 @@ class _Query(BaseModel):
 def _base_units() -> dict[str, tuple[Any, Any]]:
     """The attributes of a workload in base units, as a plan's `workload` gives them: what one plan returns can be asked again."""
     found: dict[str, tuple[Any, Any]] = {}
-    kinds = get_type_hints(Attributes)
-    for field in dataclasses.fields(Attributes):
-        if field.name not in OPTIONS and field.name != "assumed":
-            said = field.metadata.get("description")
-            found[field.name] = (kinds[field.name], Field(default=None, description=f"{said} (base units)" if said else "in base units"))
+    for name, (kind, field) in attribute_fields().items():
+        if name not in OPTIONS and name != "assumed":
+            said = f"{field.description} (base units)" if field.description else "in base units"
+            found[name] = (kind, Field(default=None, description=said))
     found["assumed"] = (
         list[str] | None,
         Field(default=None, description="of a plan's workload: attributes that were not given; they are chosen afresh"),

@@ -11,7 +11,7 @@ __all__ = ["Workload"]
 
 
 def __getattr__(name: str) -> Any:
-    """Load the model (and pydantic with it) on first use: vocabulary and money are useful without."""
+    """Load the model on first use: vocabulary and money are useful without."""
     if name != "Workload":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from rightfit.workload.model import Workload

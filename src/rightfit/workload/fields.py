@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 from pydantic import BaseModel, Field, ValidationError
 
 from rightfit.errors import InputError, QuantityError
+from rightfit.workload.attributes import Attributes
 from rightfit.workload.options import OPTIONS, WishOption
 from rightfit.workload.vocabulary import nearest_words
 
@@ -23,6 +25,15 @@ def workload_fields(*, as_text: bool = False) -> dict[str, tuple[Any, Any]]:
     """{option: (type, pydantic field)}, all optional; `as_text`: for a query, where everything is text. Limits and words are checked by
     Workload."""
     return {name: (_kind(option, as_text=as_text) | None, _field(option)) for name, option in OPTIONS.items()}
+
+
+def attribute_fields() -> dict[str, tuple[Any, Any]]:
+    """{attribute: (type, pydantic field)} of a workload in base units, as a plan gives them."""
+    kinds = get_type_hints(Attributes)
+    return {
+        field.name: (kinds[field.name], Field(default=field.default, description=field.metadata.get("description")))
+        for field in dataclasses.fields(Attributes)
+    }
 
 
 def _field(option: WishOption) -> Any:

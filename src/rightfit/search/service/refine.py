@@ -108,8 +108,8 @@ def queued(wish: ServingWish, columns: ReplicaColumns, *, replicas: float) -> Qu
     """Percentiles of one candidate when the load is shared by so many replicas at random; `excess`: the worst figure over its limit."""
     assert wish.load is not None
     load = wish.load.columns(np.array([wish.rate_per_s / replicas]))
-    shares = tuple(dict.fromkeys((*PERCENTILES, wish.limits.percentile)))
-    known = _KNOWN.of(lambda: _queue(columns, load, np.array(shares)), columns, load, np.array(shares))
+    shares = np.array(tuple(dict.fromkeys((*PERCENTILES, wish.limits.percentile))))
+    known = _KNOWN.of(lambda: _queue(columns, load, shares), columns, load, shares)
     limits = {name: getattr(wish.limits, name) for name in METRICS}
     excess = math.inf
     if known.values:
