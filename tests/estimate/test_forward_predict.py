@@ -20,6 +20,16 @@ def value(metric: str, model: str, device: str, **cells: str) -> float:
     return found.value
 
 
+COUNTERS = ("allocator", "reserved", "driver", "process")
+
+
+def test_a_counter_of_tensors_does_not_see_the_context_of_the_driver() -> None:
+    one = {"batch_or_concurrency": "1"}
+    seen = {counter: value("peak_mem_gib", "resnet18", "H100-SXM-80GB", counter=counter, **one) for counter in COUNTERS}
+    assert seen["driver"] == seen["process"] == value("peak_mem_gib", "resnet18", "H100-SXM-80GB", **one) > 0.5
+    assert seen["allocator"] == seen["reserved"] < 0.1  # 11.7 million parameters and one picture
+
+
 @pytest.mark.parametrize(
     ("measured", "case"),
     [

@@ -20,6 +20,7 @@ from rightfit.estimate.figures import Figure
 from rightfit.explain.messages import LANGS
 from rightfit.explain.run_text import beside_table, explanation_lines, profile_lines
 from rightfit.facts import accelerator, table
+from rightfit.facts.devices import match_accelerators
 from rightfit.measure import comparing
 from rightfit.measure.cards_named import card_named
 from rightfit.measure.probing import cards
@@ -114,6 +115,40 @@ def test_elsewhere_server_and_card_are_not_taken_over(setup: dict[str, str], tex
 def test_names_of_drivers_are_cards_that_are_known(row: dict[str, str]) -> None:
     assert card_named(row["driver_name"]) == accelerator(row["accelerator"]).name == row["accelerator"]
     assert card_named(row["driver_name"].upper()) == row["accelerator"]
+
+
+@pytest.mark.parametrize("row", table("driver_names"), ids=lambda row: row["driver_name"])
+def test_names_of_drivers_are_taken_where_people_type_them(row: dict[str, str]) -> None:
+    """What nvidia-smi prints is what people copy: into a wish, and into a table of cases."""
+    assert row["accelerator"] in match_accelerators(row["driver_name"])
+    cases = [
+        {"metric": "peak_mem_gib_per_gpu", "model": "Qwen/Qwen2.5-0.5B", "micro_batch": "1", "seq_len": "512", "gpu": row["driver_name"]},
+        {"metric": "tpot_ms", "model": "Qwen/Qwen2.5-0.5B", "input_tokens": "128", "output_tokens": "16", "device": row["driver_name"]},
+        {"metric": "latency_ms", "model": "resnet50", "batch_or_concurrency": "1", "device": row["driver_name"]},
+        {
+            "metric": "images_per_s_total",
+            "task": "classification",
+            "model": "resnet50",
+            "image_size": "224",
+            "batch_per_gpu": "8",
+            "gpu": row["driver_name"],
+        },
+    ]
+    assert [answer.get("error") or "" for case in cases for answer in predict([case])] == [""] * len(cases)
+
+
+def test_a_prediction_that_could_be_anything_gives_no_verdict() -> None:
+    run = Run(source=Source(kind="probe"), setup={"model": "7B", "gpu": "H100"}, measured=[measured("step_time_s", 0.1)], complete=True)
+
+    def vague(_cases: object) -> list[dict[str, float]]:
+        return [{"predicted": 1.0, "low80": 0.05, "high80": 20.0, "low95": 0.01, "high95": 100.0}]
+
+    (one,) = comparing.beside(run, vague)
+    assert one.verdict == "open"
+    assert comparing.explanations(run, one, vague) == []
+    for lang, text in (("en", "within a factor of 100"), ("zh", "100 倍")):
+        (line,) = explanation_lines(one, [], lang)
+        assert text in line
 
 
 def test_cards_of_other_names_and_parts_of_cards_stay_what_they_say() -> None:

@@ -92,6 +92,7 @@ def test_out_of_memory_is_a_lower_bound(project: Path) -> None:
     run = probe([sys.executable, "-c", f"class OutOfMemoryError(RuntimeError): pass\nraise OutOfMemoryError({text!r})"])
     assert (run.exit_code, run.oom) == (1, True)
     assert [(item.value, item.bound) for item in run.measured if item.metric == "peak_mem_gib_per_gpu"] == [(24.0, ">=")]
+    assert run.warnings[0] == "no step was finished before memory ran out"
 
 
 def test_a_run_is_stopped_when_it_has_settled(project: Path) -> None:
@@ -171,6 +172,7 @@ class Driver:
 
     def __init__(self) -> None:
         self.used = {0: 10 * 2**30, 1: 0}
+        self.reasons, self.limit = {0: 0, 1: 0x40}, 400_000
 
     def __getattr__(self, name: str) -> Any:
         answers: dict[str, Any] = {
@@ -181,7 +183,9 @@ class Driver:
             "nvmlDeviceGetMemoryInfo": lambda index: type("Info", (), {"used": self.used[index]}),
             "nvmlDeviceGetUtilizationRates": self.rates,
             "nvmlDeviceGetPowerUsage": lambda _: 250_000,
-            "nvmlDeviceGetCurrentClocksEventReasons": lambda index: 0x40 if index else 0,
+            "nvmlDeviceGetCurrentClocksEventReasons": lambda index: self.reasons[index],
+            "nvmlDeviceGetEnforcedPowerLimit": lambda _: self.limit,
+            "nvmlDeviceGetPowerManagementDefaultLimit": lambda _: 400_000,
         }
         return answers[name]  # an old driver lacks functions: KeyError here
 
@@ -199,17 +203,72 @@ def test_cards_are_told_by_device_and_memory_of_others_is_not_ours(monkeypatch: 
     driver.used = {0: 15 * 2**30, 1: 4 * 2**30}
     machine.sample()
     assert machine.memory == {"0": 5 * 2**30, "1": 4 * 2**30}
-    assert (machine.shares["gpu_busy_share"].value, machine.power.value, machine.shares["throttled_share"].value) == (0.8, 250.0, 0.5)
+    means = {name: mean.value for name, mean in machine.means.best().items()}
+    assert (means["gpu_busy_share"], means["power_w"], means["throttled_share"]) == (0.8, 250.0, 0.5)
     assert machine.now["card_memory_bytes"] == 15 * 2**30
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
     assert [key for key, _, _ in cards.visible(driver)] == ["1"]
+
+
+@pytest.mark.parametrize(
+    ("reasons", "limit", "share"),
+    [(0x4, 400_000, 0.0), (0x4, 300_000, 1.0), (0x8, 400_000, 1.0), (0x20, 400_000, 1.0), (0x80, 400_000, 1.0), (0x1, 300_000, 0.0)],
+)
+def test_a_card_at_its_own_power_limit_is_not_throttled(monkeypatch: pytest.MonkeyPatch, reasons: int, limit: int, share: float) -> None:
+    """An H100 that trains runs at its power limit all the time (measured): only a limit that somebody lowered, or heat, is a fault."""
+    driver = Driver()
+    driver.reasons, driver.limit = {0: reasons, 1: reasons}, limit
+    monkeypatch.setattr(cards, "optional", lambda name: driver if name == "pynvml" else None)
+    machine = Machine(os.getpid())
+    machine.sample()
+    assert machine.means.best()["throttled_share"].value == share
+
+
+def test_means_are_of_the_steps_where_there_are_some() -> None:
+    means = counters.Means()
+    for at in range(10):
+        means.add([("gpu_busy_share", 0.0 if at < 5 else 1.0)], when=float(at))
+    assert means.best()["gpu_busy_share"].value == 0.5
+    means.stepped(5.0, 6.5)
+    assert means.best()["gpu_busy_share"].value == 0.5  # two samples are too few
+    means.stepped(5.0, 8.0)
+    assert (means.best()["gpu_busy_share"].value, means.best()["gpu_busy_share"].count) == (1.0, 4)
+    means.add([("gpu_busy_share", 0.0)], when=30.0)  # saving the model
+    assert means.best()["gpu_busy_share"].value == 1.0
+
+
+def test_loading_before_the_steps_does_not_make_a_busy_process_idle(project: Path) -> None:
+    """Four seconds of sleep, then work: over the whole run half a core, over the steps a whole one."""
+    pytest.importorskip("psutil")
+    (project / "late.py").write_text(
+        "import time\nfrom torch.optim.optimizer import Optimizer\nfrom torch.utils.data.dataloader import _BaseDataLoaderIter\n"
+        "time.sleep(6)\none = Optimizer()\n"
+        "for batch in _BaseDataLoaderIter(120, 0.0):\n"
+        "    begun = time.perf_counter()\n    while time.perf_counter() - begun < 0.07: pass\n    one.step()\n"
+    )
+    run = probe([sys.executable, "late.py"])
+    busy, whole = run.value("cpu_one_core_share"), run.value("cpu_share")
+    assert busy is not None
+    assert whole is not None
+    assert busy > 1.3 * whole * len(os.sched_getaffinity(0))
+
+
+def test_a_batch_that_is_fetched_ahead_belongs_to_no_step(project: Path) -> None:
+    """Trainers look one batch ahead, and a run may be ended within a step: neither changes how many batches a step has."""
+    (project / "ahead.py").write_text(
+        "import os\nfrom torch.optim.optimizer import Optimizer\nfrom torch.utils.data.dataloader import _BaseDataLoaderIter\n"
+        "one, batches = Optimizer(), _BaseDataLoaderIter(1000, 0.0001)\nnext(batches)\n"
+        "for step in range(7):\n    for _ in range(4): next(batches)\n    one.step()\n"
+        "for _ in range(3): next(batches)\n"
+    )
+    assert probe([sys.executable, "ahead.py"]).setup["grad_accum"] == "4"
 
 
 def test_without_a_driver_and_without_psutil_figures_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cards, "optional", lambda _: None)
     machine = Machine(os.getpid())
     machine.sample()
-    assert (machine.shares, machine.memory, machine.host_peak) == ({}, {}, 0.0)
+    assert (machine.means.best(), machine.memory, machine.host_peak) == ({}, {}, 0.0)
     assert oom_kills(Path("/nowhere")) is None
 
 

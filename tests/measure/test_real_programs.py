@@ -171,7 +171,7 @@ def test_the_real_binding_of_nvml_over_a_driver_that_lacks_functions(tmp_path: P
     subprocess.run([compiler, "-shared", "-fPIC", "-o", str(tmp_path / "libnvidia-ml.so.1"), str(tmp_path / "stub.c")], check=True)
     code = (
         "import os\nfrom rightfit.measure.probing.counters import Machine\nmachine = Machine(os.getpid())\nmachine.sample()\n"
-        "print({name: mean.value for name, mean in machine.shares.items()}, machine.power.value, machine.memory, machine.names)"
+        "print({name: mean.value for name, mean in machine.means.best().items() if name != 'power_w'}, machine.means.best()['power_w'].value, machine.memory, machine.names)"
     )
     environment = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
     found = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True).stdout

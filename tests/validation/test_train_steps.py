@@ -34,6 +34,7 @@ def test_dry_run_lists_every_combination() -> None:
         (("--seq-lens", "long"), "is not a list of whole numbers"),
         (("--steps", "0"), "must be 1 or more"),
         (("--recompute", "some"), "invalid choice"),
+        (("--seconds", "0"), "--seconds more than 0"),
     ],
 )
 def test_bad_arguments_exit_2_with_one_line(arguments: tuple[str, ...], says: str) -> None:

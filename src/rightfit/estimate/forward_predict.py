@@ -55,7 +55,7 @@ _HELD_BYTES = {"fp32": 4.0, "tf32": 4.0, "fp16": 2.0, "amp": 2.0, "bf16": 2.0, "
 
 
 def peak_bytes(cases: ForwardCases, values: Coefficients) -> Array:
-    """Memory of one device [bytes]: weights, the activations that live at a time, and what the runtime itself takes."""
+    """Memory of one device [bytes]: weights, the activations that live at a time, and what the runtime itself takes, where the counter sees it."""
     case = cases.case
     stored = np.array([_STORED_BYTES[name] for name in DTYPES])[case["dtype"].astype(np.intp)]
     held = np.array([_HELD_BYTES[name] for name in DTYPES])[case["dtype"].astype(np.intp)]
@@ -64,7 +64,8 @@ def peak_bytes(cases: ForwardCases, values: Coefficients) -> Array:
     np.maximum.at(widest, cases.stage_row, per_layer)
     live: Array = case["batch"] * (widest * values["live_layers"] + case["state_elements"]) * held
     runtime = np.where(case["silicon"] == SILICON.index("cpu"), values["runtime_cpu_bytes"], values["runtime_bytes"])
-    return np.asarray(case["params"] * stored + live + runtime, dtype=np.float64)
+    seen = np.where(case["tensors_only"] > 0, 0.0, runtime)
+    return np.asarray(case["params"] * stored + live + seen, dtype=np.float64)
 
 
 def regimes(cases: ForwardCases) -> list[str]:

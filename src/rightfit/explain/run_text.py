@@ -103,10 +103,13 @@ def _beside_record(one: Beside, lang: Lang) -> dict[str, str]:
 
 
 def explanation_lines(one: Beside, found: Sequence[Explanation], lang: Lang) -> list[str]:
-    """Which set-ups would explain a figure that left its interval; that none of those tried does, where none does."""
+    """Which set-ups would explain a figure that left its interval; that none of those tried does, where none does; that
+    too little is said of the set-up, where its prediction says nothing."""
     if one.verdict == "inside":
         return []
     name = figure_record(one.item, lang)["figure"]
+    if one.verdict == "open":
+        return [say("measure.open", lang, figure=name, factor=amount(one.predicted.high95 / one.predicted.mid))]
     if not found:
         return [say("measure.unexplained", lang, figure=name)]
     names = [f"{say(f'measure.explains_{one_.name}', lang)} ({100 * one_.missed:+.0f} %)" for one_ in found]

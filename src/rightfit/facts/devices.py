@@ -65,6 +65,12 @@ def _aliases() -> Mapping[str, tuple[str, ...]]:
 
 
 @functools.cache
+def by_driver() -> Mapping[str, str]:
+    """Accelerators by the product name that their driver gives them (nvidia-smi, torch.cuda.get_device_name), in lower case."""
+    return {row["driver_name"].casefold(): row["accelerator"] for row in tables.table("driver_names")}
+
+
+@functools.cache
 def _parse(text: str) -> _Name:
     spaced = _GLUED.sub(lambda match: match.group(0) + " ", text.casefold())
     words = re.findall(r"[a-z0-9.]+", re.sub(r"(\d+)\s+(gi?b)\b", r"\1\2", spaced))
@@ -94,16 +100,21 @@ def _covers(name: _Name, record: Accelerator) -> bool:
 
 
 def match_accelerators(name: str) -> tuple[str, ...]:
-    """Names of all accelerators that a loose name covers: () when none. An exact name covers itself only."""
+    """Names of all accelerators that a loose name covers: () when none. An exact name covers itself only. A driver's name is taken where no person would mean
+    more by it: "NVIDIA H200" covers the NVL card too, although its driver calls that by another name."""
     text = name.strip()[: fuzzy.LONGEST_NAME]
     if exact := _exact_names().get(text.casefold()):
         return (exact,)
     if listed := _aliases().get(" ".join(re.findall(r"[a-z0-9.]+", text.casefold()))):
         return listed
     wanted = _parse(text)
-    if not wanted.product:
-        return ()
-    return tuple(record.name for record in accelerators().values() if record.memory_bytes and _covers(wanted, record))
+    found = (
+        tuple(record.name for record in accelerators().values() if record.memory_bytes and _covers(wanted, record))
+        if wanted.product
+        else ()
+    )
+    driver = by_driver().get(" ".join(text.casefold().split()))
+    return found or ((driver,) if driver else ())
 
 
 def named_accelerators(name: str, *, field: str) -> tuple[str, ...]:

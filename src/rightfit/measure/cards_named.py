@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 from rightfit import facts
 from rightfit.errors import RightfitError
+from rightfit.facts.devices import by_driver
 
 _PARTS = " MIG "
-
-
-@cache
-def _by_driver() -> dict[str, str]:
-    return {row["driver_name"].casefold(): row["accelerator"] for row in facts.table("driver_names")}
 
 
 def card_named(text: str) -> str:
@@ -20,6 +14,6 @@ def card_named(text: str) -> str:
     if not text or _PARTS in text:
         return text
     try:
-        return facts.accelerator(_by_driver().get(" ".join(text.casefold().split()), text)).name
+        return facts.accelerator(by_driver().get(" ".join(text.casefold().split()), text)).name
     except RightfitError:
         return text

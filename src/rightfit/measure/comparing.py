@@ -32,7 +32,8 @@ _EXPLAINING: Mapping[str, Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """A measured figure and its prediction in the metric's unit. `verdict`: inside, above or below the 95 % interval; `origin`: plan or predict."""
+    """A measured figure and its prediction in the metric's unit. `verdict`: inside, above or below the 95 % interval, or open where that is so
+    wide that it says nothing; `origin`: plan or predict."""
 
     item: Measured
     predicted: Figure
@@ -101,13 +102,15 @@ def _figure(answer: Mapping[str, Any]) -> Figure | None:
 
 
 def _judged(item: Measured, figure: Figure, origin: str) -> Beside:
+    if figure.high95 > constant_group("measure", "compare")["says_nothing"] * figure.low95:
+        return Beside(item, figure, "open", origin)
     verdict = "above" if item.value > figure.high95 else "below" if item.value < figure.low95 else "inside"
     return Beside(item, figure, verdict, origin)
 
 
 def explanations(run: Run, one: Beside, predict: Predict) -> list[Explanation]:
-    """Other set-ups whose prediction comes nearer to what was measured than half of what is missed, the nearest first; none for a figure inside its interval."""
-    if one.verdict == "inside" or "model" not in run.setup:
+    """Other set-ups whose prediction comes nearer to what was measured than half of what is missed, the nearest first; none for a figure that did not leave its interval."""
+    if one.verdict in ("inside", "open") or "model" not in run.setup:
         return []
     base = cells(run, one.item)
     variants = {name: columns for name, columns in _EXPLAINING.items() if any(base.get(key) != value for key, value in columns.items())}

@@ -20,8 +20,10 @@ from typing import Any, Protocol
 from rightfit.records import dataclass
 from rightfit.units import MIB
 
-#: Reasons for a lowered clock that heat or power cause (nvml.h: nvmlClocksEventReason SwPowerCap, HwSlowdown, SwThermalSlowdown, HwThermalSlowdown, HwPowerBrake).
-_THROTTLES = 0x4 | 0x8 | 0x20 | 0x40 | 0x80
+#: Reasons for a lowered clock that heat or the supply of power cause (nvml.h: nvmlClocksEventReason HwSlowdown, SwThermalSlowdown, HwThermalSlowdown, HwPowerBrake).
+_THROTTLES = 0x8 | 0x20 | 0x40 | 0x80
+#: A card at full load is at its power limit (SwPowerCap) as a matter of course: only a limit under the one that it came with takes speed from it.
+_POWER_CAP, _LOWERED = 0x4, 0.99
 #: Metrics of NVML's GPM (nvml.h: nvmlGpmMetricId_t), in percent.
 _GPM = {"sm_active_share": 2, "tensor_active_share": 5, "dram_active_share": 10}
 #: Fields of DCGM (dcgm_fields.h), shares; in the order in which they are asked for.
@@ -120,9 +122,16 @@ class Nvidia:
         if rates is not None:
             known["gpu_busy_share"] = rates.gpu / 100.0
         if reasons is not None:
-            known["throttled_share"] = float(bool(reasons & _THROTTLES))
+            known["throttled_share"] = float(bool(reasons & _THROTTLES) or (bool(reasons & _POWER_CAP) and self._is_limited(handle)))
         name = _text(ask(self._nvml, "nvmlDeviceGetName", handle))
         return Reading(key, name, None if used is None else float(used.used), None if watts is None else watts / 1000.0, known, is_part)
+
+    def _is_limited(self, handle: Any) -> bool:
+        """Whether the card was given less power than it came with; unknown counts as not."""
+        limit, usual = (
+            ask(self._nvml, name, handle) for name in ("nvmlDeviceGetEnforcedPowerLimit", "nvmlDeviceGetPowerManagementDefaultLimit")
+        )
+        return bool(limit and usual and limit < _LOWERED * usual)
 
     def _profiled(self, key: str, handle: Any) -> dict[str, float]:
         """Shares between this sample of GPM and the one before; empty where the card has none (before Hopper)."""

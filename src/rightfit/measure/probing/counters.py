@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import dataclasses
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,8 @@ from rightfit.measure.probing import cards
 _CGROUP = Path("/sys/fs/cgroup")
 #: Processes whose shared memory is told apart in one sample; the rest count whole.
 _MOST_DETAILED = 32
+#: Samples that wait to hear whether the program was stepping when they were taken: over an hour of them; and how many a mean over its steps needs.
+_MOST_WAITING, _LEAST_STEPPING = 4096, 3
 
 
 @dataclasses.dataclass(slots=True)
@@ -33,10 +37,42 @@ class Mean:
         return self.total / self.count
 
 
+@dataclasses.dataclass(slots=True)
+class Means:
+    """Means by metric over the whole run and over the time between its first steady step and its last: loading, compiling and saving say nothing of a step. Of the
+    latter one hears afterwards, so the latest samples wait."""
+
+    whole: dict[str, Mean] = dataclasses.field(default_factory=dict)
+    stepping: dict[str, Mean] = dataclasses.field(default_factory=dict)
+    waiting: collections.deque[tuple[float, list[tuple[str, float]]]] = dataclasses.field(
+        default_factory=lambda: collections.deque(maxlen=_MOST_WAITING)
+    )
+
+    def add(self, values: list[tuple[str, float]], *, when: float) -> None:
+        """One sample, taken at `when` [s since the epoch]; a metric comes once for each card."""
+        for name, value in values:
+            self.whole.setdefault(name, Mean()).add(value)
+        self.waiting.append((when, values))
+
+    def stepped(self, first: float, last: float) -> None:
+        """The program has stepped from `first` to `last` [s since the epoch]."""
+        while self.waiting and self.waiting[0][0] <= last:
+            when, values = self.waiting.popleft()
+            for name, value in values if when >= first else ():
+                self.stepping.setdefault(name, Mean()).add(value)
+
+    def best(self) -> Mapping[str, Mean]:
+        """Means over the steps where there are enough samples of them, else over the run."""
+        return {
+            name: steps if (steps := self.stepping.get(name)) and steps.count >= _LEAST_STEPPING else whole
+            for name, whole in self.whole.items()
+        }
+
+
 @dataclasses.dataclass
 class Machine:
-    """Samples of one process tree. `sample` is called about once a second. `shares`: of the cards, by metric of a run record; `memory`: what each card holds more
-    than at the start, at its peak; `now` the latest values [bytes, shares]."""
+    """Samples of one process tree. `sample` is called about once a second. `means`: of cards and of the busiest process, by metric of a run record; `memory`: what each
+    card holds more than at the start, at its peak; `now` the latest values [bytes, shares]."""
 
     pid: int
     host_peak: float = 0.0
@@ -44,8 +80,7 @@ class Machine:
     busiest: float = 0.0
     read: dict[int, float] = dataclasses.field(default_factory=dict)
     received: tuple[float, float] | None = None
-    shares: dict[str, Mean] = dataclasses.field(default_factory=dict)
-    power: Mean = dataclasses.field(default_factory=Mean)
+    means: Means = dataclasses.field(default_factory=Means)
     memory: dict[str, float] = dataclasses.field(default_factory=dict)
     names: dict[str, str] = dataclasses.field(default_factory=dict)
     now: dict[str, float] = dataclasses.field(default_factory=dict)
@@ -57,6 +92,7 @@ class Machine:
         self._cards = cards.found_cards(cards.optional)
         self._before = {reading.key: reading.used_bytes for reading in self._readings() if reading.used_bytes is not None}
         self._killed = oom_kills()
+        self._cpu_before: tuple[float, dict[int, float]] = (self.begun, {})
 
     def sample(self) -> None:
         """Read every counter once; a process that ends meanwhile is left out."""
@@ -65,7 +101,15 @@ class Machine:
                 self._processes()
             with contextlib.suppress(Exception):
                 self._network()
-        self._accelerators()
+        sampled = [*self._busiest_now(), *self._accelerators()]
+        self.means.add(sampled, when=time.time())
+
+    def _busiest_now(self) -> list[tuple[str, float]]:
+        """Cores that the busiest process took since the sample before."""
+        now = time.perf_counter()
+        (at, before), self._cpu_before = self._cpu_before, (now, dict(self.cpu_s))
+        spent = [self.cpu_s[pid] - before[pid] for pid in self.cpu_s.keys() & before.keys()]
+        return [("cpu_one_core_share", max(spent) / (now - at))] if spent and now > at else []
 
     def _processes(self) -> None:
         root = self._psutil.Process(self.pid)
@@ -96,19 +140,18 @@ class Machine:
     def _readings(self) -> list[cards.Reading]:
         return [reading for vendor in self._cards for reading in vendor.read()]
 
-    def _accelerators(self) -> None:
+    def _accelerators(self) -> list[tuple[str, float]]:
         found = self._readings()
+        sampled: list[tuple[str, float]] = []
         for reading in found:
             self.names.setdefault(reading.key, reading.name)
             self.has_parts = self.has_parts or reading.is_part
-            for name, share in reading.shares.items():
-                self.shares.setdefault(name, Mean()).add(share)
-            if reading.power_w is not None:
-                self.power.add(reading.power_w)
+            sampled += [*reading.shares.items(), *([("power_w", reading.power_w)] if reading.power_w is not None else [])]
             if reading.used_bytes is not None:
                 added = max(reading.used_bytes - self._before.get(reading.key, 0.0), 0.0)
                 self.memory[reading.key] = max(self.memory.get(reading.key, 0.0), added)
         self._remember(found)
+        return sampled
 
     def _remember(self, found: list[cards.Reading]) -> None:
         """The latest values: the mean share of the cards, the fullest card."""

@@ -22,7 +22,7 @@ from rightfit.facts.constants import constant_group
 from rightfit.measure.cards_named import card_named
 from rightfit.measure.memory_failures import failure_of
 from rightfit.measure.probing.counters import Machine
-from rightfit.measure.probing.counts import FOLDER_PREFIX, FOLDER_VARIABLE, counted, leading
+from rightfit.measure.probing.counts import FOLDER_PREFIX, FOLDER_VARIABLE, Stepping, counted, leading
 from rightfit.measure.probing.joining import Planned, with_log, with_plan
 from rightfit.measure.probing.profile import profile_of
 from rightfit.measure.readers.item import figure
@@ -57,7 +57,7 @@ def probe(
             (Path(folder) / "probe").write_text(json.dumps({"pid": process.pid}), encoding="utf-8")
         machine = Machine(process.pid)
         with _forwarding(process):
-            stopped = _watch(process, machine, Path(folder) if stop_when_stable else None)
+            stopped = _watch(process, machine, Path(folder), stop_when_stable=stop_when_stable)
         run = _record(command, process.returncode, machine, counted(Path(folder)), started=started, stopped=stopped)
     run = run if log is None else with_log(run, log)
     return sealed(with_plan(run, planned or Planned(), setup or {}))
@@ -104,17 +104,22 @@ def _send(process: subprocess.Popen[bytes], number: int) -> None:
         os.killpg(process.pid, number)
 
 
-def _watch(process: subprocess.Popen[bytes], machine: Machine, folder: Path | None) -> bool:
+def _watch(process: subprocess.Popen[bytes], machine: Machine, folder: Path, *, stop_when_stable: bool) -> bool:
     """Sample until the command ends; whether it was asked to stop because its step time had settled."""
-    rule = constant_group("measure", "probe")
+    rule, stepping = constant_group("measure", "probe"), Stepping(folder)
     asked_at: float | None = None
     escalation = [(0.0, signal.SIGINT), (rule["terminate_after"], signal.SIGTERM), (rule["kill_after"], signal.SIGKILL)]
     while True:
         machine.sample()
+        ended = False
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout=rule["sample_every"])
+            ended = True
+        if span := stepping.span():
+            machine.means.stepped(*span)
+        if ended:
             return asked_at is not None
-        if asked_at is None and folder is not None and _is_stable(folder):
+        if asked_at is None and stop_when_stable and _is_stable(folder):
             asked_at = time.monotonic()
         while asked_at is not None and escalation and time.monotonic() - asked_at >= escalation[0][0]:
             _send(process, escalation.pop(0)[1])
@@ -142,7 +147,7 @@ def _step_figures(tally: Mapping[str, Any]) -> tuple[list[Measured], list[str]]:
     if tally["first_after_s"] is not None:
         figures += figure("startup_s", tally["first_after_s"])
     if tally["shape"] and tally["batches"] and len(tally["shape"][1]) >= 1 and tally["kind"] == "torch":
-        samples = tally["shape"][1][0] * tally["world_size"] * tally["batches"] / tally["steps"]
+        samples = tally["shape"][1][0] * tally["world_size"] * tally["batches_per_step"]
         figures += figure("samples_per_s", samples / found.mean, n=count)
     notes = [] if found.is_stable else ["the step time has not settled: fewer than 20 steps, a trend, or a standard error over 2 %"]
     return figures, notes
@@ -155,11 +160,12 @@ def _setup(tallies: Sequence[Mapping[str, Any]], tally: Mapping[str, Any] | None
     names = names or [machine.names[key] for key, added in machine.memory.items() if added > 0 and not machine.has_parts]
     if names:
         setup |= {"gpu": card_named(names[0]), "n_gpus": str(max(len(names), tally["world_size"] if tally else 1))}
-    if tally and tally["shape"]:
-        is_text, shape = tally["shape"]
+    fetched = tally or next((one for one in tallies if one["shape"]), None)  # a run may fail before its first step
+    if fetched and fetched["shape"]:
+        is_text, shape = fetched["shape"]
         setup |= {"micro_batch": str(shape[0])} if shape else {}
         setup |= {"seq_len": str(shape[1])} if is_text and len(shape) > 1 else {}
-        batches = round(tally["batches"] / tally["steps"]) if tally["steps"] else 0
+        batches = round(fetched["batches_per_step"]) if fetched["steps"] else 0
         setup |= {"grad_accum": str(batches)} if batches > 1 else {}
     if tally and tally["kind"] == "keras":
         setup["framework"] = "keras"
@@ -174,7 +180,9 @@ def _memory_figures(tallies: Sequence[Mapping[str, Any]], machine: Machine) -> l
     figures: list[Measured] = []
     for counter in ("allocated", "reserved") if cards else ():
         figures += figure("peak_mem_gib_per_gpu", max(card[counter] for card in cards) / GIB, statistic="max", counter=counter)
-    if machine.memory and max(machine.memory.values()) > 0:
+    # The driver is asked once a second: what it shows is under the peak where that was shorter.
+    reserved = max((card["reserved"] for card in cards), default=0.0)
+    if machine.memory and max(machine.memory.values()) > reserved:
         preallocates = any({"tensorflow", "jax"} & tally["versions"].keys() for tally in tallies)
         counter = "preallocated" if preallocates else "nvidia-smi"
         figures += figure("peak_mem_gib_per_gpu", max(machine.memory.values()) / GIB, statistic="max", counter=counter)
@@ -188,12 +196,11 @@ def _machine_figures(machine: Machine, elapsed: float) -> list[Measured]:
     peak = machine.host_peak or usage.ru_maxrss * 1024.0
     figures = figure("duration_s", elapsed, statistic="total") + figure("host_memory_peak_bytes", peak, statistic="max")
     figures += figure("cpu_share", min(used / elapsed / cores, 1.0)) if elapsed > 0 else []
-    figures += figure("cpu_one_core_share", machine.busiest) if machine.cpu_s else []
     figures += figure("disk_read_bytes_per_s", sum(machine.read.values()) / elapsed) if machine.read and elapsed > 0 else []
     if machine.received and elapsed > 0:
         figures += figure("net_recv_bytes_per_s", (machine.received[1] - machine.received[0]) / elapsed)
-    for name, mean in (*machine.shares.items(), ("power_w", machine.power)):
-        figures += figure(name, mean.value, n=mean.count) if mean.count else []
+    for name, mean in machine.means.best().items():
+        figures += figure(name, mean.value, n=mean.count)
     return figures
 
 
@@ -207,11 +214,11 @@ def _record(
     stopped: bool,
 ) -> Run:
     tally = leading(tallies)
-    steps, notes = _step_figures(tally) if tally else ([], _why_no_steps(tallies))
     fit = sum(one["fit_s"] for one in tallies)
     failure = next((found for one in tallies if (found := failure_of(one["error"]))), None)
     killed = returncode == -signal.SIGKILL and machine.was_killed_for_memory
     elapsed = machine.elapsed_s
+    steps, notes = _step_figures(tally) if tally else ([], _why_no_steps(tallies, failed=failure is not None or killed))
     figures = [
         *steps,
         *figure("train_time_s", fit or None, statistic="total"),
@@ -243,9 +250,11 @@ def _record(
     )
 
 
-def _why_no_steps(tallies: Sequence[Mapping[str, Any]]) -> list[str]:
+def _why_no_steps(tallies: Sequence[Mapping[str, Any]], *, failed: bool) -> list[str]:
     if any(one["fit_s"] for one in tallies):
         return []
+    if failed:
+        return ["no step was finished before memory ran out"]
     return [
         "no steps were counted: not PyTorch, Keras, XGBoost, LightGBM or scikit-learn, or Python was started with -S, -E or -I; --log FILE reads the progress that it writes, rightfit ingest its tracker"
     ]

@@ -21,6 +21,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 #: Entries that are kept: a longer run joins neighbours, so that a million steps need no more room.
 MOST_ENTRIES = 4096
 WRITE_EVERY_S = 2.0
+#: Steps before the time in which the program is said to be stepping: those that compile, tune and fill caches.
+WARM_UP = 3
 #: With RIGHTFIT_PROBE_DEEP: steps before PyTorch's profiler starts, those that it warms up in, those that it keeps; operators that are kept.
 DEEP = bool(os.environ.get("RIGHTFIT_PROBE_DEEP"))
 DEEP_WAIT, DEEP_WARM, DEEP_ACTIVE, MOST_OPERATORS = 10, 2, 3, 300
@@ -39,7 +41,8 @@ class Tally:
         self.wait_s = 0.0
         self.wait_at_first = 0.0
         self.batches = 0
-        self.batches_at_step = 0
+        self.batches_at_first = self.batches_at_step = 0
+        self.stepped = None
         self.seen = set()
         self.shape = None
         self.kind = ""
@@ -62,11 +65,13 @@ class Tally:
         self.seen, self.batches_at_step, self.kind = {who}, self.batches, kind
         now = time.perf_counter()
         if self.last is None:
-            self.first, self.wait_at_first = now, self.wait_s
+            self.first, self.wait_at_first, self.batches_at_first = now, self.wait_s, self.batches
         elif self.profiler is None:  # a profiled step is no usual one
             self._add(now - self.last)
         self.last = now
         self.steps += 1
+        if self.steps >= WARM_UP:
+            self.stepped = [self.stepped[0] if self.stepped else time.time(), time.time()]
         if DEEP and kind == "torch":
             with contextlib.suppress(Exception):
                 self.record_memory()
@@ -87,7 +92,8 @@ class Tally:
         if self.steps == DEEP_WAIT and self.rank == 0:
             profiler = sys.modules["torch"].profiler
             schedule = profiler.schedule(wait=0, warmup=DEEP_WARM, active=DEEP_ACTIVE, repeat=1)
-            self.profiler = profiler.profile(schedule=schedule, on_trace_ready=self.keep_profile, profile_memory=True)
+            more = {"acc_events": True} if "acc_events" in profiler.profile.__init__.__code__.co_varnames else {}
+            self.profiler = profiler.profile(schedule=schedule, on_trace_ready=self.keep_profile, profile_memory=True, **more)
             self.profiler.start()
         elif self.profiler is not None:
             self.profiler.step()
@@ -132,7 +138,9 @@ class Tally:
             "span_s": span,
             "joined": self.joined,
             "intervals": self.intervals,
-            "batches": self.batches,
+            "stepped": self.stepped,
+            "batches": self.batches_at_step if self.steps else self.batches,
+            "batches_per_step": self.batches_per_step(),
             "wait_s": max(self.wait_s - self.wait_at_first, 0.0),
             "shape": self.shape,
             "fit_s": self.fit_s,
@@ -142,6 +150,12 @@ class Tally:
             "versions": versions(),
             "gpus": gpus(),
         }
+
+    def batches_per_step(self):
+        """Between the first step and the last: loops fetch one batch ahead, and a run may end within a step."""
+        if self.steps > 1:
+            return (self.batches_at_step - self.batches_at_first) / (self.steps - 1)
+        return float(self.batches_at_step)
 
     def write(self):
         """Write beside, then rename; a full disk or a folder that is gone loses the count and nothing else."""
@@ -216,7 +230,8 @@ def hook_loader(module):
 
 
 def shape_of(batch):
-    """Shape of the token ids, else of the first tensor of a batch; an empty list where there is none."""
+    """Whether they are tokens, and the shape of the token ids, else of the first tensor of a batch; an empty list where there is none. Whole numbers of two
+    dimensions without a name are tokens where the program has loaded transformers: elsewhere they may be the columns of a table."""
     with contextlib.suppress(Exception):
         parts = batch if hasattr(batch, "keys") else {}
         tensor = (
@@ -228,7 +243,11 @@ def shape_of(batch):
             if isinstance(batch, (list, tuple))
             else batch
         )
-        return [("input_ids" in parts), [int(size) for size in tensor.shape]]
+        shape = [int(size) for size in tensor.shape]
+        unnamed = (
+            not parts and "transformers" in sys.modules and len(shape) == 2 and not (tensor.is_floating_point() or tensor.is_complex())
+        )
+        return [("input_ids" in parts) or unnamed, shape]
     return []
 
 
