@@ -208,3 +208,33 @@ def test_frozen_classes_of_ours_are_records() -> None:
         if ast.unparse(mark).startswith("dataclasses.dataclass(frozen=True, slots=True")
     ]
     assert plain == []
+
+
+def test_a_record_as_a_dict_is_that_of_the_standard_library() -> None:
+    import rightfit as product
+
+    plan = product.plan("7B", method="qlora", data="5Mtok", deadline="2d")
+    parts = [part for option in (*plan.options, *plan.pareto) for part in (option.layout, option.accelerator, option.cost)]
+    parts += [figure for option in plan.options for figure in option.estimate.values()]
+    parts += [other for option in plan.options for other in option.alternatives]
+    assert len({type(part) for part in parts}) == 5
+    for part in parts:
+        assert records.as_dict(part) == dataclasses.asdict(part)
+
+
+def test_a_record_as_a_dict_holds_records_at_any_depth_and_shares_what_is_no_record() -> None:
+    @dataclasses.dataclass
+    class Inner:
+        value: int
+
+    @records.dataclass(frozen=True, slots=True)
+    class Outer:
+        one: Inner
+        many: tuple[Inner, ...]
+        named: dict[str, list[Inner]]
+        array: np.ndarray[Any, Any]
+
+    array = np.arange(3)
+    found = records.as_dict(Outer(Inner(1), (Inner(2),), {"a": [Inner(3)]}, array))
+    assert found == {"one": {"value": 1}, "many": ({"value": 2},), "named": {"a": [{"value": 3}]}, "array": array}
+    assert found["array"] is array

@@ -99,6 +99,28 @@ class _LateInit(_Late):
             record.__post_init__()
 
 
+#: What stands in a document as it is.
+_LEAVES = frozenset({str, int, float, bool, type(None)})
+
+
+def as_dict(record: Any) -> dict[str, Any]:
+    """Fields by name, records inside them as dicts too, as the standard library's `asdict`; but what is neither a record nor a tuple, list or dict stays the
+    object that it is. Documents hold thousands of numbers, and copying each takes five times as long."""
+    kind = record.__class__
+    return {name: _plain(getattr(record, name)) for name in getattr(kind, _PARTS, None) or kind.__dataclass_fields__}
+
+
+def _plain(value: Any) -> Any:
+    kind = value.__class__
+    if kind in _LEAVES:
+        return value
+    if hasattr(kind, _PARTS) or hasattr(kind, "__dataclass_fields__"):
+        return as_dict(value)
+    if kind is tuple or kind is list:
+        return kind(map(_plain, value))
+    return {key: _plain(item) for key, item in value.items()} if kind is dict else value
+
+
 def _record(written: Any, *, eq: bool) -> type:
     """The class again, with slots and the methods of a record."""
     names = _names(written)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rightfit.records import dataclass
+from rightfit.records import as_dict, dataclass
 
 Array = NDArray[np.float64]
 
@@ -31,7 +31,7 @@ class Figure:
 
     def to_dict(self) -> dict[str, Any]:
         """As in the plan's JSON."""
-        return dataclasses.asdict(self)
+        return as_dict(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import weakref
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from rightfit import facts
 from rightfit.estimate.figures import Figure
 from rightfit.physics import money
 from rightfit.physics.columns import Array
-from rightfit.records import dataclass
+from rightfit.records import as_dict, dataclass
 from rightfit.search.answer import Cost, Option, Reason, Section
 from rightfit.search.doubt import BOUNDS, both_doubts
 from rightfit.search.market import Bill, BillColumns, Volume, network_charge
@@ -155,7 +154,7 @@ class Line:
 
     def to_dict(self) -> dict[str, Any]:
         """As in the plan's JSON."""
-        return dataclasses.asdict(self)
+        return as_dict(self)
 
 
 def _server_lines(paid: Paid) -> list[Line]:

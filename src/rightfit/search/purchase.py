@@ -20,7 +20,7 @@ from rightfit import facts
 from rightfit.arrays import distinct_values
 from rightfit.catalog.offers import PURCHASES
 from rightfit.errors import InputError
-from rightfit.records import dataclass
+from rightfit.records import as_dict, dataclass
 from rightfit.search.answer import Reason
 from rightfit.search.market import billing_rules
 from rightfit.units import HOURS_PER_MONTH
@@ -84,7 +84,7 @@ class Mode:
 
     def to_dict(self) -> dict[str, Any]:
         """As in the plan's JSON."""
-        return dataclasses.asdict(self)
+        return as_dict(self)
 
 
 def payment_of(provider: str, purchase: str, note: str) -> str:

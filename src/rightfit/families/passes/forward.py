@@ -34,6 +34,7 @@ from rightfit.search.own_model import note_own
 from rightfit.search.service.cpu_servers import PassMachine, cheapest_cpu_offers, cpu_machine, cpu_row
 from rightfit.search.service.fit import WEIGHT_BYTES, safe_bytes
 from rightfit.search.service.grid import PASS_BATCHES
+from rightfit.search.service.kept import Kept
 from rightfit.search.service.slices import shared_fleet
 from rightfit.search.service.space import ServingFleet, ServingSpace, family_of
 from rightfit.search.service.stacks import ServingStack
@@ -293,31 +294,36 @@ def forward_space(
     return ServingSpace(machine, ones, ones, stacks, *parts, fits, needed, safe[:, 0], usable, code, code), pass_s
 
 
+#: Passes of some hundred models on the whole market: a question that follows changes the load or the money.
+_PASSES: Kept[tuple[Array, Array]] = Kept(8_000_000, size_of=lambda found: sum(array.nbytes for array in found))
+
+
 def passes(machines: Sequence[PassMachine], stacks: Sequence[ServingStack], wish: ServingWish) -> tuple[Array, Array]:
     """Seconds of a pass and its memory, (machines, PASS_BATCHES)."""
-    tokens, cells = str(wish.input_tokens) if wish.input_tokens else "", dict(wish.cells)
-    rows = [
+    base = {"model": wish.model.name, "metric": "req_per_s", "n_devices": "1", "input_tokens": str(wish.input_tokens or "")}
+    base |= dict(wish.cells)
+    devices = [
         {
-            "model": wish.model.name,
-            "metric": "req_per_s",
             "device": one.device if one.card.name else f"{one.device} ({one.card.num_sms} cores)",
             "engine": stack.engine,
             "weights_dtype": stack.format,
-            "batch_or_concurrency": f"{batch:g}",
-            "n_devices": "1",
-            "input_tokens": tokens,
-            **cells,
         }
         for one, stack in zip(machines, stacks, strict=True)
-        for batch in PASS_BATCHES.tolist()
     ]
+    shares = [_share_of_card(one) for one in machines]
+    return _PASSES.of(lambda: _passes(base, devices, shares), wish.model, base, devices, shares)
+
+
+def _passes(base: Mapping[str, str], devices: Sequence[Mapping[str, str]], shares: Sequence[float]) -> tuple[Array, Array]:
+    """The same of cases whose cells are in `base` and, one a machine, in `devices`; shares: of the card that a machine has."""
+    rows = [{**base, **device, "batch_or_concurrency": f"{batch:g}"} for device in devices for batch in PASS_BATCHES.tolist()]
     cases = forward_cases(rows)
     values = metric_values(cases)
-    shape = (len(machines), PASS_BATCHES.shape[0])
+    shape = (len(devices), PASS_BATCHES.shape[0])
     seconds, memory = np.full(len(rows), np.inf), np.full(len(rows), np.inf)
-    batch = np.tile(PASS_BATCHES, len(machines))
+    batch = np.tile(PASS_BATCHES, len(devices))
     seconds[cases.index] = batch[cases.index] / values["req_per_s"]
-    seconds = seconds / np.repeat([_share_of_card(one) for one in machines], PASS_BATCHES.shape[0])
+    seconds = seconds / np.repeat(shares, PASS_BATCHES.shape[0])
     memory[cases.index] = values["peak_mem_gib"] * 2.0**30
     return seconds.reshape(shape), memory.reshape(shape)
 
