@@ -238,7 +238,7 @@ def test_means_are_of_the_steps_where_there_are_some() -> None:
 
 
 def test_loading_before_the_steps_does_not_make_a_busy_process_idle(project: Path) -> None:
-    """Four seconds of sleep, then work: over the whole run half a core, over the steps a whole one."""
+    """Six seconds of sleep, then work: over the whole run half a core, over the steps a whole one."""
     pytest.importorskip("psutil")
     (project / "late.py").write_text(
         "import time\nfrom torch.optim.optimizer import Optimizer\nfrom torch.utils.data.dataloader import _BaseDataLoaderIter\n"
@@ -256,7 +256,7 @@ def test_loading_before_the_steps_does_not_make_a_busy_process_idle(project: Pat
 def test_a_batch_that_is_fetched_ahead_belongs_to_no_step(project: Path) -> None:
     """Trainers look one batch ahead, and a run may be ended within a step: neither changes how many batches a step has."""
     (project / "ahead.py").write_text(
-        "import os\nfrom torch.optim.optimizer import Optimizer\nfrom torch.utils.data.dataloader import _BaseDataLoaderIter\n"
+        "from torch.optim.optimizer import Optimizer\nfrom torch.utils.data.dataloader import _BaseDataLoaderIter\n"
         "one, batches = Optimizer(), _BaseDataLoaderIter(1000, 0.0001)\nnext(batches)\n"
         "for step in range(7):\n    for _ in range(4): next(batches)\n    one.step()\n"
         "for _ in range(3): next(batches)\n"

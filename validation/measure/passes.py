@@ -6,7 +6,7 @@
 
 Plain eager PyTorch: no compiler, no CUDA graphs, weights at random, inputs that lie on the card, so that neither loaders nor disks are in
 the figures.
-Needs torch with CUDA, torchvision and transformers. One GPU, one process. A case that runs out of memory becomes a row that says so.
+Needs torch with CUDA, torchvision and transformers. One GPU, one process. A case that runs out of memory is said and has no row.
 The columns are those of `rightfit predict --columns`; score the tables with `rightfit validate --truth FOLDER`.
 """
 
@@ -14,17 +14,25 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import datetime
 import functools
 import itertools
 import platform
 import sys
-import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
-from train_steps import GIB, architecture, build_config, clean_device, require_cuda, write_table
+from train_steps import (
+    GIB,
+    add_usual,
+    architecture,
+    build_config,
+    carry_out,
+    clean_device,
+    origin,
+    require_cuda,
+    seconds_each,
+    write_table,
+)
 
 _PASS_NAMES = """
     id metric measured source source_where date model params_b weights_dtype kv_dtype compute_dtype engine engine_version device
@@ -56,6 +64,7 @@ SEGMENTERS = {
     "deeplabv3_r50": ("segmentation.deeplabv3_resnet50", 512, "segmentation"),
     "fcn_r50": ("segmentation.fcn_resnet50", 512, "segmentation"),
 }
+TRAINED = {**PICTURES, **DETECTORS, **SEGMENTERS}
 ENCODERS = {"google-bert/bert-base-uncased": (768, 12, 12, 3072), "google-bert/bert-large-uncased": (1024, 24, 16, 4096)}
 WRITERS = ("Qwen/Qwen2.5-0.5B", "Qwen/Qwen2.5-1.5B", "meta-llama/Meta-Llama-3-8B")
 OBJECTS_OF_A_PICTURE = 7
@@ -132,21 +141,24 @@ def targets_of_detection(torch: Any, case: Case) -> list[dict[str, Any]]:
     return [{"boxes": boxes, "labels": labels, "masks": masks} for _ in range(case.batch)]
 
 
+def prepared_loss(torch: Any, case: Case, model: Any) -> Callable[[], Any]:
+    """The loss of a batch of a case, of its task."""
+    pictures = torch.randn(case.batch, 3, case.size, case.size)
+    if case.model in DETECTORS:
+        batch, targets = list(pictures), targets_of_detection(torch, case)
+        return lambda: sum(model(batch, targets).values())
+    if case.model in SEGMENTERS:
+        classes = torch.randint(0, 21, (case.batch, case.size, case.size))
+        return lambda: torch.nn.functional.cross_entropy(model(pictures)["out"], classes)
+    labels = torch.randint(0, 1000, (case.batch,))
+    return lambda: torch.nn.functional.cross_entropy(model(pictures), labels)
+
+
 def prepared_step(torch: Any, case: Case) -> Callable[[], Any]:
     """One training step of a case: forward, backward, SGD with momentum; `amp` is autocast to fp16 with a gradient scaler."""
-    place = {**PICTURES, **DETECTORS, **SEGMENTERS}[case.model]
     with torch.device("cuda"):
-        model = torchvision_model(place[0]).train()
-        pictures = torch.randn(case.batch, 3, case.size, case.size)
-        if case.model in DETECTORS:
-            batch, targets = list(pictures), targets_of_detection(torch, case)
-            loss_of = lambda: sum(model(batch, targets).values())  # noqa: E731 - one of three forms of the same thing
-        elif case.model in SEGMENTERS:
-            classes = torch.randint(0, 21, (case.batch, case.size, case.size))
-            loss_of = lambda: torch.nn.functional.cross_entropy(model(pictures)["out"], classes)  # noqa: E731
-        else:
-            labels = torch.randint(0, 1000, (case.batch,))
-            loss_of = lambda: torch.nn.functional.cross_entropy(model(pictures), labels)  # noqa: E731
+        model = torchvision_model(TRAINED[case.model][0]).train()
+        loss_of = prepared_loss(torch, case, model)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9)
     scaler = torch.amp.GradScaler("cuda", enabled=case.precision == "amp")
 
@@ -167,16 +179,8 @@ def seconds_of(torch: Any, call: Callable[[], Any], *, least_s: float) -> float:
     torch.cuda.reset_peak_memory_stats()  # a model in 16 bits was made in 32: that is not the memory of its pass
     for _ in range(2):
         call()
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    call()
-    torch.cuda.synchronize()
-    times = min(max(2, int(least_s / (time.perf_counter() - start))), 200)
-    start = time.perf_counter()
-    for _ in range(times):
-        call()
-    torch.cuda.synchronize()
-    return (time.perf_counter() - start) / times
+    times = min(max(2, int(least_s / seconds_each(torch, call, times=1))), 200)
+    return seconds_each(torch, call, times=times)
 
 
 def generation(torch: Any, case: Case, *, answer: int) -> tuple[float, float]:
@@ -191,11 +195,8 @@ def generation(torch: Any, case: Case, *, answer: int) -> tuple[float, float]:
 
     def once(tokens: int) -> float:
         settings = GenerationConfig(max_new_tokens=tokens, min_new_tokens=tokens, do_sample=False, pad_token_id=0, eos_token_id=None)
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        model.generate(prompt, attention_mask=torch.ones_like(prompt), generation_config=settings)
-        torch.cuda.synchronize()
-        return time.perf_counter() - start
+        mask = torch.ones_like(prompt)
+        return seconds_each(torch, lambda: model.generate(prompt, attention_mask=mask, generation_config=settings), times=1)
 
     once(2)
     torch.cuda.reset_peak_memory_stats()
@@ -216,11 +217,15 @@ class Bench:
     memory_gib: float
     versions: str
 
-    def common(self) -> dict[str, Any]:
-        """Source, place and day."""
-        today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
-        source = self.options.source or f"own-{self.gpu}-{today}"
-        return {"source": source, "source_where": f"validation/measure/passes.py; {self.versions}", "date": today}
+    def common(self, case: Case) -> dict[str, Any]:
+        """What a row says of its origin and its model."""
+        return {**origin(self.options, __file__, gpu=self.gpu, versions=self.versions), "model": case.model}
+
+    def asked(self, case: Case, engine: str) -> dict[str, Any]:
+        """The same of a row of the inference table."""
+        row = {**self.common(case), "weights_dtype": case.precision, "engine": engine, "device": self.gpu}
+        row |= {"device_mem_gib": round(self.memory_gib), "n_devices": 1, "tp": 1, "pp": 1}
+        return row | {"batch_or_concurrency": case.batch, "arrival": "batch"}
 
     def passed(self, case: Case) -> tuple[str, Rows]:
         """Rows of a forward pass: its latency at batch 1, else its rate; its memory."""
@@ -228,9 +233,8 @@ class Bench:
             seconds = seconds_of(self.torch, prepared_pass(self.torch, case), least_s=self.options.seconds)
         peak = self.torch.cuda.max_memory_allocated() / GIB
         tokens = case.model in ENCODERS
-        row = {**self.common(), "model": case.model, "weights_dtype": case.precision, "engine": "PyTorch", "device": self.gpu}
-        row |= {"engine_version": self.torch.__version__, "device_mem_gib": round(self.memory_gib), "n_devices": 1, "tp": 1, "pp": 1}
-        row |= {"batch_or_concurrency": case.batch, "arrival": "batch", "input_tokens" if tokens else "image_size": case.size}
+        row = {**self.asked(case, "PyTorch"), "engine_version": self.torch.__version__}
+        row |= {"input_tokens" if tokens else "image_size": case.size}
         if case.batch == 1:
             speed = {"metric": "latency_ms", "measured": 1e3 * seconds, "latency_scope": "batch"}
         else:
@@ -244,8 +248,7 @@ class Bench:
         """Rows of training on samples: rate and memory."""
         seconds = seconds_of(self.torch, prepared_step(self.torch, case), least_s=self.options.seconds)
         peak = self.torch.cuda.max_memory_allocated() / GIB
-        task = {**PICTURES, **DETECTORS, **SEGMENTERS}[case.model][2]
-        row = {**self.common(), "task": task, "model": case.model, "framework": "PyTorch torchvision", "precision": case.precision}
+        row = {**self.common(case), "task": TRAINED[case.model][2], "framework": "PyTorch torchvision", "precision": case.precision}
         row |= {"gpu": self.gpu, "gpu_mem_gib": round(self.memory_gib), "n_gpus": 1, "batch_per_gpu": case.batch, "image_size": case.size}
         row |= {"extra_flags": "synthetic data"}
         rate = {"metric": "images_per_s_total", "measured": case.batch / seconds}
@@ -258,9 +261,7 @@ class Bench:
         with self.torch.inference_mode():
             first, each = generation(self.torch, case, answer=answer)
         peak = self.torch.cuda.max_memory_allocated() / GIB
-        row = {**self.common(), "model": case.model, "weights_dtype": "bf16", "engine": "transformers", "device": self.gpu}
-        row |= {"device_mem_gib": round(self.memory_gib), "n_devices": 1, "tp": 1, "pp": 1, "input_tokens": case.size}
-        row |= {"output_tokens": answer, "batch_or_concurrency": case.batch, "arrival": "batch"}
+        row = {**self.asked(case, "transformers"), "input_tokens": case.size, "output_tokens": answer}
         figures = {"ttft_ms": 1e3 * first, "tpot_ms": 1e3 * each, "peak_mem_gib": peak}
         counters = {"peak_mem_gib": {"counter": "allocator"}}
         rows = [row | {"metric": metric, "measured": value} | counters.get(metric, {}) for metric, value in figures.items()]
@@ -282,10 +283,7 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument("--only", choices=("pass", "train", "generate"), help="one kind of case")
     result.add_argument("--seconds", type=float, default=0.5, help="least time of a measurement")
     result.add_argument("--answer", type=int, default=64, help="tokens that are generated")
-    result.add_argument("--gpu-name", default="", help="name in rightfit's accelerator table; by default what the driver says")
-    result.add_argument("--source", default="", help="name of this source in the rows; by default own-<gpu>-<date>")
-    result.add_argument("--out", type=Path, default=Path("rows"))
-    result.add_argument("--dry-run", action="store_true", help="list the cases and stop")
+    add_usual(result, out="rows")
     return result
 
 
@@ -325,13 +323,7 @@ def main(argv: list[str] | None = None) -> int:
     options = arguments.parse_args(argv)
     if options.seconds <= 0 or options.answer < 2:
         arguments.error("--seconds must be more than 0 and --answer 2 or more")
-    todo = [case for case in cases() if options.only in (None, case.kind)]
-    if options.dry_run:
-        for case in todo:
-            print(case)
-        return 0
-    measure(options, todo)
-    return 0
+    return carry_out(options, [case for case in cases() if options.only in (None, case.kind)], measure)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ import itertools
 import platform
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -105,11 +105,16 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument("--steps", type=int, default=8, help="most timed steps after two of warm-up")
     result.add_argument("--seconds", type=float, default=60.0, help="about how long a case is timed; two steps at least")
     result.add_argument("--lora-rank", type=int, default=16)
+    add_usual(result, out="truth_rows")
+    return result
+
+
+def add_usual(result: argparse.ArgumentParser, *, out: str) -> None:
+    """Options of every script that measures on a card."""
     result.add_argument("--gpu-name", default="", help="name in rightfit's accelerator table; by default what the driver says")
     result.add_argument("--source", default="", help="name of this source in the rows; by default own-<gpu>-<date>")
-    result.add_argument("--out", type=Path, default=Path("truth_rows"))
+    result.add_argument("--out", type=Path, default=Path(out))
     result.add_argument("--dry-run", action="store_true", help="list the cases and stop")
-    return result
 
 
 def cases(options: argparse.Namespace) -> list[Case]:
@@ -141,7 +146,7 @@ def require_cuda() -> Any:
 
 def stop(message: str) -> None:
     """Exit 3: something outside is missing."""
-    print(f"train_steps: {message}", file=sys.stderr)
+    print(f"{Path(sys.argv[0]).stem}: {message}", file=sys.stderr)
     raise SystemExit(3)
 
 
@@ -210,6 +215,16 @@ def quantize(torch: Any, model: Any) -> None:
                 setattr(parent, name, layer)
 
 
+def seconds_each(torch: Any, call: Callable[[], Any], *, times: int) -> float:
+    """Mean seconds of so many calls one after the other; the card is waited for before the first and after the last."""
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for _ in range(times):
+        call()
+    torch.cuda.synchronize()
+    return (time.perf_counter() - start) / times
+
+
 def one_step(model: Any, optimizer: Any, tokens: Any) -> None:
     """Forward, backward, update."""
     model(input_ids=tokens, labels=tokens).loss.backward()
@@ -247,31 +262,33 @@ def timed(torch: Any, case: Case, options: argparse.Namespace) -> Outcome:
     optimizer = torch.optim.AdamW(trained, lr=1e-5)
     tokens = torch.randint(0, model.config.vocab_size, (case.micro_batch, case.seq_len), device="cuda")
 
-    def seconds_of(steps: int) -> float:
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        for _ in range(steps):
-            one_step(model, optimizer, tokens)
-        torch.cuda.synchronize()
-        return (time.perf_counter() - start) / steps
+    def step() -> None:
+        one_step(model, optimizer, tokens)
 
-    seconds_of(1)
-    seconds = seconds_of(max(2, min(options.steps, int(options.seconds / seconds_of(1)))))
+    step()
+    times = max(2, min(options.steps, int(options.seconds / seconds_each(torch, step, times=1))))
+    seconds = seconds_each(torch, step, times=times)
     free, total = torch.cuda.mem_get_info()
     return Outcome(
         torch.cuda.max_memory_allocated(), torch.cuda.max_memory_reserved(), total - free, case.micro_batch * case.seq_len / seconds
     )
 
 
+def origin(options: argparse.Namespace, script: str, *, gpu: str, versions: str) -> dict[str, str]:
+    """Where and when a row was measured."""
+    today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
+    where = f"validation/measure/{Path(script).name}; {versions}"
+    return {"source": options.source or f"own-{gpu}-{today}", "source_where": where, "date": today}
+
+
 def row_of(case: Case, options: argparse.Namespace, *, gpu: str, memory_gib: float, versions: str) -> dict[str, Any]:
     """The columns that every row of a case has in common."""
     arch = architecture(case.model)
     adapter = case.method != "full"
-    today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
     row = dict.fromkeys(MEMORY_COLUMNS, "")
     row.update(dict.fromkeys(("n_gpus", "dp", "tp", "pp", "cp", "ep", "sp", "vp", "shard_degree", "grad_accum", "usable"), "1"))
-    row.update(zero="0", moe="0", is_oom="0", trust="A", strategy="single", date=today, source=options.source or f"own-{gpu}-{today}")
-    row.update(source_where=f"validation/measure/train_steps.py; {versions}", model=case.model, kind=arch.kind, n_layers=arch.num_layers)
+    row.update(zero="0", moe="0", is_oom="0", trust="A", strategy="single", **origin(options, __file__, gpu=gpu, versions=versions))
+    row.update(model=case.model, kind=arch.kind, n_layers=arch.num_layers)
     row.update(
         hidden=arch.hidden_size, heads=arch.num_heads, kv_heads=arch.num_kv_heads, head_dim=arch.head_dim, ffn=arch.intermediate_size
     )
@@ -341,19 +358,23 @@ def measure(options: argparse.Namespace, todo: list[Case]) -> None:
         print(f"{case}: {shown}", file=sys.stderr)
 
 
+def carry_out(options: argparse.Namespace, todo: list[Any], measure: Callable[[argparse.Namespace, list[Any]], None]) -> int:
+    """List the cases where that is all that was asked for, else measure them."""
+    if options.dry_run:
+        for case in todo:
+            print(case)
+    else:
+        measure(options, todo)
+    return 0
+
+
 def main(argv: list[str] | None = None) -> int:
     """Entry point."""
     arguments = parser()
     options = arguments.parse_args(argv)
     if options.steps < 1 or options.lora_rank < 1 or options.seconds <= 0:
         arguments.error("--steps and --lora-rank must be 1 or more, --seconds more than 0")
-    todo = cases(options)
-    if options.dry_run:
-        for case in todo:
-            print(case)
-        return 0
-    measure(options, todo)
-    return 0
+    return carry_out(options, cases(options), measure)
 
 
 if __name__ == "__main__":

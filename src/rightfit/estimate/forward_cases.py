@@ -14,7 +14,7 @@ from rightfit.estimate.forward_models import forward_work, record_of
 from rightfit.estimate.forward_records import ForwardWish, ForwardWork
 from rightfit.estimate.forward_words import DTYPES, ENGINES, SCENARIOS, Batch, batch_of, dtype_of, engine_of, number, wish_of
 from rightfit.estimate.pattern_tables import first_match
-from rightfit.estimate.serving_words import counter_of
+from rightfit.estimate.serving_words import counts_tensors
 from rightfit.facts.constants import constants
 from rightfit.facts.records import DiffusionModel, OtherModel, TracedModel, TransformerArchitecture, VisionModel
 from rightfit.facts.word_tables import says
@@ -240,10 +240,6 @@ def _dtype(row: Mapping[str, str], work: ForwardWork, device: ForwardDevice, eng
     return dtype
 
 
-#: Counters that see what the program asked its allocator for, and not what the driver, the context and the libraries take beside it.
-_COUNT_TENSORS = frozenset({"allocator", "reserved"})
-
-
 def _case(row: Mapping[str, str], work: ForwardWork, device: ForwardDevice, batch: Batch) -> dict[str, float]:
     """Numbers of one row."""
     engine = engine_of(row.get("engine", ""), row.get("flags", ""), row.get("device", ""))
@@ -288,7 +284,7 @@ def _case(row: Mapping[str, str], work: ForwardWork, device: ForwardDevice, batc
         "pixels": work.pixels,
         "state_elements": work.state_elements,
         "tensor": max(tensor, 1.0),
-        "tensors_only": float(counter_of(row) in _COUNT_TENSORS),
+        "tensors_only": float(counts_tensors(row)),
     }
 
 

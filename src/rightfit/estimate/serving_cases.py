@@ -20,7 +20,7 @@ from rightfit.estimate.hardware import default_links, linked_devices
 from rightfit.estimate.serving_loads import dies_of, layout_values, load_values
 from rightfit.estimate.serving_words import (
     architecture,
-    counter_of,
+    counts_tensors,
     engine_classes,
     engine_parents,
     engine_rules,
@@ -343,7 +343,7 @@ def _memory(
     scope = word_in(row, "counter_scope").lower()
     # Who splits a model by layers reports the cards' memory together.
     together = scope == "sum" or (not scope and serve["layer_split"] > 0)
-    tensors = counter_of(row) in ("allocator", "reserved")
+    tensors = counts_tensors(row)
     counters = {
         (True, True): ServingCounter.TENSORS_ALL,
         (True, False): ServingCounter.DRIVER_ALL,

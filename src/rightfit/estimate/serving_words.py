@@ -314,6 +314,11 @@ def counter_of(row: Mapping[str, str]) -> str:
     return _COUNTERS.get(word_in(row, "counter").lower(), "")
 
 
+def counts_tensors(row: Mapping[str, str]) -> bool:
+    """Whether the counter of a case sees what the program asked its allocator for, and not what driver, context and libraries take beside it."""
+    return counter_of(row) in ("allocator", "reserved")
+
+
 def version_number(text: str) -> float:
     """A version as major + minor / 100 + patch / 10,000: 0.6.3 is 0.0603; 0 where there is none."""
     found = re.search(r"(\d+)\.(\d+)(?:\.(\d+))?", text)

@@ -65,9 +65,13 @@ def _aliases() -> Mapping[str, tuple[str, ...]]:
 
 
 @functools.cache
-def by_driver() -> Mapping[str, str]:
-    """Accelerators by the product name that their driver gives them (nvidia-smi, torch.cuda.get_device_name), in lower case."""
+def _driver_names() -> Mapping[str, str]:
     return {row["driver_name"].casefold(): row["accelerator"] for row in tables.table("driver_names")}
+
+
+def named_by_driver(name: str) -> str:
+    """The accelerator of a product name as its driver gives it (nvidia-smi, torch.cuda.get_device_name); empty where none has that name."""
+    return _driver_names().get(" ".join(name.casefold().split()), "")
 
 
 @functools.cache
@@ -108,13 +112,8 @@ def match_accelerators(name: str) -> tuple[str, ...]:
     if listed := _aliases().get(" ".join(re.findall(r"[a-z0-9.]+", text.casefold()))):
         return listed
     wanted = _parse(text)
-    found = (
-        tuple(record.name for record in accelerators().values() if record.memory_bytes and _covers(wanted, record))
-        if wanted.product
-        else ()
-    )
-    driver = by_driver().get(" ".join(text.casefold().split()))
-    return found or ((driver,) if driver else ())
+    found = [record.name for record in accelerators().values() if record.memory_bytes and wanted.product and _covers(wanted, record)]
+    return tuple(found or filter(None, [named_by_driver(text)]))
 
 
 def named_accelerators(name: str, *, field: str) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rightfit import facts
 from rightfit.errors import RightfitError
-from rightfit.facts.devices import by_driver
+from rightfit.facts.devices import named_by_driver
 
 _PARTS = " MIG "
 
@@ -14,6 +14,6 @@ def card_named(text: str) -> str:
     if not text or _PARTS in text:
         return text
     try:
-        return facts.accelerator(by_driver().get(" ".join(text.casefold().split()), text)).name
+        return facts.accelerator(named_by_driver(text) or text).name
     except RightfitError:
         return text

@@ -300,8 +300,13 @@ _PASSES: Kept[tuple[Array, Array]] = Kept(8_000_000, size_of=lambda found: sum(a
 
 def passes(machines: Sequence[PassMachine], stacks: Sequence[ServingStack], wish: ServingWish) -> tuple[Array, Array]:
     """Seconds of a pass and its memory, (machines, PASS_BATCHES)."""
-    base = {"model": wish.model.name, "metric": "req_per_s", "n_devices": "1", "input_tokens": str(wish.input_tokens or "")}
-    base |= dict(wish.cells)
+    base = {
+        "model": wish.model.name,
+        "metric": "req_per_s",
+        "n_devices": "1",
+        "input_tokens": str(wish.input_tokens or ""),
+        **dict(wish.cells),
+    }
     devices = [
         {
             "device": one.device if one.card.name else f"{one.device} ({one.card.num_sms} cores)",

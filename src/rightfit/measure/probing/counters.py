@@ -25,11 +25,10 @@ class Mean:
 
     total: float = 0.0
     count: int = 0
-    last: float = 0.0
 
     def add(self, value: float) -> None:
         """One more value."""
-        self.total, self.count, self.last = self.total + value, self.count + 1, value
+        self.total, self.count = self.total + value, self.count + 1
 
     @property
     def value(self) -> float:
@@ -146,7 +145,9 @@ class Machine:
         for reading in found:
             self.names.setdefault(reading.key, reading.name)
             self.has_parts = self.has_parts or reading.is_part
-            sampled += [*reading.shares.items(), *([("power_w", reading.power_w)] if reading.power_w is not None else [])]
+            sampled += reading.shares.items()
+            if reading.power_w is not None:
+                sampled.append(("power_w", reading.power_w))
             if reading.used_bytes is not None:
                 added = max(reading.used_bytes - self._before.get(reading.key, 0.0), 0.0)
                 self.memory[reading.key] = max(self.memory.get(reading.key, 0.0), added)

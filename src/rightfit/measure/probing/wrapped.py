@@ -111,13 +111,11 @@ def _watch(process: subprocess.Popen[bytes], machine: Machine, folder: Path, *, 
     escalation = [(0.0, signal.SIGINT), (rule["terminate_after"], signal.SIGTERM), (rule["kill_after"], signal.SIGKILL)]
     while True:
         machine.sample()
-        ended = False
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout=rule["sample_every"])
-            ended = True
         if span := stepping.span():
             machine.means.stepped(*span)
-        if ended:
+        if process.returncode is not None:
             return asked_at is not None
         if asked_at is None and stop_when_stable and _is_stable(folder):
             asked_at = time.monotonic()
