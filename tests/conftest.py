@@ -4,9 +4,14 @@ background."""
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import sys
 import tempfile
+import tomllib
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "support"))  # what tests of several rooms share
 
 os.environ.setdefault("RIGHTFIT_CACHE_DIR", str(Path(tempfile.gettempdir()) / f"rightfit-tests-{os.getuid()}"))
 os.environ.setdefault("HF_HUB_OFFLINE", "0")
@@ -19,6 +24,7 @@ for _number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(_number, signal.default_int_handler if _number is signal.SIGINT else signal.SIG_DFL)
 
 import pytest  # noqa: E402 (the settings above come first)
+from quick import is_quick  # noqa: E402
 
 from rightfit.catalog import Catalog, open_catalog  # noqa: E402
 
@@ -27,3 +33,24 @@ from rightfit.catalog import Catalog, open_catalog  # noqa: E402
 def catalog() -> Catalog:
     """The bundled catalog, without any price book."""
     return open_catalog()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A folder for what the processes of this run work out for each other (tests/support/answers.py)."""
+    if not hasattr(config, "workerinput") and "RIGHTFIT_TEST_ANSWERS" not in os.environ:
+        os.environ["RIGHTFIT_TEST_ANSWERS"] = tempfile.mkdtemp(prefix="rightfit-answers-")
+        config.add_cleanup(lambda: shutil.rmtree(os.environ.pop("RIGHTFIT_TEST_ANSWERS"), ignore_errors=True))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark as deep what tests/deep.toml leaves out of the quick suite: of each walk that it names all but so many cases, spread evenly."""
+    table = tomllib.loads((Path(__file__).parent / "deep.toml").read_text(encoding="utf-8"))
+    cases: dict[tuple[str, str], list[pytest.Item]] = {}
+    for item in items:
+        name = item.nodeid.partition("::")[2].partition("[")[0]
+        if name in table.get(file := item.nodeid.partition("::")[0], ()):
+            cases.setdefault((file, name), []).append(item)
+    for (file, name), walk in cases.items():
+        for at, item in enumerate(walk):
+            if not is_quick(at, len(walk), table[file][name]):
+                item.add_marker("deep")

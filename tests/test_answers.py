@@ -7,12 +7,11 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-import tomllib
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
+from answers import NAMED, asked, on_server, planned, wishes
 
 import rightfit
 from rightfit.catalog import Catalog
@@ -27,9 +26,6 @@ from rightfit.search.grounds import COMPARING
 from rightfit.search.refusals import UNPROMISING
 from rightfit.search.verdict import Verdict
 
-TABLE = tomllib.loads((Path(__file__).parent / "data" / "wishes.toml").read_text(encoding="utf-8"))
-NAMED = tuple(TABLE.pop("servers")["why"])
-WISHES: dict[str, dict[str, Any]] = {f"{family}/{name}": wish for family, wishes in TABLE.items() for name, wish in wishes.items()}
 #: Servers of which little can be said: no price, no card and no price, another software stack, a slice of a card, full speed for a while
 #: only.
 ODD = ("alicloud/ecs.gn8ia.8xlarge", "alicloud/ecs.c7h.xlarge", "gcp/ct5lp-hightpu-1t", "alicloud/ecs.sgn6i-vws-m2.xlarge", "aws/t3.large")
@@ -41,26 +37,18 @@ Answers = dict[str, Any]
 def answers_to(name: str) -> Answers:
     """By verb: the plan, the estimate and the verdict of the server that leads, those of the named servers, and of some odd ones in
     turn."""
-    wish, answers = WISHES[name], {}
-    answers["plan"] = asked(lambda: rightfit.plan(**wish))
+    wish, answers = wishes()[name], {}
+    answers["plan"] = asked(lambda: planned(name))
     best = getattr(answers["plan"], "best", None)
     leading = (f"{best.provider}/{best.instance_type}",) if best else ()
-    place = sorted(WISHES).index(name)
+    place = sorted(wishes()).index(name)
     odd = (ODD[place % len(ODD)], ODD[(place + 2) % len(ODD)])
     nodes = {leading[0]: best.nodes} if best else {}
     for server in (*(leading or NAMED[:1]), NAMED[-1], *odd):
-        answers[f"estimate {server}"] = asked(lambda server=server: rightfit.estimate(**wish, on=server, nodes=nodes.get(server, 1)))
+        answers[f"estimate {server}"] = asked(lambda server=server: on_server(name, server, nodes.get(server, 1)))
     for server in (*leading, *NAMED, *odd):
         answers[f"why {server}"] = asked(lambda server=server: rightfit.why(server, **wish))
     return answers
-
-
-def asked(question: Callable[[], Any]) -> Any:
-    """The answer, or the error of ours that refuses it in one line; any other error is a fault."""
-    try:
-        return question()
-    except RightfitError as error:
-        return error
 
 
 def every(name: str) -> Iterator[tuple[str, Any]]:
@@ -68,7 +56,7 @@ def every(name: str) -> Iterator[tuple[str, Any]]:
     yield from ((verb, answer) for verb, answer in answers_to(name).items() if not isinstance(answer, RightfitError))
 
 
-@pytest.mark.parametrize("name", sorted(WISHES))
+@pytest.mark.parametrize("name", sorted(wishes()))
 def test_every_answer_holds_together(name: str, catalog: Catalog) -> None:
     """One test a wish, so that its answers are worked out once."""
     refused = [str(answer) for answer in answers_to(name).values() if isinstance(answer, RightfitError)]

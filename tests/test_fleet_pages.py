@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_the_worked_example_is_current() -> None:
     done = subprocess.run([sys.executable, ROOT / "scripts/write_fleet_pages.py", "--check"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -28,7 +28,7 @@ script = load_script()
 SECTIONS = dict(re.findall(r"^### (.+?)\n(.*?)(?=^##|\Z)", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.MULTILINE | re.DOTALL))
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_each_recipe_is_true_when_it_is_played() -> None:
     """Half done, the suite names what is missing in a line and fails with no other; whole, it passes and the product shows the new
     thing."""
@@ -36,7 +36,7 @@ def test_each_recipe_is_true_when_it_is_played() -> None:
     assert not untrue, "\n".join(untrue)
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_a_recipe_that_is_not_true_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     page = script.RECIPES["page"]
     never_said = dataclasses.replace(page.steps[0], said=("a line that no test says",))

@@ -269,7 +269,7 @@ def test_unpacked_and_packed_again_is_the_same_to_the_byte(write: Write, script:
         assert (tmp_path / "again" / f"{name}.pack").read_bytes() == packed.read_bytes(), name
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_the_bundled_tables_come_back_cell_by_cell(script: ModuleType, tmp_path: Path) -> None:
     """What is packed again is the same to the byte where every cell and the order of rows are (squeezing all of them takes half a
     minute)."""

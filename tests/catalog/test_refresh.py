@@ -370,7 +370,7 @@ print(json.dumps({"killed": alive, "seen": sorted(seen), "current": pointer.curr
 """
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 def test_a_hundred_kills_at_random_moments_never_break_the_catalog(fake: Fake, tmp_path: Path, tiny_package: Path) -> None:
     base = offer(fake)

@@ -199,7 +199,7 @@ def test_server_types_pick_nodes_only_where_a_seller_has_clusters() -> None:
     assert "node.kubernetes.io/instance-type" not in find_target("kubernetes").files(job("qlora-8b"))["objects.yaml"]
 
 
-@pytest.mark.parametrize("name", [name for name in PLANS if plan_values(name)["workload"].get("task") in SERVING_TASKS])
+@pytest.mark.parametrize("name", [name for name in PLANS if (WISHES | FURTHER | OTHER_KINDS)[name].get("task") in SERVING_TASKS])
 def test_requests_longer_than_usual_are_taken_within_the_cache(name: str) -> None:
     found = job(name)
     usual, longest, batch = context_tokens(found), longest_tokens(found), found.option.layout.max_batch

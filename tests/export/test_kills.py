@@ -84,7 +84,7 @@ def spread(steps: int, most: int = 9) -> list[int]:
     return sorted({*range(1, min(4, steps + 1)), *range(max(1, steps - 3), steps + 1), *range(1, steps + 1, max(1, steps // most))})
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.parametrize("is_there", [False, True], ids=["a new folder", "a folder that is there"])
 def test_an_export_killed_at_any_step_is_whole_or_nothing_and_the_next_one_works(is_there: bool, tmp_path: Path) -> None:
     path = saved("qlora-8b", tmp_path)
@@ -133,7 +133,7 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return put_on_the_path(tmp_path, STAND_IN, monkeypatch)
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_a_launch_killed_between_its_steps_goes_on_with_its_state(tools: Path, tmp_path: Path) -> None:
     path = saved("lora-8b-aws", tmp_path)
 
@@ -160,7 +160,7 @@ def test_a_launch_killed_between_its_steps_goes_on_with_its_state(tools: Path, t
     assert {0, 1} <= calls  # before the first program, and between the two
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_a_managed_job_whose_launch_was_killed_is_not_started_twice_unseen(
     tools: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from answers import stored
+
 import rightfit
 
 WISHES: dict[str, dict[str, Any]] = {
@@ -137,6 +139,6 @@ OTHER_KINDS: dict[str, dict[str, Any]] = {
 @functools.cache
 def plan_values(name: str) -> dict[str, Any]:
     """The plan of one wish, as `rightfit plan --format json` gives it."""
-    values: dict[str, Any] = rightfit.plan(**(WISHES | FURTHER | OTHER_KINDS)[name]).to_dict()
+    values: dict[str, Any] = stored(f"typical {name}", lambda: rightfit.plan(**(WISHES | FURTHER | OTHER_KINDS)[name]).to_dict())
     assert values["options"], f"the typical plan {name} has no option"
     return values

@@ -17,7 +17,7 @@ sync_api = pytest.importorskip("playwright.sync_api")
 from rightfit.web.forms import MAIN  # noqa: E402
 from rightfit.web.words import word  # noqa: E402
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.deep
 
 FORMS = {
     "train": "/?model=resnet50&task=train&data=imagenet&cloud=aws&region=us-east-1",

@@ -79,7 +79,7 @@ def asked(address: str, body: dict[str, Any] | None = None) -> Any:
         return json.load(answer)
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.skipif(NGINX is None, reason="nginx is not installed (Debian: apt-get install nginx-light)")
 def test_two_processes_serve_the_page_and_share_what_is_saved(browser: Any, tmp_path: Path) -> None:
     folders = [tmp_path / name for name in ("one", "two")]

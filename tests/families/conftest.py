@@ -1,4 +1,4 @@
-"""Tests over every family share the answers to the wishes: the module `answers` beside this file."""
+"""Tests over every family share the questions of test_options.py beside this file."""
 
 from __future__ import annotations
 

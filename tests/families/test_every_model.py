@@ -136,7 +136,7 @@ def models() -> list[str]:
     return [model.name for model in rightfit.models()]
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("task", ["serve", "finetune"])
 def test_every_model_is_planned_on_its_defaults(task: str, part: int) -> None:
@@ -151,7 +151,7 @@ def test_one_model_of_each_family_is_planned_on_its_defaults() -> None:
     assert not [problem for name in names for task in ("serve", "finetune") for problem in problems(name, task)]
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_one_model_of_each_name_of_family_is_trained_from_scratch_on_its_defaults() -> None:
     first = {(type(model).__name__, model.family): model.name for model in reversed(rightfit.models())}
     refused = ("xgboost", "lightgbm", "random-forest", "elmo", "hf-seamless", "alphafold2", *TOO_LARGE)

@@ -24,7 +24,7 @@ synthetic: Any = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(synthetic)
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.parametrize("block", range(10))
 def test_the_checker_accepts_a_thousand_random_fleets(block: int) -> None:
     for seed in range(block * 100, block * 100 + 100):
@@ -97,7 +97,7 @@ def brute_force(made: Instance) -> tuple[float, float]:
     return best
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.parametrize("block", range(5))
 def test_jobs_that_wait_for_others_equal_brute_force(block: int) -> None:
     """Chains and forks of up to four jobs, two of each: the same money as trying everything, and nothing starts too early."""
@@ -112,7 +112,7 @@ def test_jobs_that_wait_for_others_equal_brute_force(block: int) -> None:
         assert found.plan.cost_usd == pytest.approx(usd, rel=1e-5, abs=1e-5), seed
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.parametrize("block", range(5))
 def test_small_fleets_equal_brute_force(block: int) -> None:
     for seed in range(block * 100, block * 100 + 100):

@@ -104,7 +104,7 @@ def measured() -> Iterator[tuple[Place, Trial, Capacity]]:
         yield place_of(url), test, measure(place_of(url), test)
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_times_and_tokens_are_those_of_the_law(measured: tuple[Place, Trial, Capacity]) -> None:
     found = measured[2]
     alone = next(level for level in found.levels if level.streams == 1)
@@ -143,7 +143,7 @@ def queue(moments: list[float], seconds: float, **more: Any) -> Level:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_the_interval_of_the_capacity_holds_as_often_as_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     async def found_at(*_: Any, **__: Any) -> Endpoint:
         alone = Answer(0.0, 0.0, FIRST_S, SERVICE_S, 101, TOKENS)
@@ -213,7 +213,7 @@ def test_an_endpoint_that_cannot_be_measured_is_told_in_one_line(
     assert not Path("run.json").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_a_named_model_that_is_on_no_list_is_tried(start: Start, call: Call) -> None:
     code, out, err = call("probe", "--url", start(takes_any_model=True), *SHORT, "--model", "/models/own", "--format", "json")
     assert code == 0, err
@@ -257,7 +257,7 @@ def test_wishes_that_make_no_sense(call: Call, arguments: tuple[str, ...], words
     assert words in err
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_a_key_is_sent_and_never_kept(start: Start, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", "s3cret")
     url = start(key="s3cret", takes_ignore_eos=False, slots=2)
@@ -268,7 +268,7 @@ def test_a_key_is_sent_and_never_kept(start: Start, call: Call, monkeypatch: pyt
     assert "load-test" in call("runs", "list")[1]
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_a_target_that_nothing_keeps_is_said_and_the_record_has_no_capacity(start: Start, call: Call) -> None:
     code, out, err = call("probe", "--url", start(), *SHORT, "--ttft", "5ms", "--lang", "zh", "--usd-per-hour", "2", "--format", "json")
     assert code == 0, err
@@ -278,7 +278,7 @@ def test_a_target_that_nothing_keeps_is_said_and_the_record_has_no_capacity(star
     assert any("there is no capacity" in text for text in run["warnings"])
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_a_plan_gives_lengths_targets_server_and_price(start: Start, call: Call) -> None:
     wish = ("7B", "--task", "serve", "--rate", "1/s", "--input-tokens", "51", "--output-tokens", "5", "--ttft", "2s", "--top", "1")
     code, plan, err = call("plan", *wish, "--format", "json")
@@ -297,7 +297,7 @@ def test_a_plan_gives_lengths_targets_server_and_price(start: Start, call: Call)
     assert call("probe", "--url", "http://127.0.0.1:9", *SHORT, "--plan", "other.json")[0] == 2
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_a_server_that_counts_otherwise_is_noticed(start: Start) -> None:
     place = place_of(start(factor=2.0))
     test = Trial(input_tokens=51, output_tokens=5, level_s=0.5, least_requests=10, limit_s=20)

@@ -38,18 +38,14 @@ def test_an_option_sets_attributes_of_their_kind(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ATTRIBUTES)
-@pytest.mark.parametrize(
-    "value",
-    [1, 2.0, 2.5, "x", "3h", True, False, float("nan"), float("inf"), -1, 10**400, (), {}, b"x", object()],
-    ids=lambda value: str(value)[:8],
-)
-def test_an_attribute_takes_its_kind_and_refuses_the_rest_in_one_line(name: str, value: Any) -> None:
-    try:
-        read, refused = read_wish(name, value), None
-    except InputError as error:
-        read, refused = {}, error
-    judge(read)
-    assert refused is None or (refused.field in (name, ATTRIBUTES[name].name) and len(str(refused).splitlines()) == 1)
+def test_an_attribute_takes_its_kind_and_refuses_the_rest_in_one_line(name: str) -> None:
+    for value in (1, 2.0, 2.5, "x", "3h", True, False, float("nan"), float("inf"), -1, 10**400, (), {}, b"x", object()):
+        try:
+            read, refused = read_wish(name, value), None
+        except InputError as error:
+            read, refused = {}, error
+        judge(read)
+        assert refused is None or (refused.field in (name, ATTRIBUTES[name].name) and len(str(refused).splitlines()) == 1), value
 
 
 def test_what_rules_settle_is_of_its_kind() -> None:

@@ -49,13 +49,13 @@ def test_equals_brute_force_with_the_real_physics() -> None:
     assert answered >= 1
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_equals_brute_force_on_five_hundred_random_workloads() -> None:
     answered = sum(_agree(seed, real=False) for seed in range(100, 600))
     assert answered >= 150
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_equals_brute_force_with_the_real_physics_at_length() -> None:
     answered = sum(_agree(seed, real=True) for seed in range(2000, 2030))
     assert answered >= 5
