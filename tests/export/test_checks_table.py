@@ -1,5 +1,5 @@
 """The table "target, checked by" of docs/commands/export.md is what the tests do: every program that a row names is started, imported or read by a
-test of that target, its version is the one that scripts/test installs, and the target itself and its page say nothing else."""
+test of that target, its version is the one that tests/groups.toml installs, and the target itself and its page say nothing else."""
 
 from __future__ import annotations
 
@@ -158,12 +158,12 @@ PINNED = {
 
 
 def test_versions_are_those_that_are_installed() -> None:
-    script, text, seen = (ROOT / "scripts/test").read_text(encoding="utf-8"), " ".join(rows().values()), set()
+    script, text, seen = (ROOT / "tests/groups.toml").read_text(encoding="utf-8"), " ".join(rows().values()), set()
     for name, package in PINNED.items():
         for version in re.findall(rf"\b{re.escape(name)} (\d[\d.]*\d)", text):
             seen.add(name)
             assert re.search(rf"(?<![\w-]){re.escape(package)}=={re.escape(version)}(\.\d+)*\b", script), (
-                f"{name} {version} is not what scripts/test installs"
+                f"{name} {version} is not what tests/groups.toml installs"
             )
     assert seen == set(PINNED)
 
