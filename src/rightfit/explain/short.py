@@ -52,7 +52,7 @@ FIRST_WARNINGS = (
     "price_one_region",
 )
 #: Assumptions without which the answer would be one to another question.
-TAKEN = ("assumed_usual_model", "assumed_task_corpus", "assumed_task_published_data")
+TAKEN = ("assumed_usual_model", "assumed_shape_by_name", "assumed_task_corpus", "assumed_task_published_data")
 #: Advice that matters enough for a short answer.
 FIRST_ADVICE = ("own_does_not", "certainty")
 #: Advice to ask for the price of a card that nobody publishes: it matters where several servers do its work.

@@ -5,17 +5,18 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from rightfit.errors import RightfitError
 from rightfit.export.job import Job
-from rightfit.facts import DiffusionModel, TransformerArchitecture, VisionModel, own_reference, resolve_model
+from rightfit.facts import DiffusionModel, Resolution, TransformerArchitecture, VisionModel, hub_repository, resolve_offline
 
 
 @functools.lru_cache(maxsize=64)
+def _found(name: str) -> Resolution | None:
+    return resolve_offline(name)
+
+
 def _record(name: str) -> Any:
-    try:
-        return None if own_reference(name) else resolve_model(name, network=False).record
-    except (RightfitError, OSError, ValueError):
-        return None
+    found = _found(name)
+    return found.record if found is not None else None
 
 
 def architecture(job: Job) -> TransformerArchitecture | None:
@@ -37,10 +38,15 @@ def model_kind(job: Job) -> str:
 
 
 def hub_id(job: Job) -> str:
-    """The model's name on the hub where its name in the plan is an alias; else the name as given."""
+    """The repository that the programs fetch the model from: the one that was asked for by its owner and name, whichever record lent the plan its
+    shape; else that of the common name; else the name as given."""
+    return hub_repository(job.model, _found(job.model)) or job.model
+
+
+def lender(job: Job) -> str:
+    """The record that the model's shape is taken from; "" where that is not one of ours."""
     found = _record(job.model)
-    name = str(found.name) if found is not None else ""
-    return name if "/" in name and " " not in name else job.model
+    return str(found.name) if found is not None else ""
 
 
 def size_problem(job: Job) -> str:

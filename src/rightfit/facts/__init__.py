@@ -18,7 +18,16 @@ from rightfit.facts.records import (
     TransformerArchitecture,
     VisionModel,
 )
-from rightfit.facts.resolve import Resolution, model, nearest_models, own_reference, resolve_model, search_models
+from rightfit.facts.resolve import (
+    Resolution,
+    hub_repository,
+    model,
+    nearest_models,
+    own_reference,
+    resolve_model,
+    resolve_offline,
+    search_models,
+)
 from rightfit.facts.tables import coefficient_entries, coefficients, table
 
 __all__ = [
@@ -37,6 +46,7 @@ __all__ = [
     "coefficients",
     "dataset",
     "datasets",
+    "hub_repository",
     "match_accelerators",
     "model",
     "models",
@@ -46,6 +56,7 @@ __all__ = [
     "nearest_models",
     "own_reference",
     "resolve_model",
+    "resolve_offline",
     "search_models",
     "table",
 ]

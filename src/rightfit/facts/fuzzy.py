@@ -23,6 +23,8 @@ _NOISE = frozenset(
 _NOISE |= frozenset(
     ["bf16", "fp16", "fp8", "fp4", "mxfp4", "nvfp4", "nf4", "fp32", "int4", "int8", "4bit", "8bit", "bnb", "bit", "awq", "gptq", "gguf"]
 )  # number formats
+ANSWERING = frozenset({"instruct", "chat", "it"})
+"""Words for the stage in which a model answers people."""
 # A word for a size where there is no number ("bert base"), noise where there is one ("llama 8b base").
 _NOISE_BESIDE_A_SIZE = frozenset({"base", "uncased"})
 _SIZE = re.compile(r"\d+(?:\.\d+)?[bm]")

@@ -1,4 +1,5 @@
-"""From what the user typed to one model record: names however spelt, files, sizes, dimensions, hub ids. Never a silent guess."""
+"""From what the user typed to one model record, and to the repository whose weights it means: names however spelt, files, sizes, dimensions, hub
+ids. Never a silent guess."""
 
 from __future__ import annotations
 
@@ -10,12 +11,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rightfit import reach
-from rightfit.errors import AmbiguousNameError, InputError, UnknownNameError
+from rightfit.errors import AmbiguousNameError, InputError, RightfitError, UnknownNameError
 from rightfit.facts import architectures, fuzzy, tables
 from rightfit.facts.architectures import IndexEntry
 from rightfit.facts.records import Model, TransformerArchitecture
 
 _HUB_ID = re.compile(r"(?:(?i:ms|modelscope|hf):)?[A-Za-z0-9][\w.-]{0,95}/[\w.-]{1,95}")
+# Where a repository is looked at, or a word for the hub that has it.
+_HUB_MARKS = re.compile(
+    r"(?i)(?:hf|ms|modelscope):|(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co|hf-mirror\.com|modelscope\.cn/models)/"
+)
+_MODELSCOPE = re.compile(r"(?i)(?:ms|modelscope):|.*modelscope\.cn/")
+# Owner and name. A number behind the slash is a patch size ("vit-b/16"), no repository.
+_REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/(?!\d+$)[\w.-]{1,95}")
 _PATH_MARKS = ("./", "../", "~/", "/", ".\\", "..\\")
 _SHAPE = (
     "num_layers",
@@ -94,6 +102,72 @@ def resolve_model(text: str, *, network: bool = True) -> Resolution:
 
         return Resolution(hub.fetch_architecture(query, nearest=close), "hub", query)
     raise UnknownNameError("model", query, nearest=close, allowed="" if close else MODEL_FORMS)
+
+
+def resolve_offline(text: str) -> Resolution | None:
+    """What a name means without network and without opening a model of one's own; None where that is not known."""
+    try:
+        return None if own_reference(text) else resolve_model(text, network=False)
+    except (RightfitError, OSError, ValueError):
+        return None
+
+
+def hub_repository(text: str, found: Resolution | None) -> str:
+    """The repository on the hub whose weights a name means, found as `found` (None: by no means offline); "" where that has none.
+
+    A name with its owner is that repository, whichever record lends it its shape; the index settles its letter case. A common name means
+    the repository of the index that has its words: the record's own before those that borrow its shape.
+    """
+    query = text.strip()
+    if found and found.how in ("file", "dimensions", "size"):
+        return ""
+    entry = architectures.exact_names().get(found.record.name.casefold()) if found else None
+    asked = query[mark.end() :] if (mark := _HUB_MARKS.match(query)) else query
+    if is_repository(asked):
+        same = _same_name(asked, entry) if entry and _MODELSCOPE.match(query) else ""
+        return _repositories().get(asked.casefold()) or same or asked
+    if entry is None or not _is_path(entry.name) or (_is_path(asked) and asked.casefold() not in architectures.exact_names()):
+        return ""  # nothing is fetched, or from a folder that is not on this machine
+    return _meant(query, entry)
+
+
+def _is_path(text: str) -> bool:
+    """Whether a text is written as names with slashes between them."""
+    return "/" in text and " " not in text
+
+
+def is_repository(text: str) -> bool:
+    """Whether a text is written as owner and name of a repository."""
+    return _REPOSITORY.fullmatch(text) is not None
+
+
+@functools.cache
+def _repositories() -> Mapping[str, str]:
+    """Every repository of the index as it is written, by its case-folded name."""
+    return {name.casefold(): name for entry in architectures.index() for name in _repositories_of(entry)}
+
+
+def _repositories_of(entry: IndexEntry) -> list[str]:
+    """The repository of a record, and those that borrow its shape."""
+    return [name for name in (entry.name, *entry.aliases) if is_repository(name)]
+
+
+def _same_name(asked: str, entry: IndexEntry) -> str:
+    """The hub's repository of a checkpoint that ModelScope has under another owner ("LLM-Research/Meta-Llama-3-8B-Instruct")."""
+    wanted = fuzzy.base_name(asked).casefold()
+    return next((name for name in _repositories_of(entry) if fuzzy.base_name(name).casefold() == wanted), "")
+
+
+def _meant(query: str, entry: IndexEntry) -> str:
+    """The repository of a common name that means `entry`."""
+    told = next((row["repository"] for row in tables.table("common_names") if row["name"] == query.casefold()), "")
+    known = [] if entry.family == "vision" else _repositories_of(entry)  # image classifiers: owners hold the weights that timm has as well
+    words = fuzzy.tokens(_in_latin(query))
+    named = {name: fuzzy.tokens(fuzzy.base_name(name)) for name in known}
+    wanted, answers = set(fuzzy.without_noise(words)), bool(fuzzy.ANSWERING & set(words))
+    holding = [name for name in known if wanted <= set(fuzzy.without_noise(named[name]))]
+    holding.sort(key=lambda name: (answers and not fuzzy.ANSWERING & set(named[name]), name != entry.name, len(named[name])))
+    return told or next((name for name in known if named[name] == words), "") or next(iter(holding), entry.name)
 
 
 def usual_model(text: str) -> str:

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from rightfit import facts
 from rightfit.errors import InputError
 from rightfit.families.registry import settled
-from rightfit.planner.plan import TOP, default_catalog, explored, search
+from rightfit.planner.plan import TOP, assumptions_of, default_catalog, explored, search
 from rightfit.search.answer import Option, Plan, Reason
-from rightfit.search.confirm import assumed_confidence, confirmed, options_of
+from rightfit.search.confirm import confirmed, options_of
 from rightfit.search.energy import energy_sections
 from rightfit.search.family import Family
 from rightfit.search.found import Found
@@ -56,7 +56,7 @@ def estimate_one(workload: Workload, *, on: str, nodes: int = 1, catalog: Catalo
     option = of_given(option, fits=fits) if option else None
     return Plan(
         workload=workload,
-        assumptions=(*family.assumptions(given.found), *assumed_confidence(given.found)),
+        assumptions=assumptions_of(family, given.found),
         options=(option,) if option and fits else (),
         pareto=(),
         rejected=failed,
@@ -125,7 +125,7 @@ def _feasible(family: Family[Any], exploration: Found, offers: NDArray[np.intp],
     standing = (_standing(family.told(exploration), option, built[0]),)
     return Verdict(
         exploration.workload,
-        (*family.assumptions(exploration), *assumed_confidence(exploration)),
+        assumptions_of(family, exploration),
         *names,
         True,
         of_given(family.reasons(exploration, [option])[0], fits=True),
@@ -158,7 +158,7 @@ def _refused(family: Family[Any], exploration: Found, offers: NDArray[np.intp], 
         standing = (Reason("why_unlisted" if is_priced else "why_unpriced", {}), *map(refusal, failed))
     return Verdict(
         exploration.workload,
-        (*family.assumptions(exploration), *assumed_confidence(exploration)),
+        assumptions_of(family, exploration),
         *names,
         alone.best is not None,
         alone.best or alone.unfit,

@@ -7,7 +7,8 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from rightfit.errors import ContradictionError
-from rightfit.facts.resolve import usual_model
+from rightfit.facts.architectures import exact_names
+from rightfit.facts.resolve import hub_repository, resolve_offline, usual_model
 from rightfit.families.registry import settled
 from rightfit.search.answer import Assumption, Option, Plan, Reason
 from rightfit.search.confirm import assumed_confidence, confirmed, dearer_but_certain, options_of
@@ -59,16 +60,25 @@ def plan(workload: Workload, *, catalog: Catalog | None = None, top: int = TOP, 
     others = [section for section in (several_section(found, options), seller_section(found, options)) if section]
     whole = answer(family, found, options, points, Beside(beside.advice, (*others, *beside.sections, *money, *room)))
     instead = () if options else api_instead(workload, catalog)
-    return dataclasses.replace(
-        whole, assumptions=(*assumed_model(workload), *whole.assumptions, *more), advice=(*instead, *whole.advice, *unpriced(found))
-    )
+    return dataclasses.replace(whole, assumptions=(*whole.assumptions, *more), advice=(*instead, *whole.advice, *unpriced(found)))
 
 
 def assumed_model(workload: Workload) -> tuple[Assumption, ...]:
-    """Which model is taken where the name means several."""
-    if not (usual := usual_model(workload.model or "")):
+    """Which model is taken where the name means several; whose shape is counted with where the checkpoint is another than the record."""
+    asked = workload.model or ""
+    if usual := usual_model(asked):
+        return (Assumption("model", usual, Reason("assumed_usual_model", {"asked": asked, "value": usual})),)
+    found = resolve_offline(asked)
+    repository = hub_repository(asked, found)
+    if found is None or not repository or repository == found.record.name:
         return ()
-    return (Assumption("model", usual, Reason("assumed_usual_model", {"asked": workload.model, "value": usual})),)
+    key = "assumed_shape_by_name" if found.how == "spelling" and repository.casefold() not in exact_names() else "assumed_shape_lent"
+    return (Assumption("model", repository, Reason(key, {"value": repository, "record": found.record.name})),)
+
+
+def assumptions_of(family: Family[Any], found: Found) -> tuple[Assumption, ...]:
+    """Everything that was taken without being said."""
+    return (*assumed_model(found.workload), *family.assumptions(found), *assumed_confidence(found))
 
 
 def api_instead(workload: Workload, catalog: Catalog) -> tuple[Reason, ...]:
@@ -107,7 +117,7 @@ def answer(family: Family[Any], exploration: Found, options: tuple[Option, ...],
     """The plan from its parts."""
     return Plan(
         workload=exploration.workload,
-        assumptions=(*family.assumptions(exploration), *assumed_confidence(exploration)),
+        assumptions=assumptions_of(family, exploration),
         options=options,
         pareto=points,
         rejected=rejections(exploration),

@@ -25,7 +25,8 @@ PACKAGES = {
 ONNX = ("tensorrt", "onnx runtime", "openvino")
 BACKENDS = {"tensorrt": "sentence-transformers[onnx-gpu]==5.1.2", "onnx runtime": "sentence-transformers[onnx-gpu]==5.1.2"}
 PROVIDERS = {"tensorrt": "TensorrtExecutionProvider", "onnx runtime": "CUDAExecutionProvider"}
-WHISPER = "openai/whisper-"
+WHISPERS = {"openai/whisper-large": "large-v1"}  # what faster-whisper calls "large" is the newest
+OWNERS = ("openai/whisper-", "distil-whisper/")
 ANSWER_TOKENS = 256
 """Longest answer where the plan names none."""
 LEAST_ROWS, MOST_ROWS = 8, 100_000
@@ -67,9 +68,12 @@ def backend(job: Job) -> str:
 
 
 def model_name(job: Job) -> str:
-    """The model as the program knows it: faster-whisper has OpenAI's under their short names."""
+    """The model as the program knows it: faster-whisper has OpenAI's and the distilled ones under their short names."""
     name = hub_id(job)
-    return name.removeprefix(WHISPER) if kind(job) == "transcribe" else name
+    if kind(job) != "transcribe":
+        return name
+    owner = next((owner for owner in OWNERS if name.startswith(owner)), "")
+    return WHISPERS.get(name) or name.removeprefix(owner)
 
 
 def settings(job: Job) -> dict[str, Any]:

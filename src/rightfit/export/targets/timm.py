@@ -6,7 +6,7 @@ import math
 
 from rightfit.export.environment import torch_problem
 from rightfit.export.job import SERVING_TASKS, Job
-from rightfit.export.model_words import hub_id, image_size, model_kind
+from rightfit.export.model_words import hub_id, image_size, lender, model_kind
 from rightfit.export.pinned import TIMM_COMMIT, pinned_file
 from rightfit.export.registry import Files, Target
 from rightfit.export.stack import ExportStack
@@ -78,6 +78,8 @@ def _refuses(job: Job) -> str:
     if job.task in SERVING_TASKS or job.task == "prepare":
         return f"it trains; the plan is to {job.task}"
     layout = job.option.layout
+    if model_kind(job) == "vision" and lender(job).startswith(PREFIX) and not hub_id(job).startswith(PREFIX):
+        return f"timm does not load {hub_id(job)}; it has that network as {lender(job)}: make the plan with that name"
     if model_kind(job) != "vision" or not hub_id(job).startswith(PREFIX):
         return "the model is not one of timm's image classifiers"
     if layout.method != "full" or layout.sharding not in ("none", "ddp") or layout.offload != "none":

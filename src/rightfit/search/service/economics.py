@@ -26,7 +26,7 @@ from rightfit.search.service.found import ServingExploration
 from rightfit.search.service.options import ServingCost, ServingLayout
 from rightfit.search.service.slices import sharing_section
 from rightfit.search.service.stacks import format_rows
-from rightfit.search.service.wish import usual
+from rightfit.search.service.wish import ServingWish, usual
 from rightfit.search.weight_files import num_parameters
 from rightfit.units import SECONDS_PER_MONTH
 
@@ -99,7 +99,7 @@ def api_section(exploration: ServingExploration, option: Option) -> Section | No
     wish = exploration.wish
     if not wish.generates:
         return None
-    offers = given_price(exploration) or (() if is_bound(exploration) else api_prices(wish.model.name))
+    offers = given_price(exploration) or (() if is_bound(exploration) else api_prices(_checkpoint(wish)))
     if not offers:
         return Section("api", {"prices": [], "price": None})
     price = min(offers, key=lambda one: one.usd_of(wish.input_tokens, wish.output_tokens))
@@ -109,6 +109,12 @@ def api_section(exploration: ServingExploration, option: Option) -> Section | No
     words = {name.replace("_usd_per_million", "_usd"): getattr(price, name) for name in names}
     words = {name: value for name, value in words.items() if name != "model"} | {"api_model": price.model}
     return Section("api", {**content, **figures}, (Reason(_api_verdict(figures), {**words, **figures}),))
+
+
+def _checkpoint(wish: ServingWish) -> str:
+    """The checkpoint by its name: an API that sells the model whose shape it borrows sells another."""
+    asked = wish.workload.model
+    return facts.hub_repository(asked, facts.resolve_offline(asked)) or wish.model.name
 
 
 def is_bound(exploration: ServingExploration) -> bool:
