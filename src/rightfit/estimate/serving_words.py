@@ -14,6 +14,7 @@ from rightfit.errors import AmbiguousNameError, RightfitError, UnknownNameError
 from rightfit.estimate.hardware import architecture_code
 from rightfit.estimate.software import architecture_names
 from rightfit.facts.constants import constants
+from rightfit.facts.devices import half_card
 from rightfit.facts.records import Accelerator
 from rightfit.facts.word_tables import shape
 
@@ -173,11 +174,11 @@ def find_device(name: str, memory_gib: float = 0.0) -> tuple[Accelerator, str, s
         return _listed(listed)
     exact = facts.accelerators().get(first)
     if exact is not None and not first.lower().startswith("mi250"):  # software sees each die of an MI250 as a device of its own
-        return _with_family(_half(exact, memory_gib), "")
+        return _with_family(half_card(exact, memory_gib), "")
     if matches := () if first.lower().startswith(("cpu", "mi250")) else facts.match_accelerators(first):
         found = [facts.accelerators()[match] for match in matches]
         best = min(found, key=lambda item: (abs(item.memory_bytes / 2**30 - memory_gib) if memory_gib else 0.0, item.form == "pcie"))
-        return _with_family(_half(best, memory_gib), "" if len(found) == 1 else f"device {name!r} taken as {best.name}")
+        return _with_family(half_card(best, memory_gib), "" if len(found) == 1 else f"device {name!r} taken as {best.name}")
     if listed := _listed_name(first):
         return _listed(listed)
     plain = " ".join(shape("serving", "{ornament}", ignore_case=True).sub(" ", first).split())
@@ -204,12 +205,6 @@ _COUNT = re.compile(r"^\s*\d+\s*[x*\u00d7]\s*|\s*(?:\s[x*\u00d7]|[*\u00d7])\s*\d
 
 def _with_family(card: Accelerator, assumption: str) -> tuple[Accelerator, str, str]:
     return card, architecture_names()[architecture_code(card.vendor, card.architecture, card.compute_capability)], assumption
-
-
-def _half(card: Accelerator, memory_gib: float) -> Accelerator:
-    from rightfit.estimate.case_models import _half_card
-
-    return _half_card(card, memory_gib)
 
 
 _UNITS = {"memory_gib": ("memory_bytes", 2.0**30), "memory_bw_gbps": ("memory_bandwidth", 1e9), "fp32_tflops": ("fp32_flops", 1e12)}

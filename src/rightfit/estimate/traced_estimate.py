@@ -13,7 +13,7 @@ from rightfit import facts
 from rightfit.errors import ContradictionError, InputError
 from rightfit.estimate import traced
 from rightfit.estimate.convert import device_columns
-from rightfit.estimate.train_settings import TrainSettings
+from rightfit.estimate.setup import TrainSettings
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.physics import memory_overheads as overheads
 from rightfit.physics.columns import SetupColumns

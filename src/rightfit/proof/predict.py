@@ -25,7 +25,7 @@ from rightfit.units import GIB
 if TYPE_CHECKING:
     from rightfit.estimate.figures import FigureColumns
     from rightfit.estimate.regimes import RegimeColumns
-    from rightfit.proof.training_cases import TrainingCases
+    from rightfit.proof.cases.training import TrainingCases
 
 MEMORY_METRIC = "peak_mem_gib_per_gpu"
 RATE_METRICS = ("tokens_per_s_per_gpu", "samples_per_s", "step_time_s", "tflops_per_gpu", "mfu")
@@ -210,7 +210,7 @@ def _in_pieces(indices: list[int], work: Callable[[list[int]], None], answers: l
 
 def _predict_training(rows: list[dict[str, str]], answers: list[dict[str, Any]]) -> None:
     """Fill the answers of training rows."""
-    from rightfit.proof.training_cases import training_cases
+    from rightfit.proof.cases.training import training_cases
 
     cases = training_cases(rows)
     for index, reason in cases.refused.items():

@@ -15,9 +15,9 @@ import numpy as np
 
 from rightfit.physics.columns import Array
 from rightfit.proof import score
+from rightfit.proof.cases.training import TrainingCases, training_cases
 from rightfit.proof.score import FitScore, GroupScore, is_memory
 from rightfit.proof.tables import clean_row
-from rightfit.proof.training_cases import TrainingCases, training_cases
 from rightfit.records import dataclass
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from rightfit.errors import RightfitError
 from rightfit.estimate.case_cells import RefusedRowError, number, word
 from rightfit.estimate.convert import model_columns
 from rightfit.facts.constants import constants
+from rightfit.facts.devices import half_card
 from rightfit.facts.records import Accelerator, TransformerArchitecture
 from rightfit.physics import parameters
 
@@ -164,7 +165,7 @@ def _accelerator_cached(name: str, memory_gib: float) -> tuple[Accelerator, bool
         return facts.accelerator(_DEFAULT_GPU), False, f"gpu not stated: {_DEFAULT_GPU} taken"
     exact = facts.accelerators().get(name)
     if exact is not None:
-        return _half_card(exact, memory_gib), True, ""
+        return half_card(exact, memory_gib), True, ""
     variant = _variant(name)
     if variant is not None:
         return variant, True, ""
@@ -175,15 +176,6 @@ def _accelerator_cached(name: str, memory_gib: float) -> tuple[Accelerator, bool
     found = [facts.accelerators()[match] for match in matches]
     best = min(found, key=lambda item: (abs(item.memory_bytes / 2**30 - memory_gib) if memory_gib else 0.0, item.form == "pcie"))
     return best, True, "" if len(found) == 1 else f"gpu {name!r} taken as {best.name}"
-
-
-def _half_card(card: Accelerator, memory_gib: float) -> Accelerator:
-    """One die of a two-die card (MI250) where the stated memory is half of the card's: software sees each die as a device."""
-    if not memory_gib or memory_gib * 2.0**30 > constants("training_words")["half_card_memory"] * card.memory_bytes:
-        return card
-    halves = ("memory_bytes", "memory_bandwidth", "fp32_flops", "tf32_flops", "fp16_flops", "bf16_flops", "fp8_flops", "tdp_w", "l2_bytes")
-    values: dict[str, Any] = {name: getattr(card, name) / 2 for name in halves}
-    return dataclasses.replace(card, num_sms=card.num_sms // 2, **values)
 
 
 @functools.lru_cache(maxsize=256)

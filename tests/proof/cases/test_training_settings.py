@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from rightfit import facts
 from rightfit.estimate.convert import model_columns
-from rightfit.estimate.setup import conventions, resolve_setup, split_weights
+from rightfit.estimate.setup import setup_fields
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.physics.columns import Method, ModelColumns, Recompute, SetupColumns
 from rightfit.physics.memory_peak import kept_and_working
+from rightfit.proof.cases.training import row_settings, split_weights, training_case
 
 
 def architecture(name: str) -> TransformerArchitecture:
     record = facts.model(name)
     assert isinstance(record, TransformerArchitecture)
     return record
+
+
+def fields_of(model: TransformerArchitecture, **words: Any) -> dict[str, float]:
+    """Fields of SetupColumns that the words of a row mean."""
+    return setup_fields(training_case(model, **words))
 
 
 @pytest.mark.parametrize(
@@ -36,7 +44,7 @@ def test_words_of_adapters_are_not_words_of_the_base(text: str, expected: tuple[
 
 @pytest.mark.parametrize("words", ["bf16 (adapters fp32)", "bf16, adapters in fp32", "bf16"])
 def test_a_base_of_16_bits_stays_one_beside_wide_adapters(words: str) -> None:
-    fields = resolve_setup(architecture("meta-llama/Llama-3.2-3B"), method="lora", weights_dtype=words, framework="own loop")
+    fields = fields_of(architecture("meta-llama/Llama-3.2-3B"), method="lora", weights_dtype=words, framework="own loop")
     assert (fields["linear_weight_bytes"], fields["adapter_weight_bytes"], fields["autocast"]) == (2.0, 4.0, 0.0)
 
 
@@ -54,7 +62,7 @@ def test_a_base_of_16_bits_stays_one_beside_wide_adapters(words: str) -> None:
     ],
 )
 def test_fsdp_of_a_frozen_base_is_not_zero_3(framework: str, strategy: str, method: str, copies: str) -> None:
-    assert conventions(framework=framework, strategy=strategy, method=method)["frozen_copies"] == copies
+    assert row_settings(framework=framework, strategy=strategy, method=method)["frozen_copies"] == copies
 
 
 @pytest.mark.parametrize("name", ["meta-llama/Llama-2-70b-hf", "mistralai/Mistral-7B-v0.1", "meta-llama/Meta-Llama-3-8B"])
@@ -72,14 +80,14 @@ def test_what_a_frozen_base_holds_follows_depth_and_width(name: str) -> None:
     ("flags", "compiled"), [("compile", "1"), ("torch.compile", "1"), ("float8nocompile", "0"), ("packing,compile", "1")]
 )
 def test_nocompile_is_not_compile(flags: str, compiled: str) -> None:
-    assert conventions(framework="torchtitan", flags=flags).get("compiled", "0") == compiled
+    assert row_settings(framework="torchtitan", flags=flags).get("compiled", "0") == compiled
 
 
 @pytest.mark.parametrize("flags", ["optimizer-in-bwd", "optimizer in backward", "packing,optimizer_in_bwd"])
 def test_an_optimizer_in_the_backward_pass_keeps_no_gradients(flags: str) -> None:
     model = architecture("meta-llama/Llama-3.2-3B")
-    inside = resolve_setup(model, framework="torchtune", weights_dtype="bf16", flags=flags)
-    after = resolve_setup(model, framework="torchtune", weights_dtype="bf16")
+    inside = fields_of(model, framework="torchtune", weights_dtype="bf16", flags=flags)
+    after = fields_of(model, framework="torchtune", weights_dtype="bf16")
     assert (inside["gradient_bytes"], after["gradient_bytes"]) == (0.0, 2.0)
     assert inside["optimizer_bytes"] == after["optimizer_bytes"]
 
@@ -89,7 +97,7 @@ def test_an_optimizer_in_the_backward_pass_keeps_no_gradients(flags: str) -> Non
     [("Megatron-DeepSpeed", "2022-02", "0"), ("megatron-lm", "2021-05", "0"), ("megatron-lm", "2024-05", "1"), ("megatron-core", "", "1")],
 )
 def test_sequence_parallelism_needs_a_version_that_has_it(framework: str, date: str, sequence_parallel: str) -> None:
-    assert conventions(framework=framework, method="full", date=date)["sequence_parallel"] == sequence_parallel
+    assert row_settings(framework=framework, method="full", date=date)["sequence_parallel"] == sequence_parallel
 
 
 @pytest.mark.parametrize(
@@ -104,4 +112,11 @@ def test_sequence_parallelism_needs_a_version_that_has_it(framework: str, date: 
     ],
 )
 def test_four_bit_bases_are_widened_where_they_can_be(framework: str, strategy: str, flags: str, upcast: str) -> None:
-    assert conventions(framework=framework, method="qlora", strategy=strategy, flags=flags)["kbit_upcast"] == upcast
+    assert row_settings(framework=framework, method="qlora", strategy=strategy, flags=flags)["kbit_upcast"] == upcast
+
+
+def test_old_versions_only_by_date() -> None:
+    words = {"framework": "HF Trainer", "method": "lora"}
+    assert row_settings(**words, date="2023-05")["attention"] == "eager"
+    assert row_settings(**words, date="2024-05")["attention"] == "default"
+    assert row_settings(**words)["attention"] == "default"

@@ -6,7 +6,7 @@ import pytest
 
 from rightfit.estimate.memory import memory_columns
 from rightfit.physics.columns import AttentionKernel, MemoryCounter, Method, Recompute
-from rightfit.proof.training_cases import training_cases
+from rightfit.proof.cases.training import training_cases
 
 ROW = {
     "id": "M1598",

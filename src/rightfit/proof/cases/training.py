@@ -10,24 +10,42 @@ import dataclasses
 import functools
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
+from rightfit.errors import InputError
 from rightfit.estimate.case_cells import number, read_rows, word
-from rightfit.estimate.case_models import listed_name, read_accelerator, read_architecture
 from rightfit.estimate.convert import device_columns, model_columns
 from rightfit.estimate.hardware import default_links, linked_devices
-from rightfit.estimate.setup import COUNTERS, METHODS, assumed_habits, conventions, resolve_setup
-from rightfit.estimate.software import is_fine_tuning_stack
+from rightfit.estimate.setup import COUNTERS, RECOMPUTES, TrainingCase, setup_fields
+from rightfit.facts import trainers
 from rightfit.facts.constants import constants
 from rightfit.facts.records import Accelerator, TransformerArchitecture
+from rightfit.facts.trainers import Habits, StackRule
 from rightfit.facts.word_tables import says, shape
-from rightfit.physics.columns import DeviceColumns, LinkColumns, Method, ModelColumns, SetupColumns
+from rightfit.physics.columns import DeviceColumns, LinkColumns, Method, ModelColumns, Recompute, SetupColumns
+from rightfit.proof.cases.models import listed_name, read_accelerator, read_architecture
 from rightfit.records import dataclass
+from rightfit.units import FP32_BYTES
 
+METHODS = {member.name.lower(): member for member in Method} | {
+    "p-tuning": Method.PTUNING,
+    "prompt": Method.PTUNING,
+    "adapter": Method.LORA,
+    "": Method.FULL,
+    "pretrain": Method.FULL,
+    "finetune": Method.FULL,
+    "other": Method.FULL,
+}
+#: Settings of a stack that columns of a case state.
+_STATED_BY_COLUMNS = frozenset({"recompute", "attention", "rank", "targets", "micro_batch", "seq_len", "counter", "attention_forced"})
+#: Settings that are words, or a word beside a number.
+_WORDED_HABITS = {"loss": ("standard", "fused"), "gradient": ("weights",), "state": ("weights",), "residual": ("compute",)}
+#: Classes of software that are used on instruction data of short samples unless told otherwise.
+_SHORT_SAMPLES = ("eager", "unsloth", "deepspeed")
 _OPTIMIZER_FLAGS = ("badam", "galore", "lomo", "apollo", "muon", "adafactor", "lion")
 
 
@@ -115,63 +133,179 @@ def _read_row(row: Mapping[str, str]) -> _Case:
     arch = read_architecture(row, taken)
     accelerator, known = read_accelerator(row, taken)
     layout = _layout(row, taken)
-    strategy = _strategy_name(row, layout)
-    words = (
-        word(row, "framework"),
-        word(row, "extra_flags"),
-        _method(row, taken),
-        strategy,
-        word(row, "weights_dtype"),
-        word(row, "date")[:7],
-    )
-    fixed = _resolved(arch, words, *_setup_words(row, taken), accelerator.supports_bf16, accelerator.supports_flash_attention)
-    rules = conventions(
-        framework=words[0], flags=words[1], method=words[2], strategy=strategy, weights=words[4], model=arch.name, date=words[5]
-    )
-    setup = {**_BASE, **fixed, **layout, **_batch(row, layout, rules, arch, taken), **_offload(row, layout)}
-    if not number(row, "seq_len") and is_fine_tuning_stack(int(fixed["framework"])):
+    flags = word(row, "extra_flags")
+    words: SettingWords = {
+        "framework": word(row, "framework"),
+        "flags": flags,
+        "method": _method(row, taken),
+        "strategy": _strategy_name(row, layout),
+        "weights_dtype": word(row, "weights_dtype"),
+        "date": word(row, "date")[:7],
+        **_setup_words(row, taken),
+        "supports_bf16": accelerator.supports_bf16,
+        "supports_flash": accelerator.supports_flash_attention,
+    }
+    case, settings = _read_settings(arch, **words)
+    fixed = setup_fields(case)
+    setup = {**_BASE, **fixed, **layout, **_batch(row, layout, case.habits, arch, taken), **_offload(row, layout)}
+    if not number(row, "seq_len") and trainers.software_names()[case.software.code] in _SHORT_SAMPLES:
         setup["mean_length"] = constants("training_words")["unstated_mean"]
-    setup["weight_update"] = float("forward+backward only" not in word(row, "extra_flags").lower())
+    setup["weight_update"] = float("forward+backward only" not in flags.lower())
     setup["token_fraction"] = _token_fraction(row, taken)
-    if rules["sequence_parallel"] == "1":
+    if case.habits.sequence_parallel:
         setup["sequence_parallel"] = float(setup["tensor"] > 1)
     setup["memory_counter"] = _counter(row, fixed["memory_counter"], taken)
-    two = accelerator.name == "V100-SXM-32GB" and "dgx2" in words[1].lower()
+    two = accelerator.name == "V100-SXM-32GB" and "dgx2" in flags.lower()
     setup["gpus_per_node"] = linked_devices(accelerator.name) * (2.0 if two else 1.0)
-    return _Case(arch, accelerator, known, setup, taken, assumed_habits(rules, words[1]))
+    return _Case(arch, accelerator, known, setup, taken, assumed_habits(settings, flags))
 
 
 _BASE = {field.name: float(getattr(SetupColumns(), field.name)[0]) for field in dataclasses.fields(SetupColumns)}
 
 
+class SettingWords(TypedDict, total=False):
+    """What a row says of its trainer, in the words of its columns."""
+
+    method: str
+    precision: str
+    optimizer: str
+    weights_dtype: str
+    lora_rank: float
+    lora_targets: str
+    framework: str
+    flags: str
+    strategy: str
+    attention: str
+    recompute: str
+    date: str
+    supports_bf16: bool
+    supports_flash: bool
+
+
+def training_case(model: TransformerArchitecture, **words: Unpack[SettingWords]) -> TrainingCase:
+    """The case that words mean for a model; empty ones take the usual default of the framework. Raises InputError for a setting among the flags that has no such value."""
+    return _read_settings(model, **words)[0]
+
+
 @functools.lru_cache(maxsize=8192)
-def _resolved_cached(key: tuple[Any, ...]) -> dict[str, float]:
-    name, words, precision, optimizer, rank, targets, attention, recompute, bf16, flash = key
-    return resolve_setup(
-        _ARCHITECTURES[name],
-        framework=words[0],
-        flags=words[1],
-        method=words[2],
-        strategy=words[3],
-        weights_dtype=words[4],
-        date=words[5],
-        precision=precision,
-        optimizer=optimizer,
-        lora_rank=rank,
-        lora_targets=targets,
-        attention=attention,
-        recompute=recompute,
-        supports_bf16=bf16,
-        supports_flash=flash,
+def _read_settings(model: TransformerArchitecture, **words: Unpack[SettingWords]) -> tuple[TrainingCase, Mapping[str, str]]:
+    flags, method = words.get("flags", ""), words.get("method", "").lower() or "full"
+    weights, beside = split_weights(words.get("weights_dtype", ""))
+    settings = row_settings(
+        framework=words.get("framework", ""),
+        flags=flags,
+        method=method,
+        strategy=words.get("strategy", ""),
+        weights=weights,
+        model=model.name,
+        optimizer=words.get("optimizer", ""),
+        date=words.get("date", ""),
     )
+    lowered, attention, recompute = flags.lower(), words.get("attention", ""), words.get("recompute", "")
+    habits = trainers.habits_of(settings)
+    case = TrainingCase(
+        model,
+        habits,
+        software=trainers.software(words.get("framework", ""), flags, attention=attention, weights=weights),
+        optimizer=trainers.optimizer(words.get("optimizer", "")),
+        compute=trainers.number_format(words.get("precision", ""), has_bf16=words.get("supports_bf16", True)),
+        method=METHODS.get(method, Method.FULL),
+        packed=trainers.packed_base(weights, nf4=habits.nf4, always=method == "qlora"),
+        stored_bytes=FP32_BYTES if "32" in weights and "16" not in weights else 0.0,
+        adapter_bytes=0.0 if not beside else 2.0 if "16" in beside else FP32_BYTES,
+        rank=words.get("lora_rank", 0.0),
+        targets=trainers.adapter_targets(words.get("lora_targets", ""), default=settings["targets"]),
+        trains_embeddings="embed" in lowered and "train" in lowered,
+        prompt_tokens=_stated(lowered, "{prompt_tokens}"),
+        projected="projection" in lowered,
+        last_layers=_stated(lowered, "last"),
+        attention="" if attention.lower() in ("unknown", "default") else attention.lower(),
+        recompute=RECOMPUTES.get(recompute.lower(), Recompute.NONE) if recompute else None,
+        supports_flash=words.get("supports_flash", True),
+    )
+    return case, settings
 
 
-_ARCHITECTURES: dict[int, TransformerArchitecture] = {}
+def _stated(flags: str, name: str) -> float:
+    """The number that follows a word in free flags; 0 where there is none."""
+    found = shape("setup", name + r"[\s=]*(\d+)").search(flags)
+    return float(found[1]) if found else 0.0
 
 
-def _resolved(arch: TransformerArchitecture, words: tuple[str, ...], *rest: Any) -> dict[str, float]:
-    _ARCHITECTURES[id(arch)] = arch
-    return _resolved_cached((id(arch), words, *rest))
+def split_weights(text: str) -> tuple[str, str]:
+    """Words for the stored weights as (of the base, of adapters beside it): "bf16 (adapters fp32)" holds a base of 16 bits."""
+    found = re.search(r"\(?\s*adapters?\W+(?:in\s+)?(\w+)\s*\)?", text, re.IGNORECASE)
+    return (text, "") if found is None else (text.replace(found[0], "").strip(" ,;+"), found[1].lower())
+
+
+# settings of the stack -----------------------------------------------------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=4096)
+def row_settings(
+    *,
+    framework: str = "",
+    flags: str = "",
+    method: str = "",
+    strategy: str = "",
+    weights: str = "",
+    model: str = "",
+    optimizer: str = "",
+    date: str = "",
+) -> dict[str, str]:
+    """Settings that frameworks.csv gives to such a job, and those that its flags state. A rule with `before` is one of old versions: it needs a date, and one before
+    that."""
+    lowered, strategy, weights = flags.lower(), strategy.lower(), split_weights(weights)[0].lower()
+
+    def accepts(rule: StackRule) -> bool:
+        return (
+            (not rule.before or bool(date and date < rule.before))
+            and trainers.matches(rule.flags, lowered)
+            and (not rule.strategy or strategy in rule.strategy.split("|"))
+            and trainers.matches(rule.weights, weights)
+        )
+
+    found = trainers.stack_settings(framework=framework, method=method.lower(), model=model, optimizer=optimizer, accepts=accepts)
+    return found | stated_habits(flags)
+
+
+@functools.cache
+def _habit_names() -> tuple[str, ...]:
+    """Settings of frameworks.csv that no column of a case states by itself."""
+    usual = trainers.stack_rules()[0].settings
+    return tuple(name for name in (*usual, "loss") if name not in _STATED_BY_COLUMNS)
+
+
+def stated_habit_pattern() -> str:
+    """Expression of a setting of the stack that flags give: its name and its value."""
+    return rf"(?<![\w-])({'|'.join(_habit_names())})\s*=\s*([^\s;,]+)"
+
+
+def stated_habits(flags: str) -> dict[str, str]:
+    """Settings that a case gives itself, as `name=value` among its flags: they overrule what is known of the stack.
+
+    Raises InputError for a value that is none.
+    """
+    found = {}
+    for name, value in re.findall(stated_habit_pattern(), flags.lower()):
+        allowed = _WORDED_HABITS.get(name, ())
+        if value not in allowed and not re.fullmatch(r"\d+(\.\d+)?(e\d+)?", value):
+            raise InputError(
+                f"{name}={value[:20]}: give {' or '.join(allowed) if name == 'loss' else ' or '.join(('a number of at least 0', *allowed))}"
+            )
+        if name == "loss" and value not in allowed:
+            raise InputError(f"loss={value[:20]}: give {' or '.join(allowed)}")
+        found[name] = value
+    return found
+
+
+def assumed_habits(settings: Mapping[str, str], flags: str) -> str:
+    """What was taken of the stack and can be overruled in the flags, as `name=value`; what the case gave itself is not among it."""
+    told = stated_habits(flags)
+    return "; ".join(f"{name}={settings[name]}" for name in _habit_names() if name in settings and name not in told)
+
+
+# columns -------------------------------------------------------------------------------------------------------------------------------
 
 
 def _layout(row: Mapping[str, str], taken: list[str]) -> dict[str, float]:
@@ -251,7 +385,7 @@ def _method(row: Mapping[str, str], taken: list[str]) -> str:
     return text if text in METHODS else "full"
 
 
-def _setup_words(row: Mapping[str, str], taken: list[str]) -> tuple[Any, ...]:
+def _setup_words(row: Mapping[str, str], taken: list[str]) -> SettingWords:
     precision = word(row, "precision") or word(row, "compute_dtype")
     optimizer = word(row, "optimizer") or next((name for name in _OPTIMIZER_FLAGS if name in word(row, "extra_flags").lower()), "")
     for name, text in (("precision", precision), ("optimizer", optimizer)):
@@ -259,18 +393,18 @@ def _setup_words(row: Mapping[str, str], taken: list[str]) -> tuple[Any, ...]:
             taken.append(f"{name} not stated: the usual one taken")
     silent = [name for name in ("recompute", "attention") if word(row, name).lower() in ("", "unknown")]
     taken.extend(f"{name} not stated: the framework's usual one taken" for name in silent)
-    return (
-        precision.rstrip("?"),
-        optimizer,
-        number(row, "lora_rank"),
-        word(row, "lora_targets"),
-        word(row, "attention"),
-        word(row, "recompute"),
-    )
+    return {
+        "precision": precision.rstrip("?"),
+        "optimizer": optimizer,
+        "lora_rank": number(row, "lora_rank"),
+        "lora_targets": word(row, "lora_targets"),
+        "attention": word(row, "attention"),
+        "recompute": word(row, "recompute"),
+    }
 
 
 def _batch(
-    row: Mapping[str, str], layout: dict[str, float], rules: Mapping[str, str], arch: TransformerArchitecture, taken: list[str]
+    row: Mapping[str, str], layout: dict[str, float], habits: Habits, arch: TransformerArchitecture, taken: list[str]
 ) -> dict[str, float]:
     """Micro-batch, accumulation and length, each from the others where one is missing."""
     micro, accumulation, total = number(row, "micro_batch"), number(row, "grad_accum"), number(row, "global_batch")
@@ -278,7 +412,7 @@ def _batch(
     if not micro and total:
         micro = max(total / ranks / max(accumulation, 1.0), 1.0)
     if not micro:
-        micro = float(rules["micro_batch"])
+        micro = habits.micro_batch
         taken.append(f"micro-batch not stated: {micro:.0f} assumed")
     if not accumulation:
         accumulation = max(round(total / (micro * ranks)), 1.0) if total else 1.0
@@ -288,7 +422,7 @@ def _batch(
             taken.append(f"micro-batches of the pipeline not stated: {accumulation:.0f} of {micro:.0f} sequences")
     length = number(row, "seq_len")
     if not length:
-        length = min(float(arch.max_position) if arch.max_position > 0 else 1e9, float(rules["seq_len"]))
+        length = min(float(arch.max_position) if arch.max_position > 0 else 1e9, habits.seq_len)
         taken.append(f"sequence length not stated: {length:.0f} assumed")
     return {"micro_batch": micro, "grad_accum": accumulation, "seq_len": length}
 
