@@ -24,7 +24,7 @@ from interval_fit import Residuals, fit_model, nested_models
 from rightfit import facts
 from rightfit.estimate.intervals import METRIC_FAMILY, PROBABILITIES, IntervalModel, interval_columns
 from rightfit.estimate.regimes import RegimeColumns
-from rightfit.estimate.software import architecture_names
+from rightfit.facts.devices import architecture_names
 from rightfit.proof.cases.training import training_cases
 from rightfit.proof.folds import predict_left_out, read_folds, substituted
 from rightfit.proof.predict import case_regimes, predict

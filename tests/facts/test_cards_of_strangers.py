@@ -6,7 +6,7 @@ import pytest
 
 from rightfit import facts
 from rightfit.estimate.forward_devices import forward_device
-from rightfit.estimate.serving_cases import find_device
+from rightfit.facts.serving_devices import find_device
 
 NAMES = {
     "RTX-5060-Ti": 16,

@@ -53,3 +53,24 @@ def _parse_number(name: str, text: str) -> float:
     if not math.isfinite(value) or value < 0 or value > _MAX_COUNT:
         raise RefusedRowError(f"{name} {text[:40]!r} is not a sensible number")
     return value
+
+
+#: Words of the column `counter` (and `mem_kind`) -> what counted the memory.
+_COUNTERS = {
+    "allocated": "allocator",
+    "allocator": "allocator",
+    "reserved": "reserved",
+    "driver": "driver",
+    "nvidia-smi": "driver",
+    "process": "process",
+}
+
+
+def counter_of(row: Mapping[str, str]) -> str:
+    """What counted the memory of a case: allocator, reserved, driver or process; empty where it does not say."""
+    return _COUNTERS.get(word(row, "counter").lower(), "")
+
+
+def counts_tensors(row: Mapping[str, str]) -> bool:
+    """Whether the counter of a case sees what the program asked its allocator for, and not what driver, context and libraries take beside it."""
+    return counter_of(row) in ("allocator", "reserved")

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
+from rightfit.estimate.case_cells import counts_tensors
 from rightfit.estimate.forward_devices import SILICON, ForwardDevice, forward_device
 from rightfit.estimate.forward_models import forward_work, record_of
 from rightfit.estimate.forward_records import ForwardWish, ForwardWork
 from rightfit.estimate.forward_words import DTYPES, ENGINES, SCENARIOS, Batch, batch_of, dtype_of, engine_of, number, wish_of
 from rightfit.estimate.pattern_tables import first_match
-from rightfit.estimate.serving_words import counts_tensors
 from rightfit.facts.constants import constants
 from rightfit.facts.records import DiffusionModel, OtherModel, TracedModel, TransformerArchitecture, VisionModel
 from rightfit.facts.word_tables import says

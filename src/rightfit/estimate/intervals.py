@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from rightfit import facts
 from rightfit.estimate.figures import FigureColumns
 from rightfit.estimate.regimes import RegimeColumns
-from rightfit.estimate.software import architecture_names
+from rightfit.facts.devices import architecture_names
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
 

@@ -8,15 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
+from rightfit.facts.devices import architecture_names
 from rightfit.facts.trainers import software_names
 from rightfit.physics.columns import Array, AttentionKernel, DeviceColumns, SetupColumns
 from rightfit.physics.rates import RateColumns
-
-
-@functools.cache
-def architecture_names() -> tuple[str, ...]:
-    """Names of the coefficient families of accelerators, by code."""
-    return tuple(row["name"] for row in facts.table("architectures"))
 
 
 def family_codes(device: DeviceColumns) -> NDArray[np.intp]:

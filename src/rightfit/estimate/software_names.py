@@ -6,8 +6,8 @@ import functools
 
 from rightfit.estimate.classical_words import library_of
 from rightfit.estimate.pattern_tables import first_match
-from rightfit.estimate.serving_words import engine_rules
 from rightfit.estimate.train_words import stack_of
+from rightfit.facts.engines import engine_class
 from rightfit.facts.trainers import software_class
 from rightfit.facts.word_tables import says
 
@@ -25,7 +25,7 @@ def is_known_software(kind: str, text: str) -> bool:
         return True
     known = {
         "training": lambda: software_class(words) != 0,
-        "serving": lambda: engine_rules(words)["class"] != "generic",
+        "serving": lambda: engine_class(words).name != "generic",
         "forward": lambda: first_match("forward_engines", words) is not None,
         "samples": lambda: stack_of(words, "", "", "") != "eager",
         "classical": lambda: library_of(words) != "other",

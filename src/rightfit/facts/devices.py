@@ -158,3 +158,26 @@ def half_card(card: Accelerator, memory_gib: float) -> Accelerator:
     halves = ("memory_bytes", "memory_bandwidth", "fp32_flops", "tf32_flops", "fp16_flops", "bf16_flops", "fp8_flops", "tdp_w", "l2_bytes")
     values: dict[str, Any] = {name: getattr(card, name) / 2 for name in halves}
     return dataclasses.replace(card, num_sms=card.num_sms // 2, **values)
+
+
+@functools.cache
+def architecture_code(vendor: str, architecture: str, compute_capability: float) -> int:
+    """Coefficient family of an accelerator: the `code` of its row in facts/data/architectures.csv; 0 where none fits."""
+    for row in tables.table("architectures"):
+        if row["vendor"] != vendor or architecture not in row["architectures"].split("|"):
+            continue
+        low, high = row["compute_capability_from"], row["compute_capability_to"]
+        if not low or float(low) <= compute_capability <= float(high):
+            return int(row["code"])
+    return 0
+
+
+@functools.cache
+def architecture_names() -> tuple[str, ...]:
+    """Names of the coefficient families of accelerators, by code."""
+    return tuple(row["name"] for row in tables.table("architectures"))
+
+
+def family_of(accelerator: Accelerator) -> str:
+    """The coefficient family of an accelerator."""
+    return architecture_names()[architecture_code(accelerator.vendor, accelerator.architecture, accelerator.compute_capability)]

@@ -18,7 +18,7 @@ from rightfit.units import GIB
 
 if TYPE_CHECKING:
     from rightfit.estimate.figures import FigureColumns
-    from rightfit.estimate.serving_cases import ServingCases
+    from rightfit.proof.cases.serving import ServingCases
 
 MEMORY_METRIC = "peak_mem_gib"
 #: Metrics that only generation of text has.
@@ -64,7 +64,7 @@ def _serves_language(row: Mapping[str, str]) -> bool:
 
 
 def _record(row: Mapping[str, str]) -> tuple[object | None, str]:
-    from rightfit.estimate.serving_cases import architecture
+    from rightfit.proof.cases.serving import architecture
 
     try:
         return architecture(row.get("model", "").strip(), _positive(row.get("params_b", "")))
@@ -111,7 +111,7 @@ def _predict_forward(rows: list[dict[str, str]], answers: list[dict[str, Any]]) 
 
 def _predict_generation(rows: list[dict[str, str]], answers: list[dict[str, Any]]) -> None:
     """Language models: one evaluation of the physics for all rows, then each row in the metric that it asks for."""
-    from rightfit.estimate.serving_cases import serving_cases
+    from rightfit.proof.cases.serving import serving_cases
 
     cases = serving_cases(rows)
     for index, reason in cases.refused.items():
@@ -205,7 +205,7 @@ _TAKEN_AS_WORDS = ("load", "engine", "weight_format", "kv_bytes", "counter")
 
 def _taken(columns: Mapping[str, Sequence[float]], index: int, metric: str) -> dict[str, str]:
     """What was taken for each column that a case may have left empty."""
-    from rightfit.estimate.serving_cases import engine_classes, format_names
+    from rightfit.facts.engines import engine_classes, format_names
     from rightfit.physics.serving_columns import Load, ServingCounter
 
     def one(name: str) -> float:

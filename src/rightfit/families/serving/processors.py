@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.errors import ContradictionError
-from rightfit.estimate.serving_words import find_device
 from rightfit.facts.records import Accelerator
+from rightfit.facts.serving_devices import find_device
 from rightfit.recent import Recent
 from rightfit.search.offers import Market, open_market, read_market, sound_offers
 from rightfit.search.service.cpu_servers import cheapest_cpu_offers, cpu_machine

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from rightfit import facts
-from rightfit.estimate.serving_cases import serving_cases
-from rightfit.estimate.serving_words import architecture, device_count, engine_rules, find_device, number_in, version_number, weight_format
+from rightfit.facts.engines import engine_class, version_number, weight_format
+from rightfit.facts.serving_devices import device_count, find_device
 from rightfit.physics.serving_columns import Load
+from rightfit.proof.cases.serving import architecture, number_in, serving_cases
 
 ROW = {"metric": "output_tok_per_s_total", "model": "Llama 3.1 8B", "weights_dtype": "bf16", "engine": "vLLM 0.9", "device": "H100"}
 ENGINES = {
@@ -88,12 +89,14 @@ def serve(**changes: str):  # type: ignore[no-untyped-def]
 
 @pytest.mark.parametrize(("word", "expected"), pairs(ENGINES))
 def test_engines(word: str, expected: str) -> None:
-    assert engine_rules(word, version_number(word))["class"] == expected
+    assert engine_class(word, version_number(word)).name == expected
 
 
 @pytest.mark.parametrize(("word", "expected"), pairs(FORMATS))
 def test_formats(word: str, expected: str) -> None:
-    assert weight_format(word)["name"] == expected
+    found = weight_format(word)
+    assert found is not None
+    assert found.name == expected
 
 
 @pytest.mark.parametrize(("word", "expected"), pairs(DEVICES))

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from rightfit.estimate.serving_cases import (
-    architecture,
-    engine_classes,
-    engine_rules,
-    family_names,
-    find_device,
-    format_names,
-    serving_cases,
-    weight_format,
-)
+from rightfit.facts.engines import engine_class, engine_classes, family_names, format_names, weight_format
+from rightfit.facts.serving_devices import find_device
 from rightfit.physics.columns import IntraKind
 from rightfit.physics.serving_columns import Load, Math, ServingCounter
+from rightfit.proof.cases.serving import architecture, serving_cases
 
 ROW = {
     "metric": "tpot_ms",
@@ -64,7 +57,7 @@ def serve(**changes: str):  # type: ignore[no-untyped-def]
     ],
 )
 def test_engines_by_name_version_and_date(name: str, version: float, date: str, expected: str) -> None:
-    assert engine_rules(name, version, date)["class"] == expected
+    assert engine_class(name, version, date).name == expected
 
 
 @pytest.mark.parametrize(
@@ -86,7 +79,9 @@ def test_engines_by_name_version_and_date(name: str, version: float, date: str, 
     ],
 )
 def test_formats_by_name(text: str, expected: str) -> None:
-    assert weight_format(text)["name"] == expected
+    found = weight_format(text)
+    assert found is not None
+    assert found.name == expected
 
 
 def test_unknown_format_is_assumed_and_said() -> None:
@@ -342,7 +337,7 @@ def test_engines_take_their_defaults_by_card(device: str, chunk: float, most: fl
     ("date", "kind"), [("2023-06", "ungraphed"), ("2024", "graph"), ("2024-07", "graph"), ("2026", "async"), ("", "async")]
 )
 def test_a_year_alone_is_its_middle(date: str, kind: str) -> None:
-    assert engine_rules("vLLM", 0.0, date)["class"] == kind
+    assert engine_class("vLLM", 0.0, date).name == kind
 
 
 @pytest.mark.parametrize("arrival", ["burst", "closed", "open"])
