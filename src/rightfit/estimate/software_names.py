@@ -6,9 +6,8 @@ import functools
 
 from rightfit.estimate.classical_words import library_of
 from rightfit.estimate.pattern_tables import first_match
-from rightfit.estimate.train_words import stack_of
 from rightfit.facts.engines import engine_class
-from rightfit.facts.trainers import software_class
+from rightfit.facts.trainers import sample_stack, software_class
 from rightfit.facts.word_tables import says
 
 #: The column that names the software, by kind of case.
@@ -27,7 +26,7 @@ def is_known_software(kind: str, text: str) -> bool:
         "training": lambda: software_class(words) != 0,
         "serving": lambda: engine_class(words).name != "generic",
         "forward": lambda: first_match("forward_engines", words) is not None,
-        "samples": lambda: stack_of(words, "", "", "") != "eager",
+        "samples": lambda: sample_stack(words) != "eager",
         "classical": lambda: library_of(words) != "other",
     }
     return known[kind]()

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import re
 
 from rightfit import facts
 from rightfit.estimate.forward_models import forward_work, record_of
 from rightfit.estimate.forward_records import ForwardWish
 from rightfit.estimate.model_work import KEPT, ModelWork, TrainWish
-from rightfit.estimate.pattern_tables import alias
 from rightfit.estimate.train_networks import recorded_denoiser
-from rightfit.estimate.train_runs import data_set_samples
-from rightfit.estimate.train_words import TABLE
 from rightfit.facts.constants import constants
 from rightfit.facts.records import DiffusionModel, OtherModel, TransformerArchitecture, VisionModel
-from rightfit.facts.word_tables import senses, shape
+from rightfit.facts.trained_networks import data_set_samples, letters_of, looser_names, patch_of, style_generation, without_recipe
 
 _FIGURES = constants("training_work")
 
@@ -25,8 +21,8 @@ def recorded_work(wish: TrainWish) -> ModelWork | None:
     name = wish.model
     if isinstance(record := record_of(name), DiffusionModel):
         return recorded_denoiser(wish, record)
-    if style := re.match(r"stylegan[-_ ]?([23])?", name.lower()):
-        return _generative(wish, style[1] or "2")
+    if generation := style_generation(name):
+        return _generative(wish, generation)
     record = record or _looser_record(name)
     if record is None:
         return None
@@ -37,35 +33,8 @@ def recorded_work(wish: TrainWish) -> ModelWork | None:
 
 def _looser_record(name: str) -> VisionModel | TransformerArchitecture | OtherModel | None:
     """A record by what remains of a name without the words of a recipe."""
-    bare = shape(TABLE, r"(?:^|[-_ ]){recipe}(?=[-_ (]|$)", ignore_case=True).sub(" ", re.sub(r"\(.*\)", "", name)).strip(" -_")
-    bare = re.sub(r"\s+", " ", bare)
-    vit_sizes = re.sub(r"vit-([bl])(\d\d)(plus-\d+)?.*", r"vit-\1-\2", bare)
-    for text in (
-        bare,
-        "timm/" + bare.replace("resnet-", "resnet"),
-        bare.replace(" ", "-"),
-        vit_sizes,
-        _vit_name(bare),
-        _vit_name(bare).replace("_224", "_clip_224"),
-        "timm/vit_base_patch14_dinov2" if "dinov2" in name.lower() else "",
-        f"timm/{bare}",
-        f"timm/{bare.replace('-', '_')}",
-        f"torchvision/{bare.replace('-', '_')}",
-        f"ultralytics/{bare}",
-    ):
-        found = record_of(text) if text else None
-        if isinstance(found, VisionModel | OtherModel | TransformerArchitecture):
-            return found
-    return None
-
-
-def _vit_name(text: str) -> str:
-    found = shape(TABLE, r"vit-?({vit_size})(?:[-/]?(\d\d))?").search(text.lower())
-    if not found:
-        return ""
-    size = senses(TABLE, "vit_size")[found[1]]
-    patch = found[2] or ("14" if size == "huge" else "16")
-    return f"timm/vit_{size}_patch{patch}_224"
+    records = (record_of(text) for text in looser_names(name))
+    return next((found for found in records if isinstance(found, VisionModel | OtherModel | TransformerArchitecture)), None)
 
 
 def _from_forward(wish: TrainWish, record: object) -> ModelWork | None:
@@ -135,12 +104,12 @@ def neighbour_work(wish: TrainWish) -> ModelWork | None:
 
     if wish.task not in ("classification", "") or not wish.model:
         return None
-    bare = _without_recipe(wish.model)
-    stem = re.match(r"[a-z]*", bare)
+    bare = without_recipe(wish.model)
+    stem = letters_of(bare)[:4]
     names: dict[str, str] = {}
     for name in _classifiers():
-        if stem and name.startswith(stem[0][:4]):
-            names.setdefault(_without_recipe(name), name)
+        if name.startswith(stem):
+            names.setdefault(without_recipe(name), name)
     close = difflib.get_close_matches(bare, names, n=1, cutoff=_FIGURES["least_likeness"])
     record = record_of(f"timm/{names[close[0]]}") if close else None
     if not isinstance(record, VisionModel) or not record.macs:
@@ -149,7 +118,7 @@ def neighbour_work(wish: TrainWish) -> ModelWork | None:
     if work is None:
         return None
     ratio = wish.params / record.params_total if wish.params else 1.0
-    patch = (_patch(close[0]) / _patch(bare)) ** 2
+    patch = (patch_of(close[0]) / patch_of(bare)) ** 2
     grown = {name: getattr(work, name) * patch * ratio for name in ("macs", "score_macs")}
     grown |= {
         name: getattr(work, name) * patch * ratio ** _FIGURES["neighbour_exponent"]
@@ -158,17 +127,6 @@ def neighbour_work(wish: TrainWish) -> ModelWork | None:
     params = wish.params or work.params
     taken = (*work.assumptions, f"{wish.model} taken like {names[close[0]]}")
     return dataclasses.replace(work, name=wish.model, params=params, trained=params, assumptions=taken, **grown)
-
-
-def _without_recipe(name: str) -> str:
-    """A name of timm without the words before and after it that tell how the model was trained."""
-    recipe = shape(TABLE, r"^{recipe_start}_|_{recipe_end}(?=_|$)")
-    return recipe.sub("", recipe.sub("", name.lower()))
-
-
-def _patch(name: str) -> float:
-    found = re.search(r"(?:patch|p)(\d{1,2})(?=_|$)", name)
-    return float(found[1]) if found else 16.0
 
 
 @functools.cache
@@ -214,8 +172,3 @@ def stated_work(wish: TrainWish) -> ModelWork | None:
         wish.model, "classification", stage.kind, macs=stage.macs, activations=stage.activations, layers=stage.layers, params=wish.params, trained=wish.params,
         kept=stage.activations * KEPT.get(stage.kind, 2.0), widest=_FIGURES["widest_share"] * stage.activations, assumptions=found.assumptions,
     )  # fmt: skip
-
-
-def spelled(name: str) -> str:
-    """The record's spelling of a name."""
-    return alias(name)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from rightfit.facts.constants import constants
 from rightfit.facts.tables import table
-from rightfit.facts.word_tables import occurs, says, senses
+from rightfit.facts.word_tables import meaning, occurs, says, senses, shape
 from rightfit.records import dataclass
 
 WORDS = "setup"  # table of words
@@ -368,3 +368,39 @@ def software(framework: str, flags: str = "", *, attention: str = "", weights: s
 
 def _first_number(name: str, column: str, text: str) -> float:
     return next((float(row[column]) for row in table(name) if occurs(row["words"], text)), 0.0)
+
+
+# training on samples -------------------------------------------------------------------------------------------------------------------
+
+SAMPLE_WORDS = "training"  # table of words
+
+
+def sample_stack(framework: str, flags: str = "") -> str:
+    """Class of software that trains on samples (estimate.vision_training.STACKS)."""
+    words, flag = framework.lower(), flags.lower()
+    if "mlperf" in words:
+        return "tuned"
+    if says(SAMPLE_WORDS, "compiled", f"{flag} ; {words}"):
+        return "compiled"
+    if says(SAMPLE_WORDS, "jax", words):
+        return "jax"
+    if "mxnet" in words:
+        return "mxnet"
+    if "paddle" in words:
+        return "paddle"
+    if "tensorflow" in words or says(SAMPLE_WORDS, "tensorflow", words):
+        return "xla" if shape(SAMPLE_WORDS, r"\bxla(?!=?(?:-| )?{off}|=xla-off)").search(flag) else "tensorflow"
+    if says(SAMPLE_WORDS, "nvidia_stack", words):
+        return "ngc"
+    return "library" if says(SAMPLE_WORDS, "library", words) else "eager"
+
+
+def sample_optimizer_bytes(name: str) -> float | None:
+    """Bytes of states per parameter of the optimizer that a name means; None where it means none."""
+    size = meaning(SAMPLE_WORDS, "optimizer", name.lower())
+    return float(size) if size else None
+
+
+def attends(name: str) -> bool:
+    """Whether the name of a model is one of those that are built of attention."""
+    return says(SAMPLE_WORDS, "attention_model", name.lower())

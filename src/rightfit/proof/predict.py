@@ -154,7 +154,7 @@ def _predict_classical(rows: list[dict[str, str]], answers: list[dict[str, Any]]
 
 
 def _predict_vision(rows: list[dict[str, str]], answers: list[dict[str, Any]]) -> None:
-    from rightfit.estimate.vision_predict import predict_vision
+    from rightfit.proof.samples_predict import predict_vision
 
     predict_vision(rows, answers)
 

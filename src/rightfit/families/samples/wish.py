@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from rightfit import facts
 from rightfit.errors import ContradictionError, UnavailableError, UnknownNameError
-from rightfit.estimate.pattern_tables import first_match
+from rightfit.facts.pattern_tables import first_match
 from rightfit.facts.records import DiffusionModel, VisionModel
+from rightfit.facts.trained_networks import is_listed, output_frames, output_sizes, trained_graph
 from rightfit.families.samples.data import amount_of_samples, load_of
-from rightfit.families.samples.models import known_work, sample_model
+from rightfit.families.samples.models import sample_model
 from rightfit.families.samples.recipe import read_recipe, refuse_other_values, refuse_quantization, settle_method
 from rightfit.families.samples.sample_wish import SampleWish
 from rightfit.physics.columns import Method
@@ -125,7 +126,7 @@ def _work(workload: Workload, record: Any, *, audio_s: float = 0.0) -> tuple[Mod
 def _without_owner(name: str) -> list[str]:
     """The name behind the owner of a hub id, where the tables of arithmetic know that and not the whole."""
     owner, _, bare = name.rpartition("/")
-    return [bare] if owner and known_work(bare) and not known_work(name) else []
+    return [bare] if owner and is_listed(bare) and not is_listed(name) else []
 
 
 def _with_data(workload: Workload) -> list[str]:
@@ -133,7 +134,7 @@ def _with_data(workload: Workload) -> list[str]:
     if workload.data_unit != "dataset" or not workload.data or facts.dataset(workload.data).domain != "graph":
         return []
     found = (f"{workload.model} {workload.data}", workload.data, f"{_STAND_IN} {workload.data}")
-    return [name for name in found if first_match("train_graphs", name, whole=True)]
+    return [name for name in found if trained_graph(name)]
 
 
 def image_sides(text: str) -> tuple[float, float]:
@@ -146,10 +147,7 @@ def image_sides(text: str) -> tuple[float, float]:
 
 def _usual_frames(record: Any) -> float:
     """Frames of a video model's usual output."""
-    if isinstance(record, DiffusionModel) and record.modality == "video":
-        sizes = re.findall(r"\d+", record.default_output)
-        return float(sizes[0]) if len(sizes) >= 3 else 1.0
-    return 0.0
+    return output_frames(record) if isinstance(record, DiffusionModel) and record.modality == "video" else 0.0
 
 
 def _sample(workload: Workload, record: Any, asked: TrainWish, row: Any, notes: Notes) -> dict[str, Any]:
@@ -159,7 +157,7 @@ def _sample(workload: Workload, record: Any, asked: TrainWish, row: Any, notes: 
     if not height and isinstance(record, VisionModel):
         height = width = float(record.image_size)
     if not height and isinstance(record, DiffusionModel):
-        sizes = [float(part) for part in re.findall(r"\d+", record.default_output)]
+        sizes = output_sizes(record)
         height, width = (sizes[-2], sizes[-1]) if len(sizes) > 1 else (512.0, 512.0)
     if pictures and height and not workload.image_size:
         notes.take("image_size", f"{height:.0f}x{width:.0f}", "image_size")
@@ -218,6 +216,6 @@ def _host_bytes(work: ModelWork, amount: Samples) -> float:
     """RAM that features and edges of a graph take while it is sampled."""
     if work.modality != "graph":
         return 0.0
-    row = first_match("train_graphs", work.name, whole=True)
-    known = float(row["features_gib"]) * 2.0**30 if row and row["features_gib"] else 0.0
+    graph = trained_graph(work.name)
+    known = graph.features_bytes if graph else 0.0
     return max(known, amount.dataset_bytes) * facts.coefficients("training")["graph_memory_factor"]

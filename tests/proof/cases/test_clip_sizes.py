@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rightfit.estimate.train_words import image_size
+from rightfit.proof.cases.samples import image_size
 
 
 @pytest.mark.parametrize(

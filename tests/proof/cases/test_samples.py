@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rightfit.estimate.train_rows import TrainCases, train_cases
 from rightfit.estimate.vision_training import PRECISIONS, STACKS, STORED
+from rightfit.proof.cases.samples import SamplesRows, samples_cases
 
 ROW = {
     "metric": "images_per_s_total",
@@ -23,13 +23,14 @@ ROW = {
 }
 
 
-def read(**cells: str) -> TrainCases:
-    return train_cases([ROW | cells])
+def read(**cells: str) -> SamplesRows:
+    return samples_cases([ROW | cells])
 
 
 def test_a_plain_row() -> None:
-    cases = read()
-    assert not cases.refused
+    found = read()
+    assert not found.refused
+    cases = found.cases
     assert (cases.setup.batch[0], cases.setup.num_gpus[0], cases.setup.gpus_per_node[0]) == (256, 8, 8)
     assert PRECISIONS[int(cases.setup.precision[0])] == "amp"
     assert STACKS[int(cases.setup.software[0])] == "eager"
@@ -37,21 +38,20 @@ def test_a_plain_row() -> None:
 
 
 def test_other_spellings_of_a_card() -> None:
-    plain = read().device.bandwidth[0]
+    plain = read().cases.device.bandwidth[0]
     for name in ("NVIDIA A100-SXM4-80GB (400W)", "A100-SXM4-80GB (DGX)", "A100 SXM4 80GB"):
-        cases = read(gpu=name)
-        assert not cases.refused, cases.refused
-        assert cases.device.bandwidth[0] == plain
+        found = read(gpu=name)
+        assert not found.refused, found.refused
+        assert found.cases.device.bandwidth[0] == plain
 
 
 def test_global_batch_and_nodes_of_a_benchmark() -> None:
-    cases = read(batch_per_gpu="", n_gpus="16", extra_flags="nodes=2;apn=8;global_batch=4096", precision="mixed (submitter tuned)")
+    cases = read(batch_per_gpu="", n_gpus="16", extra_flags="nodes=2;apn=8;global_batch=4096", precision="mixed (submitter tuned)").cases
     assert (cases.setup.batch[0], cases.setup.gpus_per_node[0], cases.benchmark[0]) == (256, 8, 1)
 
 
 def test_an_unstated_batch_is_named() -> None:
-    cases = read(batch_per_gpu="")
-    assert any("batch not stated" in text for text in cases.assumptions[0])
+    assert any("batch not stated" in text for text in read(batch_per_gpu="").assumptions[0])
 
 
 def test_adapters_on_a_quantised_base() -> None:
@@ -65,7 +65,7 @@ def test_adapters_on_a_quantised_base() -> None:
         n_gpus="1",
         extra_flags="lora;rank=64;checkpointing=layer;opt=adamw_bf16;latents cached",
     )
-    setup = cases.setup
+    setup = cases.cases.setup
     assert STORED[int(setup.stored[0])] == "int8"
     assert (setup.adapter_rank[0], setup.recompute[0], setup.cached[0], setup.optimizer_bytes[0]) == (64, 1, 1, 4)
 
@@ -73,7 +73,7 @@ def test_adapters_on_a_quantised_base() -> None:
 def test_a_memory_row_needs_no_card() -> None:
     cases = read(metric="peak_mem_gib_per_gpu", gpu="not stated", gpu_mem_gib="")
     assert not cases.refused
-    assert not cases.has_device[0]
+    assert not cases.cases.has_device[0]
 
 
 @pytest.mark.parametrize(

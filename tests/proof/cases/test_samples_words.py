@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from rightfit.estimate import train_words
-from rightfit.estimate.train_words import image_size
+from rightfit.estimate.model_work import ModelWork
+from rightfit.estimate.vision_training import STACKS
+from rightfit.facts.trainers import sample_stack
 from rightfit.physics.columns import MemoryCounter
+from rightfit.proof.cases import samples
+from rightfit.proof.cases.samples import image_size, samples_cases
 
 
 @pytest.mark.parametrize(
@@ -61,12 +64,15 @@ def test_views() -> None:
     ],
 )
 def test_stacks(framework: str, precision: str, flags: str, stack: str) -> None:
-    assert train_words.stack_of(framework, precision, flags, "") == stack
+    row = {"metric": "images_per_s_total", "model": "resnet50", "gpu": "A100", "n_gpus": "1", "batch_per_gpu": "8", "image_size": "224"}
+    read = samples_cases([{**row, "framework": framework, "precision": precision, "extra_flags": flags}])
+    assert STACKS[int(read.cases.setup.software[0])] == stack
+    assert stack == "tuned" or sample_stack(framework, flags) == stack
 
 
 def test_precisions() -> None:
     def read(text: str, *, tf32: bool = True, adapters: bool = False) -> str:
-        return train_words.precision_of(text, has_tf32=tf32, has_bf16=True, convolutions=True, adapters=adapters)[0]
+        return samples.precision_of(text, has_tf32=tf32, has_bf16=True, convolutions=True, adapters=adapters)[0]
 
     assert read("fp32") == "tf32"
     assert read("fp32", tf32=False) == "fp32"
@@ -76,11 +82,11 @@ def test_precisions() -> None:
 
 
 def test_methods() -> None:
-    lora = train_words.method_fields("x", "lora;rank=64;checkpointing=layer", "")
+    lora = samples.method_fields("x", "lora;rank=64;checkpointing=layer", "")
     assert (lora["adapter_rank"], lora["recompute"]) == (64.0, 1.0)
-    assert train_words.method_fields("x", "checkpointing=none;lora", "") == {"recompute": 0.0, "adapter_rank": 16.0}
-    assert "adapter_rank" not in train_words.method_fields("x", "recipe without lora", "")
-    assert train_words.method_fields("x", "textual inversion", "")["trainable"] > 0
+    assert samples.method_fields("x", "checkpointing=none;lora", "") == {"recompute": 0.0, "adapter_rank": 16.0}
+    assert "adapter_rank" not in samples.method_fields("x", "recipe without lora", "")
+    assert samples.method_fields("x", "textual inversion", "")["trainable"] > 0
 
 
 @pytest.mark.parametrize(
@@ -88,31 +94,31 @@ def test_methods() -> None:
     [("max_memory_allocated", MemoryCounter.ALLOCATED), ("nvidia-smi", MemoryCounter.DRIVER), ("reserved", MemoryCounter.RESERVED)],
 )
 def test_counters(flags: str, counter: MemoryCounter) -> None:
-    assert train_words.counter_of(flags, "", "eager") == (float(counter), "")
+    assert samples.counter_of(flags, "", "eager") == (float(counter), "")
 
 
 def test_optimizers() -> None:
-    assert train_words.optimizer_bytes("opt=adamw_bf16", "diffusion", "dit", "") == 4.0
-    assert train_words.optimizer_bytes("8bit adam", "diffusion", "unet", "") == 2.0
-    assert train_words.optimizer_bytes("opt=sgd", "classification", "conv", "") == 4.0
-    assert train_words.optimizer_bytes("", "classification", "conv", "resnet50") == 4.0
-    assert train_words.optimizer_bytes("", "detection", "window", "mask_rcnn_swin-t") == 8.0
+    assert samples.optimizer_bytes("opt=adamw_bf16", ModelWork("", "diffusion", "dit"), "") == 4.0
+    assert samples.optimizer_bytes("8bit adam", ModelWork("", "diffusion", "unet"), "") == 2.0
+    assert samples.optimizer_bytes("opt=sgd", ModelWork("", "classification", "conv"), "") == 4.0
+    assert samples.optimizer_bytes("", ModelWork("", "classification", "conv"), "resnet50") == 4.0
+    assert samples.optimizer_bytes("", ModelWork("", "detection", "window"), "mask_rcnn_swin-t") == 8.0
 
 
 def test_layout_of_images() -> None:
-    assert train_words.channels_last("dali;nhwc_in_amp", "amp")
-    assert not train_words.channels_last("dali;nhwc_in_amp", "tf32")
-    assert train_words.channels_last("channels_last", "tf32")
-    assert not train_words.channels_last("nchw", "amp")
+    assert samples.channels_last("dali;nhwc_in_amp", "amp")
+    assert not samples.channels_last("dali;nhwc_in_amp", "tf32")
+    assert samples.channels_last("channels_last", "tf32")
+    assert not samples.channels_last("nchw", "amp")
 
 
 @pytest.mark.parametrize(
     ("words", "told"), [("lora;checkpointing=none", True), ("grad_ckpt", True), ("recompute=full", True), ("lora;rank=16", False)]
 )
 def test_whether_recomputation_is_told(words: str, told: bool) -> None:
-    assert train_words.tells_recompute(words) is told
+    assert samples.tells_recompute(words) is told
 
 
 def test_weights_in_host_memory() -> None:
-    assert train_words.cache_fields("SimpleTuner", "lora;ramtorch", "tuner")["offload"] == 0.97
-    assert train_words.cache_fields("SimpleTuner", "lora", "tuner")["offload"] == 0.0
+    assert samples.cache_fields("SimpleTuner", "lora;ramtorch", "tuner")["offload"] == 0.97
+    assert samples.cache_fields("SimpleTuner", "lora", "tuner")["offload"] == 0.0
