@@ -9,7 +9,18 @@ import pytest
 
 from rightfit import facts
 from rightfit.facts import trainers
-from rightfit.facts.trainers import Habits, adapter_targets, habits_of, optimizer, packed_base, stack_habits, stack_rules, stack_settings
+from rightfit.facts.trainers import (
+    Habits,
+    adapter_targets,
+    habits_of,
+    optimizer,
+    packed_base,
+    splits_of,
+    stack_habits,
+    stack_rules,
+    stack_settings,
+    strange_words,
+)
 
 
 @pytest.mark.parametrize(
@@ -107,3 +118,17 @@ def test_optimizers_and_formats_by_name() -> None:
     assert packed is not None
     assert packed.name == "nf4-dq"
     assert packed_base("bf16", nf4="", always=False) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "strange"),
+    [("transformers 4.38+peft", []), ("megatron-lm", []), ("axolotl acmetune", ["acmetune"]), ("ms swift v3", []), ("zzz", ["zzz"])],
+)
+def test_words_that_name_no_framework(text: str, strange: list[str]) -> None:
+    assert strange_words(text) == strange
+
+
+def test_which_stacks_split_a_model() -> None:
+    assert splits_of("NeMo 2.0") == (True, True)
+    assert splits_of("torchtitan") == (True, False)
+    assert splits_of("transformers") == splits_of("") == (False, False)

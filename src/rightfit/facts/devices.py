@@ -181,3 +181,12 @@ def architecture_names() -> tuple[str, ...]:
 def family_of(accelerator: Accelerator) -> str:
     """The coefficient family of an accelerator."""
     return architecture_names()[architecture_code(accelerator.vendor, accelerator.architecture, accelerator.compute_capability)]
+
+
+@functools.cache
+def trains_and_packs(name: str) -> tuple[bool, bool]:
+    """Whether an accelerator can train, and whether it has kernels for 4-bit weights: the first row of facts/data/capabilities.csv that matches; both where none does."""
+    for row in tables.table("capabilities"):
+        if re.search(row["match"], name):
+            return row["training"] == "1", row["nf4"] == "1"
+    return True, True

@@ -209,3 +209,16 @@ def cache_bytes(name: str) -> float | None:
     """Bytes of an element of a cache in the format of that name, those of 16 bit where it is not known; None without a name."""
     sizes = constant_group("serving_rows", "cache_bytes")
     return next((size for word, size in sizes.items() if word in name), 2.0) if name else None
+
+
+@functools.lru_cache(maxsize=1024)
+def published_format(model: str) -> str:
+    """The format of fewer than 16 bits in which a model was published itself; empty for most."""
+    rows = table("published_formats")
+    return next((row["format"] for row in rows if re.search(row["pattern"], model, re.IGNORECASE)), "")
+
+
+def stacks_named(name: str) -> tuple[str, ...]:
+    """Engines of facts/data/serving_stacks.csv that a name means."""
+    lowered = name.strip().lower()
+    return tuple(row["name"] for row in table("serving_stacks") if row["name"].lower() == lowered or re.fullmatch(row["words"], lowered))

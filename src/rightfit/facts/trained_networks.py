@@ -110,6 +110,31 @@ class VisionRecipe:
     pools_wide: bool
 
 
+@dataclass(frozen=True, slots=True)
+class UsualRun:
+    """Samples of a step, passes over the data and samples of one pass that are usual."""
+
+    batch: float
+    epochs: float
+    samples: float
+
+
+@dataclass(frozen=True, slots=True)
+class UsualTraining:
+    """A line of training_usual.csv: what models of one kind learn from (its domain, what one sample is called, its bytes and seconds) and their usual runs."""
+
+    domain: str
+    unit: str
+    sample_bytes: float
+    seconds: float
+    train: UsualRun
+    finetune: UsualRun
+
+    def run(self, task: str) -> UsualRun:
+        """The usual run of a task."""
+        return self.train if task == "train" else self.finetune
+
+
 def _number(row: Mapping[str, str], column: str, scale: float = 1.0) -> float:
     return float(row[column]) * scale if row.get(column) else 0.0
 
@@ -200,6 +225,15 @@ def vision_head(name: str) -> VisionHead | None:
     )
 
 
+@functools.lru_cache(maxsize=1024)
+def usual_training(modality: str, name: str, *, is_video: bool) -> UsualTraining:
+    """The usual recipe for a model."""
+    row = first_match("training_usual", f"{modality}:{'video ' if is_video else ''}{name.lower()}", whole=True)
+    assert row is not None  # the last pattern matches everything
+    train, finetune = (UsualRun(*(float(row[f"{one}_{task}"]) for one in ("batch", "epochs", "samples"))) for task in ("train", "finetune"))
+    return UsualTraining(row["domain"], row["unit"], float(row["sample_bytes"]), float(row["seconds"]), train, finetune)
+
+
 def is_listed(name: str) -> bool:
     """Whether any of the tables of arithmetic knows a name."""
     return any(first_match(one, name, whole=True) for one in ("train_models", "train_graphs", "train_denoisers"))
@@ -223,6 +257,7 @@ def data_set_seconds(name: str) -> float:
 # names ---------------------------------------------------------------------------------------------------------------------------------
 
 _CLIP = re.compile(r"(?<![\dx])(\d{1,2})x(\d{1,2})x(\d{1,2})(?![\dx])")
+_SIDES = re.compile(r"(\d+)(?:\D+(\d+))?$")
 _TABLES = re.compile(r"(\d+(?:\.\d+)?)\s?GB total")
 _GROUPED = re.compile(r"(?<![a-z0-9])(?:x|resnext)[-_ ]?(50|101|152)(?:[-_ ](\d+)x(\d+)d)?")
 _SPLIT = re.compile(r"(?<![a-z0-9])(?:s|resnest)[-_]?(50|101|200)(?![0-9x])")
@@ -315,6 +350,17 @@ def output_frames(record: object) -> float:
     """Frames of a video model's usual output; 1 for others."""
     sizes = output_sizes(record) if isinstance(record, DiffusionModel) and record.modality == "video" else ()
     return sizes[0] if len(sizes) >= 3 else 1.0
+
+
+def is_padded(name: str) -> bool:
+    """Whether a network fills every recording up to one length."""
+    return "whisper" in name.lower()
+
+
+def sides_in(text: str) -> tuple[float, float]:
+    """Height and width of "512" or "512x768"; zeros where nothing is said."""
+    found = _SIDES.match(text)
+    return (float(found[1]), float(found[2] or found[1])) if found else (0.0, 0.0)
 
 
 def has_digits(name: str) -> bool:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from rightfit.facts.constants import constants
 from rightfit.facts.tables import table
 from rightfit.facts.word_tables import meaning, occurs, says, senses, shape
+from rightfit.facts.word_tables import words as word_list
 from rightfit.records import dataclass
 
 WORDS = "setup"  # table of words
@@ -368,6 +369,37 @@ def software(framework: str, flags: str = "", *, attention: str = "", weights: s
 
 def _first_number(name: str, column: str, text: str) -> float:
     return next((float(row[column]) for row in table(name) if occurs(row["words"], text)), 0.0)
+
+
+@functools.cache
+def splits_of(framework: str) -> tuple[bool, bool]:
+    """Whether a stack can spread a copy of a model over accelerators, in full training and with adapters: the first row of facts/data/training_stacks.csv that matches."""
+    for row in table("training_stacks"):
+        if re.search(row["match"], framework.lower()):
+            return row["splits_full"] == "1", row["splits_adapters"] == "1"
+    return False, False
+
+
+_TOKEN = re.compile(r"[^\s,;/()&|]+")
+_SEPARATOR = re.compile(r"[-_.+=]+")
+_VERSION = re.compile(r"v?\d[\w]*")
+
+
+def framework_names() -> tuple[str, ...]:
+    """Every name of a training framework."""
+    return tuple(word.word for word in word_list("choices", "training_framework"))
+
+
+def strange_words(framework: str) -> list[str]:
+    """The parts of a framework in small letters that no framework is named by; versions are none."""
+    known = framework_names()
+    # names of several words may be written apart
+    pieces = {piece for word in known for piece in (word, *_SEPARATOR.split(word))} | {
+        word.word for word in word_list("choices", "beside_framework")
+    }
+    tokens = [token for token in _TOKEN.findall(framework) if token not in known]
+    parts = [part for token in tokens for part in _SEPARATOR.split(token) if part and not _VERSION.fullmatch(part)]
+    return [part for part in parts if part not in pieces and part.rstrip("0123456789") not in pieces]
 
 
 # training on samples -------------------------------------------------------------------------------------------------------------------

@@ -31,10 +31,9 @@ def published_bytes(model: Any) -> float:
 def _decoder_bytes(model: TransformerArchitecture) -> float:
     """A language model's files: each part in the format that it was published in."""
     from rightfit.estimate.convert import model_columns
-    from rightfit.facts.engines import weight_formats
+    from rightfit.facts.engines import published_format, weight_formats
     from rightfit.physics import serving_memory
     from rightfit.physics.serving_columns import ServeColumns
-    from rightfit.search.service.stacks import published_format
 
     narrow = published_format(model.name)
     if not narrow:
