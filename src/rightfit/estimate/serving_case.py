@@ -9,6 +9,7 @@ from rightfit.facts.engines import EngineClass, WeightFormat, family_names, form
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.physics.serving_columns import Math
 from rightfit.records import dataclass
+from rightfit.units import FP32_BYTES
 
 _FIGURES = constants("serving_rows")
 _MATH = {
@@ -121,7 +122,7 @@ def _format_fields(case: ServingCase) -> dict[str, float]:
         "attention_bytes": attention,
         "other_bytes": weights.other_bytes,
         "kv_bytes": kv,
-        "activation_bytes": 4.0 if is_wide else 2.0,
+        "activation_bytes": FP32_BYTES if is_wide else FP32_BYTES / 2.0,
         "math": float(_MATH[weights.math]),
         "dequantise_ops": weights.dequantise_ops,
         "weight_format": float(format_names().index(name)),
