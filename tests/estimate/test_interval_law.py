@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rightfit.estimate.interval_law import ALL, FAMILIES, LEVELS, IntervalLaw, family_of, interval_law, parse_law, tail
-from rightfit.estimate.software_names import COLUMNS, is_known_software
+from rightfit.proof.software_names import COLUMNS, is_known_software
 
 LAW = interval_law()
 GROUPS = tuple(LAW.quantiles)

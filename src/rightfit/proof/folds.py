@@ -26,7 +26,7 @@ Coefficients = Mapping[str, Mapping[str, float]]
 _WITHOUT_COEFFICIENTS = frozenset(
     {
         *("setup", "convert", "hardware", "traced", "forward_cases", "forward_models", "forward_words", "forward_devices"),
-        *("train_work", "train_networks", "train_records", "vision_parts"),
+        *("train_work", "train_networks", "vision_parts"),
     }
 )
 

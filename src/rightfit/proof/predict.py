@@ -229,7 +229,7 @@ def _predict_training(rows: list[dict[str, str]], answers: list[dict[str, Any]])
 def case_regimes(cases: TrainingCases, rows: Sequence[Mapping[str, str]], index: NDArray[np.intp]) -> RegimeColumns:
     """What is known about these cases, for the width of their intervals."""
     from rightfit.estimate.regimes import assumption_flags, regime_columns
-    from rightfit.estimate.software_names import is_known_software
+    from rightfit.proof.software_names import is_known_software
 
     unnamed = [float(not is_known_software("training", rows[int(cases.index[i])].get("framework", ""))) for i in index]
     flags = assumption_flags([cases.assumptions[int(i)] for i in index])
