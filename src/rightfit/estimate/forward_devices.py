@@ -173,7 +173,8 @@ def first_match_words(text: str) -> dict[str, str] | None:
     return None
 
 
-_CORES = r"\((\d+)\s?{core_name}|\b(\d+)[ -]?cores?\b|-{google_kind}-(\d+)"
+_CORES = r"\((\d+)\s?{core_name}|\b(\d+)[ -]?cores?\b"
+_GOOGLE_SIZE = r"-{google_kind}-(\d+)"
 _XLARGE = re.compile(r"\.(\d*)xlarge", re.IGNORECASE)
 _VIRTUAL_PER_XLARGE = constants("forward_work")["vcpus_per_xlarge"]
 
@@ -186,7 +187,9 @@ def _processor(text: str) -> ForwardDevice:
     assert row is not None  # the last pattern matches everything
     cores, clock = float(row["cores"]), float(row["clock_ghz"]) * 1e9
     if stated := shape("forward", _CORES, ignore_case=True).search(text):
-        cores = float(stated[1] or stated[2] or float(stated[3]) / 2)
+        cores = float(stated[1] or stated[2])
+    elif rented := shape("forward", _GOOGLE_SIZE, ignore_case=True).search(text):
+        cores = float(rented[1]) / 2
     elif size := _XLARGE.search(text):
         cores = float(size[1] or 1) * _VIRTUAL_PER_XLARGE / (1.0 if "graviton" in text.lower() or re.search(r"\b\w\dg", text) else 2.0)
     rate = cores * clock
