@@ -11,6 +11,7 @@ import numpy as np
 from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.facts.constants import constant_group, constants
+from rightfit.facts.machines import unrented_card
 from rightfit.facts.word_tables import shape
 from rightfit.physics.classical import CpuColumns, GpuColumns
 from rightfit.physics.columns import Array
@@ -168,20 +169,11 @@ def _listed_gpu(name: str, count: float) -> tuple[float, float, float, float, fl
         if re.search(card["pattern"], name, re.IGNORECASE):
             lanes = float(card["multiprocessors"]) * float(card["clock_ghz"]) * 1e9
             return lanes, float(card["fp32_tflops"]) * 1e12, float(card["bandwidth_gbps"]) * 1e9, float(card["memory_gib"]) * 2.0**30, count
-    from rightfit.estimate.forward_devices import first_match_words
-
-    row = first_match_words(name)
-    if row is None or not row.get("fp32_tflops"):
+    other = unrented_card(name)
+    if other is None or not other.fp32_flops:
         return None
-    like = facts.accelerators()[row["like"]]
-    flops = float(row["fp32_tflops"]) * 1e12
-    return (
-        flops / _fp32_per_sm(like.architecture, like.compute_capability),
-        flops,
-        float(row["memory_bw_gbps"]) * 1e9,
-        float(row.get("memory_gib") or 0) * 2.0**30,
-        count,
-    )
+    lanes = other.fp32_flops / _fp32_per_sm(other.like.architecture, other.like.compute_capability)
+    return lanes, other.fp32_flops, other.bandwidth, other.memory_bytes, count
 
 
 def gpu_columns(names: Sequence[str]) -> GpuColumns:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from rightfit import facts
 from rightfit.catalog import open_catalog
-from rightfit.estimate.forward_devices import forward_device
+from rightfit.families.passes.forward import _device_of
 from rightfit.search.service.cpu_servers import cpu_machine
 
 
 def test_every_server_counts_all_of_its_cores() -> None:
     servers = open_catalog().all_offers().servers
     some = next(iter(facts.accelerators().values()))
-    machines = [cpu_machine(servers, row, some) for row in range(len(servers)) if not servers.accelerator_name[row]]
-    cores = {f"{one.device} ({one.card.num_sms} cores)": float(one.card.num_sms) for one in machines if one is not None}
-    assert any("c4a-standard-16" in words for words in cores)  # Arm servers of Google: a core each virtual CPU, which the name counts too
-    read = {words: forward_device(words) for words in cores}
-    assert {words: device.units for words, device in read.items() if device is not None} == cores
+    listed = [row for row in range(len(servers)) if not servers.accelerator_name[row]]
+    machines = {servers.instance_type[row]: one for row in listed if (one := cpu_machine(servers, row, some)) is not None}
+    assert machines["c4a-standard-16"].card.num_sms == 16  # Arm servers of Google: a core each virtual CPU
+    assert {name: _device_of(one).units for name, one in machines.items()} == {name: one.card.num_sms for name, one in machines.items()}

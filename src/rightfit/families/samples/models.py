@@ -47,7 +47,7 @@ def _is_encoder(record: TransformerArchitecture) -> bool:
 
 def known_work(name: str) -> bool:
     """Whether the table of arithmetic knows a name that has no record."""
-    from rightfit.estimate.pattern_tables import first_match
+    from rightfit.facts.pattern_tables import first_match
 
     return bool(
         first_match("train_models", name, whole=True)

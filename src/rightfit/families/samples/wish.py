@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rightfit import facts
 from rightfit.errors import ContradictionError, UnavailableError, UnknownNameError
-from rightfit.estimate.pattern_tables import first_match
+from rightfit.facts.pattern_tables import first_match
 from rightfit.facts.records import DiffusionModel, VisionModel
 from rightfit.families.samples.data import amount_of_samples, load_of
 from rightfit.families.samples.models import known_work, sample_model
