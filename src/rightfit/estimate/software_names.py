@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 
-from rightfit.estimate.classical_words import library_of
 from rightfit.estimate.pattern_tables import first_match
 from rightfit.estimate.serving_words import engine_rules
 from rightfit.estimate.software import software_class
 from rightfit.estimate.train_words import stack_of
+from rightfit.facts.classical_words import library_of
 from rightfit.facts.word_tables import says
 
 #: The column that names the software, by kind of case.

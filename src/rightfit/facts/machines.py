@@ -51,6 +51,80 @@ def processor_kind(words: str) -> ProcessorKind:
 
 
 @dataclass(frozen=True, slots=True)
+class HostProcessor:
+    """One socket of a kind of processor as classical machine learning sees it (facts/data/classical_cpus.csv): clock [Hz], work and fp32 operations of one core
+    and cycle (work against Skylake), memory rate of the socket [bytes/s]. `is_known`: a generation and not only a maker."""
+
+    name: str
+    cores: float
+    clock_hz: float
+    work_per_cycle: float
+    fp32_per_cycle: float
+    threads_per_core: float
+    bandwidth: float
+    is_known: bool
+
+
+@functools.cache
+def host_processor(words: str) -> HostProcessor:
+    """The processor whose words a text holds; a usual server where it holds none."""
+    row = first_match("classical_cpus", words or "-")
+    assert row is not None  # the last pattern matches everything
+    return HostProcessor(
+        name=row["name"],
+        cores=float(row["cores_per_socket"]),
+        clock_hz=float(row["clock_ghz"]) * 1e9,
+        work_per_cycle=float(row["work_per_cycle"]),
+        fp32_per_cycle=float(row["fp32_per_cycle"]),
+        threads_per_core=float(row["threads_per_core"]),
+        bandwidth=float(row["bandwidth_gbps"]) * 1e9,
+        is_known=not row["name"].endswith(("unknown generation", "usual server")),
+    )
+
+
+#: What a processor is called that nobody names: the family then says more.
+_VAGUE = re.compile(r"(?:intel|amd|aws|arm|intel xeon|amd epyc|ampere)?", re.IGNORECASE)
+_SIZE = re.compile(r"[_.-](?:metal|\d*x?large|\d+xl|medium|small|micro|nano|\d+)\b.*$", re.IGNORECASE)
+#: Clouds whose names of servers classical_cpus.csv knows; the letters of others mean other things.
+_TOLD_BY_TYPE = ("aws", "gcp")
+
+
+def processor_words(provider: str, cpu_model: str, instance_type: str, arch: str) -> str:
+    """What tells the processor of a server: its name, else the kind of server where the cloud's kinds are told apart by it; with the instruction set where it
+    is Arm."""
+    words = cpu_model.strip()
+    if _VAGUE.fullmatch(words) and provider in _TOLD_BY_TYPE:
+        words = f"{words} {_SIZE.sub('', instance_type)}.".strip()
+    return f"{words} arm64" if arch.startswith("arm") else words
+
+
+@dataclass(frozen=True, slots=True)
+class OlderCard:
+    """A card of facts/data/classical_gpus.csv, too old for the other tables."""
+
+    multiprocessors: float
+    clock_hz: float
+    fp32_flops: float
+    bandwidth: float
+    memory_bytes: float
+
+
+@functools.lru_cache(maxsize=4096)
+def older_card(words: str) -> OlderCard | None:
+    """The card of the table that a name means."""
+    row = first_match("classical_gpus", words)
+    if row is None:
+        return None
+    return OlderCard(
+        multiprocessors=float(row["multiprocessors"]),
+        clock_hz=float(row["clock_ghz"]) * 1e9,
+        fp32_flops=float(row["fp32_tflops"]) * 1e12,
+        bandwidth=float(row["bandwidth_gbps"]) * 1e9,
+        memory_bytes=float(row["memory_gib"]) * 2.0**30,
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class UnrentedCard:
     """A card that no cloud rents (facts/data/serving_devices.csv), and the one that it is `like`; 0 where a figure is not known. `is_other`: of a family that
     shares no kernels with that card."""

@@ -206,10 +206,10 @@ def image_of(text: str) -> tuple[float, float, float]:
     """Height, width, frames; zeros where the text names none. A third small number after two sizes is channels, not frames."""
     if _SIDE.fullmatch(text.strip()):
         return float(text), float(text), 0.0
-    frames = number_in(TABLE, _FRAMES, text)
-    if pixels := number_in(TABLE, _PIXELS, text):
+    frames = number_in(TABLE, _FRAMES, text, ignore_case=True)
+    if pixels := number_in(TABLE, _PIXELS, text, ignore_case=True):
         return pixels, pixels, frames
-    if lines := number_in(TABLE, _LINES, text):
+    if lines := number_in(TABLE, _LINES, text, ignore_case=True):
         return lines, lines * 16.0 / 9.0, frames
     if size := _SIZES.search(text):
         first, second, third = float(size[1]), float(size[2]), float(size[3] or 0)
