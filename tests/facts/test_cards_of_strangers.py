@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rightfit import facts
-from rightfit.estimate.forward_devices import forward_device
+from rightfit.estimate.device_words import forward_device
 from rightfit.facts.serving_devices import find_device
 
 NAMES = {

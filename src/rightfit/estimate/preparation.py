@@ -3,7 +3,7 @@
 For a search over servers:
 
     task = preparation_task("tokenize", data_bytes=500e9)                  # also library="pandas", stored="csv"
-    cpu = cpu_columns(cpu_models, vcpus=..., memory_bytes=...)             # N servers (estimate/classical_hardware.py)
+    cpu = cpu_columns(processors, vcpus=..., memory_bytes=...)             # N servers (estimate/classical_hardware.py)
     found = preparation_columns(task, cpu, read_rate=..., write_rate=..., disk_bytes=...)
     found.time_s.mid, found.peak_ram_bytes.mid, found.disk_bytes, found.fits, found.bottleneck[i], found.advice[i]
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 
-from rightfit.estimate.forward_models import forward_work, record_of
+from rightfit.estimate.forward_models import forward_work
 from rightfit.estimate.forward_records import ForwardWish
 from rightfit.estimate.model_work import KEPT, ModelWork, TrainWish, mean_and_peak_pixels
 from rightfit.estimate.vision_parts import VisionPart, backbone
 from rightfit.facts.constants import constant_group, constants
+from rightfit.facts.networks import record_of
 from rightfit.facts.records import DiffusionModel
 from rightfit.facts.trained_networks import (
     TrainedDenoiser,

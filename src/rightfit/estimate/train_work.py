@@ -13,11 +13,12 @@ import functools
 
 from rightfit import facts
 from rightfit.errors import UnknownNameError
-from rightfit.estimate.forward_models import forward_work, record_of
+from rightfit.estimate.forward_models import forward_work
 from rightfit.estimate.forward_records import ForwardWish
 from rightfit.estimate.model_work import KEPT, ModelWork, TrainWish
 from rightfit.estimate.train_networks import composed_work, denoiser_work, recorded_denoiser
 from rightfit.facts.constants import constants
+from rightfit.facts.networks import own_record, record_of
 from rightfit.facts.records import DiffusionModel, OtherModel, TracedModel, TransformerArchitecture, VisionModel
 from rightfit.facts.trained_networks import (
     clip_frames,
@@ -47,7 +48,7 @@ def train_work(wish: TrainWish) -> ModelWork:
 
 def _own(wish: TrainWish) -> ModelWork | None:
     """A model of the user's own, counted at the size of input that its name says."""
-    from rightfit.estimate.traced_work import own_record, traced_training
+    from rightfit.estimate.traced_work import traced_training
 
     record = own_record(wish.model)
     return traced_training(record) if isinstance(record, TracedModel) else recorded_work(wish)

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.facts.constants import constant_group, constants
+from rightfit.facts.networks import network_family, vision_layers
 from rightfit.facts.records import VisionModel
 from rightfit.facts.trained_networks import Backbone, VisionRecipe, backbone_named, vision_recipe
 from rightfit.records import dataclass
@@ -223,16 +224,12 @@ def from_record(name: str, *, dilated: float = 1.0, kept_per_output: float = 2.0
         return None
     if not isinstance(record, VisionModel) or not record.macs:
         return None
-    from rightfit.estimate.forward_models import vision_layers
-    from rightfit.facts.pattern_tables import first_match
-
-    family = first_match("forward_families", record.name.rpartition("/")[2].lower())
-    assert family is not None  # the last pattern matches everything
+    family = network_family(record.name)
     pixels = float(record.image_size) ** 2
-    activations = (record.activations or record.macs / float(family["macs_per_activation"])) / pixels * dilated
-    layers = vision_layers(record.name, float(family["layers"]))
+    activations = (record.activations or record.macs / family.macs_per_activation) / pixels * dilated
+    layers = vision_layers(record.name, family.layers)
     return VisionPart(
-        family["kind"], record.macs / pixels * dilated, activations, activations * kept_per_output, float(record.params_total), layers
+        family.kind, record.macs / pixels * dilated, activations, activations * kept_per_output, float(record.params_total), layers
     )
 
 

@@ -25,7 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.estimate.forward_devices import SILICON, ForwardDevice, forward_device
+from rightfit.estimate.device_words import forward_device
+from rightfit.estimate.forward_devices import SILICON, ForwardDevice
 from rightfit.estimate.forward_models import KINDS as FORWARD_KINDS
 from rightfit.estimate.model_work import ModelWork
 from rightfit.facts.constants import constant_group

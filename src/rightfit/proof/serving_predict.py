@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -89,22 +88,17 @@ def predict_inference(rows: list[dict[str, str]], answers: list[dict[str, Any]])
 
 
 def _predict_forward(rows: list[dict[str, str]], answers: list[dict[str, Any]]) -> None:
-    """Encoders, vision, diffusion, speech: estimate/forward_predict.py."""
-    if importlib.util.find_spec("rightfit.estimate.forward_predict") is None:
-        for answer in answers:
-            answer["error"] = "this kind of model is not predicted yet"
-        return
+    """Encoders, vision, diffusion, speech."""
     from rightfit.estimate.serving_intervals import interval_group, serving_interval
+    from rightfit.proof.forward_predict import predict_forward
 
-    predict_forward: Callable[[Sequence[Mapping[str, str]]], list[tuple[float | None, str, Mapping[str, Any]]]]
-    predict_forward = importlib.import_module("rightfit.estimate.forward_predict").predict_forward
     for row, answer, (value, error, regime) in zip(rows, answers, predict_forward(rows), strict=True):
         answer["error"] = error
-        if value is not None and np.isfinite(value) and value > 0:
+        if value is not None:
             doubts = np.array([float(regime["doubts"])])
             figures = serving_interval(row.get("metric", ""), np.array([value]), doubts=doubts, modality=regime["modality"])
             _write(answer, figures, 0)
-            answer["assumptions"] += [text for text in regime["assumptions"].split("; ") if text]
+            answer["assumptions"] += regime["assumptions"]
             answer["taken"] = regime["taken"]
             answer["regime"] = {"group": _named(interval_group(row.get("metric", ""), modality=regime["modality"]), "forward")}
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 
-from rightfit.estimate.classical_words import library_of
-from rightfit.estimate.pattern_tables import first_match
+from rightfit.facts.classical_words import library_of
 from rightfit.facts.engines import engine_class
+from rightfit.facts.pattern_tables import first_match
 from rightfit.facts.trainers import sample_stack, software_class
 from rightfit.facts.word_tables import says
 

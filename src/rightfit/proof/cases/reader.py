@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from rightfit.errors import RightfitError
 from rightfit.estimate.case_cells import RefusedRowError, number, read_rows, word
-from rightfit.facts.word_tables import shape
+from rightfit.facts.word_tables import number_in
 from rightfit.units import parse_count
 
 __all__ = ["RefusedRowError", "Row", "count_of", "first_number", "number", "number_in", "read_rows", "word"]
@@ -25,13 +25,6 @@ def first_number(text: str) -> float:
     """The first number in `text`, 0 when there is none."""
     found = _NUMBER.search(text)
     return float(found[0]) if found else 0.0
-
-
-def number_in(table: str, pattern: str, text: str, *, ignore_case: bool = True) -> float:
-    """The number that the first group of a shape (facts.word_tables) holds where it is found in a text; 0 where it is not."""
-    found = shape(table, pattern, ignore_case=ignore_case).search(text)
-    digits = next((group for group in found.groups() if group), "") if found else ""
-    return float(digits.replace(",", "")) if digits else 0.0
 
 
 def count_of(text: str) -> float:

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.estimate.case_cells import RefusedRowError, number, read_rows, word
-from rightfit.estimate.forward_devices import ForwardDevice, forward_device
+from rightfit.estimate.device_words import forward_device
+from rightfit.estimate.forward_devices import ForwardDevice
 from rightfit.estimate.hardware import default_links
 from rightfit.estimate.model_work import ModelWork, TrainWish, usual_optimizer_bytes
 from rightfit.estimate.train_work import train_work

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rightfit.estimate.forward import batch_s, coefficients
-from rightfit.estimate.forward_cases import forward_cases, is_forward, usual_batch
-from rightfit.estimate.forward_predict import metric_values, predict_forward
+from rightfit.estimate.forward import batch_s, coefficients, metric_values
+from rightfit.estimate.forward_cases import case_columns, usual_batch
+from rightfit.proof.cases.forward import forward_rows, is_forward
+from rightfit.proof.forward_predict import predict_forward
 
 
 def row(metric: str, model: str, device: str, **cells: str) -> dict[str, str]:
@@ -152,8 +153,8 @@ def test_a_script_that_feeds_images_is_slower_than_its_passes() -> None:
 def test_idle_cores_leave_their_bandwidth() -> None:
     """Real-time rows of the first Inferentia run on one of four cores, which has the memory to itself."""
     cells = {"model": "bert-base", "device": "Inferentia1", "weights_dtype": "fp32", "engine": "PyTorch 1.13"}
-    alone = forward_cases([row("sequences_per_s", **cells, flags="real time")]).case
-    batch = forward_cases([row("sequences_per_s", **cells, flags="")]).case
+    alone = forward_rows([row("sequences_per_s", **cells, flags="real time")]).columns.case
+    batch = forward_rows([row("sequences_per_s", **cells, flags="")]).columns.case
     assert alone["bandwidth"][0] == pytest.approx(4 * batch["bandwidth"][0])
 
 
@@ -190,8 +191,8 @@ def test_which_rows_are_ours() -> None:
 
 
 def test_usual_batch_is_large_for_small_models() -> None:
-    works = forward_cases([row("images_per_s", name, "T4") for name in ("mobilenetv2_100", "resnet50", "3d-unet")]).works
-    mobile, resnet, volume = (usual_batch(work) for work in works)
+    cases = forward_rows([row("images_per_s", name, "T4") for name in ("mobilenetv2_100", "resnet50", "3d-unet")]).cases
+    mobile, resnet, volume = (usual_batch(case.work) for case in cases)
     assert mobile > resnet > volume >= 1
 
 
@@ -202,7 +203,7 @@ def test_every_coefficient_is_positive_and_used_prefixes_exist() -> None:
 
 
 def test_no_cases_take_no_time() -> None:
-    assert batch_s(forward_cases([])).shape == (0,)
+    assert batch_s(case_columns([])).shape == (0,)
 
 
 def test_ten_thousand_rows_are_all_answered() -> None:
@@ -213,7 +214,7 @@ def test_ten_thousand_rows_are_all_answered() -> None:
 
 
 def test_a_table_of_no_rows_has_the_columns_of_any_other() -> None:
-    one, none = forward_cases([row("req_per_s", "resnet50", "T4", batch_or_concurrency="8")]), forward_cases([])
+    one, none = forward_rows([row("req_per_s", "resnet50", "T4", batch_or_concurrency="8")]).columns, case_columns([])
     assert {name: column.shape for name, column in none.case.items()} == dict.fromkeys(one.case, (0,))
     assert {name: column.shape for name, column in metric_values(none).items()} == dict.fromkeys(metric_values(one), (0,))
 

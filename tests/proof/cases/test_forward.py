@@ -6,10 +6,12 @@ import math
 
 import pytest
 
-from rightfit.estimate.forward_cases import forward_cases, is_forward
-from rightfit.estimate.forward_devices import SILICON, forward_device
-from rightfit.estimate.forward_predict import predict_forward
-from rightfit.estimate.forward_words import DTYPES, ENGINES, batch_of, dtype_of, engine_of
+from rightfit import facts
+from rightfit.estimate.device_words import forward_device
+from rightfit.estimate.forward_cases import DTYPES, ENGINES, Engine
+from rightfit.estimate.forward_devices import SILICON, card_device
+from rightfit.proof.cases.forward import arithmetic_of, batch_of, engine_of, forward_rows, is_forward, wish_of
+from rightfit.proof.forward_predict import predict_forward
 
 ROW = {"metric": "images_per_s", "model": "resnet50", "weights_dtype": "fp16", "engine": "TensorRT 8.6", "device": "T4"}
 CLASSES = {
@@ -110,9 +112,9 @@ MODELS = (
 
 
 def case_of(**cells: str) -> dict[str, float]:
-    found = forward_cases([ROW | cells])
+    found = forward_rows([ROW | cells])
     assert not found.refused
-    return {name: float(column[0]) for name, column in found.case.items()}
+    return {name: float(column[0]) for name, column in found.columns.case.items()}
 
 
 @pytest.mark.parametrize(("engine", "text"), [(name, text) for name, texts in CLASSES.items() for text in texts])
@@ -123,7 +125,7 @@ def test_engines(engine: str, text: str) -> None:
 
 @pytest.mark.parametrize(("dtype", "text"), [(name, text) for name, texts in FORMATS.items() for text in texts])
 def test_formats(dtype: str, text: str) -> None:
-    assert dtype_of(text, "") == dtype
+    assert (arithmetic_of(text) or "") == dtype
 
 
 @pytest.mark.parametrize(("silicon", "text"), [(name, text) for name, texts in CHIPS.items() for text in texts])
@@ -137,7 +139,7 @@ def test_devices(silicon: str, text: str) -> None:
 
 @pytest.mark.parametrize(("cells", "load"), LOADS.items())
 def test_loads(cells: tuple[str, str], load: tuple[float, str]) -> None:
-    assert tuple(batch_of({"batch_or_concurrency": cells[0], "arrival": cells[1], "metric": "images_per_s"})) == load
+    assert (batch_of({"batch_or_concurrency": cells[0], "arrival": cells[1], "metric": "images_per_s"})) == load
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -174,3 +176,99 @@ def test_sockets_of_processors() -> None:
     assert case_of(**counted)["parallel"] == 4
     assert case_of(**counted, sockets="2")["parallel"] == 2
     assert case_of(device="CPU: Apple M1 Pro", n_devices="10", engine="onnxruntime")["parallel"] == 1
+
+
+@pytest.mark.parametrize(
+    ("engine", "notes", "device", "expected"),
+    [
+        ("PyTorch (timm)", "input 224px; torch.compile", "RTX 5090", "compiled"),
+        ("PyTorch (timm)", "", "RTX 5090", "eager"),
+        ("TensorFlow1 (NGC)", "XLA; section", "T4", "tensorflow_xla"),
+        ("TensorFlow1 (NGC)", "", "T4", "tensorflow"),
+        ("TensorRT 8.6", "", "L4", "tensorrt"),
+        ("ONNX Runtime", "", "T4", "onnxruntime"),
+        ("faster-whisper", "", "T4", "ctranslate2"),
+        ("PyTorch 2.5", "", "Inferentia2", "neuron"),
+        ("", "", "", "eager"),
+        ("never heard of", "", "T4", "eager"),
+    ],
+)
+def test_engine(engine: str, notes: str, device: str, expected: str) -> None:
+    assert engine_of(engine, notes, device) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "computed", "expected"),
+    [
+        ("amp-fp16", "", "amp"),
+        ("fp32", "", "fp32"),
+        ("fp32", "bf16", "bf16"),
+        ("int8 and bf16", "", "int8"),
+        ("", "", ""),
+        ("awq 4-bit", "", "fp16"),
+    ],
+)
+def test_dtype(text: str, computed: str, expected: str) -> None:
+    assert (arithmetic_of(text, computed) or "") == expected
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        ("512", (512, 512, 0)),
+        ("512px", (512, 512, 0)),
+        ("224x224", (224, 224, 0)),
+        ("720p 129 frames", (720, 1280, 129)),
+        ("R5350G6_A30x10_TRT", (0, 0, 0)),
+        ("Resolution=572x572x1", (572, 572, 0)),
+        ("", (0, 0, 0)),
+    ],
+)
+def test_sizes_of_pictures(size: str, expected: tuple[float, float, float]) -> None:
+    wish = wish_of({"model": "x", "image_size": size})
+    assert (wish.height, wish.width, wish.frames) == pytest.approx(expected)
+
+
+def test_steps_audio_and_beams() -> None:
+    wish = wish_of({"model": "x", "denoise_steps": "28", "frames": "129", "audio_s": "780", "beams": "5", "latency_scope": "step"})
+    assert (wish.steps, wish.frames, wish.audio_s, wish.beams, wish.denoise_only) == (28, 129, 780, 5, True)
+
+
+def test_batches() -> None:
+    assert batch_of({"batch_or_concurrency": "8"}) == (8, "batch")
+    assert batch_of({"batch_or_concurrency": "offline max"}) == (0, "offline")
+    assert batch_of({"request_rate": "max under SLO"}) == (0, "server")
+    assert batch_of({"metric": "latency_ms"}) == (1, "offline")
+
+
+def test_processors_by_cores_and_units() -> None:
+    sapphire = forward_device("CPU: Intel(R) Xeon(R) Platinum 8480+")
+    assert sapphire is not None
+    assert sapphire.int8 == pytest.approx(56 * 2.4e9 * 2048)
+    eight = forward_device("CPU: Core i7-12700K (8 threads)")
+    assert eight is not None
+    assert eight.fp32 == pytest.approx(8 * 4.5e9 * 32)
+    quarter = forward_device("CPU: c6i.4xlarge")
+    assert quarter is not None
+    assert quarter.units == 8
+
+
+def test_devices_without_an_arithmetic_fall_to_the_next_wider() -> None:
+    v100, t4 = forward_device("V100-16GB"), forward_device("T4")
+    assert v100 is not None
+    assert t4 is not None
+    assert v100.peak("int8") == v100.fp16
+    assert v100.peak("bf16") == v100.fp16
+    assert t4.peak("tf32") == t4.fp32
+    assert forward_device("Abacus 9000") is None
+
+
+def test_every_line_of_the_tables_names_a_class_of_engines() -> None:
+    for table, column in (("forward_engines", "engine"), ("forward_stacks", "engine_class")):
+        assert {row[column] for row in facts.table(table)} <= set(Engine)
+    for row in facts.table("forward_stacks"):
+        assert row["engine_class"] == engine_of(row["engine"], "", "")
+
+
+def test_a_card_is_the_same_by_its_name_in_a_row_and_by_its_record() -> None:
+    assert all(forward_device(name) == card_device(record) for name, record in facts.accelerators().items())

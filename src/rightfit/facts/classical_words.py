@@ -1,4 +1,4 @@
-"""What free words mean for classical machine learning: library, algorithm, settings."""
+"""Words of classical machine learning, of people and of measured rows: library, algorithm, settings."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import functools
 import re
 from typing import NamedTuple
 
-from rightfit import facts
+from rightfit.errors import InputError
 from rightfit.facts.constants import constant_group
-from rightfit.facts.word_tables import meaning, says, shape
-from rightfit.physics.classical_work import Algorithm
+from rightfit.facts.pattern_tables import first_match, matches
+from rightfit.facts.tables import table
+from rightfit.facts.word_tables import meaning, number_in, says, shape
 
 
 class AlgorithmSettings(NamedTuple):
-    """Numbers in the words of a row; 0 = not stated. `one_hot`: '' native categories, 'sparse' or 'dense'; `columns` after one-hot
-    coding."""
+    """What is said of an algorithm; 0 = not stated. `one_hot`: '' native categories, 'sparse' or 'dense'; `columns` after one-hot coding; `solver` of principal
+    components: '' not said, 'sketch', or another."""
 
     trees: float = 0.0
     depth: float = 0.0
@@ -30,6 +31,15 @@ class AlgorithmSettings(NamedTuple):
     element_bytes: float = 0.0
     layers: tuple[float, ...] = ()
     is_lasso: bool = False
+    solver: str = ""
+
+
+class AlgorithmNamed(NamedTuple):
+    """An algorithm (a name of physics.classical_work.Algorithm) in a library, and what is said of it."""
+
+    library: str
+    algorithm: str
+    settings: AlgorithmSettings
 
 
 TABLE = "classical"  # of words
@@ -39,62 +49,67 @@ def _says(chosen: str, text: str) -> bool:
     return says(TABLE, chosen, text, ignore_case=True)
 
 
-@functools.cache
-def _patterns(table: str) -> tuple[tuple[re.Pattern[str], dict[str, str]], ...]:
-    return tuple((re.compile(row["pattern"], re.IGNORECASE), row) for row in facts.table(table))
-
-
 @functools.lru_cache(maxsize=4096)
 def library_of(text: str, notes: str = "") -> str:
     """The library that the words name; `other` when none is known."""
-    for pattern, row in _patterns("classical_libraries"):
-        if pattern.search(text):
-            if row["library"] == "xgboost" and _says("exact_trees", notes):
-                return "xgboost_old"
-            return row["library"]
-    return "other"
+    row = first_match("classical_libraries", text)
+    if row is None:
+        return "other"
+    return "xgboost_old" if row["library"] == "xgboost" and _says("exact_trees", notes) else row["library"]
 
 
-def library_pattern(text: str) -> re.Match[str] | None:
-    """Where the words name a library."""
-    return next((found for pattern, _ in _patterns("classical_libraries") if (found := pattern.search(text))), None)
+def is_library_misspelt(text: str) -> bool:
+    """Whether letters stand behind a library's name that make it another word."""
+    named = next((found for found, _ in matches("classical_libraries", text, whole=False)), None)
+    rest = text[named.end() :].casefold() if named else ""
+    return re.match(r"(?!learn\b)[a-z]", rest) is not None
 
 
 _FORMER_EXACT = {"r", "xgboost_old"}
 _BINNED_FORESTS = {"h2o", "spark", "cuml", "lightgbm", "thundergbm"}
 
 
+def algorithm_named(algorithm: str, *, library: str = "", settings: str = "", data: str = "") -> AlgorithmNamed:
+    """What names mean as people write them ("random forest", "sklearn KMeans", "lightgbm"), with settings like "500 trees, depth 8, 64 leaves" or
+    "n_estimators=500 max_depth=8"; `data` says how the library sees the table ("one-hot sparse; 6 categorical")."""
+    named = library_of(library if library else f"{library} {algorithm}".strip(), settings)
+    kind = algorithm_of(algorithm, named, settings)
+    if not kind:
+        raise InputError(
+            f"algorithm {algorithm[:60]!r} is not known; known are boosting, forests, linear models, SVM, k-means, PCA, kNN, DBSCAN, t-SNE, UMAP, naive Bayes, small networks"
+        )
+    return AlgorithmNamed(named, kind, settings_of(settings, data, algorithm))
+
+
+#: What the names of libraries alone mean.
+_OWN_ALGORITHM = {"xgboost": "BOOST_HIST", "lightgbm": "BOOST_HIST", "catboost": "BOOST_HIST", "xgboost_old": "BOOST_HIST", "umap": "UMAP"}
+
+
 @functools.lru_cache(maxsize=4096)
-def algorithm_of(text: str, library: str, settings: str = "") -> Algorithm | None:
-    """The family of the algorithm; None when the words name none that is known.
+def algorithm_of(text: str, library: str, settings: str = "") -> str:
+    """The family of the algorithm; "" when the words name none that is known.
 
     One name can mean two: gradient boosting of scikit-learn is exact unless "hist" is said, forests of Spark, H2O and cuML are binned.
     """
     words = f"{text} {settings}".lower()
     if says(TABLE, "shap", text.lower()):
-        return Algorithm.SHAP
+        return "SHAP"
     spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text)  # LinearRegression, KMeans
-    found = next(
-        (row["algorithm"] for pattern, row in _patterns("classical_algorithms") if pattern.search(text) or pattern.search(spaced)), ""
-    )
-    if not found:
-        found = {
-            "xgboost": "BOOST_HIST",
-            "lightgbm": "BOOST_HIST",
-            "catboost": "BOOST_HIST",
-            "xgboost_old": "BOOST_HIST",
-            "umap": "UMAP",
-        }.get(library, "")
-    if not found:
-        return None
-    kind = Algorithm[found]
-    if kind == Algorithm.BOOST_HIST and (library in _FORMER_EXACT or (library in ("sklearn", "sklearnex") and "hist" not in words)):
-        return Algorithm.BOOST_EXACT
-    if kind == Algorithm.FOREST_EXACT and library in _BINNED_FORESTS:
-        return Algorithm.FOREST_HIST
-    if kind == Algorithm.FOREST_EXACT and library in ("xgboost", "xgboost_old"):
-        return Algorithm.BOOST_HIST if library == "xgboost" else Algorithm.BOOST_EXACT
+    kind = _listed_algorithm(text, spaced) or _OWN_ALGORITHM.get(library, "")
+    if kind == "BOOST_HIST" and (library in _FORMER_EXACT or (library in ("sklearn", "sklearnex") and "hist" not in words)):
+        return "BOOST_EXACT"
+    if kind == "FOREST_EXACT" and library in _BINNED_FORESTS:
+        return "FOREST_HIST"
+    if kind == "FOREST_EXACT" and library in ("xgboost", "xgboost_old"):
+        return "BOOST_HIST" if library == "xgboost" else "BOOST_EXACT"
     return kind
+
+
+def _listed_algorithm(*spellings: str) -> str:
+    """The first line of the table that any of these spellings matches."""
+    rows = [row for text in spellings if (row := first_match("classical_algorithms", text))]
+    lines = {row["pattern"]: line for line, row in enumerate(table("classical_algorithms"))}
+    return min(rows, key=lambda row: lines[row["pattern"]])["algorithm"] if rows else ""
 
 
 _TREES = r"([\d,]+)\s*{tree}|{tree_setting}\s*[=:]?\s*([\d,]+)"
@@ -112,12 +127,7 @@ _KNOWN_CLASSES = constant_group("classical_usual", "classes")
 
 
 def _number(name: str, text: str) -> float:
-    """The number that a shape finds in a text; 0 where it finds none."""
-    found = shape(TABLE, name, ignore_case=True).search(text)
-    if not found:
-        return 0.0
-    digits = next((group for group in found.groups() if group), "").replace(",", "")
-    return float(digits) if digits else 0.0
+    return number_in(TABLE, name, text, ignore_case=True)
 
 
 def _classes(text: str) -> float:
@@ -144,6 +154,7 @@ def settings_of(settings: str, data: str, algorithm_text: str) -> AlgorithmSetti
     one_hot = ""
     if "one-hot" in sees or "onehot" in sees:
         one_hot = "sparse" if says(TABLE, "sparse", sees) else "dense"
+    solver = shape(TABLE, r"solver\W*({svd_solver})").search(settings.lower())
     wide = _number(_ONE_HOT_COLUMNS, settings) if one_hot else 0.0
     return AlgorithmSettings(
         trees=_number(_TREES, settings),
@@ -160,4 +171,5 @@ def settings_of(settings: str, data: str, algorithm_text: str) -> AlgorithmSetti
         element_bytes=_element_bytes(sees),
         layers=_layers(words),
         is_lasso=_says("lasso", algorithm_text),
+        solver=meaning(TABLE, "svd_solver", solver[1]) if solver else "",
     )
