@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import re
 
-from rightfit import facts
+from rightfit.facts.tables import table
 from rightfit.records import dataclass
 
 _ORNAMENTS = re.compile(
@@ -59,7 +59,7 @@ def family_and_size(model: str) -> tuple[str, str]:
 
 @functools.cache
 def _rows() -> tuple[tuple[str, tuple[str, str], dict[str, str]], ...]:
-    return tuple((bare_name(row["model"]), family_and_size(row["model"]), row) for row in facts.table("api_prices"))
+    return tuple((bare_name(row["model"]), family_and_size(row["model"]), row) for row in table("api_prices"))
 
 
 def api_prices(model: str) -> tuple[ApiPrice, ...]:
