@@ -8,7 +8,8 @@ from tests.classical_tasks import named_hosts
 
 from rightfit import facts
 from rightfit.errors import InputError, UnknownNameError
-from rightfit.estimate.preparation import ADVICE, FAMILY, operations, preparation_columns, preparation_task
+from rightfit.estimate.preparation import ADVICE, FAMILY, preparation_columns, preparation_task
+from rightfit.facts.preparation import operations
 from rightfit.physics.classical import CpuColumns
 
 

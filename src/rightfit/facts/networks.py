@@ -11,6 +11,7 @@ from rightfit.facts.constants import constant_group, constants
 from rightfit.facts.pattern_tables import alias, first_match
 from rightfit.facts.records import DiffusionModel, Model, OtherModel, VisionModel
 from rightfit.facts.resolve import model, own_reference
+from rightfit.facts.tables import table
 from rightfit.facts.word_tables import says, shape
 from rightfit.records import dataclass
 
@@ -55,6 +56,37 @@ class Denoiser:
     hidden: float
     score_share: float
     usual_steps: float
+
+
+@dataclass(frozen=True, slots=True)
+class PassEngine:
+    """An engine that serves models of one forward pass (facts/data/forward_stacks.csv): its name, what people call it, the class of its coefficients, and the
+    kinds of input, families of devices and number formats that it runs, the usual format first."""
+
+    name: str
+    words: tuple[str, ...]
+    engine: str
+    engine_class: str
+    modalities: tuple[str, ...]
+    families: tuple[str, ...]
+    dtypes: tuple[str, ...]
+
+
+@functools.cache
+def pass_engines() -> tuple[PassEngine, ...]:
+    """The table of engines, the preferred ones first."""
+    return tuple(
+        PassEngine(
+            name=row["name"],
+            words=tuple(row["words"].split("|")),
+            engine=row["engine"],
+            engine_class=row["engine_class"],
+            modalities=tuple(row["modalities"].split("|")),
+            families=tuple(row["families"].split("|")),
+            dtypes=tuple(row["dtypes"].split("|")),
+        )
+        for row in table("forward_stacks")
+    )
 
 
 def _number(text: str, scale: float = 1.0) -> float:

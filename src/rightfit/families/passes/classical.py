@@ -19,6 +19,7 @@ from rightfit.estimate.classical_hardware import cpu_columns
 from rightfit.estimate.classical_service import ClassicalService, classical_service, service_passes
 from rightfit.facts.classical import classical_model
 from rightfit.facts.machines import host_processor
+from rightfit.facts.networks import PassEngine
 from rightfit.families.passes.forward import (
     ForwardChoice,
     forward_fleet,
@@ -42,14 +43,8 @@ if TYPE_CHECKING:
     from rightfit.search.service.stacks import ServingStack
     from rightfit.workload import Workload
 
-_ENGINE = {
-    "name": "FastAPI",
-    "words": "fastapi|uvicorn",
-    "engine": "FastAPI",
-    "modalities": "table",
-    "families": "cpu|cpu-amx",
-    "dtypes": "fp32",
-}
+#: What answers requests to classical models. No coefficients of forward passes are its own: single rows are timed apart.
+_ENGINE = PassEngine("FastAPI", ("fastapi", "uvicorn"), "FastAPI", "", ("table",), ("cpu", "cpu-amx"), ("fp32",))
 
 
 def read_classical_service(workload: Workload, notes: Notes) -> ServingWish:

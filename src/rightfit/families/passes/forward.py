@@ -24,6 +24,7 @@ from rightfit.estimate.forward_cases import Arithmetic, Engine, ForwardCase, cas
 from rightfit.estimate.forward_devices import ForwardDevice, card_device, processor_device
 from rightfit.estimate.forward_models import forward_work
 from rightfit.estimate.forward_records import ForwardWish
+from rightfit.facts.networks import PassEngine, pass_engines
 from rightfit.facts.records import Accelerator
 from rightfit.families.passes.inputs import read_inputs, seconds_of
 from rightfit.physics.columns import Array, DeviceColumns, LinkColumns, ModelColumns
@@ -146,41 +147,41 @@ def _refuse_unit(unit: str, modality: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ForwardChoice:
-    """Engines and arithmetic that the user leaves open: rows of facts/data/forward_stacks.csv, and the number format wanted (empty: the
-    usual)."""
+    """Engines and arithmetic that the user leaves open; the number format wanted is empty for the usual one."""
 
-    rows: tuple[dict[str, str], ...]
+    engines: tuple[PassEngine, ...]
     dtype: str
 
 
 def read_forward_choice(workload: Workload, modality: str) -> ForwardChoice:
-    """The user's words as rows of the table."""
-    rows = [row for row in facts.table("forward_stacks") if modality in row["modalities"].split("|")]
+    """The engines that the user's words leave."""
+    able = [one for one in pass_engines() if modality in one.modalities]
+    engines = able
     if workload.framework:
         lowered = workload.framework.strip().lower()
-        rows = [row for row in rows if row["name"].lower() == lowered or lowered in row["words"].split("|")]
-        if not rows:
-            names = sorted({row["name"] for row in facts.table("forward_stacks") if modality in row["modalities"].split("|")})
+        engines = [one for one in able if one.name.lower() == lowered or lowered in one.words]
+        if not engines:
+            names = sorted({one.name for one in able})
             plain = {name.lower().replace(" ", ""): name for name in names}
             near = [plain[word] for word in nearest_words(lowered.replace(" ", ""), plain, count=2)]
             allowed_names = "allowed for this model: " + ", ".join(names)
             raise UnknownNameError("serving engine", workload.framework, nearest=near, allowed=allowed_names, field="framework")
     wanted = workload.quantization if workload.quantization not in (None, "none", "any") else workload.precision
-    if wanted and not any(wanted in row["dtypes"].split("|") for row in rows):
-        allowed = sorted({dtype for row in rows for dtype in row["dtypes"].split("|")})
+    if wanted and not any(wanted in one.dtypes for one in engines):
+        allowed = sorted({dtype for one in engines for dtype in one.dtypes})
         raise ContradictionError(
             f"quantization {wanted} is not served for this kind of model; allowed: {', '.join(allowed)}", field="quantization"
         )
-    return ForwardChoice(tuple(rows), wanted or "")
+    return ForwardChoice(tuple(engines), wanted or "")
 
 
 def forward_stack(choice: ForwardChoice, family: str) -> ServingStack | None:
     """The first engine of the table that runs on a family, in the arithmetic wanted or the engine's usual one."""
-    for row in choice.rows:
-        dtypes = [name for name in row["dtypes"].split("|") if not (name == "int8" and family in NO_INT8)]
-        if family in row["families"].split("|") and (not choice.dtype or choice.dtype in dtypes):
+    for one in choice.engines:
+        dtypes = [name for name in one.dtypes if not (name == "int8" and family in NO_INT8)]
+        if family in one.families and (not choice.dtype or choice.dtype in dtypes):
             usual_dtype = "fp32" if family == "pascal" and "fp32" in dtypes else dtypes[0]
-            return ServingStack(row["name"], row["engine"], "", choice.dtype or usual_dtype, "")
+            return ServingStack(one.name, one.engine, "", choice.dtype or usual_dtype, "")
     return None
 
 
@@ -199,8 +200,7 @@ def forward_market(catalog: Catalog, filters: Wanted, *, with_cpus: bool) -> Mar
 def forward_fleet(servers: ServerTable, offers: OfferTable, choice: ForwardChoice) -> tuple[ServingFleet, list[PassMachine]]:
     """Machine classes of accelerators (by name and number) and of CPUs (by kind and cores)."""
     known = chips(servers)
-    families = {name: family_of(card) for name, card in known.items()}
-    stacks = {family: forward_stack(choice, family) for family in {*families.values(), "cpu", "cpu-amx"}}
+    stacks = {family: forward_stack(choice, family) for family in {*map(family_of, known.values()), "cpu", "cpu-amx"}}
     listed = distinct_values(offers.server_index)
     machine, missing = np.full(len(servers), -1, dtype=np.intp), ["accelerator"] * len(servers)
     keys: dict[tuple[object, ...], int] = {}
@@ -209,7 +209,7 @@ def forward_fleet(servers: ServerTable, offers: OfferTable, choice: ForwardChoic
     some = next(iter(facts.accelerators().values()))  # the form of a machine; a processor overwrites what matters
     for server in listed.tolist():
         name, count = servers.accelerator_name[server], float(servers.num_accelerators[server])
-        found = _card_machine(known, families, name, count) if name else cpu_machine(servers, server, some)
+        found = _card_machine(known.get(name), count) if name else cpu_machine(servers, server, some)
         lacks = "accelerator" if found is None else "" if stacks[found.family] else "engine"
         if name and count != int(count):
             lacks = "whole accelerators"
@@ -240,11 +240,10 @@ def _cpu_key(machine: PassMachine) -> tuple[str, float, float]:
     return machine.processor.key, machine.card.num_sms, machine.memory_bytes
 
 
-def _card_machine(cards: Mapping[str, Accelerator], families: Mapping[str, str], name: str, count: float) -> PassMachine | None:
-    card = cards.get(name)
+def _card_machine(card: Accelerator | None, count: float) -> PassMachine | None:
     if card is None or min(card.memory_bytes, card.memory_bandwidth, max(card.fp16_flops, card.fp32_flops, card.bf16_flops)) <= 0:
         return None
-    return PassMachine(card.equivalent_to or card.name, families[name], max(int(count), 1), card.memory_bytes, card)
+    return PassMachine(card.equivalent_to or card.name, family_of(card), max(int(count), 1), card.memory_bytes, card)
 
 
 def shared_machines(
@@ -338,7 +337,7 @@ def _device_of(machine: PassMachine) -> ForwardDevice:
 @functools.cache
 def _engine_class(name: str) -> Engine:
     """The class of an engine of the table of engines."""
-    return next(Engine(row["engine_class"]) for row in facts.table("forward_stacks") if row["name"] == name)
+    return next(Engine(one.engine_class) for one in pass_engines() if one.name == name)
 
 
 def _share_of_card(machine: PassMachine) -> float:

@@ -198,7 +198,7 @@ def is_embedding(workload: Workload) -> bool:
 
 def operation_of(workload: Workload, notes: Notes) -> str:
     """The operation asked for, or the usual one for the model that the data are prepared for."""
-    from rightfit.estimate.preparation import operations
+    from rightfit.facts.preparation import operations
 
     known = ", ".join(sorted(operations()))
     if workload.operation:
@@ -212,7 +212,8 @@ def operation_of(workload: Workload, notes: Notes) -> str:
 
 def _known_operation(text: str) -> str:
     """Refuse an operation that nobody knows, with the nearest that are known."""
-    from rightfit.estimate.preparation import operations, preparation_task
+    from rightfit.estimate.preparation import preparation_task
+    from rightfit.facts.preparation import operations
     from rightfit.workload.vocabulary import nearest_words
 
     try:
