@@ -149,7 +149,7 @@ def engine_group(row: Row) -> str:
 
 @functools.cache
 def _card_class(device: str) -> str:
-    from rightfit.estimate.device_words import forward_device
+    from rightfit.proof.cases.devices import forward_device
 
     found = forward_device(device) if device else None
     return found.silicon.replace("_", " ") if found else "unknown"

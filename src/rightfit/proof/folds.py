@@ -25,7 +25,7 @@ Coefficients = Mapping[str, Mapping[str, float]]
 #: Modules that turn words into records and columns; nothing in their caches depends on a coefficient.
 _WITHOUT_COEFFICIENTS = frozenset(
     {
-        *("setup", "convert", "hardware", "traced", "device_words", "train_work", "train_networks", "vision_parts"),
+        *("setup", "convert", "hardware", "traced", "train_work", "train_networks", "vision_parts"),
     }
 )
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit.errors import RightfitError
-from rightfit.estimate.case_cells import number, word
 from rightfit.physics.columns import Array, DeviceColumns, SetupColumns
+from rightfit.proof.cases.reader import number, word
 from rightfit.proof.columns import visible
 from rightfit.proof.remarks import remarks_of, with_values
 from rightfit.proof.tables import PREDICTION_COLUMNS, clean_row

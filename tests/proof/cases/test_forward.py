@@ -7,9 +7,9 @@ import math
 import pytest
 
 from rightfit import facts
-from rightfit.estimate.device_words import forward_device
 from rightfit.estimate.forward_cases import DTYPES, ENGINES, Engine
 from rightfit.estimate.forward_devices import SILICON, card_device
+from rightfit.proof.cases.devices import forward_device
 from rightfit.proof.cases.forward import arithmetic_of, batch_of, engine_of, forward_rows, is_forward, wish_of
 from rightfit.proof.forward_predict import predict_forward
 

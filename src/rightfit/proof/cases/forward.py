@@ -10,8 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.estimate.case_cells import counts_tensors
-from rightfit.estimate.device_words import forward_device
 from rightfit.estimate.forward_cases import Arithmetic, CaseColumns, Engine, Flow, ForwardCase, Scenario, case_columns
 from rightfit.estimate.forward_devices import ForwardDevice
 from rightfit.estimate.forward_models import forward_work
@@ -19,8 +17,9 @@ from rightfit.estimate.forward_records import ForwardWish, ForwardWork
 from rightfit.facts.networks import listed_network, record_of
 from rightfit.facts.pattern_tables import first_match
 from rightfit.facts.records import DiffusionModel, OtherModel, TracedModel, TransformerArchitecture, VisionModel
-from rightfit.facts.word_tables import meaning, says
-from rightfit.proof.cases.reader import RefusedRowError, Row, first_number, number_in, read_rows
+from rightfit.facts.word_tables import meaning, number_in, says
+from rightfit.proof.cases.devices import forward_device
+from rightfit.proof.cases.reader import RefusedRowError, Row, counts_tensors, first_number, read_rows
 from rightfit.records import dataclass
 
 TABLE = "forward"  # of words

@@ -11,12 +11,12 @@ import numpy as np
 
 from rightfit import facts
 from rightfit.errors import RightfitError
-from rightfit.estimate.case_cells import RefusedRowError, number, word
 from rightfit.estimate.convert import model_columns
 from rightfit.facts.constants import constants
 from rightfit.facts.devices import half_card
 from rightfit.facts.records import Accelerator, TransformerArchitecture
 from rightfit.physics import parameters
+from rightfit.proof.cases.reader import RefusedRowError, number, word
 
 _DIMENSIONS = {
     "n_layers": "num_layers",

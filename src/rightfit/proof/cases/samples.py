@@ -16,8 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.estimate.case_cells import RefusedRowError, number, read_rows, word
-from rightfit.estimate.device_words import forward_device
 from rightfit.estimate.forward_devices import ForwardDevice
 from rightfit.estimate.hardware import default_links
 from rightfit.estimate.model_work import ModelWork, TrainWish, usual_optimizer_bytes
@@ -30,6 +28,8 @@ from rightfit.facts.trained_networks import data_set_samples, data_set_seconds
 from rightfit.facts.trainers import sample_optimizer_bytes, sample_stack
 from rightfit.facts.word_tables import meaning, meanings, shape
 from rightfit.physics.columns import LinkColumns, MemoryCounter
+from rightfit.proof.cases.devices import forward_device
+from rightfit.proof.cases.reader import RefusedRowError, number, read_rows, word
 from rightfit.records import dataclass
 
 TABLE = "training"  # of words

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.errors import AmbiguousNameError, RightfitError, UnknownNameError
-from rightfit.estimate.case_cells import counts_tensors, read_rows, word
 from rightfit.estimate.convert import device_columns, is_consumer, model_columns
 from rightfit.estimate.hardware import default_links, linked_devices
 from rightfit.estimate.serving_case import ServingCase, is_latent, serving_fields
@@ -39,6 +38,7 @@ from rightfit.facts.serving_devices import device_count, dies_of, find_device, l
 from rightfit.facts.word_tables import says, shape
 from rightfit.physics.columns import DeviceColumns, IntraKind, LinkColumns, ModelColumns
 from rightfit.physics.serving_columns import Load, ServeColumns, ServingCounter
+from rightfit.proof.cases.reader import counts_tensors, read_rows, word
 from rightfit.records import dataclass
 
 _WINDOWED, _UNWINDOWED = "mistralai/Mistral-7B-v0.1", "mistralai/Mistral-7B-v0.3"

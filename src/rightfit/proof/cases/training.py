@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.errors import InputError
-from rightfit.estimate.case_cells import number, read_rows, word
 from rightfit.estimate.convert import device_columns, model_columns
 from rightfit.estimate.hardware import default_links, linked_devices
 from rightfit.estimate.setup import COUNTERS, RECOMPUTES, TrainingCase, setup_fields
@@ -28,6 +27,7 @@ from rightfit.facts.trainers import Habits, StackRule
 from rightfit.facts.word_tables import says, shape
 from rightfit.physics.columns import DeviceColumns, LinkColumns, Method, ModelColumns, Recompute, SetupColumns
 from rightfit.proof.cases.models import listed_name, read_accelerator, read_architecture
+from rightfit.proof.cases.reader import number, read_rows, word
 from rightfit.records import dataclass
 from rightfit.units import FP32_BYTES
 
