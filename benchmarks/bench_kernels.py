@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit.estimate.serving import serving_rates
-from rightfit.estimate.serving_cases import ServingCases, serving_cases
 from rightfit.physics import decode, prefill
 from rightfit.physics.columns import ModelColumns
 from rightfit.physics.serving_columns import ServeRates
+from rightfit.proof.cases.serving import ServingCases, serving_cases
 
 ROOT = Path(__file__).resolve().parent.parent
 Array = NDArray[np.float64]

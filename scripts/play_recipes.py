@@ -479,8 +479,8 @@ RECIPES: Mapping[str, Recipe] = {
             ),
             Step(change(f"{FACTS}/frameworks.csv", ("recomputes=full", "recompute=full"))),
         ),
-        ("tests/estimate/test_setup.py::test_every_habit_of_a_framework_is_one_that_is_read",),
-        ((("-c", "from rightfit.estimate.setup import conventions; print(conventions(framework='acmetune')['recompute'])"), "full"),),
+        ("tests/facts/test_trainers.py::test_every_habit_of_a_framework_is_one_that_is_read",),
+        ((("-c", "from rightfit.facts.trainers import stack_settings; print(stack_settings(framework='acmetune')['recompute'])"), "full"),),
     ),
     "currency": Recipe(
         "A currency",

@@ -109,17 +109,17 @@ def test_another_text_in_the_place_of_a_text_is_not_taken_for_it(folder: Path, p
 
 
 def test_cores_of_servers_are_the_same_kept_or_looked_for(folder: Path) -> None:
-    from rightfit.estimate import hosts
+    from rightfit.facts import machines
 
     texts = [
         f"{word} {number}"
         for word in ("AMD EPYC 9654", "Xeon Platinum 8481C", "graviton4", "GH200", "m5.large", "?")
         for number in range(40)
     ]
-    looked_for = [hosts.core_named(text) for text in texts]
-    assert [hosts._cores_named(texts) for _ in range(2)] == [looked_for] * 2
+    looked_for = [machines.core_named(text) for text in texts]
+    assert [machines.cores_named(texts) for _ in range(2)] == [looked_for] * 2
     (file,) = folder.iterdir()
     told = json.loads(file.read_text(encoding="utf-8"))
     told["result"] = dict.fromkeys(texts, "no such core")
     file.write_text(json.dumps(told), encoding="utf-8")
-    assert hosts._cores_named(texts) == looked_for
+    assert machines.cores_named(texts) == looked_for

@@ -17,7 +17,7 @@ SOURCE = Path(units.__file__).parent
 NO_UNITS = {
     "catalog/providers/client.py:_REFUSED_SKEW_S": "a limit on clocks that differ",
     "catalog/store.py:_ABANDONED_AFTER_S": "a limit on the age of a lock",
-    "estimate/case_cells.py:_MAX_COUNT": "a limit on what a cell may count",
+    "proof/cases/reader.py:_MAX_COUNT": "a limit on what a cell may count",
     "export/scripts/train_tabular.py:MOST_CLASSES": "a limit on classes",
     "export/training_words.py:MOST_SAVE_S": "a limit on what a run may lose",
     "export/job.py:GB": "for exporters: export imports facts and errors only",

@@ -26,7 +26,7 @@ from scipy.optimize import least_squares
 from rightfit import facts
 from rightfit.estimate.classical_intervals import PARENT, PROBABILITIES, interval_group
 from rightfit.physics.columns import Array
-from rightfit.proof.classical_cases import classical_cases
+from rightfit.proof.cases.tables import classical_cases
 from rightfit.proof.classical_predict import metric_values
 from rightfit.proof.truth import read_table
 

@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
-from rightfit.estimate.classical_hardware import UNIT_CLOCK_GHZ, processor
+from rightfit.estimate.classical_hardware import UNIT_CLOCK_GHZ
+from rightfit.facts.machines import host_processor
 
 HERE = Path(__file__).resolve().parent
 MEASURED = HERE / "measured_classical_service.csv"
@@ -42,8 +43,8 @@ def rows() -> list[dict[str, Any]]:
     with MEASURED.open(newline="") as lines:
         read = [row for row in csv.DictReader(lines) if row["rows"] == "1" or (row["rows"] == "100" and row["trees"] == "0")]
     for row in read:
-        cpu = processor(row["hardware"])
-        row["seconds"] = float(row["cpu_s"]) * float(cpu["clock_ghz"]) / UNIT_CLOCK_GHZ * float(cpu["work_per_cycle"])
+        cpu = host_processor(row["hardware"])
+        row["seconds"] = float(row["cpu_s"]) * cpu.clock_hz / 1e9 / UNIT_CLOCK_GHZ * cpu.work_per_cycle
         row["key"] = (FAMILIES.get(row["algorithm"], "linear"), LIBRARIES.get(row["library"], row["library"]))
     return read
 

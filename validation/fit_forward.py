@@ -24,10 +24,12 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from rightfit import facts
-from rightfit.estimate.forward_cases import ForwardCases, forward_cases, is_forward
-from rightfit.estimate.forward_predict import metric_values, regimes
+from rightfit.estimate.forward import metric_values
+from rightfit.estimate.forward_cases import CaseColumns
 from rightfit.estimate.serving_intervals import MEMORY_KIND, PARENT, PROBABILITIES, interval_group
 from rightfit.physics.columns import Array
+from rightfit.proof.cases.forward import forward_rows, is_forward
+from rightfit.proof.forward_predict import regimes
 from rightfit.proof.truth import read_table
 
 DATA = Path(__file__).parents[1] / "src/rightfit/facts/data"
@@ -63,8 +65,9 @@ class Table:
 
     def __init__(self, rows: list[dict[str, str]]) -> None:
         self.rows = [row for row in rows if is_forward(row)]
-        self.cases: ForwardCases = forward_cases(self.rows)
-        kept = [self.rows[i] for i in self.cases.index]
+        self.read = forward_rows(self.rows)
+        self.cases: CaseColumns = self.read.columns
+        kept = [self.rows[i] for i in self.read.index]
         self.kept = kept
         self.measured = np.array([float(row["measured"]) for row in kept])
         self.source = np.array([row["source"] for row in kept])
@@ -169,7 +172,7 @@ def calibrate(group: np.ndarray, z: Array, source: np.ndarray) -> dict[str, Arra
 def intervals(table: Table) -> dict[str, Array]:
     """Quantiles by group; prints the coverage, also where the quantiles too were taken without the row's source ("nested")."""
     group = np.array([interval_group(m, modality=work.modality) for m, work in zip(table.metric, table.cases.works, strict=True)])
-    scale = 1.0 + DOUBT * np.minimum([len(table.cases.assumptions[int(position)]) for position in table.cases.index], 3.0)
+    scale = 1.0 + DOUBT * np.minimum([len(assumed) for assumed in table.read.assumptions], 3.0)
     z = left_out_residuals(table) / scale
     found = calibrate(group, z, table.source)
     bounds = np.array([found.get(name, found[PARENT]) for name in group])
@@ -221,9 +224,9 @@ def main() -> None:
         write_intervals(intervals(table))
         return
     entries = {name: dict(entry) for name, entry in facts.coefficient_entries("forward").items()}
-    for position, reason in table.cases.refused.items():
+    for position, reason in table.read.refused.items():
         print("refused:", table.rows[position]["source"], table.rows[position]["model"], reason)
-    print(f"{len(table.rows)} rows, {len(table.cases.index)} answered")
+    print(f"{len(table.rows)} rows, {len(table.cases)} answered")
     values = {name: float(str(entry["value"])) for name, entry in entries.items()}
     start = datetime.datetime.now(tz=datetime.UTC)
     if not arguments.no_fit:

@@ -24,12 +24,12 @@ from interval_fit import Residuals, fit_model, nested_models
 from rightfit import facts
 from rightfit.estimate.intervals import METRIC_FAMILY, PROBABILITIES, IntervalModel, interval_columns
 from rightfit.estimate.regimes import RegimeColumns
-from rightfit.estimate.software import architecture_names
+from rightfit.facts.devices import architecture_names
+from rightfit.proof.cases.training import training_cases
 from rightfit.proof.folds import predict_left_out, read_folds, substituted
 from rightfit.proof.predict import case_regimes, predict
 from rightfit.proof.score import number
 from rightfit.proof.tables import clean_row
-from rightfit.proof.training_cases import training_cases
 from rightfit.proof.truth import read_truth
 
 VALIDATION = Path(__file__).resolve().parent

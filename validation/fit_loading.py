@@ -39,15 +39,16 @@ class Table:
     """Rows that a rate or a size can be told for."""
 
     def __init__(self, rows: list[dict[str, str]]) -> None:
-        found, groups, cases = values_of(rows)
+        found, groups, read = values_of(rows)
         keep = [position for position, value in enumerate(found) if np.isfinite(value)]
         self.refused = [rows[position] for position in range(len(rows)) if position not in set(keep)]
         self.rows = [rows[position] for position in keep]
         self.group = np.array([groups[position] for position in keep])
         self.measured = np.array([float(row["measured"]) for row in self.rows])
         self.source = np.array([row["source"] for row in self.rows])
-        self.cases = [cases[position] for position in keep]
-        self.columns = case_columns(self.cases)
+        self.read = [read[position] for position in keep]
+        self.columns = case_columns([told.case for told in self.read])
+        self.count = np.array([told.count for told in self.read])
         self.bundled = found[keep]
         self.fitted = np.isin(self.group, ("decode", "pipeline"))
         self.duration = np.array([row["metric"] == "duration_h" for row in self.rows])
@@ -57,7 +58,7 @@ class Table:
     def predict(self, values: dict[str, float]) -> Array:
         with np.errstate(all="ignore"):
             rate = rates(self.columns, values)
-        rate = np.where(self.duration, self.columns["count"] / rate / 3600.0, rate)
+        rate = np.where(self.duration, self.count / rate / 3600.0, rate)
         return np.where(self.fitted, rate, self.bundled)
 
 
@@ -117,7 +118,7 @@ def weighted_quantiles(z: Array, source: np.ndarray) -> Array:
 
 def intervals(table: Table, predicted: Array) -> None:
     """Quantiles by group from left-out errors; groups of few sources share those of all. Prints what they cover."""
-    widen = 1.0 + 0.15 * np.minimum([len(case.assumptions) * flag for case, flag in zip(table.cases, table.fitted, strict=True)], 3)
+    widen = 1.0 + 0.15 * np.minimum([len(told.assumptions) * flag for told, flag in zip(table.read, table.fitted, strict=True)], 3)
     z = np.log(table.measured / predicted) / widen
     lines, source = [], "validation/fit_loading.py --intervals: quantiles of errors on left-out sources"
     for group in GROUPS:

@@ -24,7 +24,7 @@ from scipy.optimize import minimize
 from rightfit import facts
 from rightfit.physics.columns import Array, Method
 from rightfit.physics.memory_peak import peak_memory
-from rightfit.proof.training_cases import TrainingCases, training_cases
+from rightfit.proof.cases.training import TrainingCases, training_cases
 from rightfit.proof.truth import read_table
 
 GIB = 2.0**30

@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.estimate import serving
-from rightfit.estimate.serving_cases import ServingCases, serving_cases
 from rightfit.estimate.serving_intervals import PROBABILITIES, interval_group
 from rightfit.facts.tables import DATA
+from rightfit.proof.cases.serving import ServingCases, serving_cases
 from rightfit.proof.serving_predict import INFERENCE_METRICS, MEMORY_METRIC, case_doubts, is_generation
 from rightfit.proof.tables import clean_row, read_cases
 

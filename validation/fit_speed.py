@@ -24,8 +24,8 @@ from scipy.optimize import least_squares
 
 from rightfit.estimate import speed
 from rightfit.facts import tables
+from rightfit.proof.cases.training import TrainingCases, training_cases
 from rightfit.proof.folds import substituted
-from rightfit.proof.training_cases import TrainingCases, training_cases
 from rightfit.proof.truth import read_table
 
 FILES = ("compute", "network", "software")

@@ -24,8 +24,9 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from rightfit import facts
-from rightfit.estimate.train_rows import FIT_METRICS, MEMORY_METRIC, kind_names, train_cases
 from rightfit.estimate.vision_predict import (
+    FIT_METRICS,
+    MEMORY_METRIC,
     MEMORY_PARENT,
     PROBABILITIES,
     TIME_PARENT,
@@ -37,6 +38,7 @@ from rightfit.estimate.vision_predict import (
     row_doubts,
 )
 from rightfit.physics.columns import Array
+from rightfit.proof.cases.samples import kind_names, samples_cases
 from rightfit.proof.truth import corrected, read_corrections, read_table
 
 DATA = Path(__file__).parents[1] / "src/rightfit/facts/data"
@@ -82,8 +84,9 @@ class Table:
 
     def __init__(self, rows: list[dict[str, str]]) -> None:
         self.rows = [row for row in rows if "SUSPECT" not in row["notes"]]
-        self.cases = train_cases(self.rows)
-        self.kept = [self.rows[int(i)] for i in self.cases.index]
+        read = samples_cases(self.rows)
+        self.cases = read.cases
+        self.kept = [self.rows[int(i)] for i in read.index]
         self.measured = np.array([float(row["measured"]) for row in self.kept])
         self.source = np.array([row["source"] for row in self.kept])
         self.metric = np.array([row["metric"] for row in self.kept])
@@ -284,17 +287,17 @@ def table_rows(folder: Path, name: str, *, as_stated: bool = False) -> list[dict
 def feasibility(folder: Path, values: dict[str, float], *, as_stated: bool = False) -> None:
     """Share of published fits / does-not-fit statements that the estimate agrees with."""
     rows = [row for row in table_rows(folder, "vision_oom", as_stated=as_stated) if row["metric"] in FIT_METRICS]
-    cases = train_cases(rows)
-    _, found = metric_values(cases, values)
-    said = np.array([rows[int(i)]["metric"] == "fits" for i in cases.index]) == np.array(
-        [float(rows[int(i)]["measured"]) > 0 for i in cases.index]
+    read = samples_cases(rows)
+    _, found = metric_values(read.cases, values)
+    said = np.array([rows[int(i)]["metric"] == "fits" for i in read.index]) == np.array(
+        [float(rows[int(i)]["measured"]) > 0 for i in read.index]
     )
-    agree = fits_columns(cases, found) == said
+    agree = fits_columns(read.cases, found) == said
     print(
         f"\nfits / does not fit: {len(rows)} statements, {len(said)} answered, {np.sum(agree)} agreed ({np.mean(agree):.1%}); fits {np.sum(said)}, does not {np.sum(~said)}"
     )
     for i in np.flatnonzero(~agree)[:40]:
-        row = rows[int(cases.index[i])]
+        row = rows[int(read.index[i])]
         print(
             "   ",
             row["model"],

@@ -36,8 +36,8 @@ VALIDATION = Path(__file__).resolve().parent
 sys.path.insert(0, str(VALIDATION.parent / "src"))
 sys.path.insert(0, str(VALIDATION))
 
-from rightfit.estimate.serving_cases import architecture  # noqa: E402
 from rightfit.proof import score  # noqa: E402 (the rival's environment does not have rightfit installed)
+from rightfit.proof.cases.serving import architecture  # noqa: E402
 from rightfit.proof.figures import family  # noqa: E402
 from rightfit.proof.tables import cell_text, clean_row  # noqa: E402
 from rightfit.proof.truth import read_truth  # noqa: E402

@@ -14,7 +14,8 @@ from rightfit import facts
 from rightfit.catalog import open_catalog
 from rightfit.catalog.names import names_data
 from rightfit.estimate.data_path import DataLoad, Staging, data_path
-from rightfit.estimate.hosts import HostColumns, core_named, host_columns, network_volumes, volume_names, volume_steps, volumes
+from rightfit.estimate.hosts import HostColumns, host_columns, network_volumes, volume_names, volume_steps, volumes
+from rightfit.facts.machines import core_named
 from rightfit.search.hosts import hosts_of
 from rightfit.search.offers import open_market
 

@@ -1,32 +1,11 @@
-"""Work of models by name, and the words of rows."""
+"""Work of models by name."""
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
-from rightfit import facts
-from rightfit.estimate.forward_devices import forward_device
 from rightfit.estimate.forward_models import forward_work
 from rightfit.estimate.forward_records import ForwardWish
-from rightfit.estimate.forward_words import batch_of, dtype_of, engine_of, wish_of
-from rightfit.estimate.pattern_tables import beginning, first_match
-
-#: Pattern tables, and whether a pattern must match the whole text.
-PATTERN_TABLES = {
-    "forward_models": True,
-    "forward_aliases": True,
-    "forward_denoisers": False,
-    "forward_families": False,
-    "forward_engines": False,
-    "forward_cpus": False,
-    "train_denoisers": False,
-    "train_graphs": False,
-    "train_heads": False,
-    "train_models": False,
-    "training_usual": False,
-}
 
 
 def work(model: str, **wish: float) -> object:
@@ -146,124 +125,6 @@ def test_unknown_model_needs_parameters() -> None:
     assert forward_work(ForwardWish(model="no-such-network-xyz")) is None
     found = work("no-such-network-xyz", params=25e6)
     assert "guessed" in found.assumptions[0]  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize(
-    ("engine", "notes", "device", "expected"),
-    [
-        ("PyTorch (timm)", "input 224px; torch.compile", "RTX 5090", "compiled"),
-        ("PyTorch (timm)", "", "RTX 5090", "eager"),
-        ("TensorFlow1 (NGC)", "XLA; section", "T4", "tensorflow_xla"),
-        ("TensorFlow1 (NGC)", "", "T4", "tensorflow"),
-        ("TensorRT 8.6", "", "L4", "tensorrt"),
-        ("ONNX Runtime", "", "T4", "onnxruntime"),
-        ("faster-whisper", "", "T4", "ctranslate2"),
-        ("PyTorch 2.5", "", "Inferentia2", "neuron"),
-        ("", "", "", "eager"),
-        ("never heard of", "", "T4", "eager"),
-    ],
-)
-def test_engine(engine: str, notes: str, device: str, expected: str) -> None:
-    assert engine_of(engine, notes, device) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "computed", "expected"),
-    [
-        ("amp-fp16", "", "amp"),
-        ("fp32", "", "fp32"),
-        ("fp32", "bf16", "bf16"),
-        ("int8 and bf16", "", "int8"),
-        ("", "", ""),
-        ("awq 4-bit", "", "fp16"),
-    ],
-)
-def test_dtype(text: str, computed: str, expected: str) -> None:
-    assert dtype_of(text, computed) == expected
-
-
-@pytest.mark.parametrize(
-    ("size", "expected"),
-    [
-        ("512", (512, 512, 0)),
-        ("512px", (512, 512, 0)),
-        ("224x224", (224, 224, 0)),
-        ("720p 129 frames", (720, 1280, 129)),
-        ("R5350G6_A30x10_TRT", (0, 0, 0)),
-        ("Resolution=572x572x1", (572, 572, 0)),
-        ("", (0, 0, 0)),
-    ],
-)
-def test_sizes_of_pictures(size: str, expected: tuple[float, float, float]) -> None:
-    wish = wish_of({"model": "x", "image_size": size})
-    assert (wish.height, wish.width, wish.frames) == pytest.approx(expected)
-
-
-def test_steps_audio_and_beams() -> None:
-    wish = wish_of({"model": "x", "denoise_steps": "28", "frames": "129", "audio_s": "780", "beams": "5", "latency_scope": "step"})
-    assert (wish.steps, wish.frames, wish.audio_s, wish.beams, wish.denoise_only) == (28, 129, 780, 5, True)
-
-
-def test_batches() -> None:
-    assert batch_of({"batch_or_concurrency": "8"}) == (8, "batch")
-    assert batch_of({"batch_or_concurrency": "offline max"}) == (0, "offline")
-    assert batch_of({"request_rate": "max under SLO"}) == (0, "server")
-    assert batch_of({"metric": "latency_ms"}) == (1, "offline")
-
-
-def test_processors_by_cores_and_units() -> None:
-    sapphire = forward_device("CPU: Intel(R) Xeon(R) Platinum 8480+")
-    assert sapphire is not None
-    assert sapphire.int8 == pytest.approx(56 * 2.4e9 * 2048)
-    eight = forward_device("CPU: Core i7-12700K (8 threads)")
-    assert eight is not None
-    assert eight.fp32 == pytest.approx(8 * 4.5e9 * 32)
-    quarter = forward_device("CPU: c6i.4xlarge")
-    assert quarter is not None
-    assert quarter.units == 8
-
-
-def test_devices_without_an_arithmetic_fall_to_the_next_wider() -> None:
-    v100, t4 = forward_device("V100-16GB"), forward_device("T4")
-    assert v100 is not None
-    assert t4 is not None
-    assert v100.peak("int8") == v100.fp16
-    assert v100.peak("bf16") == v100.fp16
-    assert t4.peak("tf32") == t4.fp32
-    assert forward_device("Abacus 9000") is None
-
-
-@pytest.mark.parametrize(("table", "whole"), sorted(PATTERN_TABLES.items()))
-def test_first_letters_pass_over_no_row_that_matches(table: str, whole: bool) -> None:
-    """The patterns themselves, and every name of a bundled model, find the row that trying each pattern in turn finds."""
-    rows = facts.table(table)
-    names = [
-        *(record.name for record in facts.search_models()),
-        *(part for row in rows for part in re.split(r"[|()?*+]", row["pattern"]) if part),
-    ]
-    for name in dict.fromkeys(names):
-        tried = (re.compile(row["pattern"], re.IGNORECASE) for row in rows)
-        matches = [pattern.fullmatch(name) if whole else pattern.search(name) for pattern in tried]
-        expected = next((row for row, match in zip(rows, matches, strict=True) if match), None)
-        assert first_match(table, name, whole=whole) == expected, name
-
-
-@pytest.mark.parametrize(
-    ("pattern", "letters"),
-    [
-        ("resnet-?50", "resnet"),
-        ("nets?", "net"),
-        ("a|b", ""),
-        ("(a|b)c", ""),
-        ("UNet(a|b)", "unet"),
-        (r"x\|y", "x"),
-        ("b[|]c", "b"),
-        (".*gan", ""),
-        ("ab{2}", "a"),
-    ],
-)
-def test_the_letters_that_every_match_contains(pattern: str, letters: str) -> None:
-    assert beginning(pattern) == letters
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from rightfit import facts
 from rightfit.estimate import hardware
 from rightfit.estimate.hardware import InterKind
-from rightfit.estimate.software import architecture_names
+from rightfit.facts.devices import architecture_code, architecture_names
 from rightfit.physics.columns import IntraKind
 
 
@@ -105,7 +105,7 @@ def test_notes_about_the_network(note: str, rate: float, kind: InterKind) -> Non
 )
 def test_family_of_accelerators(name: str, family: str) -> None:
     card = facts.accelerators()[name]
-    code = hardware.architecture_code(card.vendor, card.architecture, card.compute_capability)
+    code = architecture_code(card.vendor, card.architecture, card.compute_capability)
     assert architecture_names()[code] == family
 
 

@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from rightfit.estimate.interval_law import ALL, FAMILIES, LEVELS, IntervalLaw, family_of, interval_law, parse_law, tail
-from rightfit.estimate.software_names import COLUMNS, is_known_software
+from rightfit.estimate.interval_law import ALL, FAMILIES, LEVELS, IntervalLaw, LawLine, family_of, interval_law, parse_law, tail
+from rightfit.proof.software_names import COLUMNS, is_known_software
 
 LAW = interval_law()
 GROUPS = tuple(LAW.quantiles)
@@ -65,13 +65,13 @@ def test_conditions_of_one_family_do_not_touch_another() -> None:
 
 
 def test_the_file_is_read_line_by_line() -> None:
-    rows = [
-        {"part": "quantile", "group": "all", "name": "0.1", "value": "0.2", "source": ""},
-        {"part": "risk", "group": "memory", "name": "", "value": "0.3", "source": ""},
-        {"part": "device", "group": "time", "name": "A100", "value": "", "source": ""},
-        {"part": "factor", "group": "time", "name": "moe", "value": "0.1", "source": ""},
+    lines = [
+        ("quantile", "all", "0.1", "0.2"),
+        ("risk", "memory", "", "0.3"),
+        ("device", "time", "A100", ""),
+        ("factor", "time", "moe", "0.1"),
     ]
-    law = parse_law(rows)
+    law = parse_law(LawLine(*line) for line in lines)
     assert law.quantiles == {"all": (0.2,)}
     assert (law.most_risk("memory-full"), law.most_risk("time-one-node")) == (0.3, 0.5)
     assert law.devices == {"time": frozenset({"A100"})}

@@ -7,9 +7,10 @@ import pytest
 from rightfit import facts
 from rightfit.estimate.convert import device_columns, model_columns
 from rightfit.estimate.memory import PHASES, MemoryColumns, memory_columns
-from rightfit.estimate.setup import resolve_setup
+from rightfit.estimate.setup import setup_fields
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.physics.columns import MemoryCounter, SetupColumns
+from rightfit.proof.cases.training import training_case
 
 GIB = 2.0**30
 
@@ -17,7 +18,7 @@ GIB = 2.0**30
 def memory(model: str, gpu: str, layout: dict[str, float], **words: str) -> MemoryColumns:
     record = facts.model(model)
     assert isinstance(record, TransformerArchitecture)
-    fields = resolve_setup(record, **words) | layout  # type: ignore[arg-type]
+    fields = setup_fields(training_case(record, **words)) | layout  # type: ignore[arg-type]
     return memory_columns(model_columns([record]), SetupColumns.of(**fields), device_columns([facts.accelerator(gpu)]))
 
 
@@ -57,7 +58,8 @@ def test_qlora_of_70b_fits_one_80_gb_card_but_not_a_24_gb_one() -> None:
 def test_megatron_on_b200_as_measured(layout: dict[str, float], words: dict[str, str], measured: float) -> None:
     record = facts.model("meta-llama/Meta-Llama-3-70B")
     assert isinstance(record, TransformerArchitecture)
-    fields = resolve_setup(record, framework="megatron-core+TE", flags="fused-ce", attention="flash", strategy="megatron", **words)
+    case = training_case(record, framework="megatron-core+TE", flags="fused-ce", attention="flash", strategy="megatron", **words)  # type: ignore[misc]
+    fields = setup_fields(case)
     setup = SetupColumns.of(**(fields | layout | {"memory_counter": MemoryCounter.ALLOCATED}))
     columns = model_columns([record]).replace(num_layers=12, params_total=2 * 128256 * 8192 + 12 * 855_654_400 + 8192)
     answer = memory_columns(columns, setup, device_columns([facts.accelerator("B200-SXM-180GB")]))

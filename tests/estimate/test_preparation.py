@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.classical_tasks import named_hosts
 
 from rightfit import facts
 from rightfit.errors import InputError, UnknownNameError
-from rightfit.estimate.classical_hardware import cpu_columns
-from rightfit.estimate.preparation import ADVICE, FAMILY, operations, preparation_columns, preparation_task
+from rightfit.estimate.preparation import ADVICE, FAMILY, preparation_columns, preparation_task
+from rightfit.facts.preparation import operations
 from rightfit.physics.classical import CpuColumns
 
 
 def servers(*vcpus: float, gib: float = 64.0) -> CpuColumns:
-    return cpu_columns(["Intel Xeon 8488C"] * len(vcpus), vcpus=np.array(vcpus), memory_bytes=np.full(len(vcpus), gib * 2.0**30))
+    return named_hosts(*["Intel Xeon 8488C"] * len(vcpus), vcpus=list(vcpus), memory_bytes=[gib * 2.0**30] * len(vcpus))
 
 
 @pytest.mark.parametrize(

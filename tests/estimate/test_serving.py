@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from rightfit.estimate.serving import ServingTimes, metric_values, peak_memory_bytes, serving_columns
-from rightfit.estimate.serving_cases import ServingCases, serving_cases
 from rightfit.facts import coefficients
+from rightfit.proof.cases.serving import ServingCases, serving_cases
 
 ROW = {
     "metric": "tpot_ms",

@@ -9,9 +9,10 @@ from rightfit import facts
 from rightfit.estimate import speed
 from rightfit.estimate.convert import device_columns, model_columns
 from rightfit.estimate.hardware import default_links
-from rightfit.estimate.software import rate_columns, software_class, software_names, speed_words
+from rightfit.estimate.software import rate_columns
+from rightfit.facts.trainers import software, software_class, software_names
 from rightfit.physics.columns import Dtype, SetupColumns
-from rightfit.proof.training_cases import training_cases
+from rightfit.proof.cases.training import training_cases
 
 
 def tokens_per_s(**row: str) -> float:
@@ -141,11 +142,9 @@ def test_class_of_software(framework: str, flags: str, name: str) -> None:
 
 
 def test_words_that_only_time_reads() -> None:
-    words = speed_words(framework="prime-rl", flags="RL trainer step, FA3", weights="gptq-int4")
-    assert words["attention_version"] == 3
-    assert words["weight_sync"] == 1
-    assert words["dequantise_bytes"] == 16
-    assert speed_words(flags="autogptq-triton", weights="gptq-int4")["dequantise_bytes"] == pytest.approx(2.6)
+    words = software("prime-rl", "RL trainer step, FA3", weights="gptq-int4")
+    assert (words.attention_version, words.weight_sync, words.dequantise_bytes) == (3, True, 16)
+    assert software("", "autogptq-triton", weights="gptq-int4").dequantise_bytes == pytest.approx(2.6)
 
 
 def test_old_megatron_has_no_flash_attention() -> None:

@@ -39,8 +39,8 @@ KINDS = kinds()
 RAISERS = {"RefusedError", "fail", "_fail", "refuse", "_refuse"}
 #: Errors that name a thing and its kind, which `explain.problems` puts into words.
 NAMES = {"UnknownNameError", "AmbiguousNameError"}
-#: Rooms whose sentences only developers meet.
-INSIDE = {"proof"}
+#: Rooms whose sentences only developers meet, but for those of the cases that anybody may ask about.
+INSIDE, READ = ("proof",), ("proof", "cases")
 #: Sentences that are another one behind the name of what it is about, and those that are put together of others.
 MADE_ELSEWHERE = re.compile(
     r"(?:\{[^{}]+\}(?:: |, )?)+|\{unlisted\} \(\{answer\.error\}\)|\{name\} contradicts \{honours.*|\{file\}: \{key\} has no \{needed\}"
@@ -90,7 +90,13 @@ def together(parts: list[list[tuple[str, str]]]) -> list[tuple[str, str]]:
     return [("".join(one for one, _ in way), "".join(other for _, other in way)) for way in itertools.product(*parts)]
 
 
-SENTENCES = [found for path in sorted(SOURCE.rglob("*.py")) if path.relative_to(SOURCE).parts[0] not in INSIDE for found in sentences(path)]
+def is_met(path: Path) -> bool:
+    """Whether users meet what a module says."""
+    parts = path.relative_to(SOURCE).parts
+    return parts[:1] != INSIDE or parts[:2] == READ
+
+
+SENTENCES = [found for path in sorted(SOURCE.rglob("*.py")) if is_met(path) for found in sentences(path)]
 
 
 def test_the_source_is_read() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rightfit import facts
 from rightfit.errors import AmbiguousNameError, RightfitError, UnknownNameError
-from rightfit.estimate.hardware import architecture_code
+from rightfit.facts.devices import architecture_code
 
 STEADY = settings(deadline=None, derandomize=True, max_examples=60)
 

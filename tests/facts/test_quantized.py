@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from rightfit.facts.engines import published_format
 from rightfit.facts.quantized import stated_quantization
-from rightfit.search.service.stacks import format_rows, published_format
+from rightfit.search.service.stacks import format_rows
 
 NAMES = {
     "Qwen/Qwen2.5-7B-Instruct-AWQ": "int4-awq",

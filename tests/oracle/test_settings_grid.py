@@ -11,11 +11,12 @@ pytest.importorskip("torch", reason="SKIPPED LOUDLY: the grid of settings needs 
 from rightfit import facts
 from rightfit.estimate import traced
 from rightfit.estimate.convert import model_columns
-from rightfit.estimate.train_settings import TrainSettings, train_settings
+from rightfit.estimate.setup import TrainSettings, setup_fields
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.physics import memory_states as states
 from rightfit.physics import parameters
 from rightfit.physics.memory_peak import kept_and_working
+from rightfit.proof.cases.training import SettingWords, training_case
 
 LAYERS, SEQ_LEN = 2, 512
 MODELS = ("TinyLlama/TinyLlama-1.1B-Chat-v1.0", "Qwen/Qwen2.5-0.5B", "openai-community/gpt2", "google/gemma-2b")
@@ -45,9 +46,8 @@ def trace(record: TransformerArchitecture, settings: TrainSettings, layers: int)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_layer_keeps_what_pytorch_keeps(name: str, weights: str, recompute: str) -> None:
     record = shallow(name)
-    settings = train_settings(
-        record, framework="transformers", weights_dtype=weights, precision=weights, recompute=recompute, attention="sdpa", flags="dropout=0"
-    )
+    words: SettingWords = {"framework": "transformers", "weights_dtype": weights, "precision": weights, "recompute": recompute}
+    settings = TrainSettings(setup_fields(training_case(record, **words, attention="sdpa", flags="dropout=0")))
     columns, model = settings.columns(micro_batch=1, seq_len=SEQ_LEN), model_columns([record])
     kept, _ = kept_and_working(model, columns)
     more, fewer = (trace(record, settings, layers).saved_activations_bytes for layers in (LAYERS + 1, LAYERS))
@@ -57,7 +57,7 @@ def test_a_layer_keeps_what_pytorch_keeps(name: str, weights: str, recompute: st
 @pytest.mark.parametrize("weights", ["bf16", "fp32"])
 def test_states_of_the_record_are_those_of_the_graph(weights: str) -> None:
     record = shallow(MODELS[1])
-    settings = train_settings(record, framework="own PyTorch trainer", weights_dtype=weights, precision=weights)
+    settings = TrainSettings(setup_fields(training_case(record, framework="own PyTorch trainer", weights_dtype=weights, precision=weights)))
     columns, model = settings.columns(), model_columns([record])
     found = trace(record, settings, LAYERS)
     share = states.parameter_share(model, columns, first=True, last=True)

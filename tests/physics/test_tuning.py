@@ -7,12 +7,13 @@ import pytest
 
 from rightfit import facts
 from rightfit.estimate.convert import device_columns, model_columns
-from rightfit.estimate.setup import resolve_setup
+from rightfit.estimate.setup import setup_fields
 from rightfit.estimate.software import rate_columns
 from rightfit.physics import tuning
 from rightfit.physics.columns import LinkColumns, ModelColumns, SetupColumns
 from rightfit.physics.compute import compute_times
 from rightfit.physics.step import communication_times, step_times
+from rightfit.proof.cases.training import training_case
 
 LLAMA = "meta-llama/Meta-Llama-3-8B"
 PARAMS = 8_030_261_248
@@ -23,7 +24,7 @@ def model() -> ModelColumns:
 
 
 def setup(method: str = "full", **values: float) -> SetupColumns:
-    fields = resolve_setup(facts.model(LLAMA), method=method, precision="bf16", framework="transformers")  # type: ignore[arg-type]
+    fields = setup_fields(training_case(facts.model(LLAMA), method=method, precision="bf16", framework="transformers"))  # type: ignore[arg-type]
     return SetupColumns.of(**{key: [value] for key, value in {**fields, "seq_len": 1024.0, "gpus_per_node": 8.0, **values}.items()})
 
 

@@ -73,10 +73,11 @@ def test_wide_and_long_tables_change_places_in_a_decomposition() -> None:
     ],
 )
 def test_the_solver_of_components_is_scikit_learns_choice(rows: str, cols: str, settings: str, sketched: bool) -> None:
-    from rightfit.estimate.classical import classical_task
+    from tests.classical_tasks import named_task
+
     from rightfit.physics.classical_work import Algorithm
 
-    task = classical_task("PCA", rows=float(rows), cols=float(cols), library="scikit-learn", settings=settings)
+    task = named_task("PCA", rows=float(rows), cols=float(cols), library="scikit-learn", settings=settings)
     assert task.algorithm == (Algorithm.RANDOM_SVD if sketched else Algorithm.PCA)
 
 

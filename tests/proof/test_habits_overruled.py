@@ -6,9 +6,9 @@ import pytest
 
 from rightfit import facts
 from rightfit.errors import InputError
-from rightfit.estimate.setup import conventions, stated_habits
-from rightfit.estimate.train_settings import train_settings
+from rightfit.estimate.setup import TrainSettings, setup_fields
 from rightfit.facts.records import TransformerArchitecture
+from rightfit.proof.cases.training import SettingWords, row_settings, stated_habits, training_case
 from rightfit.proof.predict import predict
 
 CASE = {"model": "meta-llama/Meta-Llama-3-8B", "method": "lora", "gpu": "A100-SXM-80GB", "micro_batch": "1", "seq_len": "4096"}
@@ -23,9 +23,9 @@ def named() -> list[str]:
 
 @pytest.mark.parametrize("name", named())
 def test_what_is_named_can_be_given(name: str) -> None:
-    rules = conventions(method="lora")
+    rules = row_settings(method="lora")
     value = "fused" if name == "loss" else f"{float(rules[name]) + 1:g}" if rules[name][0].isdigit() else "2"
-    assert conventions(method="lora", flags=f"{name}={value}")[name] == value
+    assert row_settings(method="lora", flags=f"{name}={value}")[name] == value
     (answer,) = predict([{**CASE, "extra_flags": f"{name}={value}"}])
     assert not answer["error"]
     text = next(part for part in answer["assumptions"].split("; ") if part.startswith("taken of the stack"))
@@ -57,11 +57,16 @@ def test_other_words_are_left_alone(flags: str) -> None:
 def test_one_record_says_the_same_to_both_engines() -> None:
     record = facts.model("meta-llama/Meta-Llama-3-8B")
     assert isinstance(record, TransformerArchitecture)
-    settings = train_settings(record, framework="transformers", weights_dtype="bf16", precision="bf16", recompute="full", attention="eager")
+    words: SettingWords = {
+        "framework": "transformers",
+        "weights_dtype": "bf16",
+        "precision": "bf16",
+        "recompute": "full",
+        "attention": "eager",
+    }
+    settings = TrainSettings(setup_fields(training_case(record, **words)))
     assert (settings.dtype, settings.recompute, settings.attention) == ("bf16", True, "eager")
     assert settings.step_temporary_bytes == 2.0
     assert float(settings.columns(micro_batch=4).micro_batch[0]) == 4.0
-    assert "logit=12" in settings.assumed
-    fp32 = train_settings(record, weights_dtype="fp32", precision="bf16", flags="logit=6")
-    assert fp32.dtype == "fp32"
-    assert "logit=" not in fp32.assumed.replace("logit_", "")
+    fp32 = TrainSettings(setup_fields(training_case(record, weights_dtype="fp32", precision="bf16", flags="logit=6")))
+    assert (fp32.dtype, fp32.fields["logit_bytes"]) == ("fp32", 6.0)

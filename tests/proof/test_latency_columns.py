@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from rightfit.estimate.serving_words import quantile_of
+from rightfit.proof.cases.serving import quantile_of
 from rightfit.proof.predict import predict
 
 CASE = {

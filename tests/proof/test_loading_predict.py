@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from rightfit import facts
-from rightfit.estimate.loading import image_core_s, sample_load
-from rightfit.estimate.loading_words import bytes_per_pixel, loader_named, photograph_pixels, read_case
+from rightfit.estimate.loading import bytes_per_pixel, image_core_s, sample_load
+from rightfit.proof.cases.loading import loader_named, photograph_pixels, read_case
 from rightfit.proof.predict import predict
 
 TRUTH = Path(__file__).parents[2] / "validation" / "truth" / "data_loading.csv.gz"
@@ -124,10 +124,11 @@ def test_decoders_of_a_plan_in_order() -> None:
 
 
 def test_a_case_is_read() -> None:
-    case = read_case(
+    told = read_case(
         {"loader": "WebDataset", "hardware": "p4d.24xlarge (96 vCPU), S3", "cpu_cores": "48", "sample_kind": "ImageNet 512px JPEG 90"}
     )
-    assert (case.workers, case.vcpus, case.place, case.loader.processes) == (48, 96, "object", True)
+    case = told.case
+    assert (case.workers, case.vcpus, case.place, case.hands_over) == (48, 96, "object", True)
 
 
 def test_bundled_coefficients_predict_the_bundled_rows() -> None:

@@ -45,7 +45,7 @@ def test_every_source_with_a_fold_is_left_out_of_it() -> None:
 
 
 def test_every_source_of_inference_with_a_fold_is_left_out_of_it() -> None:
-    from rightfit.estimate.forward_cases import is_forward
+    from rightfit.proof.cases.forward import is_forward
     from rightfit.proof.figures import family
     from rightfit.proof.folds import read_folds
     from rightfit.proof.truth import read_truth

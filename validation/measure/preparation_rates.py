@@ -14,7 +14,8 @@ import argparse
 import csv
 from pathlib import Path
 
-from rightfit.estimate.classical_hardware import UNIT_CLOCK_GHZ, processor
+from rightfit.estimate.classical_hardware import UNIT_CLOCK_GHZ
+from rightfit.facts.machines import host_processor
 
 COLUMNS = ("operation", "library", "mb_per_core_s", "ram_factor", "max_threads", "spills", "source")
 _IMPORTED_MIB = {"pandas": 120.0, "polars": 90.0, "duckdb": 100.0, "pyarrow": 90.0}
@@ -41,8 +42,8 @@ _THREADS = {"pandas": 1, "python": 0, "pillow": 0, "opencv": 0}
 
 def speed_of(hardware: str) -> float:
     """Speed of the measuring core."""
-    row = processor(hardware)
-    return float(row["clock_ghz"]) / UNIT_CLOCK_GHZ * float(row["work_per_cycle"])
+    found = host_processor(hardware)
+    return found.clock_hz / 1e9 / UNIT_CLOCK_GHZ * found.work_per_cycle
 
 
 def image_rows(rows: list[dict[str, str]]) -> list[dict[str, str]]:

@@ -1,22 +1,4 @@
-"""Classical machine learning as columns: one task on N servers, or N tasks on a server each, to time, memory, what fits, and advice.
-
-For a search over servers:
-
-    task = classical_task("xgboost", rows=11e6, cols=28, settings="500 trees, depth 8")
-    cpu = cpu_columns(cpu_models, vcpus=..., memory_bytes=...)            # N servers, by the names of their processors
-    gpu = gpu_columns(gpu_names)                                          # or None: on processors
-    found = classical_columns(task, cpu, gpu=gpu)
-    found.time_s.mid, found.peak_ram_bytes.mid, found.gpu_peak_bytes, found.fits, found.advice[i]
-
-`classical_task(algorithm, *, rows, cols, library="", settings="", ...)` reads names as people write them ("random forest", "sklearn
-KMeans", "lightgbm")
-and raises a one-line error for what it cannot use. `classical_columns(task, cpu, *, gpu=None, data_bytes=None)` gives `ClassicalFigures`
-with shape-(N,)
-columns: `time_s` and `peak_ram_bytes` are FigureColumns (mid and intervals), `gpu_peak_bytes` an array (0 on processors), `fits` a flag a
-server
-(upper 80 % end of RAM and mid of GPU memory within the machine), `time_terms`, `memory_terms` by name, `assumptions`, and `advice` codes
-(estimate/classical_advice.py lists them with their reasons).
-"""
+"""Classical machine learning: a typed case, the task that it is with every default filled in, and many tasks as columns of time and memory."""
 
 from __future__ import annotations
 
@@ -28,7 +10,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from rightfit.errors import InputError
-from rightfit.estimate.classical_hardware import cpu_columns, gpu_columns
 from rightfit.estimate.classical_rates import (
     ClassicalKind,
     ClassicalKinds,
@@ -39,16 +20,13 @@ from rightfit.estimate.classical_rates import (
     memory_rates,
     rate_column,
 )
-from rightfit.estimate.classical_words import AlgorithmSettings, algorithm_of, library_of, settings_of
+from rightfit.facts.classical_words import AlgorithmSettings
 from rightfit.facts.constants import constant_group, constants
-from rightfit.facts.word_tables import meaning, shape
 from rightfit.physics.classical import ClassicalWork, CpuColumns, GpuColumns, classical_terms, gpu_terms, speedup
 from rightfit.physics.classical_memory import gpu_peak_bytes, input_bytes, memory_terms
 from rightfit.physics.classical_work import Algorithm, JobColumns, classical_work, grown_levels
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
-
-__all__ = ["ClassicalTask", "classical_task", "cpu_columns", "gpu_columns", "gpu_support"]
 
 #: Categories of a column that nobody counted. Flight records, the most used benchmark, have 112 on average; most tables fewer.
 USUAL_LEVELS = constants("classical_usual")["usual_levels"]
@@ -73,6 +51,20 @@ _FORESTS = (Algorithm.FOREST_EXACT, Algorithm.FOREST_RANDOM, Algorithm.FOREST_HI
 #: Libraries that take categories as they are; the others see one column a category.
 _NATIVE = {"lightgbm", "catboost", "h2o", "r", "ranger"}
 _USUAL_LAYERS = (100.0,)
+
+
+@dataclass(frozen=True, slots=True)
+class TableCase:
+    """A job on a table as it is told: the algorithm in its library, rows and columns, and what is said of its settings. `filled`: share of cells that hold
+    something, 0 where the table is not sparse; `predicts`: a trained model scores the table."""
+
+    algorithm: Algorithm
+    library: str
+    rows: float
+    cols: float
+    settings: AlgorithmSettings = AlgorithmSettings()
+    filled: float = 0.0
+    predicts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,49 +101,29 @@ class ClassicalTask:
         return ClassicalKind(self.library, self.algorithm)
 
 
-def classical_task(
-    algorithm: str,
-    *,
-    rows: float,
-    cols: float,
-    library: str = "",
-    settings: str = "",
-    data: str = "",
-    filled: float = 0.0,
-    predicts: bool = False,
-) -> ClassicalTask:
-    """The job that names and sizes describe; defaults of the library where nothing is said, each named in `assumptions`.
-
-    `algorithm` and `library` as people write them; `settings` like "500 trees, depth 8, 64 leaves" or "n_estimators=500 max_depth=8";
-    `data` says how the library sees the table ("one-hot sparse; 6 categorical"); `filled` is the share of cells that hold something, 0 where the
-    table is not sparse.
-    """
-    for name, value in (("rows", rows), ("columns", cols)):
+def classical_task(case: TableCase) -> ClassicalTask:
+    """The job of a case; defaults of the library where nothing is said, each named in `assumptions`."""
+    for name, value in (("rows", case.rows), ("columns", case.cols)):
         if not (math.isfinite(value) and value >= 1):
             raise InputError(f"{name} must be a number of at least 1, not {value:g}")
-    name = library_of(library if library else f"{library} {algorithm}".strip(), settings)
-    kind = algorithm_of(algorithm, name, settings)
-    if kind is None:
-        raise InputError(
-            f"algorithm {algorithm[:60]!r} is not known; known are boosting, forests, linear models, SVM, k-means, PCA, kNN, DBSCAN, t-SNE, UMAP, naive Bayes, small networks"
-        )
-    if predicts and kind in (*_BOOSTED, *_FORESTS) and kind != Algorithm.SHAP:
+    kind = case.algorithm
+    if case.predicts and kind in (*_BOOSTED, *_FORESTS) and kind != Algorithm.SHAP:
         kind = Algorithm.PREDICT_TREES
-    words = settings_of(settings, data, algorithm)
-    if kind == Algorithm.PCA and _is_sketched(name, rows, cols, words.k, settings):
+    if kind == Algorithm.PCA and _is_sketched(case):
         kind = Algorithm.RANDOM_SVD
-    task = _filled(kind, name, rows, cols, words)
-    return dataclasses.replace(task, nonzeros=task.cols * filled, sparse=1.0) if filled else task
+    task = _filled(kind, case.library, case.rows, case.cols, case.settings)
+    return dataclasses.replace(task, nonzeros=task.cols * case.filled, sparse=1.0) if case.filled else task
 
 
-def _is_sketched(library: str, rows: float, cols: float, components: float, settings: str) -> bool:
-    """Whether principal components come from a randomised sketch: as `svd_solver` says, else as scikit-learn's "auto" chooses since version 1.5 (a
+def _is_sketched(case: TableCase) -> bool:
+    """Whether principal components come from a randomised sketch: as the solver that is said, else as scikit-learn's "auto" chooses since version 1.5 (a
     covariance matrix where there are ten rows a column and at most 1,000 columns, a sketch for few components of tables larger than 500)."""
-    if said := shape("classical", r"solver\W*({svd_solver})").search(settings.lower()):
-        return meaning("classical", "svd_solver", said[1]) == "sketch"
-    if library not in ("sklearn", "sklearnex") or (cols <= _FIGURES["covariance_columns"] and rows >= 10.0 * cols):
+    if case.settings.solver:
+        return case.settings.solver == "sketch"
+    rows, cols = case.rows, case.cols
+    if case.library not in ("sklearn", "sklearnex") or (cols <= _FIGURES["covariance_columns"] and rows >= 10.0 * cols):
         return False
-    return max(rows, cols) > _FIGURES["small_table"] and 0 < components < _FIGURES["few_components"] * min(rows, cols)
+    return max(rows, cols) > _FIGURES["small_table"] and 0 < case.settings.k < _FIGURES["few_components"] * min(rows, cols)
 
 
 def _width(kind: Algorithm, library: str, cols: float, words: AlgorithmSettings) -> tuple[float, float, float, float]:

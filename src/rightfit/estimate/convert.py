@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rightfit.estimate.hardware import architecture_code, pcie_bandwidth
+from rightfit.estimate.hardware import pcie_bandwidth
+from rightfit.facts.devices import architecture_code
 from rightfit.facts.records import Accelerator, TransformerArchitecture
 from rightfit.facts.word_tables import shape
 from rightfit.physics.columns import AttentionKind, DeviceColumns, Kind, Mlp, ModelColumns, Norm

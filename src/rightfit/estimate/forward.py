@@ -1,4 +1,4 @@
-"""Seconds of one batch of a model without token-by-token generation: cases and coefficients through the forward physics."""
+"""Time and memory of models without token-by-token generation: cases and coefficients through the forward physics."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from rightfit import facts
-from rightfit.estimate.forward_cases import CONVOLUTIONAL, STAGE_KINDS, ForwardCases
+from rightfit.estimate.forward_cases import CONVOLUTIONAL, DTYPES, ENGINES, SCENARIOS, STAGE_KINDS, CaseColumns
 from rightfit.estimate.forward_devices import SILICON
-from rightfit.estimate.forward_words import DTYPES, ENGINES, SCENARIOS
 from rightfit.physics.columns import Array
 from rightfit.physics.forward import ForwardColumns, ForwardRates, forward_s, sustained_flops
+from rightfit.units import GIB
 
 Coefficients = Mapping[str, float]
 
@@ -43,7 +43,7 @@ def _by_dtype(table: Mapping[str, float], codes: Array) -> Array:
     return np.array([table[name] for name in DTYPES])[codes.astype(np.intp)]
 
 
-def stage_rates(cases: ForwardCases, values: Coefficients) -> ForwardRates:
+def stage_rates(cases: CaseColumns, values: Coefficients) -> ForwardRates:
     """Rates of every stage."""
     case = {name: column[cases.stage_row] for name, column in cases.case.items()}
     kind = cases.stage["kind"]
@@ -95,7 +95,7 @@ def stage_rates(cases: ForwardCases, values: Coefficients) -> ForwardRates:
     )
 
 
-def stage_work(cases: ForwardCases, values: Coefficients) -> ForwardColumns:
+def stage_work(cases: CaseColumns, values: Coefficients) -> ForwardColumns:
     """Work of one pass of every stage: one input of speech is cut into windows that batch together."""
     case = {name: column[cases.stage_row] for name, column in cases.case.items()}
     stage = cases.stage
@@ -110,14 +110,14 @@ def stage_work(cases: ForwardCases, values: Coefficients) -> ForwardColumns:
     )
 
 
-def batch_s(cases: ForwardCases, values: Coefficients | None = None) -> Array:
-    """Seconds of one batch on one device (or one core of a chip), all stages with their repeats [s], one value a row of `cases.index`."""
+def batch_s(cases: CaseColumns, values: Coefficients | None = None) -> Array:
+    """Seconds of one batch on one device (or one core of a chip), all stages with their repeats [s], one value a case."""
     values = values or coefficients()
-    if not len(cases.index):
+    if not len(cases):
         return np.zeros(0)
     seconds = forward_s(stage_work(cases, values), stage_rates(cases, values))
     repeats = cases.stage["repeats"] / np.where(cases.case["audio"] > 0, cases.case["batch"], 1.0)[cases.stage_row]
-    total = np.bincount(cases.stage_row, weights=seconds * repeats, minlength=len(cases.index))
+    total = np.bincount(cases.stage_row, weights=seconds * repeats, minlength=len(cases))
     main = np.unique(cases.stage_row, return_index=True)[1]
     kinds = cases.stage["kind"][main]
     per_item = lookup(values, "item_s", STAGE_KINDS, kinds) * lookup(values, "item_engine", ENGINES, cases.case["engine"])
@@ -131,3 +131,42 @@ def batch_s(cases: ForwardCases, values: Coefficients | None = None) -> Array:
     )
     heard = np.where(cases.case["audio"] > 0, cases.stage["repeats"][main] * values["window_s"], 0.0)
     return (total + heard + (per_item + copied + fed) * cases.case["batch"]) / scenario
+
+
+def metric_values(cases: CaseColumns, values: Coefficients | None = None) -> dict[str, Array]:
+    """Every metric of every case, by name, in the unit of the table."""
+    values = values or coefficients()
+    case = cases.case
+    seconds = batch_s(cases, values)
+    own = case["audio"] > 0
+    per_batch = np.where(own, 1.0, case["batch"])
+    rate = per_batch * case["parallel"] / seconds
+    latency = seconds * case["in_flight"]
+    tokens = np.where(case["tokens_out"] > 0, case["tokens_out"], case["tokens_in"])
+    return {
+        "images_per_s": rate,
+        "sequences_per_s": rate,
+        "req_per_s": rate,
+        "denoise_steps_per_s": 1.0 / seconds,
+        "latency_ms": latency * 1e3,
+        "total_tok_per_s": rate * np.maximum(tokens, 1.0),
+        "output_tok_per_s_total": rate * np.maximum(case["tokens_out"], 1.0),
+        "peak_mem_gib": peak_bytes(cases, values) / GIB,
+    }
+
+
+_STORED_BYTES = {"fp32": 4.0, "tf32": 4.0, "fp16": 2.0, "amp": 4.0, "bf16": 2.0, "int8": 1.0, "fp8": 1.0}
+_HELD_BYTES = {"fp32": 4.0, "tf32": 4.0, "fp16": 2.0, "amp": 2.0, "bf16": 2.0, "int8": 2.0, "fp8": 2.0}
+
+
+def peak_bytes(cases: CaseColumns, values: Coefficients) -> Array:
+    """Memory of one device [bytes]: weights, the activations that live at a time, and what the runtime itself takes, where the counter sees it."""
+    case = cases.case
+    stored, held = _by_dtype(_STORED_BYTES, case["dtype"]), _by_dtype(_HELD_BYTES, case["dtype"])
+    per_layer = cases.stage["activations"] / np.maximum(cases.stage["layers"], 1.0) * cases.stage["items"]
+    widest = np.zeros(len(cases))
+    np.maximum.at(widest, cases.stage_row, per_layer)
+    live: Array = case["batch"] * (widest * values["live_layers"] + case["state_elements"]) * held
+    runtime = np.where(case["silicon"] == SILICON.index("cpu"), values["runtime_cpu_bytes"], values["runtime_bytes"])
+    seen = np.where(case["tensors_only"] > 0, 0.0, runtime)
+    return np.asarray(case["params"] * stored + live + seen, dtype=np.float64)

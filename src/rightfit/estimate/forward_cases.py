@@ -1,23 +1,16 @@
-"""Rows of the measured inference table whose model does not generate token by token, as columns for the forward physics."""
+"""Jobs of one forward pass as typed cases, and many of them as columns for the forward physics."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rightfit import facts
-from rightfit.estimate.forward_devices import SILICON, ForwardDevice, forward_device
-from rightfit.estimate.forward_models import forward_work, record_of
-from rightfit.estimate.forward_records import ForwardWish, ForwardWork
-from rightfit.estimate.forward_words import DTYPES, ENGINES, SCENARIOS, Batch, batch_of, dtype_of, engine_of, number, wish_of
-from rightfit.estimate.pattern_tables import first_match
-from rightfit.estimate.serving_words import counts_tensors
+from rightfit.estimate.forward_devices import SILICON, ForwardDevice
+from rightfit.estimate.forward_records import ForwardWork
 from rightfit.facts.constants import constants
-from rightfit.facts.records import DiffusionModel, OtherModel, TracedModel, TransformerArchitecture, VisionModel
-from rightfit.facts.word_tables import says
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
 
@@ -37,11 +30,89 @@ STAGE_KINDS = (
     "recommender",
     "decode",
 )
-RATE_METRICS = ("images_per_s", "sequences_per_s", "denoise_steps_per_s", "req_per_s", "total_tok_per_s", "output_tok_per_s_total")
-OWN_METRICS = ("images_per_s", "sequences_per_s", "denoise_steps_per_s")
-FORWARD_METRICS = (*RATE_METRICS, "latency_ms", "peak_mem_gib")
+#: Kinds made of convolutions: Winograd saves multiplications in fp32, cuDNN takes TF32 by itself.
+CONVOLUTIONAL = frozenset({"conv", "grouped", "depthwise", "convnext", "detection", "unet", "conv3d", "denoiser"})
 
-#: Numbers of one row, in the order of `_case`; there also where no row can be told.
+
+class Engine(StrEnum):
+    """Classes of engines, as the coefficients of forward passes tell them apart."""
+
+    EAGER = "eager"
+    EAGER_SCRIPT = "eager_script"
+    COMPILED = "compiled"
+    TENSORRT = "tensorrt"
+    FUSED = "fused"
+    ONNXRUNTIME = "onnxruntime"
+    OPENVINO = "openvino"
+    TENSORFLOW = "tensorflow"
+    TENSORFLOW_XLA = "tensorflow_xla"
+    MXNET = "mxnet"
+    PADDLE = "paddle"
+    CTRANSLATE2 = "ctranslate2"
+    GGML = "ggml"
+    WEBUI = "webui"
+    NEURON = "neuron"
+
+
+class Arithmetic(StrEnum):
+    """Number formats of the matrix products; amp is autocast over weights in fp32."""
+
+    FP32 = "fp32"
+    TF32 = "tf32"
+    FP16 = "fp16"
+    AMP = "amp"
+    BF16 = "bf16"
+    INT8 = "int8"
+    FP8 = "fp8"
+
+
+class Scenario(StrEnum):
+    """How inputs come: batches one after the other, a pile to work off, requests at a rate under limits of latency, one at a time."""
+
+    BATCH = "batch"
+    OFFLINE = "offline"
+    SERVER = "server"
+    SINGLE = "single"
+
+
+class Flow(StrEnum):
+    """How the cores of a chip with several share the inputs: each for throughput, one alone for latency, or each a part of the model."""
+
+    THROUGHPUT = "throughput"
+    REAL_TIME = "real time"
+    PIPELINE = "pipeline"
+
+
+ENGINES, DTYPES, SCENARIOS = tuple(Engine), tuple(Arithmetic), tuple(Scenario)
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardCase:
+    """One job: the work of an input, on `num_devices` of a device (of processors: sockets), in an engine and its arithmetic (None: the usual one).
+
+    `batch` inputs run together (0: the engine chooses). `shares_input`: what counts is the time of one input, so that devices share a picture or video that is
+    made. `tensor`: devices that share each layer of a text or speech model (0: not split). `tokens_in`, `tokens_out` of an input where rates are told in
+    tokens. `is_stored_wide`: weights are cast at each pass. `tensors_only`: the counter of memory sees tensors alone.
+    """
+
+    work: ForwardWork
+    device: ForwardDevice
+    engine: Engine
+    arithmetic: Arithmetic | None = None
+    batch: float = 0.0
+    scenario: Scenario = Scenario.BATCH
+    num_devices: float = 1.0
+    tensor: float = 0.0
+    flow: Flow = Flow.THROUGHPUT
+    shares_input: bool = False
+    tokens_in: float = 0.0
+    tokens_out: float = 0.0
+    is_stored_wide: bool = False
+    is_channels_last: bool = False
+    tensors_only: bool = False
+
+
+#: Numbers of one case, in the order of `_numbers`; there also where there is no case.
 CASE_COLUMNS = (
     "batch",
     "parallel",
@@ -71,43 +142,36 @@ CASE_COLUMNS = (
     "tensors_only",
 )
 
-_TRANSFORMER_KINDS = ("encoder", "embedding", "encoder-decoder")
-
 
 @dataclass(frozen=True, slots=True)
-class ForwardCases:
-    """Stages one under the other (`row` = position in the table each belongs to) and one line a row.
+class CaseColumns:
+    """Stages one under the other (`stage_row` = the case that each belongs to) and one line a case.
 
     Per stage: macs, score_macs, activations, weights, layers, repeats, items (inputs of one pass on one device), loose, pointwise, host, kind.
-    Per row, in the order
-    of `index`: batch, devices that share the load, devices that share one input, in_flight passes, codes of engine, dtype, silicon,
-    scenario,
+    Per case: batch, devices that share the load, devices that share one input, in_flight passes, codes of engine, dtype, silicon, scenario,
     device rates, and the work itself.
     """
 
-    index: NDArray[np.intp]
     stage_row: NDArray[np.intp]
     stage: Mapping[str, Array]
     case: Mapping[str, Array]
     works: tuple[ForwardWork, ...]
-    refused: Mapping[int, str]
-    assumptions: Mapping[int, tuple[str, ...]]
+
+    def __len__(self) -> int:
+        return len(self.works)
 
 
-def is_forward(row: Mapping[str, str]) -> bool:
-    """Whether a row of the inference table is one of a model without token-by-token generation (or whose generation is its smaller
-    part)."""
-    if row.get("metric", "") in OWN_METRICS:
-        return True
-    name = row.get("model", "").strip()
-    if not name:
-        return False
-    if first_match("forward_models", name, whole=True):
-        return True
-    record = record_of(name)
-    if isinstance(record, TransformerArchitecture):
-        return record.kind in _TRANSFORMER_KINDS or bool(re.search(r"\bclip\b", name, re.IGNORECASE))
-    return isinstance(record, VisionModel | DiffusionModel | OtherModel | TracedModel)
+def case_columns(cases: Sequence[ForwardCase]) -> CaseColumns:
+    """Cases as columns for the physics."""
+    numbers = [_numbers(case) for case in cases]
+    case = {name: np.array([values[name] for values in numbers], dtype=np.float64) for name in CASE_COLUMNS}
+    works = tuple(one.work for one in cases)
+    stage_row = np.array([position for position, work in enumerate(works) for _ in work.stages], dtype=np.intp)
+    stages = [stage for work in works for stage in work.stages]
+    names = ("macs", "score_macs", "activations", "weights", "layers", "repeats", "items", "loose", "pointwise", "host")
+    stage = {name: np.array([getattr(item, name) for item in stages], dtype=np.float64) for name in names}
+    stage["kind"] = np.array([float(STAGE_KINDS.index(item.kind)) for item in stages])
+    return CaseColumns(stage_row, stage, case, works)
 
 
 def usual_batch(work: ForwardWork) -> float:
@@ -120,153 +184,87 @@ def usual_batch(work: ForwardWork) -> float:
     return float(np.clip(figures["chosen_batch"] * share**0.5, 1.0, figures["chosen_batch_most"]))
 
 
-def _workers(row: Mapping[str, str], device: ForwardDevice, *, text: bool) -> tuple[float, float]:
+def _workers(case: ForwardCase) -> tuple[float, float]:
     """Cores of a chip that run passes of their own, and passes in flight per such core: two when it runs for throughput.
 
     The published tables of AWS show it: throughput x latency / batch is twice the cores in their batch rows of images, the cores themselves
-    in
-    those of text, and one in real-time rows but for text.
+    in those of text, and one in real-time rows but for text.
     """
+    device, work = case.device, case.work
     if device.silicon != "neuron":
         return 1.0, 1.0
-    flags = row.get("flags", "").lower()
-    if "pipeline" in flags:
+    if case.flow == Flow.PIPELINE:
         return device.cores, 1.0
-    if "real time" in flags or "tensor parallel" in flags:
-        return (device.cores if text and device.name != "Inferentia1" else 1.0), 1.0
-    return device.cores, (1.0 if text and device.name != "Inferentia1" else 2.0)
-
-
-def _names(row: Mapping[str, str]) -> str:
-    return f"{row.get('model', '')} {row.get('engine', '')}"
-
-
-def _problem(row: Mapping[str, str], work: ForwardWork | None, device: ForwardDevice | None) -> str:
-    if not row.get("model"):
-        return "the row names no model"
-    if work is None:
-        return f"model {row['model'][:60]!r} is not known and the row states neither its arithmetic nor its parameters"
-    if (
-        work.assumptions
-        and work.assumptions[0].startswith("model not known")
-        and says("forward", "denoiser", _names(row), ignore_case=True)
-    ):
-        return f"model {row['model'][:60]!r} is a denoiser that is not known: how much one step of it works on cannot be told from its parameters"
-    if device is None:
-        return f"device {row.get('device', '')[:60]!r} is not known" if row.get("device") else "the row names no device"
-    if row.get("metric") not in FORWARD_METRICS:
-        return f"metric {row.get('metric', '')[:60]!r} is not predicted for a model of this kind"
-    return ""
-
-
-def forward_cases(rows: Sequence[Mapping[str, str]]) -> ForwardCases:
-    """Columns for the rows that can be told, reasons for the others."""
-    refused: dict[int, str] = {}
-    assumptions: dict[int, tuple[str, ...]] = {}
-    index: list[int] = []
-    works: list[ForwardWork] = []
-    cases: list[dict[str, float]] = []
-    for position, row in enumerate(rows):
-        wish = wish_of(row)
-        work = _cached_work(wish) if wish.model else None
-        device = _device_of(row)
-        if problem := _problem(row, work, device):
-            refused[position] = problem
-            continue
-        assert work is not None
-        assert device is not None
-        index.append(position)
-        works.append(work)
-        assumptions[position] = (*work.assumptions, *((device.assumption,) if device.assumption else ()))
-        cases.append(_case(row, work, device, batch_of(row)))
-    return _columns(index, works, cases, refused, assumptions)
-
-
-def _device_of(row: Mapping[str, str]) -> ForwardDevice | None:
-    name = row.get("device", "")
-    return forward_device(name, row.get("device_mem_gib", "")) if name else None
-
-
-_WORKS: dict[object, ForwardWork | None] = {}
-
-
-def _cached_work(wish: ForwardWish) -> ForwardWork | None:
-    if facts.own_reference(wish.model):  # a file may change, and is kept by its content
-        return forward_work(wish)
-    if wish not in _WORKS:
-        if len(_WORKS) > 20_000:
-            _WORKS.clear()
-        _WORKS[wish] = forward_work(wish)
-    return _WORKS[wish]
-
-
-#: Kinds made of convolutions: Winograd saves multiplications in fp32, cuDNN takes TF32 by itself.
-CONVOLUTIONAL = frozenset({"conv", "grouped", "depthwise", "convnext", "detection", "unet", "conv3d", "denoiser"})
-
-
-_MAX_SOCKETS = 8.0
-
-
-def _num_devices(row: Mapping[str, str], device: ForwardDevice) -> float:
-    """Devices of a row. Of processors, the sockets where they are stated: some tables count cores or memory domains in their place."""
-    count = number(row.get("n_devices", "")) or 1.0
-    if device.silicon != "cpu":
-        return count
-    if stated := number(row.get("sockets", "")):
-        return stated
-    return 1.0 if device.client or count > _MAX_SOCKETS else count
+    text = work.modality == "text" and device.name != "Inferentia1"
+    if case.flow == Flow.REAL_TIME:
+        return (device.cores if text else 1.0), 1.0
+    return device.cores, (1.0 if text else 2.0)
 
 
 #: Frameworks that compute in the dtype of the weights, which is fp32 unless one asks.
-_PLAIN_ENGINES = frozenset({"eager", "eager_script", "compiled", "tensorflow", "tensorflow_xla", "mxnet", "paddle", "onnxruntime"})
+_PLAIN_ENGINES = frozenset(
+    {
+        Engine.EAGER,
+        Engine.EAGER_SCRIPT,
+        Engine.COMPILED,
+        Engine.TENSORFLOW,
+        Engine.TENSORFLOW_XLA,
+        Engine.MXNET,
+        Engine.PADDLE,
+        Engine.ONNXRUNTIME,
+    }
+)
+#: Engines that multiply in TF32 where fp32 is asked for.
+_TF32_ENGINES = frozenset({Engine.TENSORRT, Engine.TENSORFLOW, Engine.TENSORFLOW_XLA, Engine.PADDLE, Engine.MXNET})
 
 
-def _usual_dtype(work: ForwardWork, device: ForwardDevice, engine: str) -> str:
-    """Arithmetic where a row names none."""
-    unasked = engine in _PLAIN_ENGINES and work.modality in ("vision", "text")
-    return "fp32" if device.silicon in ("cpu", "old") or unasked else "fp16"
+def _usual_arithmetic(case: ForwardCase) -> Arithmetic:
+    """Arithmetic where a case names none."""
+    unasked = case.engine in _PLAIN_ENGINES and case.work.modality in ("vision", "text")
+    return Arithmetic.FP32 if case.device.silicon in ("cpu", "old") or unasked else Arithmetic.FP16
 
 
-def _dtype(row: Mapping[str, str], work: ForwardWork, device: ForwardDevice, engine: str) -> str:
+def _arithmetic(case: ForwardCase) -> Arithmetic:
     """Arithmetic that runs: fp32 convolutions use TF32 where the card has it (cuDNN's default), and so do TensorRT and TensorFlow."""
-    dtype = dtype_of(row.get("weights_dtype", ""), row.get("compute_dtype", "")) or _usual_dtype(work, device, engine)
-    default_tf32 = engine in ("tensorrt", "tensorflow", "tensorflow_xla", "paddle", "mxnet") or work.stages[0].kind in CONVOLUTIONAL
-    if dtype == "fp32" and device.tf32 > device.fp32 and device.silicon != "cpu" and default_tf32:
-        return "tf32"
-    if dtype == "bf16" and not device.bf16:
-        return "fp16"
-    if dtype == "fp32" and device.silicon == "neuron" and not device.fp32:
-        return "bf16"  # the first Inferentia has no fp32 arithmetic: its compiler casts
+    dtype, device = case.arithmetic or _usual_arithmetic(case), case.device
+    default_tf32 = case.engine in _TF32_ENGINES or case.work.stages[0].kind in CONVOLUTIONAL
+    if dtype == Arithmetic.FP32 and device.tf32 > device.fp32 and device.silicon != "cpu" and default_tf32:
+        return Arithmetic.TF32
+    if dtype == Arithmetic.BF16 and not device.bf16:
+        return Arithmetic.FP16
+    if dtype == Arithmetic.FP32 and device.silicon == "neuron" and not device.fp32:
+        return Arithmetic.BF16  # the first Inferentia has no fp32 arithmetic: its compiler casts
     return dtype
 
 
-def _case(row: Mapping[str, str], work: ForwardWork, device: ForwardDevice, batch: Batch) -> dict[str, float]:
-    """Numbers of one row."""
-    engine = engine_of(row.get("engine", ""), row.get("flags", ""), row.get("device", ""))
-    dtype = _dtype(row, work, device, engine)
-    if device.silicon == "cpu" and dtype == "int8" and engine in ("eager", "compiled"):
-        engine = "openvino"  # PyTorch's int8 on processors runs through the same graph library (oneDNN)
-    num_devices = _num_devices(row, device)
-    splits = (
-        work.modality in ("image", "video") and row.get("metric") in ("latency_ms", "denoise_steps_per_s") and device.silicon != "neuron"
-    )
+def _engine(case: ForwardCase, dtype: Arithmetic) -> Engine:
+    """The engine that runs: PyTorch's int8 on processors goes through the same graph library (oneDNN) as OpenVINO."""
+    plain = case.engine in (Engine.EAGER, Engine.COMPILED)
+    return Engine.OPENVINO if case.device.silicon == "cpu" and dtype == Arithmetic.INT8 and plain else case.engine
+
+
+def _numbers(case: ForwardCase) -> dict[str, float]:
+    """Numbers of one case."""
+    work, device, num_devices = case.work, case.device, case.num_devices
+    dtype = _arithmetic(case)
+    splits = work.modality in ("image", "video") and case.shares_input and device.silicon != "neuron"
     shared = num_devices if splits else 1.0
     if device.silicon == "neuron" and work.stages[0].kind == "denoiser":  # each core takes one half of the guided pair
         shared = device.cores
-    tensor = number(row.get("tp", "")) if work.modality in ("text", "audio") else 0.0
+    tensor = case.tensor if work.modality in ("text", "audio") else 0.0
     if tensor > 1:
         shared, num_devices = tensor, 1.0
-    workers, in_flight = (1.0, 1.0) if shared > 1 else _workers(row, device, text=work.modality == "text")
+    workers, in_flight = (1.0, 1.0) if shared > 1 else _workers(case)
     parallel = workers * (1.0 if work.output_bytes else num_devices)  # a host that copies large outputs gains nothing from more chips
     return {
-        "batch": batch.size or usual_batch(work),
+        "batch": case.batch or usual_batch(work),
         "parallel": 1.0 if splits else parallel,
         "shared": shared,
         "in_flight": in_flight,
-        "engine": float(ENGINES.index(engine)),
+        "engine": float(ENGINES.index(_engine(case, dtype))),
         "dtype": float(DTYPES.index(dtype)),
         "silicon": float(SILICON.index(device.silicon)),
-        "scenario": float(SCENARIOS.index(batch.scenario)),
+        "scenario": float(SCENARIOS.index(case.scenario)),
         "peak": device.peak(dtype) / device.cores,
         "peak_fp32": device.fp32 / device.cores,
         "bandwidth": device.bandwidth / (device.cores if shared > 1 else workers),  # cores that rest leave it to the others
@@ -274,31 +272,15 @@ def _case(row: Mapping[str, str], work: ForwardWork, device: ForwardDevice, batc
         "tdp_w": device.tdp_w,
         "units": device.units,
         "cores": device.cores,
-        "compute_dtype_stored": float("autocast" in row.get("flags", "").lower() or dtype == "amp"),
-        "tokens_out": number(row.get("output_tokens", "")),
-        "tokens_in": number(row.get("input_tokens", "")),
-        "channels_last": float("channels_last" in row.get("flags", "")),
+        "compute_dtype_stored": float(case.is_stored_wide or dtype == Arithmetic.AMP),
+        "tokens_out": case.tokens_out,
+        "tokens_in": case.tokens_in,
+        "channels_last": float(case.is_channels_last),
         "audio": float(work.modality == "audio" and len(work.stages) > 1),
         "params": work.params,
         "output_bytes": work.output_bytes,
         "pixels": work.pixels,
         "state_elements": work.state_elements,
         "tensor": max(tensor, 1.0),
-        "tensors_only": float(counts_tensors(row)),
+        "tensors_only": float(case.tensors_only),
     }
-
-
-def _columns(
-    index: list[int],
-    works: list[ForwardWork],
-    cases: list[dict[str, float]],
-    refused: dict[int, str],
-    assumptions: dict[int, tuple[str, ...]],
-) -> ForwardCases:
-    case = {name: np.array([values[name] for values in cases], dtype=np.float64) for name in CASE_COLUMNS}
-    stage_row = np.array([position for position, work in enumerate(works) for _ in work.stages], dtype=np.intp)
-    stages = [stage for work in works for stage in work.stages]
-    names = ("macs", "score_macs", "activations", "weights", "layers", "repeats", "items", "loose", "pointwise", "host")
-    stage = {name: np.array([getattr(item, name) for item in stages], dtype=np.float64) for name in names}
-    stage["kind"] = np.array([float(STAGE_KINDS.index(item.kind)) for item in stages])
-    return ForwardCases(np.array(index, dtype=np.intp), stage_row, stage, case, tuple(works), refused, assumptions)

@@ -32,7 +32,7 @@ class ForwardWork:
     """Stages of one input, the first of them the main one, and what was assumed.
 
     `output_bytes` per input are copied to the host when large; `state_elements` per input stay in memory from one stage to the next;
-    `pixels` of an image that the host hands over.
+    `pixels` of an image that the host hands over. `is_guessed`: only parameters are known, and the arithmetic is that of the family.
     """
 
     stages: tuple[Stage, ...]
@@ -42,6 +42,7 @@ class ForwardWork:
     output_bytes: float = 0.0
     state_elements: float = 0.0
     pixels: float = 0.0
+    is_guessed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,18 +60,6 @@ def link_facts() -> dict[str, float]:
     return {row["key"]: float(row["value"]) for row in facts.table("links")}
 
 
-@functools.cache
-def architecture_code(vendor: str, architecture: str, compute_capability: float) -> int:
-    """Coefficient family of an accelerator: the `code` of its row in facts/data/architectures.csv; 0 where none fits."""
-    for row in facts.table("architectures"):
-        if row["vendor"] != vendor or architecture not in row["architectures"].split("|"):
-            continue
-        low, high = row["compute_capability_from"], row["compute_capability_to"]
-        if not low or float(low) <= compute_capability <= float(high):
-            return int(row["code"])
-    return 0
-
-
 def pcie_bandwidth(accelerator: Accelerator) -> float:
     """Host link of one accelerator [bytes/s, one direction], x16 of its PCIe generation (4 where unknown)."""
     generation = int(min(max(accelerator.pcie_generation or 4, 3), 5))

@@ -3,67 +3,19 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rightfit import facts, kept
+from rightfit import facts
+from rightfit.facts.machines import cores_named
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
 from rightfit.units import GB, MB
 
 NETWORK_KINDS = ("block", "file")
-#: From so many texts on, the cores that they name are kept: asking each of a thousand for each pattern takes a hundredth of a plan.
-_WORTH_KEEPING = 100
 LEVELS_MB_PER_S = (250.0, 500.0, 750.0, 1000.0, 1200.0, 2000.0, 2400.0, 4000.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Core:
-    """A kind of processor core: `speed` is clock [GHz] x work a cycle against Skylake; `threads` hardware threads share it."""
-
-    name: str
-    speed: float
-    threads: float
-
-
-@functools.cache
-def _cores() -> tuple[tuple[str, Core], ...]:
-    """Cores in the order in which they are looked for, with the patterns of their words; the last is the usual one."""
-    return tuple(
-        (row["pattern"], Core(row["name"], float(row["clock_ghz"]) * float(row["work_per_cycle"]), float(row["threads_per_core"])))
-        for row in facts.table("cpus")
-    )
-
-
-@functools.cache
-def _cpu_table() -> tuple[tuple[re.Pattern[str], Core], ...]:
-    return tuple((re.compile(pattern), core) for pattern, core in _cores())
-
-
-@functools.cache
-def core_named(text: str) -> Core:
-    """The core that words about a processor, a server type or a machine speak of; the usual server where they name none."""
-    folded = text.casefold()
-    return next(core for pattern, core in _cpu_table() if pattern.search(folded or "?"))
-
-
-def _cores_named(texts: Sequence[str]) -> list[Core]:
-    """The core of each text; those of a whole catalog are kept."""
-    distinct = dict.fromkeys(texts)
-    if len(distinct) < _WORTH_KEEPING:
-        return [core_named(text) for text in texts]
-    read = "\n".join([*(f"{core.name}\t{pattern}" for pattern, core in _cores()), "", *distinct])
-    found = kept.derived(read, lambda: {text: core_named(text).name for text in distinct})
-    known = {core.name: core for _, core in _cores()}
-    return [known.get(found.get(text, "")) or core_named(text) for text in texts]
-
-
-def names_a_core(text: str) -> bool:
-    """Whether the words name a processor that is known."""
-    return core_named(text) is not _cpu_table()[-1][1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +162,7 @@ def host_columns(
     code = {name: number for number, name in enumerate(providers)}
     words = zip(cpu_model, instance_type, arch, strict=True)
     cards = np.maximum(np.nan_to_num(accelerators), 1.0)
-    cores = _cores_named([model if model else f"{kind} {'arm64' if machine == 'arm64' else ''}" for model, kind, machine in words])
+    cores = cores_named([model if model else f"{kind} {'arm64' if machine == 'arm64' else ''}" for model, kind, machine in words])
     return HostColumns(
         providers=providers,
         provider_code=np.array([code[name] for name in provider], dtype=np.intp),

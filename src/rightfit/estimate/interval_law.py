@@ -15,7 +15,8 @@ distributions of groups). Known error: the coverage is of sources like those mea
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -104,21 +105,31 @@ def tail(score: float, quantiles: Sequence[float]) -> float:
     return float((1 - LEVELS[-1]) * np.exp(-rate * (score - quantiles[-1])))
 
 
-def parse_law(rows: Sequence[Mapping[str, str]]) -> IntervalLaw:
-    """The law from the rows of interval_law.csv (part, group, name, value, source)."""
+class LawLine(NamedTuple):
+    """A line of interval_law.csv: part of the law, group of figures, name of a quantile, condition or device, and a value where it has one."""
+
+    part: str
+    group: str
+    name: str
+    value: str
+
+
+def parse_law(lines: Iterable[LawLine]) -> IntervalLaw:
+    """The law from the lines of interval_law.csv."""
     quantiles: dict[str, list[float]] = {}
     factors: dict[str, dict[str, float]] = {}
     devices: dict[str, set[str]] = {}
     risks: dict[str, float] = {}
-    for row in rows:
-        if row["part"] == "quantile":
-            quantiles.setdefault(row["group"], []).append(float(row["value"]))
-        elif row["part"] == "factor":
-            factors.setdefault(row["group"], {})[row["name"]] = float(row["value"])
-        elif row["part"] == "risk":
-            risks[row["group"]] = float(row["value"])
-        else:
-            devices.setdefault(row["group"], set()).add(row["name"])
+    for line in lines:
+        match line.part:
+            case "quantile":
+                quantiles.setdefault(line.group, []).append(float(line.value))
+            case "factor":
+                factors.setdefault(line.group, {})[line.name] = float(line.value)
+            case "risk":
+                risks[line.group] = float(line.value)
+            case _:
+                devices.setdefault(line.group, set()).add(line.name)
     return IntervalLaw(
         {group: tuple(values) for group, values in quantiles.items()},
         factors,
@@ -130,4 +141,4 @@ def parse_law(rows: Sequence[Mapping[str, str]]) -> IntervalLaw:
 @functools.cache
 def interval_law() -> IntervalLaw:
     """The law that ships with the package, read once."""
-    return parse_law(facts.table("interval_law"))
+    return parse_law(LawLine(row["part"], row["group"], row["name"], row["value"]) for row in facts.table("interval_law"))

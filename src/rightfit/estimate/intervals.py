@@ -15,7 +15,7 @@ measured; a stack unlike all of them can miss more often (docs/accuracy.md has t
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from rightfit import facts
 from rightfit.estimate.figures import FigureColumns
 from rightfit.estimate.regimes import RegimeColumns
-from rightfit.estimate.software import architecture_names
+from rightfit.facts.devices import architecture_names
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
 
@@ -97,15 +97,15 @@ def group_codes(family: str, regime: RegimeColumns) -> NDArray[np.intp]:
     return (regime.multi_node > 0).astype(np.intp)
 
 
-def parse_models(rows: Sequence[Mapping[str, str]]) -> dict[str, IntervalModel]:
-    """Interval models from the rows of intervals.csv (family, part, name, probability, value, source)."""
-    return {
-        family: _parse_model(family, [row for row in rows if row["family"] == family])
-        for family in dict.fromkeys(row["family"] for row in rows)
-    }
+@functools.cache
+def interval_models() -> Mapping[str, IntervalModel]:
+    """The fitted models that ship with the package (facts/data/intervals.csv), read once."""
+    rows = facts.table("intervals")
+    return {family: _model(family) for family in dict.fromkeys(row["family"] for row in rows)}
 
 
-def _parse_model(family: str, rows: Sequence[Mapping[str, str]]) -> IntervalModel:
+def _model(family: str) -> IntervalModel:
+    rows = [row for row in facts.table("intervals") if row["family"] == family]
     quantiles: dict[str, list[float]] = {}
     for row in rows:
         if row["part"] == "quantile":
@@ -116,12 +116,6 @@ def _parse_model(family: str, rows: Sequence[Mapping[str, str]]) -> IntervalMode
         {name: tuple(values) for name, values in quantiles.items()},
         tuple(row["name"] for row in rows if row["part"] == "architecture"),
     )
-
-
-@functools.cache
-def interval_models() -> Mapping[str, IntervalModel]:
-    """The fitted models that ship with the package, read once."""
-    return parse_models(facts.table("intervals"))
 
 
 def interval_columns(

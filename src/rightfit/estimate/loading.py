@@ -4,17 +4,17 @@ facts."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from enum import StrEnum
 
 import numpy as np
 
 from rightfit import facts
 from rightfit.estimate.data_path import DataLoad
 from rightfit.estimate.hosts import common_volume, volumes
-from rightfit.estimate.loading_words import BLOCK, HARD_DISK, LOCAL, OBJECT, LoadingCase, bytes_per_pixel
-from rightfit.facts.constants import constants
+from rightfit.facts.constants import constant_group, constants
 from rightfit.physics import loading
 from rightfit.physics.columns import Array
+from rightfit.records import dataclass
 
 Coefficients = Mapping[str, float]
 _FIGURES = constants("loading_words")
@@ -22,6 +22,71 @@ HARD_DISK_BYTES_PER_S = _FIGURES["hard_disk_bytes_per_s"]
 FRAMES_PER_S = 30.0
 #: Data sets that are mostly kept one file a sample, so that each sample costs a request of its own.
 FILES = frozenset({"vision", "vision-language", "speech", "video"})
+
+
+#: JPEG bytes for each pixel by quality.
+_BYTES_PER_PIXEL = constant_group("loading_words", "bytes_per_pixel")
+
+
+class Work(StrEnum):
+    """What a loader does with a sample."""
+
+    DECODE = "decode"
+    CROP = "crop"
+    RECIPE = "recipe"
+    FETCH = "fetch"
+    ENCODER = "encoder"
+    GPU = "gpu"
+
+
+class Stored(StrEnum):
+    """How samples are stored."""
+
+    JPEG = "jpeg"
+    RAW = "raw"
+    VIDEO = "video"
+
+
+class Place(StrEnum):
+    """Where data come from; memory where nothing is said."""
+
+    UNSAID = ""
+    MEMORY = "ram"
+    BLOCK = "block"
+    LOCAL = "local"
+    HARD_DISK = "hdd"
+    OBJECT = "object"
+
+
+_READ_FROM = (Place.BLOCK, Place.LOCAL, Place.HARD_DISK, Place.OBJECT)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadingCase:
+    """One loader at work. `decode_factor` over libjpeg-turbo; `hands_over`: batches come from worker processes. `pixels`, `file_bytes` of a stored sample,
+    `out_pixels` handed on; `workers` busy at a time of `vcpus` (0: unknown), `in_process` where the training process itself decodes; `core_speed`,
+    `threads_per_core` of the processor; `in_shards`: samples are read many at a time."""
+
+    work: Work
+    decode_factor: float
+    hands_over: bool
+    stored: Stored
+    pixels: float
+    file_bytes: float
+    out_pixels: float
+    workers: float
+    in_process: bool
+    vcpus: float
+    core_speed: float
+    threads_per_core: float
+    place: Place
+    num_gpus: float
+    in_shards: bool
+
+
+def bytes_per_pixel(quality: float) -> float:
+    """Bytes of a JPEG photograph for each pixel at a quality, linear between the known ones."""
+    return float(np.interp(quality, [float(known) for known in _BYTES_PER_PIXEL], list(_BYTES_PER_PIXEL.values())))
 
 
 def coefficients() -> Coefficients:
@@ -44,25 +109,14 @@ def image_core_s(decode: str, *, pixels: float, file_bytes: float, values: Coeff
 
 
 def case_columns(cases: Sequence[LoadingCase]) -> dict[str, Array]:
-    """Numbers of the cases as columns; words as flags."""
-    number = {
-        name: np.array([float(getattr(case, name)) for case in cases])
-        for name in ("pixels", "file_bytes", "out_pixels", "workers", "vcpus", "core_speed", "threads_per_core", "num_gpus", "count")
-    }
-    flag = {
-        f"is_{work}": np.array([float(case.loader.work == work) for case in cases])
-        for work in ("crop", "recipe", "fetch", "encoder", "gpu")
-    }
-    place = {f"from_{word}": np.array([float(case.place == word) for case in cases]) for word in (BLOCK, LOCAL, HARD_DISK, OBJECT)}
-    more = {
-        "factor": np.array([case.loader.decode_factor for case in cases]),
-        "processes": np.array([float(case.loader.processes) for case in cases]),
-        "in_process": np.array([float(case.in_process) for case in cases]),
-        "in_shards": np.array([float(case.in_shards) for case in cases]),
-        "is_raw": np.array([float(case.kind == "raw") for case in cases]),
-        "is_video": np.array([float(case.kind == "video") for case in cases]),
-    }
-    return number | flag | place | more
+    """Numbers of the cases as columns; kinds as flags."""
+    sizes = ("pixels", "file_bytes", "out_pixels")
+    host = ("workers", "vcpus", "core_speed", "threads_per_core", "num_gpus")
+    names = (*sizes, *host, "decode_factor", "hands_over", "in_process", "in_shards")
+    found = {name: np.array([float(getattr(case, name)) for case in cases]) for name in names}
+    found |= {f"is_{work}": np.array([float(case.work == work) for case in cases]) for work in Work}
+    found |= {f"is_{stored}": np.array([float(case.stored == stored) for case in cases]) for stored in Stored}
+    return found | {f"from_{place}": np.array([float(case.place == place) for case in cases]) for place in _READ_FROM}
 
 
 def core_s(case: Mapping[str, Array], values: Coefficients) -> Array:
@@ -76,7 +130,7 @@ def core_s(case: Mapping[str, Array], values: Coefficients) -> Array:
     )
     copy = _FIGURES["channels"] * case["pixels"] * values["copy_s_per_byte"] / case["core_speed"]
     video = values["video_frame_s"] / case["core_speed"]
-    decode = np.select([case["is_video"] > 0, case["is_raw"] > 0], [video, copy], jpeg * case["factor"])
+    decode = np.select([case["is_video"] > 0, case["is_raw"] > 0], [video, copy], jpeg * case["decode_factor"])
     extra = (
         case["is_crop"] * (1.0 - case["is_raw"]) * values["crop_s"]
         + case["is_recipe"] * values["recipe_s"]
@@ -91,7 +145,7 @@ def storage_rate(case: Mapping[str, Array], values: Coefficients) -> Array:
     usual = volumes()["aws"][0]
     object_rate = values["object_bytes_per_s_per_connection"] * values["object_connections"]
     rate = np.select(
-        [case[f"from_{word}"] > 0 for word in (BLOCK, LOCAL, HARD_DISK, OBJECT)],
+        [case[f"from_{word}"] > 0 for word in _READ_FROM],
         [usual.provisioned_bytes_per_s, common_volume("local").most_bytes_per_s, HARD_DISK_BYTES_PER_S, object_rate],
         np.inf,
     )
@@ -109,24 +163,14 @@ def rates(case: Mapping[str, Array], values: Coefficients) -> Array:
     beside = np.where((case["workers"] > 1) & (case["in_process"] == 0), values["worker_efficiency"], 1.0)
     decoding = np.where(case["in_process"] > 0, 1.0, cores) * beside / seconds
     out_bytes = _FIGURES["channels"] * case["out_pixels"]
-    hand_over = np.where(case["processes"] > 0, values["transport_bytes_per_s"] * case["core_speed"] / out_bytes, np.inf)
+    hand_over = np.where(case["hands_over"] > 0, values["transport_bytes_per_s"] * case["core_speed"] / out_bytes, np.inf)
     memory = np.where(case["is_raw"] > 0, values["memory_bytes_per_s"] / (_FIGURES["channels"] * case["pixels"]), np.inf)
     piped = loading.slowest(decoding, hand_over, memory, storage_rate(case, values), sharpness=values["sharpness"])
-    alone = np.where((case["in_process"] > 0) & (case["processes"] == 0), decoding, piped)
+    alone = np.where((case["in_process"] > 0) & (case["hands_over"] == 0), decoding, piped)
     gpu = np.where(case["is_video"] > 0, values["gpu_video_frames_per_s"], values["gpu_decode_images_per_s"]) * case["num_gpus"]
     on_gpu = loading.slowest(gpu, storage_rate(case, values), sharpness=values["sharpness"])
     encoder = values["encoder_images_per_s"] * case["num_gpus"]
     return np.select([case["is_gpu"] > 0, case["is_encoder"] > 0], [on_gpu, encoder], alone)
-
-
-def emulated(text: str) -> dict[str, Any] | None:
-    """The workload of MLPerf Storage that words name, with the accelerator whose speed is emulated."""
-    folded = text.casefold().replace("-", "").replace(" ", "")
-    found = None
-    for row in facts.table("storage_benchmarks"):
-        if row["workload"] in folded and row["accelerator"].casefold() in folded:
-            found = {name: float(row[name]) for name in ("batch", "computation_s", "record_bytes", "utilisation")}
-    return found
 
 
 def sample_load(

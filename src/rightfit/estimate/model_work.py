@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from rightfit.facts.constants import constant_group
+from rightfit.facts.constants import constant_group, constants
+from rightfit.facts.trainers import attends
 from rightfit.records import dataclass
 
 
@@ -76,11 +75,17 @@ class TrainWish:
 KEPT = constant_group("training_work", "kept")
 
 
-def number(row: Mapping[str, str], column: str, scale: float = 1.0) -> float:
-    return float(row[column]) * scale if row.get(column) else 0.0
-
-
 def mean_and_peak_pixels(wish: TrainWish, default: float) -> tuple[float, float]:
     """Mean pixels of an input and those of the largest."""
     mean = wish.height * (wish.width or wish.height) if wish.height else default**2
     return mean, max(wish.peak_pixels, mean)
+
+
+def usual_optimizer_bytes(work: ModelWork, model: str) -> float:
+    """Bytes of states per parameter of the usual optimizer of a task."""
+    figures = constants("training_work")
+    if work.modality in ("diffusion", "speech", "contrastive", "gan", "graph", "time-series", "text", "self-supervised"):
+        return figures["attention_optimizer_bytes"]
+    if work.kind in ("window", "transformer", "convnext") or attends(model):
+        return figures["attention_optimizer_bytes"]
+    return 0.0 if work.modality == "recommendation" else figures["momentum_bytes"]

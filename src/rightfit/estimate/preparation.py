@@ -3,7 +3,7 @@
 For a search over servers:
 
     task = preparation_task("tokenize", data_bytes=500e9)                  # also library="pandas", stored="csv"
-    cpu = cpu_columns(cpu_models, vcpus=..., memory_bytes=...)             # N servers (estimate/classical_hardware.py)
+    cpu = cpu_columns(processors, vcpus=..., memory_bytes=...)             # N servers (estimate/classical_hardware.py)
     found = preparation_columns(task, cpu, read_rate=..., write_rate=..., disk_bytes=...)
     found.time_s.mid, found.peak_ram_bytes.mid, found.disk_bytes, found.fits, found.bottleneck[i], found.advice[i]
 
@@ -18,9 +18,7 @@ as stored.
 
 from __future__ import annotations
 
-import functools
 import math
-import re
 from collections.abc import Mapping
 
 import numpy as np
@@ -31,6 +29,8 @@ from rightfit.errors import InputError, UnknownNameError
 from rightfit.estimate.classical_intervals import group_interval
 from rightfit.estimate.figures import FigureColumns
 from rightfit.facts.constants import constant_group, constants
+from rightfit.facts.preparation import LibraryRate, Operation, library_rates, operation_named, operations
+from rightfit.facts.word_tables import words_in
 from rightfit.physics.classical import CpuColumns
 from rightfit.physics.columns import Array
 from rightfit.physics.preparation import (
@@ -113,29 +113,13 @@ class PreparationFigures:
     assumptions: tuple[str, ...]
 
 
-@functools.cache
-def _operation_rows() -> tuple[dict[str, str], ...]:
-    return tuple(facts.table("preparation_operations"))
-
-
-def operations() -> tuple[str, ...]:
-    """Names of all operations, in the order of the table."""
-    return tuple(dict.fromkeys(row["operation"] for row in _operation_rows()))
-
-
-def _operation(text: str) -> dict[str, str]:
-    wanted = text.strip().lower()
-    if re.search(r"\bembed", wanted):
+def _operation(text: str) -> Operation:
+    if any(word.startswith("embed") for word in words_in(text)):
         raise InputError("embedding is inference of an encoder: plan it with --task serve of that model, not as data preparation")
-    exact = next((row for row in _operation_rows() if row["operation"] == wanted), None)
-    found = exact or next((row for row in _operation_rows() if re.search(row["pattern"], wanted)), None)
-    if found is None or not wanted:
+    found = operation_named(text)
+    if found is None:
         raise UnknownNameError("operation", text, nearest=list(operations()))
     return found
-
-
-def _rate(operation: str, library: str) -> dict[str, str] | None:
-    return next((row for row in facts.table("preparation_rates") if row["operation"] == operation and row["library"] == library), None)
 
 
 def preparation_task(operation: str, *, data_bytes: float, library: str = "", stored: str = "") -> PreparationTask:
@@ -143,46 +127,44 @@ def preparation_task(operation: str, *, data_bytes: float, library: str = "", st
     said)."""
     if not (math.isfinite(data_bytes) and data_bytes > 0):
         raise InputError(f"the size of the data must be a positive number of bytes, not {data_bytes:g}")
-    row = _operation(operation)
-    name = _ALIASES.get(library.strip().lower(), library.strip().lower()) or row["library"]
+    asked = _operation(operation)
+    name = _ALIASES.get(library.strip().lower(), library.strip().lower()) or asked.library
     if name not in _LIBRARIES:
         raise UnknownNameError("library", library, nearest=list(_LIBRARIES))
-    rate = _rate(row["operation"], name)
-    if rate is None:
-        able = sorted({found["library"] for found in facts.table("preparation_rates") if found["operation"] == row["operation"]})
-        raise InputError(f"{name} has no measured rate for {row['operation']}; measured are {', '.join(able)}")
-    found = _task(row, rate, name, float(data_bytes), stored.strip().lower())
-    if library or found.spills or found.held_bytes * found.ram_factor <= _MANY_BYTES:
+    rates = library_rates(asked.name)
+    if name not in rates:
+        raise InputError(f"{name} has no measured rate for {asked.name}; measured are {', '.join(sorted(rates))}")
+    found = _task(asked, rates[name], name, float(data_bytes), stored.strip().lower())
+    if library or found.spills or found.held_bytes * found.ram_factor <= _MANY_BYTES or SPILLING not in rates:
         return found
     # More than memory holds anywhere: the library that works on one server from its disk.
-    spilling = _rate(row["operation"], SPILLING)
-    return found if spilling is None else _task(row, spilling, SPILLING, float(data_bytes), stored.strip().lower())
+    return _task(asked, rates[SPILLING], SPILLING, float(data_bytes), stored.strip().lower())
 
 
-def _task(row: Mapping[str, str], rate: Mapping[str, str], library: str, data_bytes: float, stored: str) -> PreparationTask:
+def _task(operation: Operation, rate: LibraryRate, library: str, data_bytes: float, stored: str) -> PreparationTask:
     if stored and stored not in _EXPANSION:
         raise UnknownNameError("storage format", stored, nearest=list(_EXPANSION))
     assumptions: list[str] = []
     worked = data_bytes
-    if row["kind"] == "table" and row["operation"] not in _FILE_OPERATIONS:
+    if operation.kind == "table" and operation.name not in _FILE_OPERATIONS:
         worked = data_bytes * _EXPANSION[stored or "parquet"]
         if not stored:
             assumptions.append("table taken as Parquet: three times as large in memory")
-    if not float(rate["ram_factor"]) and row["kind"] != "image":
+    if not rate.ram_factor and operation.kind != "image":
         assumptions.append("memory factor not measured")
     return PreparationTask(
-        operation=row["operation"],
+        operation=operation.name,
         library=library,
-        kind=row["kind"],
+        kind=operation.kind,
         input_bytes=data_bytes,
         worked_bytes=worked,
-        output_bytes=data_bytes * float(row["output_ratio"]),
-        held_bytes=worked * float(row["holds"]),
-        core_rate=float(rate["mb_per_core_s"]) * 1e6,
-        ram_factor=float(rate["ram_factor"]),
-        max_threads=float(rate["max_threads"]),
-        spills=float(rate["spills"]),
-        source=rate["source"],
+        output_bytes=data_bytes * operation.output_ratio,
+        held_bytes=worked * operation.holds,
+        core_rate=rate.core_rate,
+        ram_factor=rate.ram_factor,
+        max_threads=rate.max_threads,
+        spills=rate.spills,
+        source=rate.source,
         assumptions=tuple(assumptions),
     )
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from rightfit.estimate.software import software_names
+from rightfit.facts.trainers import software_names
 from rightfit.physics.columns import (
     Array,
     AttentionKernel,

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from rightfit.estimate.serving import serving_columns
-from rightfit.estimate.serving_cases import engine_values, format_values, on_device
-from rightfit.estimate.serving_words import engine_rules
-from rightfit.estimate.software import architecture_names
+from rightfit.estimate.serving_case import ServingCase, is_latent, serving_fields
+from rightfit.facts.devices import architecture_names
+from rightfit.facts.engines import engine_class, on_device, weight_formats
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.physics.columns import Array, DeviceColumns, LinkColumns, ModelColumns
 from rightfit.physics.serving_columns import Load, ServeColumns
@@ -34,9 +34,8 @@ class Rollout:
 
 
 def _values(family: str, arch: TransformerArchitecture, half: str) -> dict[str, float]:
-    rules = on_device(engine_rules(ENGINE), family, ENGINE)
-    words = {"weights_dtype": half, "kv_dtype": "", "engine_version": ""}
-    return {**engine_values(words, rules, family), **format_values(words, rules, arch, [])}
+    engine = on_device(engine_class(ENGINE), family, ENGINE)
+    return serving_fields(ServingCase(engine, family, weight_formats()[half], is_latent=is_latent(arch), is_mixture=arch.num_experts > 0))
 
 
 def rollout_s(

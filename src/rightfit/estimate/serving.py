@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.estimate.serving_cases import engine_classes, engine_parents, family_names, format_names
 from rightfit.estimate.serving_physics import ServingPhysics
 from rightfit.estimate.serving_waits import token_s, waiting_s
 from rightfit.facts.constants import constants
+from rightfit.facts.engines import engine_classes, engine_parents, family_names, format_names
 from rightfit.physics import decode, makespan, serving_memory
 from rightfit.physics.columns import Array, DeviceColumns, LinkColumns, ModelColumns
 from rightfit.physics.latency_quantiles import of_queue

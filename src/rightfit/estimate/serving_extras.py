@@ -12,7 +12,7 @@ import numpy as np
 from rightfit import facts
 from rightfit.estimate.convert import model_columns
 from rightfit.estimate.serving import serving_rates
-from rightfit.estimate.serving_words import format_names
+from rightfit.facts.engines import format_names
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.physics import adapters, decode, prefill, serving_memory, speculative, vision_tower
 from rightfit.physics.columns import Array, DeviceColumns, Dtype, LinkColumns, ModelColumns

@@ -1,37 +1,19 @@
-"""From words (method, precision, optimizer, framework ...) to the numbers of SetupColumns.
-
-What a training stack keeps in memory is data: facts/data/{dtypes,optimizers,quantizations,frameworks}.csv. The rules of
-frameworks.csv are applied in order, each to the jobs that match its conditions, later ones over earlier ones.
-"""
+"""From a training job of a language model (method, precision, optimizer, stack ...) to the numbers of SetupColumns."""
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-import re
 from collections.abc import Mapping
 
-from rightfit import facts
-from rightfit.errors import InputError
 from rightfit.estimate.convert import model_columns
-from rightfit.estimate.software import speed_words
 from rightfit.facts.constants import constants
 from rightfit.facts.records import TransformerArchitecture
-from rightfit.facts.word_tables import occurs, says, senses, shape
+from rightfit.facts.trainers import Habits, NumberFormat, Optimizer, Quantization, Software, Targets, names_any
 from rightfit.physics import parameters
-from rightfit.physics.columns import Array, AttentionKernel, Dtype, Loss, MemoryCounter, Method, ModelColumns, Recompute
+from rightfit.physics.columns import AttentionKernel, Dtype, Loss, MemoryCounter, Method, ModelColumns, Recompute, SetupColumns
 from rightfit.records import dataclass
 from rightfit.units import FP32_BYTES
 
-METHODS = {member.name.lower(): float(member) for member in Method} | {
-    "p-tuning": float(Method.PTUNING),
-    "prompt": float(Method.PTUNING),
-    "adapter": float(Method.LORA),
-    "": float(Method.FULL),
-    "pretrain": float(Method.FULL),
-    "finetune": float(Method.FULL),
-    "other": float(Method.FULL),
-}
 RECOMPUTES = {
     "none": Recompute.NONE,
     "selective": Recompute.SELECTIVE,
@@ -48,316 +30,129 @@ COUNTERS = {
     "driver": MemoryCounter.DRIVER,
     "process": MemoryCounter.DRIVER,
 }
-#: Settings of a stack that columns of a case state.
-_STATED_BY_COLUMNS = frozenset({"recompute", "attention", "rank", "targets", "micro_batch", "seq_len", "counter", "attention_forced"})
-#: Settings that are words, or a word beside a number.
-_WORDED_HABITS = {"loss": ("standard", "fused"), "gradient": ("weights",), "state": ("weights",), "residual": ("compute",)}
 ADAPTERS = frozenset({Method.LORA, Method.QLORA, Method.DORA})
-
-TABLE = "setup"  # of words
-_TARGETS = {
-    "query": "target_query",
-    "key": "target_key",
-    "value": "target_value",
-    "joint": "target_joint",
-    "output": "target_output",
-    "gate": "target_gate",
-    "up": "target_up",
-    "down": "target_down",
-}
+#: Methods that train weights of the model itself.
+_WHOLE = frozenset({Method.FULL, Method.GALORE, Method.FREEZE})
 
 
 @dataclass(frozen=True, slots=True)
-class Targets:
-    """Which matrices carry an adapter; numbers as in SetupColumns.adapter_on_*."""
+class TrainingCase:
+    """How a language model is trained, on whatever layout. What is left out is the stack's: `stored_bytes` of a weight (0: that of the arithmetic), `adapter_bytes`,
+    `rank`, `targets`, `attention` ("" or a kernel's name), `recompute`, `fused_loss`. `packed`: the format of a frozen base. `prompt_tokens` and `projected` of prefixes,
+    `last_layers` that are trained where the others are frozen (0: the usual number)."""
 
-    query: float = 0.0
-    key_value: float = 0.0
-    output: float = 0.0
-    up: float = 0.0
-    down: float = 0.0
-    experts: float = 0.0
-    embeddings: float = 0.0
-    head: float = 0.0
+    model: TransformerArchitecture
+    habits: Habits
+    software: Software
+    optimizer: Optimizer
+    compute: NumberFormat
+    method: Method = Method.FULL
+    packed: Quantization | None = None
+    stored_bytes: float = 0.0
+    adapter_bytes: float = 0.0
+    rank: float = 0.0
+    targets: Targets | None = None
+    trains_embeddings: bool = False
+    prompt_tokens: float = 0.0
+    projected: bool = False
+    last_layers: float = 0.0
+    attention: str = ""
+    recompute: Recompute | None = None
+    fused_loss: bool | None = None
+    supports_flash: bool = True
 
 
-def resolve_setup(
-    model: TransformerArchitecture,
-    *,
-    method: str = "full",
-    precision: str = "",
-    optimizer: str = "",
-    quantization: str = "",
-    weights_dtype: str = "",
-    lora_rank: float = 0,
-    lora_targets: str = "",
-    framework: str = "",
-    flags: str = "",
-    strategy: str = "",
-    attention: str = "",
-    recompute: str = "",
-    loss: str = "",
-    date: str = "",
-    supports_bf16: bool = True,
-    supports_flash: bool = True,
-) -> dict[str, float]:
-    """Fields of SetupColumns that words decide; the caller adds the layout (micro_batch, seq_len, data, tensor ...).
-
-    Empty words take the usual default of the framework. `strategy` is single, ddp, zero1, zero2, zero3, megatron or naive-mp.
-    """
-    method = method.lower() or "full"
-    weights_dtype, adapter_dtype = split_weights(weights_dtype)
-    rules = conventions(
-        framework=framework,
-        flags=flags,
-        method=method,
-        strategy=strategy,
-        weights=weights_dtype,
-        model=model.name,
-        optimizer=optimizer,
-        date=date,
-    )
-    rules = rules | ({"adapter": "2" if "16" in adapter_dtype else "4"} if adapter_dtype else {})
-    numbers = _number_formats(method, precision, weights_dtype or quantization, rules, supports_bf16=supports_bf16)
-    states = _trained_states(method, optimizer, numbers, rules)
-    adapters = _adapter_fields(model, method, lora_rank, lora_targets, flags, optimizer, rules)
+def setup_fields(case: TrainingCase) -> dict[str, float]:
+    """Fields of SetupColumns that a case decides; the caller adds the layout (micro_batch, seq_len, data, tensor ...)."""
+    numbers = _number_formats(case)
+    states = _trained_states(case, numbers)
+    adapters = _adapter_fields(case)
     states |= _mean_widths(states, numbers, adapters)
-    kernels = _kernel_fields(attention, recompute, loss, rules, supports_flash=supports_flash)
-    kernels["logit_bytes"] += float(rules["logit_tanh"]) * (FP32_BYTES if numbers["upcast_norms"] else numbers["activation_bytes"])
-    words = speed_words(framework=framework, flags=flags, attention=attention, weights=weights_dtype or quantization)
-    return {"method": METHODS.get(method, float(Method.FULL)), **words, **numbers, **states, **adapters, **kernels}
+    kernels = _kernel_fields(case)
+    kernels["logit_bytes"] += case.habits.logit_tanh * (FP32_BYTES if numbers["upcast_norms"] else numbers["activation_bytes"])
+    return {"method": float(case.method), **_speed_fields(case.software), **numbers, **states, **adapters, **kernels}
 
 
-@functools.lru_cache(maxsize=4096)
-def conventions(
-    *,
-    framework: str = "",
-    flags: str = "",
-    method: str = "",
-    strategy: str = "",
-    weights: str = "",
-    model: str = "",
-    optimizer: str = "",
-    date: str = "",
-) -> dict[str, str]:
-    """Settings that frameworks.csv gives to such a job. A rule with `before` is one of old versions: it needs a date, and one before
-    that."""
-    weights = split_weights(weights)[0]
-    subject = {
-        "framework": framework.lower(),
-        "flags": flags.lower(),
-        "method": method.lower(),
-        "strategy": strategy.lower(),
-        "weights": weights.lower(),
-        "model": model.lower(),
-        "optimizer": optimizer.lower(),
-    }
-    settings: dict[str, str] = {}
-    for row in facts.table("frameworks"):
-        if row["before"] and not (date and date < row["before"]):
-            continue
-        if all(_matches(row[key], subject[key], exact=key in ("method", "strategy")) for key in subject):
-            settings |= dict(pair.split("=", 1) for pair in row["set"].split(";"))
-    return settings | stated_habits(flags)
-
-
-@functools.cache
-def _habit_names() -> tuple[str, ...]:
-    """Settings of frameworks.csv that no column of a case states by itself."""
-    usual = dict(pair.split("=", 1) for pair in facts.table("frameworks")[0]["set"].split(";"))
-    return tuple(name for name in (*usual, "loss") if name not in _STATED_BY_COLUMNS)
-
-
-def stated_habit_pattern() -> str:
-    """Expression of a setting of the stack that flags give: its name and its value."""
-    return rf"(?<![\w-])({'|'.join(_habit_names())})\s*=\s*([^\s;,]+)"
-
-
-def stated_habits(flags: str) -> dict[str, str]:
-    """Settings that a case gives itself, as `name=value` among its flags: they overrule what is known of the stack.
-
-    Raises InputError for a value that is none.
-    """
-    found = {}
-    for name, value in re.findall(stated_habit_pattern(), flags.lower()):
-        allowed = _WORDED_HABITS.get(name, ())
-        if value not in allowed and not re.fullmatch(r"\d+(\.\d+)?(e\d+)?", value):
-            raise InputError(
-                f"{name}={value[:20]}: give {' or '.join(allowed) if name == 'loss' else ' or '.join(('a number of at least 0', *allowed))}"
-            )
-        if name == "loss" and value not in allowed:
-            raise InputError(f"loss={value[:20]}: give {' or '.join(allowed)}")
-        found[name] = value
-    return found
-
-
-def assumed_habits(rules: Mapping[str, str], flags: str) -> str:
-    """What was taken of the stack and can be overruled in the flags, as `name=value`; what the case gave itself is not among it."""
-    told = stated_habits(flags)
-    return "; ".join(f"{name}={rules[name]}" for name in _habit_names() if name in rules and name not in told)
-
-
-def split_weights(text: str) -> tuple[str, str]:
-    """Words for the stored weights as (of the base, of adapters beside it): "bf16 (adapters fp32)" holds a base of 16 bits."""
-    found = re.search(r"\(?\s*adapters?\W+(?:in\s+)?(\w+)\s*\)?", text, re.IGNORECASE)
-    return (text, "") if found is None else (text.replace(found[0], "").strip(" ,;+"), found[1].lower())
-
-
-def parse_targets(text: str, *, default: str = "q,v") -> Targets:
-    """Adapted matrices from words such as "q,k,v,o", "all-linear", "c_attn,w1,w2", "DEFAULT(c_attn)" or a regular expression of module
-    names."""
-    lowered = text.lower().strip()
-    if lowered.startswith("default"):
-        inside = re.search(r"\((.*)\)", lowered)
-        lowered = inside.group(1) if inside else default
-    embeddings = float(says(TABLE, "embedding", lowered))
-    head = float(not embeddings and says(TABLE, "target_head", lowered))
-    if not lowered:
-        lowered = default
-    if re.split(r"[(+,;]", lowered)[0].strip() in senses(TABLE, "target_all"):
-        return Targets(1, 2, 1, 2, 1, 1, embeddings, head)
-    words = {word for word in re.split(r"[^a-z0-9_.]+", lowered) if word} | {
-        f"{w}_proj" for w in re.findall(r"[a-z]+", lowered) if "_proj" in lowered and len(w) <= 4
-    }
-    return dataclasses.replace(_targets_from_words(words, lowered, embeddings), head=head)
-
-
-def names_target(text: str) -> bool:
-    """Whether a word names any matrix that takes an adapter."""
-    return any(dataclasses.astuple(parse_targets(text, default="")))
-
-
-def target_words() -> tuple[str, ...]:
-    """All words that name matrices."""
-    return tuple(dict.fromkeys(word for chosen in (*_TARGETS.values(), "target_all") for word in senses(TABLE, chosen)))
-
-
-def _targets_from_words(words: set[str], text: str, embeddings: float) -> Targets:
-    has = {part: float(not words.isdisjoint(senses(TABLE, chosen))) for part, chosen in _TARGETS.items()}
-    if has["joint"] or "qkv" in text:
-        has |= {"query": 1.0, "key": 1.0, "value": 1.0}
-    if "c_proj" in words:
-        has |= {"output": 1.0, "down": 1.0}
-    parts = "gate", "up", "down"
-    if not any(has[part] for part in parts) and not words.isdisjoint(senses(TABLE, "target_mlp")):
-        has |= dict.fromkeys(parts, 1.0)  # the block by its name; where matrices of it are named too, it is the path to them
-    experts = float("expert" in text and "shared_expert" not in text)
-    return Targets(has["query"], has["key"] + has["value"], has["output"], has["gate"] + has["up"], has["down"], experts, embeddings)
-
-
-def _matches(pattern: str, text: str, *, exact: bool) -> bool:
-    if not pattern:
-        return True
-    if exact:
-        return text in pattern.split("|")
-    return any(part == text if not part else occurs(part, text) for part in pattern.split("|"))
-
-
-@functools.lru_cache(maxsize=1024)
-def _find(table: str, text: str) -> dict[str, str]:
-    """First row of a small table whose `match` is found in the text; an empty alternative matches only empty text."""
-    lowered = text.lower().strip()
-    for row in facts.table(table):
-        for part in row["match"].split("|") if "(" not in row["match"] else [row["match"]]:
-            if (part and occurs(part, lowered)) or (not part and not lowered):
-                return dict(row)
-    return {}
-
-
-def _number_formats(method: str, precision: str, weights: str, rules: dict[str, str], *, supports_bf16: bool) -> dict[str, float]:
-    """Widths of arithmetic, of stored weights and of the residual stream."""
-    dtype = _find("dtypes", precision or ("bf16" if supports_bf16 else "fp16")) or _find("dtypes", "bf16")
-    code = Dtype[dtype["code"]]
-    compute = float(dtype["bytes"])
-    weights = rules.get(weights.lower(), weights)
-    packed = _find("quantizations", weights or "nf4-dq") if method == "qlora" else _quantised_base(weights)
-    stored = float(rules["weights"]) if "weights" in rules else _stored_bytes(weights, compute)
-    upcast = rules.get("kbit_upcast") == "1" and packed.get("kbit") == "1"
-    residual = compute if rules["residual"] == "compute" else float(rules["residual"])
+def _speed_fields(software: Software) -> dict[str, float]:
+    """What only the time physics reads."""
     return {
-        "compute_dtype": float(code),
+        "framework": float(software.code),
+        "attention_version": software.attention_version,
+        "routing_skew": software.routing_skew,
+        "segment_share": software.segment_share,
+        "server_dispatch": float(software.server_dispatch),
+        "weight_sync": float(software.weight_sync),
+        "dequantise_bytes": software.dequantise_bytes,
+    }
+
+
+def _adapter_width(case: TrainingCase) -> float:
+    return case.adapter_bytes or case.habits.adapter
+
+
+def _number_formats(case: TrainingCase) -> dict[str, float]:
+    """Widths of arithmetic, of stored weights and of the residual stream."""
+    habits, packed, compute = case.habits, case.packed, case.compute.bytes
+    stored = habits.weights if habits.weights is not None else case.stored_bytes or compute
+    kbit = packed is not None and packed.kbit
+    upcast = habits.kbit_upcast and kbit
+    # Sharded stacks cast gathered weights to the compute dtype, so the residual stream is narrow although fp32 is stored.
+    is_sharded = habits.reduce == FP32_BYTES
+    wide = upcast or (stored == 4 and compute == 2 and habits.residual is None and not is_sharded)
+    return {
+        "compute_dtype": float(Dtype[case.compute.code]),
         "activation_bytes": compute,
-        "linear_weight_bytes": float(packed["linear_bytes"]) if packed else stored,
+        "linear_weight_bytes": packed.linear_bytes if packed else stored,
         "other_weight_bytes": 4.0 if upcast else (compute if packed else stored),
-        "quantized": float(bool(packed)),
-        "keeps_linear_inputs": float(packed.get("kbit") == "1"),
-        "residual_bytes": 4.0
-        if upcast or (stored == 4 and compute == 2 and rules["residual"] == "compute" and not _is_sharded(rules))
-        else residual,
+        "quantized": float(packed is not None),
+        "keeps_linear_inputs": float(kbit),
+        "residual_bytes": 4.0 if wide else compute if habits.residual is None else habits.residual,
         "autocast": float(stored == 4 and compute == 2),
         "upcast_norms": float(upcast),
         "gather_bytes": compute,
     }
 
 
-def _is_sharded(rules: dict[str, str]) -> bool:
-    """Sharded stacks cast gathered weights to the compute dtype, so the residual stream is narrow although fp32 is stored."""
-    return rules.get("reduce") == "4"
-
-
-def _quantised_base(weights: str) -> dict[str, str]:
-    """Quantisation of a frozen base when the word for the stored weights is one of a k-bit format."""
-    return _find("quantizations", weights) if says(TABLE, "quantised", weights.lower()) else {}
-
-
-def _stored_bytes(weights: str, compute: float) -> float:
-    lowered = weights.lower()
-    if not lowered or "16" in lowered:
-        return compute
-    return 4.0 if "32" in lowered else compute
-
-
-def _trained_states(method: str, optimizer: str, numbers: dict[str, float], rules: dict[str, str]) -> dict[str, float]:
+def _trained_states(case: TrainingCase, numbers: Mapping[str, float]) -> dict[str, float]:
     """Bytes per trained parameter: gradient, accumulation buffer, master copy, optimizer states, scratch of the step."""
-    choice = _find("optimizers", optimizer) or _find("optimizers", "")
-    adapters = METHODS.get(method, 0.0) not in (Method.FULL, Method.GALORE, Method.FREEZE)
-    weight = float(rules["adapter"]) if adapters else numbers["linear_weight_bytes"]
-    wide = weight if adapters else (weight if rules["state"] == "weights" else float(rules["state"]))
-    state = float(choice["state_bytes"] or wide)
-    gradient = weight if adapters or rules["gradient"] == "weights" else float(rules["gradient"])
-    scratch = 1.0 if adapters else float(rules["temporary"])
-    on_device = 0.0 if choice["paged"] == "1" else 1.0
+    habits, chosen, adapters = case.habits, case.optimizer, case.method not in _WHOLE
+    weight = _adapter_width(case) if adapters else numbers["linear_weight_bytes"]
+    wide = weight if adapters or habits.state is None else habits.state
+    gradient = weight if adapters or habits.gradient is None else habits.gradient
+    scratch = 1.0 if adapters else habits.temporary
     return {
-        "gradient_bytes": 0.0 if rules["in_backward"] == "1" else gradient * float(choice["gradient_kept"]),
-        "accumulation_bytes": 0.0 if adapters else float(rules["accumulation"]),
-        "master_bytes": 0.0 if adapters else float(rules["master"]),
-        "optimizer_bytes": float(choice["states"]) * state * on_device,
+        "gradient_bytes": 0.0 if habits.in_backward else gradient * chosen.gradient_kept,
+        "accumulation_bytes": 0.0 if adapters else habits.accumulation,
+        "master_bytes": 0.0 if adapters else habits.master,
+        "optimizer_bytes": 0.0 if chosen.paged else chosen.states * (chosen.state_bytes or wide),
         "optimizer_temporary_bytes": 0.0
-        if rules["in_backward"] == "1"
-        else scratch * float(choice["temporary"]) * wide + (0.0 if adapters else float(rules["temporary_bytes"])),
-        "scratch_limit": float(rules["scratch_limit"]),
-        "reduce_bytes": float(rules["reduce"]),
-        "adapter_weight_bytes": float(rules["adapter"]),
+        if habits.in_backward
+        else scratch * chosen.temporary * wide + (0.0 if adapters else habits.temporary_bytes),
+        "scratch_limit": habits.scratch_limit,
+        "reduce_bytes": habits.reduce,
+        "adapter_weight_bytes": _adapter_width(case),
     }
 
 
-def _adapter_fields(
-    model: TransformerArchitecture, method: str, rank: float, targets: str, flags: str, optimizer: str, rules: dict[str, str]
-) -> dict[str, float]:
+def _adapter_fields(case: TrainingCase) -> dict[str, float]:
     """Adapter size and what is trained."""
-    columns = _columns_of(model)
-    if METHODS.get(method) not in ADAPTERS:
-        total = float(parameters.total_parameters(columns)[0])
-        share = float((_find("optimizers", optimizer) or _find("optimizers", ""))["trained_share"])
-        return _other_methods(columns, method, total * share, flags)
-    chosen = parse_targets(targets, default=rules["targets"])
-    if not any(dataclasses.astuple(chosen)):  # words that name no matrix say nothing
-        chosen = parse_targets(rules["targets"])
-    rank = rank or float(rules["rank"])
-    embeddings = max(chosen.embeddings, float("embed" in flags.lower() and "train" in flags.lower()))
+    columns = _columns_of(case.model)
+    if case.method not in ADAPTERS:
+        return _other_methods(case, columns)
+    # names of no matrix say nothing
+    chosen = case.targets if case.targets is not None and names_any(case.targets) else case.habits.targets
+    rank = case.rank or case.habits.rank
+    embeddings = max(chosen.embeddings, float(case.trains_embeddings))
     count = _adapter_count(columns, rank, chosen)
     count += chosen.head * rank * float(columns.hidden_size[0] + columns.vocab_size[0])
     whole = embeddings * float((parameters.embedding_parameters(columns) + parameters.head_parameters(columns))[0])
-    magnitude = float(
-        columns.hidden_size[0] * columns.num_layers[0] * (chosen.query + chosen.key_value + chosen.output + chosen.up + chosen.down)
-    )
-    count += magnitude if method == "dora" else 0.0
-    per_layer = chosen.query + chosen.key_value + chosen.output + chosen.up + chosen.down
+    magnitude = float(columns.hidden_size[0] * columns.num_layers[0] * chosen.per_layer)
+    count += magnitude if case.method == Method.DORA else 0.0
     return {
         "adapter_rank": rank,
         "adapter_params": count + whole,
-        "adapter_modules": per_layer * float(columns.num_layers[0]),
-        "adapter_dropout": float(rules["adapter_dropout"]),
+        "adapter_modules": chosen.per_layer * float(columns.num_layers[0]),
+        "adapter_dropout": case.habits.adapter_dropout,
         "trainable_params": count + whole,
         "adapter_on_query": chosen.query,
         "adapter_on_key_value": chosen.key_value,
@@ -369,7 +164,7 @@ def _adapter_fields(
     }
 
 
-def _mean_widths(states: dict[str, float], numbers: dict[str, float], adapters: dict[str, float]) -> dict[str, float]:
+def _mean_widths(states: Mapping[str, float], numbers: Mapping[str, float], adapters: Mapping[str, float]) -> dict[str, float]:
     """Embedding and head that are trained beside adapters keep the width of the base model, so the widths per trained parameter are
     means."""
     share = adapters.get("trained_embeddings", 0.0)
@@ -382,31 +177,26 @@ def _mean_widths(states: dict[str, float], numbers: dict[str, float], adapters: 
 
 
 def _adapter_count(columns: ModelColumns, rank: float, chosen: Targets) -> float:
-    one: dict[str, Array] = {
-        name: columns.num_layers * 0.0 + getattr(chosen, name) for name in ("query", "key_value", "output", "up", "down", "experts")
-    }
-    return float(parameters.adapter_parameters(columns, rank=columns.num_layers * 0.0 + rank, **one)[0])
+    zero = columns.num_layers * 0.0
+    one = {name: zero + getattr(chosen, name) for name in ("query", "key_value", "output", "up", "down", "experts")}
+    return float(parameters.adapter_parameters(columns, rank=zero + rank, **one)[0])
 
 
-def _other_methods(columns: ModelColumns, method: str, total: float, flags: str) -> dict[str, float]:
+def _other_methods(case: TrainingCase, columns: ModelColumns) -> dict[str, float]:
     """Full training, frozen layers, prompts and prefixes.
 
     P-tuning v2 and prefix tuning train keys and values of virtual tokens for every layer (Liu et al. 2021, Li & Liang 2021), through a
     two-layer
-    projection where the flags say so.
+    projection where the case says so.
     """
-    layers = max(float(columns.num_layers[0]), 1.0)
-    if METHODS.get(method) in (Method.PTUNING, Method.PREFIX):
-        added = _prefix_parameters(
-            columns,
-            _stated(flags, "{prompt_tokens}", usual=constants("training_words")["prompt_tokens"]),
-            projected="projection" in flags.lower(),
-        )
+    usual = constants("training_words")
+    if case.method in (Method.PTUNING, Method.PREFIX):
+        added = _prefix_parameters(columns, case.prompt_tokens or usual["prompt_tokens"], projected=case.projected)
         return {"adapter_params": added, "trainable_params": added}
-    if METHODS.get(method) == Method.FREEZE:
-        trained = min(_stated(flags, r"last", usual=constants("training_words")["freeze_layers"]) / layers, 1.0)
+    if case.method == Method.FREEZE:
+        trained = min((case.last_layers or usual["freeze_layers"]) / max(float(columns.num_layers[0]), 1.0), 1.0)
         return {"trainable_params": float(parameters.body_parameters(columns)[0]) * trained}
-    return {"trainable_params": total}
+    return {"trainable_params": float(parameters.total_parameters(columns)[0]) * case.optimizer.trained_share}
 
 
 def _prefix_parameters(columns: ModelColumns, tokens: float, *, projected: bool) -> float:
@@ -415,45 +205,78 @@ def _prefix_parameters(columns: ModelColumns, tokens: float, *, projected: bool)
     return tokens * hidden + hidden * hidden + hidden * width if projected else tokens * width
 
 
-def _stated(flags: str, name: str, *, usual: float) -> float:
-    """The number that follows a word in free flags."""
-    found = shape(TABLE, name + r"[\s=]*(\d+)").search(flags.lower())
-    return float(found[1]) if found else usual
-
-
 @functools.lru_cache(maxsize=1024)
 def _columns_of(model: TransformerArchitecture) -> ModelColumns:
     return model_columns([model])
 
 
-def _kernel_fields(attention: str, recompute: str, loss: str, rules: dict[str, str], *, supports_flash: bool) -> dict[str, float]:
+def _kernel_fields(case: TrainingCase) -> dict[str, float]:
     """Attention kernel, recomputation, loss, fused operators, counter."""
-    kernel = attention.lower() if attention.lower() not in ("", "unknown", "default") else rules["attention"]
-    kernel = rules["attention_forced"] or kernel
+    habits = case.habits
+    kernel = habits.attention_forced or case.attention or habits.attention
     code = KERNELS.get(kernel, AttentionKernel.FLASH if "flash" in kernel else AttentionKernel.SDPA)
-    if code == AttentionKernel.FLASH and not supports_flash:
+    if code == AttentionKernel.FLASH and not case.supports_flash:
         code = AttentionKernel.SDPA
-    fused = (loss or rules.get("loss", "standard")) == "fused"
+    fused = habits.fused_loss if case.fused_loss is None else case.fused_loss
+    recompute = RECOMPUTES.get(habits.recompute.lower(), Recompute.NONE) if case.recompute is None else case.recompute
     return {
         "attention": float(code),
-        "recompute": float(RECOMPUTES.get((recompute or rules["recompute"]).lower(), Recompute.NONE)),
+        "recompute": float(recompute),
         "loss": float(Loss.FUSED if fused else Loss.STANDARD),
-        "logit_bytes": float(rules["logit"]),
-        "kept_logit_bytes": float(rules["logit_kept"]),
-        "frozen_input_copies": float(rules["frozen_copies"]),
-        "variable_length": float(rules["variable_length"]),
-        "expandable_segments": float(rules["expandable"]),
-        "norm_saved_bytes": float(rules["norm_saved"]),
-        "gelu_tensors": float(rules["gelu_tensors"]),
-        "softmax_upcast": float(rules["softmax_upcast"]),
-        "expanded_key_value": float(rules["expanded_kv"]),
-        "fused_query_key_value": float(rules["fused_qkv"]),
-        "routed_bytes": float(rules["routed"]),
-        "expert_loop": float(rules["expert_loop"]),
-        "loads_whole": float(rules["loads_whole"]),
-        "layer_gradient_workspace": float(rules["layer_gradient_workspace"]),
-        "dropout": float(rules["dropout"]),
-        "fused_kernels": float(rules["fused"]),
-        "compiled": float(rules.get("compiled", "0")),
-        "memory_counter": float(COUNTERS.get(rules["counter"], MemoryCounter.RESERVED)),
+        "logit_bytes": habits.logit,
+        "kept_logit_bytes": habits.logit_kept,
+        "frozen_input_copies": habits.frozen_copies,
+        "variable_length": habits.variable_length,
+        "expandable_segments": habits.expandable,
+        "norm_saved_bytes": habits.norm_saved,
+        "gelu_tensors": habits.gelu_tensors,
+        "softmax_upcast": habits.softmax_upcast,
+        "expanded_key_value": habits.expanded_kv,
+        "fused_query_key_value": habits.fused_qkv,
+        "routed_bytes": habits.routed,
+        "expert_loop": habits.expert_loop,
+        "loads_whole": habits.loads_whole,
+        "layer_gradient_workspace": habits.layer_gradient_workspace,
+        "dropout": habits.dropout,
+        "fused_kernels": habits.fused,
+        "compiled": habits.compiled,
+        "memory_counter": float(COUNTERS.get(habits.counter, MemoryCounter.RESERVED)),
     }
+
+
+@dataclass(frozen=True, slots=True)
+class TrainSettings:
+    """`fields` of SetupColumns that a case decides; the properties say the same in the words of PyTorch, for the traced engine."""
+
+    fields: Mapping[str, float]
+
+    @property
+    def dtype(self) -> str:
+        """Type of the stored weights: "bf16", "fp16" or "fp32"."""
+        wide = self.fields["linear_weight_bytes"] > 2.0  # wider than half precision
+        return "fp32" if wide else Dtype(int(self.fields["compute_dtype"])).name.lower()
+
+    @property
+    def recompute(self) -> bool:
+        """Whether layers are computed again in the backward pass."""
+        return self.fields["recompute"] == Recompute.FULL
+
+    @property
+    def attention(self) -> str:
+        """Word of transformers for the attention: it has no fused kernel on fake tensors but PyTorch's own, which keeps what any of them keeps."""
+        eager = self.fields["attention"] == AttentionKernel.EAGER
+        return next(word for word, kernel in KERNELS.items() if kernel == (AttentionKernel.EAGER if eager else AttentionKernel.SDPA))
+
+    @property
+    def dropout(self) -> bool:
+        """Whether layers drop a part of their outputs."""
+        return self.fields["dropout"] > 0
+
+    @property
+    def step_temporary_bytes(self) -> float:
+        """Scratch of the optimizer's step for each trained parameter: one state's size where all parameters are updated at once (foreach)."""
+        return self.fields["optimizer_temporary_bytes"]
+
+    def columns(self, **layout: float) -> SetupColumns:
+        """The record as columns of one job, `layout` being degrees of parallelism and sizes of the batch."""
+        return SetupColumns.of(**{**self.fields, **layout})

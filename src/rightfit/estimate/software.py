@@ -3,83 +3,15 @@
 from __future__ import annotations
 
 import functools
-import re
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.facts.constants import constants
-from rightfit.facts.word_tables import occurs, says
+from rightfit.facts.devices import architecture_names
+from rightfit.facts.trainers import software_names
 from rightfit.physics.columns import Array, AttentionKernel, DeviceColumns, SetupColumns
 from rightfit.physics.rates import RateColumns
-
-
-@functools.cache
-def _software_rows() -> tuple[tuple[int, str, re.Pattern[str] | None], ...]:
-    rows = facts.table("speed_frameworks")
-    return tuple((int(row["code"]), row["class"], re.compile(row["words"]) if row["words"] else None) for row in rows)
-
-
-@functools.lru_cache(maxsize=4096)
-def software_class(framework: str, flags: str = "") -> int:
-    """Code of the class of software (facts/data/speed_frameworks.csv): the last row whose words occur in the framework or its flags."""
-    text = f"{framework} {flags}".lower()
-    return next((code for code, _, words in reversed(_software_rows()) if words is not None and words.search(text)), 0)
-
-
-_VERSION = re.compile(r"\bfa-?(\d)|flash[-_ ]?attn?[-_ ]?(\d)|flash[-_ ]?attention[-_ ]?(\d)")
-
-
-@functools.lru_cache(maxsize=4096)
-def speed_words(*, framework: str = "", flags: str = "", attention: str = "", weights: str = "") -> dict[str, float]:
-    """Fields of SetupColumns that only the time physics reads, from words.
-
-    Class of software; version of FlashAttention where stated ("FA3"); whether an RL trainer sends its weights to an inference engine each
-    step; share of a packed sequence that one token attends to at most; bytes moved to expand one quantised parameter
-    (facts/data/speed_quantizations.csv).
-    """
-    text = f"{framework} {flags}".lower()
-    version = _VERSION.search(f"{attention} {text}".lower())
-    return {
-        "framework": float(software_class(framework, flags)),
-        "attention_version": float(next(group for group in version.groups() if group)) if version else _usual_version(text),
-        "routing_skew": constants("training_words")["real_routing_skew"] if "real routing" in text else 1.0,
-        "segment_share": constants("training_words")["packed_share"] if says("setup", "segmented", text) else 1.0,
-        "server_dispatch": float(says("setup", "server_dispatch", text)),
-        "weight_sync": float(says("setup", "weight_sync", text)),
-        "dequantise_bytes": _dequantise_bytes(f"{weights} {text}".lower()),
-    }
-
-
-def _usual_version(text: str) -> float:
-    """Version of FlashAttention that a framework is known to ship, 0 where it takes what is installed."""
-    row = next((row for row in facts.table("speed_kernels") if occurs(row["words"], text)), None)
-    return float(row["attention_version"]) if row else 0.0
-
-
-def _dequantise_bytes(text: str) -> float:
-    for row in facts.table("speed_quantizations"):
-        if occurs(row["words"], text):
-            return float(row["bytes_per_parameter"])
-    return 0.0
-
-
-def is_fine_tuning_stack(code: int) -> bool:
-    """Whether a class of software is used on instruction data of short samples unless told otherwise."""
-    return software_names()[code] in ("eager", "unsloth", "deepspeed")
-
-
-def software_names() -> tuple[str, ...]:
-    """Names of the classes, by code."""
-    by_code = {code: name for code, name, _ in _software_rows()}
-    return tuple(by_code[code] for code in sorted(by_code))
-
-
-@functools.cache
-def architecture_names() -> tuple[str, ...]:
-    """Names of the coefficient families of accelerators, by code."""
-    return tuple(row["name"] for row in facts.table("architectures"))
 
 
 def family_codes(device: DeviceColumns) -> NDArray[np.intp]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,12 @@ from rightfit import facts
 from rightfit.errors import ContradictionError, InputError
 from rightfit.estimate import traced
 from rightfit.estimate.convert import device_columns
-from rightfit.estimate.train_settings import TrainSettings
+from rightfit.estimate.setup import TrainSettings
+from rightfit.facts.own.reference import FUNCTION
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.physics import memory_overheads as overheads
 from rightfit.physics.columns import SetupColumns
 from rightfit.records import dataclass
-
-FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True, slots=True)

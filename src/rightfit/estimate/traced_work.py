@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from rightfit import facts
-from rightfit.errors import RightfitError
 from rightfit.estimate.forward_records import ForwardWork, Stage
 from rightfit.estimate.model_work import KEPT, ModelWork
 from rightfit.facts.constants import constants
-from rightfit.facts.records import Model, TracedModel
+from rightfit.facts.networks import own_record
+from rightfit.facts.records import TracedModel
+
+__all__ = ["own_record", "traced_forward", "traced_training"]
 
 #: What bundled records of vision models count as one: products and outputs of attention among those of layers.
 _PICTURES = ("vision", "video")
 _ATTENDING = ("transformer", "window")
 _FP32_BYTES = 4.0
-
-
-def own_record(name: str) -> Model | None:
-    """The record of a model of one's own; None for any other, and for one that cannot be read (whoever asked for it by itself was told
-    why)."""
-    if not facts.own_reference(name):
-        return None
-    try:
-        return facts.model(name, network=False)
-    except RightfitError:
-        return None
 
 
 def _macs_and_elements(record: TracedModel) -> tuple[float, float, float]:

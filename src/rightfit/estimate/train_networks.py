@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
-import re
-from collections.abc import Mapping
 
-from rightfit.estimate.forward_models import forward_work, record_of
+from rightfit.estimate.forward_models import forward_work
 from rightfit.estimate.forward_records import ForwardWish
-from rightfit.estimate.model_work import KEPT, ModelWork, TrainWish, mean_and_peak_pixels, number
-from rightfit.estimate.pattern_tables import first_match
-from rightfit.estimate.train_runs import data_set_samples
+from rightfit.estimate.model_work import KEPT, ModelWork, TrainWish, mean_and_peak_pixels
 from rightfit.estimate.vision_parts import VisionPart, backbone
 from rightfit.facts.constants import constant_group, constants
+from rightfit.facts.networks import record_of
 from rightfit.facts.records import DiffusionModel
-from rightfit.facts.word_tables import says
+from rightfit.facts.trained_networks import (
+    TrainedDenoiser,
+    VisionHead,
+    data_set_samples,
+    has_digits,
+    output_frames,
+    output_sizes,
+    trained_denoiser,
+    vision_head,
+    vision_recipe,
+)
 
 _FIGURES = constants("training_work")
 #: Elements that one block of a diffusion transformer keeps per token, in units of its width: two normalised and modulated copies, queries,
@@ -30,28 +37,28 @@ def _is_diffusion(wish: TrainWish) -> bool:
 
 def denoiser_work(wish: TrainWish) -> ModelWork | None:
     name = wish.model.rpartition("/")[2] if wish.model.startswith("hf.co/") else wish.model
-    if not _is_diffusion(wish) or (row := first_match("train_denoisers", name, whole=True)) is None:
+    if not _is_diffusion(wish) or (layout := trained_denoiser(name)) is None:
         return None
-    record = record_of(row["record"]) if row["record"] else None
-    if not row["blocks"]:
+    record = record_of(layout.record) if layout.record else None
+    if not layout.blocks:
         return recorded_denoiser(wish, record) if isinstance(record, DiffusionModel) else None
-    params, width, blocks = number(row, "mparams", 1e6), number(row, "hidden"), number(row, "blocks")
+    params, width, blocks = layout.params, layout.hidden, layout.blocks
     side = _FIGURES["denoiser_side"] if not isinstance(record, DiffusionModel) else _record_side(record)
     pixels = wish.height * (wish.width or wish.height) if wish.height else side**2
-    frames = max(wish.frames or _record_frames(record), 1.0)
-    latents = (frames - 1.0) / number(row, "frames_per_token") + 1.0 if frames > 1 else 1.0
-    picture = latents * pixels / number(row, "pixels_per_token") ** 2
-    tokens = picture + number(row, "text_tokens")
-    passes = number(row, "passes")
+    frames = max(wish.frames or output_frames(record), 1.0)
+    latents = (frames - 1.0) / layout.frames_per_token + 1.0 if frames > 1 else 1.0
+    picture = latents * pixels / layout.pixels_per_token**2
+    tokens = picture + layout.text_tokens
+    passes = layout.passes
     written = blocks * tokens * width
     score_width = 0.0 if "sana" in name.lower() else width * blocks  # Sana's attention is linear
     encoders, decoder = _beside(record, params)
-    per_token = _token_params(row, record, score_width)
+    per_token = _token_params(layout, record, score_width)
     held = tokens * max(wish.peak_pixels / pixels, 1.0)
-    kept = number(row, "kept_widths") or _DIT_KEPT
+    kept = layout.kept_widths or _DIT_KEPT
     return ModelWork(
         wish.model, "diffusion", "dit", macs=per_token * tokens * passes,
-        score_macs=2.0 * tokens**2 * score_width * passes, activations=_FIGURES["dit_written"] * written * passes, layers=(number(row, "block_layers") or _FIGURES["block_layers"]) * blocks * passes,
+        score_macs=2.0 * tokens**2 * score_width * passes, activations=_FIGURES["dit_written"] * written * passes, layers=(layout.block_layers or _FIGURES["block_layers"]) * blocks * passes,
         params=params, trained=params, beside=encoders + decoder, kept=kept * blocks * held * width, block_inputs=blocks * held * width,
         block=_FIGURES["denoiser_block_kept"] * kept * held * width, widest=_FIGURES["widths_widest"] * held * width,
         side_macs=encoders * _FIGURES["encoder_tokens"] + _FIGURES["vae_macs_pixel"] * pixels * frames,
@@ -60,32 +67,24 @@ def denoiser_work(wish: TrainWish) -> ModelWork | None:
     )  # fmt: skip
 
 
-def _token_params(row: Mapping[str, str], record: object, score_width: float) -> float:
+def _token_params(layout: TrainedDenoiser, record: object, score_width: float) -> float:
     """Parameters that multiply one token of the picture: from the record's counted pass where there is one, else the layout's share of all.
 
     Models with two streams use half of their weights on the picture, and modulation multiplies one vector per sample.
     """
-    params = number(row, "mparams", 1e6)
-    usual = (number(row, "token_share") or _FIGURES["text_share"]) * params
+    params = layout.params
+    usual = (layout.token_share or _FIGURES["text_share"]) * params
     if not isinstance(record, DiffusionModel) or not record.forward_flops:
         return usual
-    frames = _record_frames(record)
-    latents = (frames - 1.0) / number(row, "frames_per_token") + 1.0
-    tokens = latents * _record_side(record) ** 2 / number(row, "pixels_per_token") ** 2 + number(row, "text_tokens")
+    frames = output_frames(record)
+    latents = (frames - 1.0) / layout.frames_per_token + 1.0
+    tokens = latents * _record_side(record) ** 2 / layout.pixels_per_token**2 + layout.text_tokens
     counted = (record.forward_flops / 2.0 - 2.0 * tokens**2 * score_width) / tokens
     return counted if _FIGURES["least_share"] * params < counted < _FIGURES["most_share"] * params else usual
 
 
-def _record_frames(record: object) -> float:
-    """Frames of a video model's usual output."""
-    if not isinstance(record, DiffusionModel) or record.modality != "video":
-        return 1.0
-    sizes = [float(part) for part in re.findall(r"\d+", record.default_output)]
-    return sizes[0] if len(sizes) >= 3 else 1.0
-
-
 def _record_side(record: DiffusionModel) -> float:
-    sizes = [float(part) for part in re.findall(r"\d+", record.default_output)]
+    sizes = output_sizes(record)
     return (sizes[-1] * sizes[-2]) ** 0.5 if len(sizes) > 1 else 512.0
 
 
@@ -139,7 +138,7 @@ def _classes(wish: TrainWish, words: str) -> float:
 
 def composed_work(wish: TrainWish) -> ModelWork | None:
     words = wish.model.lower()
-    head = first_match("train_heads", words)
+    head = vision_head(words)
     segmenter = wish.task in ("segmentation", "semantic_segmentation")
     if head is None or not (segmenter or wish.task in _DETECTION_TASKS or wish.task == ""):
         return None
@@ -147,7 +146,7 @@ def composed_work(wish: TrainWish) -> ModelWork | None:
         return None
     part = backbone(words, detector=not segmenter, library=wish.library)
     taken: tuple[str, ...] = ()
-    if part is None and number(head, "kept_per_pixel") > _FIGURES["light_head"] and not re.search(r"\d", words.replace("mask2former", "")):
+    if part is None and head.kept_per_pixel > _FIGURES["light_head"] and not has_digits(words.replace("mask2former", "")):
         part, taken = backbone("r50-d8" if segmenter else "r50", detector=not segmenter), ("a ResNet-50 backbone taken",)
     if part is None:
         return None
@@ -155,22 +154,22 @@ def composed_work(wish: TrainWish) -> ModelWork | None:
     return dataclasses.replace(_assemble(wish, words, part, head, mean, peak), assumptions=taken)
 
 
-def _assemble(wish: TrainWish, words: str, part: VisionPart, head: Mapping[str, str], mean: float, peak: float) -> ModelWork:
+def _assemble(wish: TrainWish, words: str, part: VisionPart, head: VisionHead, mean: float, peak: float) -> ModelWork:
     """Backbone and head at the mean size for time and at the largest for memory."""
-    classes = _classes(wish, words)
+    classes, recipe = _classes(wish, words), vision_recipe(words)
     segmenter = wish.task in ("segmentation", "semantic_segmentation")
     scale = 1.0 if part.kind in ("window", "transformer", "convnext") else part.head_scale if segmenter else 1.0
     scale_of_weights = scale**2
     if wish.library == "detectron2" and "retinanet" in words:
         scale = 2.0  # its activations are not written in place
-    maps = number(head, "classes_maps") * (0.5 if part.head_scale == 0.5 else 1.0)  # those have no auxiliary head
-    kept_head = scale * number(head, "kept_per_pixel") + 2.0 * maps * classes
-    if says("training", "group_norm_head", words):
+    maps = head.classes_maps * (0.5 if part.head_scale == 0.5 else 1.0)  # those have no auxiliary head
+    kept_head = scale * head.kept_per_pixel + 2.0 * maps * classes
+    if recipe.has_group_norm_head:
         kept_head *= _FIGURES["group_norm_head"]
-    positions = number(head, "attention_maps") * (peak / 64.0) ** 2 * (1.0 if part.kind != "transformer" else 0.0)
-    per_image = number(head, "kept_per_image_m", 1e6) + (_LVIS_MASKS if "lvis" in words and "mask" in words else 0.0)
-    rois = 512.0 * 3072 * 49 * 3 if re.search(r"[-_ ]c4", words) and "rpn" not in words[:4] else 0.0
-    rois += _FIGURES["dc5_kept"] if "dc5" in words else 0.0  # regions are pooled from 2048 channels
+    positions = head.attention_maps * (peak / 64.0) ** 2 * (1.0 if part.kind != "transformer" else 0.0)
+    per_image = head.kept_per_image + (_LVIS_MASKS if "lvis" in words and "mask" in words else 0.0)
+    rois = 512.0 * 3072 * 49 * 3 if recipe.is_c4 and "rpn" not in words[:4] else 0.0
+    rois += _FIGURES["dc5_kept"] if recipe.pools_wide else 0.0  # regions are pooled from 2048 channels
     kept = (
         part.kept * peak
         + part.attention * (peak / 2.0**20) ** 2
@@ -180,14 +179,9 @@ def _assemble(wish: TrainWish, words: str, part: VisionPart, head: Mapping[str, 
         + _FIGURES["rpn_rois_kept"] * rois
     )
     # A head on fewer channels is as much narrower inside: its weights and arithmetic shrink with the square.
-    params = part.params + scale_of_weights * number(head, "mparams", 1e6)
+    params = part.params + scale_of_weights * head.params
     detector = not segmenter
-    macs = (
-        part.macs * mean
-        + scale_of_weights * number(head, "kmacs_per_pixel", 1e3) * mean
-        + number(head, "gmacs_per_image", 1e9)
-        + rois * _FIGURES["rois_macs"]
-    )
+    macs = part.macs * mean + scale_of_weights * head.macs_per_pixel * mean + head.macs_per_image + rois * _FIGURES["rois_macs"]
     scores = part.attention * (mean / 2.0**20) ** 2 * 20.0
     written = (
         part.activations * mean
@@ -201,5 +195,5 @@ def _assemble(wish: TrainWish, words: str, part: VisionPart, head: Mapping[str, 
         wish.model, "detection" if detector else "segmentation", kind, macs=macs, score_macs=scores, activations=written,
         frozen_macs=part.frozen_macs * mean, frozen_activations=part.frozen_activations * mean, layers=part.layers + (60.0 if detector else 20.0),
         params=params, trained=params - part.frozen_params, kept=kept, block_inputs=part.block_inputs * peak, block=block, widest=16.0 * peak + (0.5 * classes * peak if maps else 0.0),
-        host_s=number(head, "host_s"), epoch_samples=data_set_samples("coco") if detector else 0.0, epochs=_FIGURES["detector_epochs"] if detector else 0.0,
+        host_s=head.host_s, epoch_samples=data_set_samples("coco") if detector else 0.0, epochs=_FIGURES["detector_epochs"] if detector else 0.0,
     )  # fmt: skip

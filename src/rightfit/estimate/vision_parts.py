@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import re
 from collections.abc import Mapping
 
 from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.facts.constants import constant_group, constants
+from rightfit.facts.networks import network_family, vision_layers
 from rightfit.facts.records import VisionModel
-from rightfit.facts.word_tables import meaning, says, shape
+from rightfit.facts.trained_networks import Backbone, VisionRecipe, backbone_named, vision_recipe
 from rightfit.records import dataclass
-
-TABLE = "training"  # of words
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,87 +224,72 @@ def from_record(name: str, *, dilated: float = 1.0, kept_per_output: float = 2.0
         return None
     if not isinstance(record, VisionModel) or not record.macs:
         return None
-    from rightfit.estimate.forward_models import vision_layers
-    from rightfit.estimate.pattern_tables import first_match
-
-    family = first_match("forward_families", record.name.rpartition("/")[2].lower())
-    assert family is not None  # the last pattern matches everything
+    family = network_family(record.name)
     pixels = float(record.image_size) ** 2
-    activations = (record.activations or record.macs / float(family["macs_per_activation"])) / pixels * dilated
-    layers = vision_layers(record.name, float(family["layers"]))
+    activations = (record.activations or record.macs / family.macs_per_activation) / pixels * dilated
+    layers = vision_layers(record.name, family.layers)
     return VisionPart(
-        family["kind"], record.macs / pixels * dilated, activations, activations * kept_per_output, float(record.params_total), layers
+        family.kind, record.macs / pixels * dilated, activations, activations * kept_per_output, float(record.params_total), layers
     )
 
 
-_GROUPED = re.compile(r"(?<![a-z0-9])(?:x|resnext)[-_ ]?(50|101|152)(?:[-_ ](\d+)x(\d+)d)?")
-_SPLIT = re.compile(r"(?<![a-z0-9])(?:s|resnest)[-_]?(50|101|200)(?![0-9x])")
-_RES2 = re.compile(r"(?:r2|res2net)[-_ ]?(50|101)")
-
-
-def _frozen(words: str, *, detector: bool) -> int:
-    return 0 if not detector or "scratch" in words or "gn-all" in words or "gn_ws" in words else 2
-
-
-def _kept(words: str, library: str, *, detector: bool) -> float:
-    if ("syncbn" in words and "head" not in words) or "scratch" in words:
+def _kept(recipe: VisionRecipe, library: str, *, detector: bool) -> float:
+    if recipe.has_batch_norm:
         return _KEPT_NORM
-    if says(TABLE, "group_norm", words):
+    if recipe.has_group_norm:
         return _KEPT_GROUP_NORM
     return _KEPT_FROZEN_NORM if detector and library == "detectron2" else _KEPT_NORM
 
 
-def _output_stride(words: str) -> int:
-    if says(TABLE, "stride_8", words):
-        return 8
-    return 16 if says(TABLE, "stride_16", words) else 32
+def backbone(name: str, *, detector: bool, library: str = "") -> VisionPart | None:
+    """The backbone that a name in small letters spells out; None when it names none."""
+    found, recipe = backbone_named(name), vision_recipe(name)
+    if found is None:
+        return None
+    if not found.depth:
+        return _other_backbone(found, recipe.stride)
+    layout = ResidualLayout(
+        found.depth,
+        groups=found.groups,
+        width=found.width,
+        stride=recipe.stride,
+        stages=3 if recipe.is_c4 else 4,
+        frozen=0 if not detector or recipe.trains_all else 2,
+        kept_per_output=_kept(recipe, library, detector=detector),
+    )
+    if found.family == "res2":
+        return residual(dataclasses.replace(layout, extra=_FIGURES["res2_extra"]))
+    if found.family == "split":
+        return residual(dataclasses.replace(layout, deep_stem=True, extra=_FIGURES["split_extra"], kept_per_output=_FIGURES["split_kept"]))
+    deep = found.family == "residual" and not detector and not found.has_old_stem
+    return residual(dataclasses.replace(layout, deep_stem=deep))
 
 
-def backbone(words: str, *, detector: bool, library: str = "") -> VisionPart | None:
-    """The backbone that a lower-case name spells out; None when it names none."""
-    stride, kept, frozen = _output_stride(words), _kept(words, library, detector=detector), _frozen(words, detector=detector)
-    stages = 3 if re.search(r"[-_ ]c4", words) else 4
-    base = {"stride": stride, "frozen": frozen, "stages": stages, "kept_per_output": kept}
-    if found := _GROUPED.search(words):
-        groups, width = (int(found[2]), int(found[3])) if found[2] else (32, 4)
-        return residual(ResidualLayout(int(found[1]), groups=groups, width=width, **base))  # type: ignore[arg-type]
-    if found := _RES2.search(words):
-        return residual(ResidualLayout(int(found[1]), extra=_FIGURES["res2_extra"], **base))  # type: ignore[arg-type]
-    if found := _SPLIT.search(words):
-        base |= {"extra": _FIGURES["split_extra"], "kept_per_output": _FIGURES["split_kept"]}
-        return residual(ResidualLayout(int(found[1]), deep_stem=True, **base))  # type: ignore[arg-type]
-    if found := shape(TABLE, r"(?<![a-z]){residual_name}[-_ ]?(18|34|50|101|152)(?![0-9])").search(words):
-        plain_stem = detector or bool(
-            re.search(rf"(?<![a-z])r{found[1]}b(?![a-z])", words)
-        )  # mmsegmentation's "r18b": torchvision's layout
-        return residual(ResidualLayout(int(found[1]), deep_stem=not plain_stem, **base))  # type: ignore[arg-type]
-    return _other_backbone(words, stride)
-
-
-def _other_backbone(words: str, stride: int) -> VisionPart | None:
-    if found := re.search(r"mvit(?:v2)?[-_]?([tsblh])", words):
-        return mvit(found[1])
-    if found := re.search(r"swin(?:v2|transformer)?[-_ ]?(t|s|b|l)", words):
-        return swin(found[1])
-    if found := shape(TABLE, r"convnext(?:v2)?[-_]({convnext_size})").search(words):
-        return convnext(found[1])
-    if found := re.search(r"mit[-_]?b([0-5])", words):
-        return mix_transformer(int(found[1]))
-    if found := shape(TABLE, r"{vit_like}[-_]?({vit_letter})").search(words):
-        return vit(found[1], windowed="vitdet" in words)
-    if found := shape(TABLE, r"regnet([xy])[-_]?(\d+(?:\.\d+)?)({billion_flops})").search(words):
-        return _regnet(found[1], float(found[2]) * (1.0 if found[3] == "gf" else 1e-3))
-    if found := shape(TABLE, r"{high_resolution_name}(18|32|40|48)(s?)").search(words):
-        return _hrnet(float(found[1]), small=bool(found[2]))
-    if re.search(r"m(?:obilenet)?[-_]?v2", words):
-        return from_record(
-            "timm/mobilenetv2_100", dilated=_FIGURES["mobile2_dilated"] if stride == 8 else 1.0, kept_per_output=_FIGURES["mobile2_kept"]
-        )
-    if re.search(r"m(?:obilenet)?[-_]?v3s", words):
-        return from_record("timm/mobilenetv3_small_100", dilated=_FIGURES["mobile3_dilated"], kept_per_output=_FIGURES["mobile3_kept"])
-    if re.search(r"m(?:obilenet)?[-_]?v3", words):
-        return from_record("timm/mobilenetv3_large_100", dilated=_FIGURES["mobile3_dilated"], kept_per_output=_FIGURES["mobile3_kept"])
-    return _counted(meaning(TABLE, "plain_backbone", words))
+def _other_backbone(found: Backbone, stride: int) -> VisionPart | None:
+    match found.family:
+        case "mvit":
+            return mvit(found.size)
+        case "swin":
+            return swin(found.size)
+        case "convnext":
+            return convnext(found.size)
+        case "mit":
+            return mix_transformer(int(found.size))
+        case "vit":
+            return vit(found.size, windowed=found.is_windowed)
+        case "regnet":
+            # the first stage counts as frozen like a residual network's would
+            part = from_record(found.size)
+            return dataclasses.replace(part, kept=part.kept * _FIGURES["regnet_frozen"]) if part else None
+        case "hrnet":
+            return _hrnet(float(found.width), small=found.is_small)
+        case "mobilenet-v2":
+            dilated = _FIGURES["mobile2_dilated"] if stride == 8 else 1.0
+            return from_record("timm/mobilenetv2_100", dilated=dilated, kept_per_output=_FIGURES["mobile2_kept"])
+        case "mobilenet-v3-small" | "mobilenet-v3-large":
+            record = "timm/mobilenetv3_small_100" if found.family.endswith("small") else "timm/mobilenetv3_large_100"
+            return from_record(record, dilated=_FIGURES["mobile3_dilated"], kept_per_output=_FIGURES["mobile3_kept"])
+    return _counted(found.size)
 
 
 def _hrnet(width: float, *, small: bool) -> VisionPart | None:
@@ -319,11 +302,3 @@ def _hrnet(width: float, *, small: bool) -> VisionPart | None:
     return dataclasses.replace(
         part, macs=part.macs * wider**2 * deeper, activations=part.activations * wider * deeper, kept=part.kept * wider * deeper, params=part.params * wider**2 * deeper, head_scale=0.5
     )  # fmt: skip
-
-
-def _regnet(letter: str, gigaflops: float) -> VisionPart | None:
-    """The RegNet of the nearest size; the first stage counts as frozen like a residual network's would."""
-    names = {0.4: "004", 0.8: "008", 1.6: "016", 3.2: "032", 4.0: "040", 6.4: "064", 8.0: "080", 12.0: "120", 16.0: "160", 32.0: "320"}
-    nearest = min(names, key=lambda size: abs(size - gigaflops))
-    part = from_record(f"timm/regnet{letter}_{names[nearest]}")
-    return dataclasses.replace(part, kept=part.kept * _FIGURES["regnet_frozen"]) if part else None

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.estimate.forward_devices import SILICON, ForwardDevice, forward_device
+from rightfit.estimate.forward_devices import SILICON, ForwardDevice, card_device
 from rightfit.estimate.forward_models import KINDS as FORWARD_KINDS
 from rightfit.estimate.model_work import ModelWork
 from rightfit.facts.constants import constant_group
@@ -170,15 +170,12 @@ def work_columns(works: Sequence[ModelWork]) -> WorkColumns:
 
 def train_devices(names: Sequence[str]) -> TrainDevices:
     """Devices by name, one row each; an unknown one raises KeyError."""
-    return device_columns([_known(name) for name in names])
+    return device_columns([_device(name) for name in names])
 
 
 @functools.cache
-def _known(name: str) -> ForwardDevice:
-    device = forward_device(name)
-    if device is None:
-        raise KeyError(name)
-    return device
+def _device(name: str) -> ForwardDevice:
+    return card_device(facts.accelerators()[name])
 
 
 def device_columns(devices: Sequence[ForwardDevice]) -> TrainDevices:

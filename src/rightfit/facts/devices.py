@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rightfit.errors import AmbiguousNameError, UnknownNameError
 from rightfit.facts import fuzzy, tables
+from rightfit.facts.constants import constants
 from rightfit.facts.records import Accelerator
 
 _MEMORY = re.compile(r"(\d+)g(?:i?b)?")
@@ -147,3 +149,44 @@ def nearest_accelerators(name: str, *, count: int = 3) -> tuple[str, ...]:
     short = {"".join(sorted(_parse(one).series | _parse(one).product)): one for one in accelerators()}
     known = {**short, **{one: one for one in accelerators()}}
     return tuple(dict.fromkeys(known[text] for text in fuzzy.nearest(name, known, count=3 * count, cutoff=0.3)))[:count]
+
+
+def half_card(card: Accelerator, memory_gib: float) -> Accelerator:
+    """One die of a two-die card (MI250) where the stated memory is half of the card's: software sees each die as a device."""
+    if not memory_gib or memory_gib * 2.0**30 > constants("training_words")["half_card_memory"] * card.memory_bytes:
+        return card
+    halves = ("memory_bytes", "memory_bandwidth", "fp32_flops", "tf32_flops", "fp16_flops", "bf16_flops", "fp8_flops", "tdp_w", "l2_bytes")
+    values: dict[str, Any] = {name: getattr(card, name) / 2 for name in halves}
+    return dataclasses.replace(card, num_sms=card.num_sms // 2, **values)
+
+
+@functools.cache
+def architecture_code(vendor: str, architecture: str, compute_capability: float) -> int:
+    """Coefficient family of an accelerator: the `code` of its row in facts/data/architectures.csv; 0 where none fits."""
+    for row in tables.table("architectures"):
+        if row["vendor"] != vendor or architecture not in row["architectures"].split("|"):
+            continue
+        low, high = row["compute_capability_from"], row["compute_capability_to"]
+        if not low or float(low) <= compute_capability <= float(high):
+            return int(row["code"])
+    return 0
+
+
+@functools.cache
+def architecture_names() -> tuple[str, ...]:
+    """Names of the coefficient families of accelerators, by code."""
+    return tuple(row["name"] for row in tables.table("architectures"))
+
+
+def family_of(accelerator: Accelerator) -> str:
+    """The coefficient family of an accelerator."""
+    return architecture_names()[architecture_code(accelerator.vendor, accelerator.architecture, accelerator.compute_capability)]
+
+
+@functools.cache
+def trains_and_packs(name: str) -> tuple[bool, bool]:
+    """Whether an accelerator can train, and whether it has kernels for 4-bit weights: the first row of facts/data/capabilities.csv that matches; both where none does."""
+    for row in tables.table("capabilities"):
+        if re.search(row["match"], name):
+            return row["training"] == "1", row["nf4"] == "1"
+    return True, True

@@ -102,6 +102,18 @@ def says(name: str, chosen: str, text: str, *, ignore_case: bool = False) -> boo
     return shape(name, f"{{{chosen}}}", ignore_case=ignore_case).search(text) is not None
 
 
+def number_in(name: str, text: str, said: str, *, ignore_case: bool = False) -> float:
+    """The number that the first group of a shape (`text`) holds where it is found in what was said; 0 where it is not."""
+    found = shape(name, text, ignore_case=ignore_case).search(said)
+    digits = next((group for group in found.groups() if group), "") if found else ""
+    return float(digits.replace(",", "")) if digits else 0.0
+
+
+def words_in(text: str) -> list[str]:
+    """Runs of letters and digits of a text, small."""
+    return re.findall(r"\w+", text.casefold())
+
+
 @functools.cache
 def spelled_meanings(name: str, chosen: str) -> tuple[tuple[str, str], ...]:
     """(any of its words, meaning) for each run of lines of one meaning, in order."""

@@ -11,7 +11,7 @@ from rightfit.estimate.classical import gpu_memory, ram_terms, time_terms, total
 from rightfit.estimate.classical_intervals import classical_interval, interval_group
 from rightfit.estimate.classical_rates import Coefficients, coefficients
 from rightfit.physics.columns import Array
-from rightfit.proof.classical_cases import MEMORY_METRIC, PREDICTION_METRIC, TIME_METRICS, ClassicalCases, classical_cases
+from rightfit.proof.cases.tables import MEMORY_METRIC, PREDICTION_METRIC, TIME_METRICS, ClassicalCases, classical_cases
 from rightfit.units import GIB
 
 

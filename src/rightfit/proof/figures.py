@@ -149,7 +149,7 @@ def engine_group(row: Row) -> str:
 
 @functools.cache
 def _card_class(device: str) -> str:
-    from rightfit.estimate.forward_devices import forward_device
+    from rightfit.proof.cases.devices import forward_device
 
     found = forward_device(device) if device else None
     return found.silicon.replace("_", " ") if found else "unknown"
@@ -241,8 +241,8 @@ _OF_KIND = ("model", "params_b", "image_size", "gmacs", "mactivations", "metric"
 @functools.cache
 def _kind(*cells: str) -> str:
     from rightfit.estimate.forward_models import forward_work
-    from rightfit.estimate.forward_words import wish_of
     from rightfit.estimate.serving_intervals import KINDS
+    from rightfit.proof.cases.forward import wish_of
 
     work = forward_work(wish_of(dict(zip(_OF_KIND, cells, strict=True))))
     return KINDS.get(work.modality, "other").removeprefix("forward-") if work else "other"

@@ -157,9 +157,9 @@ def _is_size(row: Row) -> bool:
 
 
 def _decodes(row: Row) -> bool:
-    from rightfit.estimate.loading_words import read_case
+    from rightfit.proof.cases.loading import read_case
 
-    return read_case({name: cell_text(value) for name, value in row.items()}).loader.work == "decode"
+    return read_case({name: cell_text(value) for name, value in row.items()}).case.work == "decode"
 
 
 LOADING = FigureFamily(

@@ -25,9 +25,7 @@ Coefficients = Mapping[str, Mapping[str, float]]
 #: Modules that turn words into records and columns; nothing in their caches depends on a coefficient.
 _WITHOUT_COEFFICIENTS = frozenset(
     {
-        *("cases", "setup", "convert", "hardware", "traced", "families", "pattern_tables"),
-        *("serving_cases", "serving_words", "forward_cases", "forward_models", "forward_words", "forward_devices"),
-        *("train_work", "train_networks", "train_records", "train_words", "vision_parts", "families_workloads", "figure_family"),
+        *("setup", "convert", "hardware", "traced", "train_work", "train_networks", "vision_parts"),
     }
 )
 

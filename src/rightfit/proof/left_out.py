@@ -117,8 +117,8 @@ def priors(only_devices: bool = False) -> Mapping[str, Mapping[str, float]]:
 @functools.cache
 def _device_classes() -> frozenset[str]:
     from rightfit.estimate.forward_devices import SILICON
-    from rightfit.estimate.serving_words import family_names
-    from rightfit.estimate.software import architecture_names
+    from rightfit.facts.devices import architecture_names
+    from rightfit.facts.engines import family_names
 
     return frozenset({*architecture_names(), *family_names(), *SILICON}) - {"unknown", "other", "old"}
 

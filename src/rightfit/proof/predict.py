@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit.errors import RightfitError
-from rightfit.estimate.case_cells import number, word
 from rightfit.physics.columns import Array, DeviceColumns, SetupColumns
+from rightfit.proof.cases.reader import number, word
 from rightfit.proof.columns import visible
 from rightfit.proof.remarks import remarks_of, with_values
 from rightfit.proof.tables import PREDICTION_COLUMNS, clean_row
@@ -25,7 +25,7 @@ from rightfit.units import GIB
 if TYPE_CHECKING:
     from rightfit.estimate.figures import FigureColumns
     from rightfit.estimate.regimes import RegimeColumns
-    from rightfit.proof.training_cases import TrainingCases
+    from rightfit.proof.cases.training import TrainingCases
 
 MEMORY_METRIC = "peak_mem_gib_per_gpu"
 RATE_METRICS = ("tokens_per_s_per_gpu", "samples_per_s", "step_time_s", "tflops_per_gpu", "mfu")
@@ -154,7 +154,7 @@ def _predict_classical(rows: list[dict[str, str]], answers: list[dict[str, Any]]
 
 
 def _predict_vision(rows: list[dict[str, str]], answers: list[dict[str, Any]]) -> None:
-    from rightfit.estimate.vision_predict import predict_vision
+    from rightfit.proof.samples_predict import predict_vision
 
     predict_vision(rows, answers)
 
@@ -210,7 +210,7 @@ def _in_pieces(indices: list[int], work: Callable[[list[int]], None], answers: l
 
 def _predict_training(rows: list[dict[str, str]], answers: list[dict[str, Any]]) -> None:
     """Fill the answers of training rows."""
-    from rightfit.proof.training_cases import training_cases
+    from rightfit.proof.cases.training import training_cases
 
     cases = training_cases(rows)
     for index, reason in cases.refused.items():
@@ -229,7 +229,7 @@ def _predict_training(rows: list[dict[str, str]], answers: list[dict[str, Any]])
 def case_regimes(cases: TrainingCases, rows: Sequence[Mapping[str, str]], index: NDArray[np.intp]) -> RegimeColumns:
     """What is known about these cases, for the width of their intervals."""
     from rightfit.estimate.regimes import assumption_flags, regime_columns
-    from rightfit.estimate.software_names import is_known_software
+    from rightfit.proof.software_names import is_known_software
 
     unnamed = [float(not is_known_software("training", rows[int(cases.index[i])].get("framework", ""))) for i in index]
     flags = assumption_flags([cases.assumptions[int(i)] for i in index])

@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rightfit import facts
-from rightfit.estimate.serving_words import quantile_of
-from rightfit.estimate.setup import stated_habit_pattern
 from rightfit.facts.word_tables import lists, says, shape, spelled
+from rightfit.proof.cases.serving import quantile_of
+from rightfit.proof.cases.training import stated_habit_pattern
 from rightfit.proof.columns import case_columns
 from rightfit.proof.serving_predict import is_generation
 from rightfit.proof.tables import UNKNOWN_CELLS

@@ -15,13 +15,13 @@ import numpy as np
 
 from rightfit.physics.columns import Array
 from rightfit.proof import score
+from rightfit.proof.cases.training import TrainingCases, training_cases
 from rightfit.proof.score import FitScore, GroupScore, is_memory
 from rightfit.proof.tables import clean_row
-from rightfit.proof.training_cases import TrainingCases, training_cases
 from rightfit.records import dataclass
 
 if TYPE_CHECKING:
-    from rightfit.estimate.serving_cases import ServingCases
+    from rightfit.proof.cases.serving import ServingCases
     from rightfit.proof.figures import FigureFamily
 
 BYTES_PER_PARAMETER = 16.0
@@ -79,7 +79,7 @@ def rule_predictions(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def serving_rule_predictions(rows: Rows) -> list[dict[str, Any]]:
     """What the rules say of rows of serving; metrics without a rule have none."""
-    from rightfit.estimate.serving_cases import serving_cases
+    from rightfit.proof.cases.serving import serving_cases
 
     answers: list[dict[str, Any]] = [{"predicted": None} for _ in rows]
     cases = serving_cases([clean_row(row)[0] for row in rows])

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from rightfit.units import GIB
 
 if TYPE_CHECKING:
     from rightfit.estimate.figures import FigureColumns
-    from rightfit.estimate.serving_cases import ServingCases
+    from rightfit.proof.cases.serving import ServingCases
 
 MEMORY_METRIC = "peak_mem_gib"
 #: Metrics that only generation of text has.
@@ -64,7 +63,7 @@ def _serves_language(row: Mapping[str, str]) -> bool:
 
 
 def _record(row: Mapping[str, str]) -> tuple[object | None, str]:
-    from rightfit.estimate.serving_cases import architecture
+    from rightfit.proof.cases.serving import architecture
 
     try:
         return architecture(row.get("model", "").strip(), _positive(row.get("params_b", "")))
@@ -89,29 +88,24 @@ def predict_inference(rows: list[dict[str, str]], answers: list[dict[str, Any]])
 
 
 def _predict_forward(rows: list[dict[str, str]], answers: list[dict[str, Any]]) -> None:
-    """Encoders, vision, diffusion, speech: estimate/forward_predict.py."""
-    if importlib.util.find_spec("rightfit.estimate.forward_predict") is None:
-        for answer in answers:
-            answer["error"] = "this kind of model is not predicted yet"
-        return
+    """Encoders, vision, diffusion, speech."""
     from rightfit.estimate.serving_intervals import interval_group, serving_interval
+    from rightfit.proof.forward_predict import predict_forward
 
-    predict_forward: Callable[[Sequence[Mapping[str, str]]], list[tuple[float | None, str, Mapping[str, Any]]]]
-    predict_forward = importlib.import_module("rightfit.estimate.forward_predict").predict_forward
     for row, answer, (value, error, regime) in zip(rows, answers, predict_forward(rows), strict=True):
         answer["error"] = error
-        if value is not None and np.isfinite(value) and value > 0:
+        if value is not None:
             doubts = np.array([float(regime["doubts"])])
             figures = serving_interval(row.get("metric", ""), np.array([value]), doubts=doubts, modality=regime["modality"])
             _write(answer, figures, 0)
-            answer["assumptions"] += [text for text in regime["assumptions"].split("; ") if text]
+            answer["assumptions"] += regime["assumptions"]
             answer["taken"] = regime["taken"]
             answer["regime"] = {"group": _named(interval_group(row.get("metric", ""), modality=regime["modality"]), "forward")}
 
 
 def _predict_generation(rows: list[dict[str, str]], answers: list[dict[str, Any]]) -> None:
     """Language models: one evaluation of the physics for all rows, then each row in the metric that it asks for."""
-    from rightfit.estimate.serving_cases import serving_cases
+    from rightfit.proof.cases.serving import serving_cases
 
     cases = serving_cases(rows)
     for index, reason in cases.refused.items():
@@ -205,7 +199,7 @@ _TAKEN_AS_WORDS = ("load", "engine", "weight_format", "kv_bytes", "counter")
 
 def _taken(columns: Mapping[str, Sequence[float]], index: int, metric: str) -> dict[str, str]:
     """What was taken for each column that a case may have left empty."""
-    from rightfit.estimate.serving_cases import engine_classes, format_names
+    from rightfit.facts.engines import engine_classes, format_names
     from rightfit.physics.serving_columns import Load, ServingCounter
 
     def one(name: str) -> float:

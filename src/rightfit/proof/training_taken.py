@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rightfit.estimate.software import software_names
+from rightfit.facts.trainers import software_names
 from rightfit.physics.columns import AttentionKernel, Dtype, MemoryCounter, Method, Recompute
-from rightfit.proof.training_cases import TrainingCases
+from rightfit.proof.cases.training import TrainingCases
 
 MEMORY_METRIC = "peak_mem_gib_per_gpu"
 

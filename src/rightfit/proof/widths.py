@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from rightfit.estimate.interval_law import IntervalLaw, family_of, interval_law
-from rightfit.estimate.software_names import COLUMNS, is_known_software
 from rightfit.physics.columns import Array
+from rightfit.proof.software_names import COLUMNS, is_known_software
 
 #: Kind of software of a family of figures; the others name none.
 _SOFTWARE = {

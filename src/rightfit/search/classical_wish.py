@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 from rightfit import facts
 from rightfit.errors import ContradictionError, InputError, UnknownNameError
-from rightfit.estimate.classical_words import library_of, library_pattern, settings_of
+from rightfit.estimate.classical import TableCase
 from rightfit.facts import classical
 from rightfit.facts.classical import ClassicalModel
+from rightfit.facts.classical_words import algorithm_named, is_library_misspelt, library_of, settings_of
+from rightfit.physics.classical_work import Algorithm
 from rightfit.search.notes import Notes
 from rightfit.workload.options import OPTIONS
 from rightfit.workload.vocabulary import nearest_words
@@ -55,7 +56,7 @@ def library_asked(workload: Workload, named: ClassicalModel) -> tuple[str, bool]
         return (library_of(named.library), named.is_library_named) if named.is_library_named else (named.library, False)
     known = tuple(dict.fromkeys(row["library"] for row in facts.table("classical_libraries") if row["library"] not in _NOT_ASKED_FOR))
     library = library_of(text)
-    if library not in known or _has_slip(text, library_pattern(text)):
+    if library not in known or is_library_misspelt(text):
         raise UnknownNameError(
             "library", text, nearest=nearest_words(text.casefold(), known), allowed="allowed: " + ", ".join(known), field="library"
         )
@@ -72,28 +73,24 @@ def library_asked(workload: Workload, named: ClassicalModel) -> tuple[str, bool]
     return library, True
 
 
-def _has_slip(text: str, named: re.Match[str] | None) -> bool:
-    """Whether letters stand behind a library's name that make it another word."""
-    rest = text[named.end() :].casefold() if named else ""
-    return re.match(r"(?!learn\b)[a-z]", rest) is not None
-
-
 def _tree_names() -> tuple[str, ...]:
     boosted = ("xgboost", "lightgbm", "catboost", "gradient-boosting", "hist-gradient-boosting")
     return (*boosted, "random-forest", "extra-trees", "decision-tree")
 
 
-def settings_text(workload: Workload, named: ClassicalModel) -> str:
-    """All settings in the words that the physics reads."""
-    parts = [
-        f"{workload.trees} trees" if workload.trees else "",
-        f"depth {workload.depth}" if workload.depth else "",
-        f"{workload.epochs:g} epochs" if workload.epochs else "",
-        "float32" if workload.precision == "fp32" else "",
-        named.settings if not workload.trees else named.settings.replace("1 trees", ""),
-        workload.settings or "",
-    ]
-    return ", ".join(part for part in parts if part)
+def table_case(workload: Workload, named: ClassicalModel, *, library: str, rows: float, cols: float, predicts: bool = False) -> TableCase:
+    """The job on a table; what options say goes before what the name implies and the words of `settings`."""
+    told = algorithm_named(named.words, library=library, settings=", ".join(filter(None, (named.settings, workload.settings))))
+    settings = told.settings._replace(
+        trees=float(workload.trees or told.settings.trees),
+        depth=float(workload.depth or told.settings.depth),
+        iterations=float(workload.epochs or told.settings.iterations),
+        element_bytes=_FP32_BYTES if workload.precision == "fp32" else told.settings.element_bytes,
+    )
+    return TableCase(Algorithm[told.algorithm], told.library, rows, cols, settings, predicts=predicts)
+
+
+_FP32_BYTES = 4.0
 
 
 def refuse_idle_words(workload: Workload, named: ClassicalModel, task: ClassicalTask) -> None:

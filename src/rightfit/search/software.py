@@ -9,11 +9,11 @@ meant.
 from __future__ import annotations
 
 import functools
-import re
 from typing import TYPE_CHECKING
 
 from rightfit import facts
 from rightfit.errors import ContradictionError
+from rightfit.facts.trainers import splits_of
 from rightfit.physics.columns import Method
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def splits_models(workload: Workload, method: Method) -> bool:
     """
     if is_quantised(workload, method):
         return False
-    full, adapters = _splits(workload.framework or "")
+    full, adapters = splits_of(workload.framework or "")
     if method in ADAPTER_METHODS or method not in WHOLE_METHODS:
         return adapters
     return full or (not workload.framework and (workload.task == "train" or bool(asked_splits(workload))))
@@ -85,12 +85,3 @@ def refuse_impossible_splits(workload: Workload, method: Method) -> None:
         named = f" of {workload.framework}" if workload.framework else ""
         cure = f"the libraries{named} train it with data parallelism, ZeRO or FSDP only; leave it out, or say --framework nemo"
     raise ContradictionError(f"{option} {degree} contradicts method {workload.method or 'full'}: {cure}", field=option.replace("-", "_"))
-
-
-@functools.cache
-def _splits(framework: str) -> tuple[bool, bool]:
-    """(full training, adapters) of the first row of facts/data/training_stacks.csv that the name matches."""
-    for row in facts.table("training_stacks"):
-        if re.search(row["match"], framework.lower()):
-            return row["splits_full"] == "1", row["splits_adapters"] == "1"
-    return False, False

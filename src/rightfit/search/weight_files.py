@@ -31,15 +31,14 @@ def published_bytes(model: Any) -> float:
 def _decoder_bytes(model: TransformerArchitecture) -> float:
     """A language model's files: each part in the format that it was published in."""
     from rightfit.estimate.convert import model_columns
-    from rightfit.estimate.serving_words import weight_format
+    from rightfit.facts.engines import published_format, weight_formats
     from rightfit.physics import serving_memory
     from rightfit.physics.serving_columns import ServeColumns
-    from rightfit.search.service.stacks import published_format
 
     narrow = published_format(model.name)
     if not narrow:
         return model.params_total * float(facts.coefficients("serving_planning")["decoder_weight_bytes"])
-    row = weight_format(narrow)
-    serve = ServeColumns().replace(**{name: np.full(1, float(row[name])) for name in _PARTS})
+    stored = weight_formats()[narrow]
+    serve = ServeColumns().replace(**{name: np.full(1, getattr(stored, name)) for name in _PARTS})
     size = float(serving_memory.weights_bytes(model_columns([model]), serve)[0])
     return size * max(1.0, model.params_stored / model.params_total)  # files hold heads for several tokens beside

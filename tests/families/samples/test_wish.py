@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from rightfit.errors import ContradictionError, InputError, QuantityError, UnknownNameError
+from rightfit.facts.trained_networks import sides_in
 from rightfit.families.samples.models import trains_samples
 from rightfit.families.samples.sample_wish import SampleWish
-from rightfit.families.samples.wish import image_sides, read_sample_wish
+from rightfit.families.samples.wish import read_sample_wish
 from rightfit.planner.plan import search
 from rightfit.workload import Workload
 
@@ -176,7 +177,7 @@ def test_what_does_not_go_is_refused_in_one_line(options: dict[str, Any], kind: 
 
 @pytest.mark.parametrize(("text", "sides"), [("512", (512, 512)), ("512x768", (512, 768)), ("", (0, 0))])
 def test_sizes(text: str, sides: tuple[float, float]) -> None:
-    assert image_sides(text) == sides
+    assert sides_in(text) == sides
 
 
 @pytest.mark.parametrize(

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.classical_tasks import figures_of, named_task
 
 from rightfit import facts
 from rightfit.catalog import open_catalog
-from rightfit.estimate.classical import classical_task, cpu_columns
-from rightfit.estimate.classical_figures import classical_columns
+from rightfit.estimate.classical_hardware import cpu_columns
 from rightfit.estimate.preparation import preparation_columns, preparation_task, rates_of
 from rightfit.facts import coefficients
+from rightfit.facts.machines import host_processor, processor_words
 from rightfit.families.tables.explore import HostExploration, explore_host
 from rightfit.families.tables.kind import confirm
-from rightfit.families.tables.machines import processor_words
 from rightfit.families.tables.work import probability_within
 from rightfit.physics.preparation import PreparationHosts, working_cores
 from rightfit.search.rank import ranked_usd
@@ -46,16 +46,16 @@ def one_server(found: HostExploration, row: int) -> tuple[Any, float, float]:
     words = processor_words(servers.provider[at], servers.cpu_model[at], servers.instance_type[at], servers.arch[at])
     memory = np.array([servers.memory_bytes[at]])
     network = float(np.nan_to_num(servers.network_bytes_per_s[at])) or np.inf
-    return cpu_columns([words], vcpus=np.array([servers.vcpus[at]]), memory_bytes=memory), float(memory[0]), network
+    return cpu_columns([host_processor(words)], vcpus=np.array([servers.vcpus[at]]), memory_bytes=memory), float(memory[0]), network
 
 
 def test_time_ram_and_rent_of_single_servers(boosting: HostExploration) -> None:
-    task = classical_task("xgboost", rows=11e6, cols=28, library="xgboost", settings="500 trees, depth 8")
+    task = named_task("xgboost", rows=11e6, cols=28, library="xgboost", settings="500 trees, depth 8")
     loading = facts.coefficients("loading")
     store = min(loading["object_bytes_per_s_per_connection"] * loading["object_connections"], 5e9)
     for row in some_rows(boosting):
         cpu, _, network = one_server(boosting, row)
-        alone = classical_columns(task, cpu)
+        alone = figures_of(task, cpu)
         server = int(boosting.market.offers.server_index[row])
         assert boosting.work.work_s[server, 0] == pytest.approx(float(alone.time_s.mid[0]))
         assert boosting.work.ram_bytes[server, 0] == pytest.approx(float(alone.peak_ram_bytes.mid[0]))

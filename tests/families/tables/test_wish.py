@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.classical_tasks import named_task
 
 from rightfit import api, facts
 from rightfit.errors import ContradictionError, InputError, RightfitError, UnavailableError, UnknownNameError
-from rightfit.estimate.classical import classical_task
 from rightfit.families.tables.match import matches
 from rightfit.families.tables.wish import HostWish, read_host_wish
 from rightfit.physics.classical_work import Algorithm
@@ -64,7 +64,7 @@ def test_settings_in_words_reach_the_physics() -> None:
 
 def test_every_note_of_the_physics_has_its_words() -> None:
     for name in ("xgboost", "random forest", "k-means", "logistic regression", "lasso", "mlp", "t-sne"):
-        for note in classical_task(name, rows=1e5, cols=20, library="sklearn").assumptions:
+        for note in named_task(name, rows=1e5, cols=20, library="sklearn").assumptions:
             assert any(note.startswith(start) for start in ASSUMED), note
 
 
@@ -133,3 +133,17 @@ def test_what_is_compared_across_all_documents_is_held_on_one_server() -> None:
         plan = api.plan(task="prepare", operation=row["operation"], data="500GB", deadline="24h", objective="time")
         assert {option.nodes for option in plan.options} == {1}
         assert plan.options[0].memory_bytes > plan.options[0].estimate["host_memory_bytes"].mid > 0.04 * 500e9
+
+
+def test_what_options_say_goes_before_the_words_of_settings() -> None:
+    wish = read(model="xgboost", data="1M x 10", trees=7, settings="500 trees, depth 3, 15 leaves")
+    assert (wish.task.trees, wish.task.depth, wish.task.leaves) == (7, 3, 15)
+    assert read(model="mlp", data="1M x 10", epochs=0.5).task.iterations == 0.5
+    assert read(model="decision-tree", data="1M x 10").task.trees == 1
+
+
+def test_the_solver_of_components_is_a_setting() -> None:
+    kinds = {
+        solver: read(model="pca", data="100000 x 800", settings=f"svd_solver={solver}").task.algorithm for solver in ("full", "randomized")
+    }
+    assert kinds == {"full": Algorithm.PCA, "randomized": Algorithm.RANDOM_SVD}

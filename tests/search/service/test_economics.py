@@ -9,9 +9,9 @@ import pytest
 
 import rightfit
 from rightfit.errors import ContradictionError, InputError
+from rightfit.facts.api_prices import api_prices, bare_name, family_and_size
 from rightfit.physics import scaling
 from rightfit.search.answer import Plan
-from rightfit.search.service.api_prices import api_prices, bare_name, family_and_size
 
 LLAMA = "meta-llama/Meta-Llama-3-8B"
 CHAT: dict[str, Any] = {"task": "serve", "rate": "10/s", "input_tokens": 1000, "output_tokens": 250}

@@ -6,8 +6,9 @@ import pytest
 
 from rightfit import facts
 from rightfit.errors import ContradictionError, UnknownNameError
+from rightfit.facts.engines import published_format
 from rightfit.search.service.space import family_of
-from rightfit.search.service.stacks import StackWish, published_format, read_stack_wish, refuse_wrong_pair, stacks_of
+from rightfit.search.service.stacks import StackWish, read_stack_wish, refuse_wrong_pair, stacks_of
 
 
 def _wish(engine: str = "", quantization: str = "", precision: str = "", model: str = "") -> StackWish:

@@ -145,7 +145,7 @@ _LAYERS_PER_BLOCK = 8.0
 
 
 def _layers(tally: Tally, kind: str) -> float:
-    """Layers in sequence as the rates of forward passes count them (estimate.forward_models.vision_layers)."""
+    """Layers in sequence as the rates of forward passes count them (facts.networks.vision_layers)."""
     weighted = float(sum(count for name, count in tally.layers.items() if name not in ("score", "recurrent")))
     if kind == "recurrent":
         return max(tally.steps, weighted, 1.0)

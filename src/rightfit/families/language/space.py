@@ -9,7 +9,8 @@ from rightfit import facts
 from rightfit.catalog.offers import ServerTable
 from rightfit.errors import ContradictionError, RightfitError
 from rightfit.estimate.data_path import DataLoad
-from rightfit.estimate.setup import resolve_setup
+from rightfit.estimate.setup import TrainingCase, setup_fields
+from rightfit.facts import trainers
 from rightfit.physics.columns import MemoryCounter, Method, Recompute, SetupColumns
 from rightfit.search.market import Volume
 from rightfit.search.software import ADAPTER_METHODS, assumed_framework, splits_models
@@ -114,31 +115,38 @@ def fleet_of(servers: ServerTable, wish: TrainingWish) -> Fleet:
     return _fleet(servers, wish.method, wish.workload.precision or "", wish.workload.attention or "")
 
 
+def training_case(wish: TrainingWish, variant: Variant) -> TrainingCase:
+    """How the model is trained on one kind of accelerator."""
+    workload = wish.workload
+    method = wish.tuning.update if wish.tuning else workload.method or "full"
+    framework, optimizer = workload.framework or assumed_framework(workload, wish.method), workload.optimizer or ""
+    weights, attention = workload.quantization or "", workload.attention or ("flash" if variant.flash else "sdpa")
+    habits = trainers.stack_habits(framework=framework, method=method, model=wish.model.name, optimizer=optimizer)
+    return TrainingCase(
+        wish.model,
+        habits,
+        software=trainers.software(framework, attention=attention, weights=weights),
+        optimizer=trainers.optimizer(optimizer),
+        compute=trainers.number_format(variant.precision),
+        method=Method[method.upper()],
+        packed=trainers.packed_base(weights, nf4=habits.nf4, always=method == "qlora"),
+        rank=workload.lora_rank or 0.0,
+        targets=trainers.adapter_targets(",".join(workload.lora_targets)) if workload.lora_targets else None,
+        attention=attention,
+        supports_flash=variant.flash,
+    )
+
+
 def base_setup(wish: TrainingWish, variants: Sequence[Variant]) -> SetupColumns:
     """What method, precision, optimizer and framework decide, one row for each variant. Memory is counted as the driver reports it:
     that is what must fit the card."""
-    workload = wish.workload
     try:
-        rows = [
-            resolve_setup(
-                wish.model,
-                method=wish.tuning.update if wish.tuning else workload.method or "full",
-                precision=variant.precision,
-                optimizer=workload.optimizer or "",
-                quantization=workload.quantization or "",
-                lora_rank=workload.lora_rank or 0,
-                lora_targets=",".join(workload.lora_targets),
-                framework=workload.framework or assumed_framework(workload, wish.method),
-                attention=workload.attention or ("flash" if variant.flash else "sdpa"),
-                supports_flash=variant.flash,
-            )
-            for variant in variants
-        ]
+        rows = [setup_fields(training_case(wish, variant)) for variant in variants]
     except KeyError as error:
-        raise RightfitError(f"the setup of method {workload.method} cannot be resolved: {error}") from None
+        raise RightfitError(f"the setup of method {wish.workload.method} cannot be resolved: {error}") from None
     names = {name: [row[name] for row in rows] for name in rows[0]}
     sync = {"weight_sync": 1.0} if wish.tuning and wish.tuning.rollout else {}
-    sync |= {"offload_activations": 1.0} if moves_activations(workload) else {}
+    sync |= {"offload_activations": 1.0} if moves_activations(wish.workload) else {}
     return collapse(SetupColumns.of(**{**names, **sync, "seq_len": wish.seq_len, "memory_counter": float(MemoryCounter.DRIVER)}))
 
 

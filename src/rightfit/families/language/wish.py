@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from rightfit import facts
 from rightfit.errors import ContradictionError, InputError, UnavailableError, UnknownNameError
-from rightfit.estimate.setup import names_target, target_words
 from rightfit.facts.records import Dataset, TransformerArchitecture
+from rightfit.facts.trainers import names_target, target_words
 from rightfit.families.language.tuning_wish import read_tuning, tuned_amount, tuned_batch, tuned_length
 from rightfit.physics.columns import Method
 from rightfit.search.notes import Notes

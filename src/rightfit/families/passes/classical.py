@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rightfit.errors import ContradictionError, InputError, UnavailableError
-from rightfit.estimate.classical import classical_task, cpu_columns
+from rightfit.estimate.classical import classical_task
+from rightfit.estimate.classical_hardware import cpu_columns
 from rightfit.estimate.classical_service import ClassicalService, classical_service, service_passes
 from rightfit.facts.classical import classical_model
+from rightfit.facts.machines import host_processor
+from rightfit.facts.networks import PassEngine
 from rightfit.families.passes.forward import (
     ForwardChoice,
     forward_fleet,
@@ -24,7 +27,7 @@ from rightfit.families.passes.forward import (
     forward_rate,
     forward_space,
 )
-from rightfit.search.classical_wish import gpu_only_libraries, library_asked, note_assumed, refuse_idle_words, settings_text, table_of
+from rightfit.search.classical_wish import gpu_only_libraries, library_asked, note_assumed, refuse_idle_words, table_case, table_of
 from rightfit.search.notes import Notes
 from rightfit.search.offers import Market, read_market, sound_offers
 from rightfit.search.service.cpu_servers import PassMachine, cheapest_cpu_offers
@@ -40,14 +43,8 @@ if TYPE_CHECKING:
     from rightfit.search.service.stacks import ServingStack
     from rightfit.workload import Workload
 
-_ENGINE = {
-    "name": "FastAPI",
-    "words": "fastapi|uvicorn",
-    "engine": "FastAPI",
-    "modalities": "table",
-    "families": "cpu|cpu-amx",
-    "dtypes": "fp32",
-}
+#: What answers requests to classical models. No coefficients of forward passes are its own: single rows are timed apart.
+_ENGINE = PassEngine("FastAPI", ("fastapi", "uvicorn"), "FastAPI", "", ("table",), ("cpu", "cpu-amx"), ("fp32",))
 
 
 def read_classical_service(workload: Workload, notes: Notes) -> ServingWish:
@@ -61,7 +58,7 @@ def read_classical_service(workload: Workload, notes: Notes) -> ServingWish:
         raise UnavailableError(
             f"task serve: {library} scores on GPUs, and such services are not measured; leave library out for processors"
         )
-    task = classical_task(named.words, rows=rows, cols=cols, library=library, settings=settings_text(workload, named))
+    task = classical_task(table_case(workload, named, library=library, rows=rows, cols=cols))
     refuse_idle_words(workload, named, task)
     for text in task.assumptions:
         note_assumed(notes, text, task)
@@ -125,5 +122,5 @@ def _timed(machines: Sequence[PassMachine], stacks: Sequence[ServingStack], wish
     assert isinstance(service, ClassicalService)
     cores = np.array([float(one.card.num_sms) for one in machines])
     memory = np.array([one.memory_bytes for one in machines])
-    cpus = cpu_columns([one.device for one in machines], vcpus=cores, memory_bytes=memory)
+    cpus = cpu_columns([host_processor(one.device) for one in machines], vcpus=cores, memory_bytes=memory)
     return service_passes(service, cpus.replace(cores=cores), PASS_BATCHES)

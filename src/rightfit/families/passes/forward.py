@@ -8,6 +8,7 @@ b / S(b), and a request waits for the rest of the pass under way and for its own
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +19,12 @@ from rightfit import facts
 from rightfit.arrays import distinct_values
 from rightfit.catalog.offers import OfferTable, ServerTable
 from rightfit.errors import ContradictionError, InputError, UnknownNameError
-from rightfit.estimate.forward_cases import forward_cases
+from rightfit.estimate.forward import metric_values
+from rightfit.estimate.forward_cases import Arithmetic, Engine, ForwardCase, case_columns
+from rightfit.estimate.forward_devices import ForwardDevice, card_device, processor_device
 from rightfit.estimate.forward_models import forward_work
-from rightfit.estimate.forward_predict import metric_values
-from rightfit.estimate.forward_words import wish_of
+from rightfit.estimate.forward_records import ForwardWish
+from rightfit.facts.networks import PassEngine, pass_engines
 from rightfit.facts.records import Accelerator
 from rightfit.families.passes.inputs import read_inputs, seconds_of
 from rightfit.physics.columns import Array, DeviceColumns, LinkColumns, ModelColumns
@@ -31,7 +34,7 @@ from rightfit.search.constraints import Wanted
 from rightfit.search.notes import Notes
 from rightfit.search.offers import Market, read_market, sound_offers
 from rightfit.search.own_model import note_own
-from rightfit.search.service.cpu_servers import PassMachine, cheapest_cpu_offers, cpu_machine, cpu_row
+from rightfit.search.service.cpu_servers import PassMachine, cheapest_cpu_offers, cpu_machine
 from rightfit.search.service.fit import WEIGHT_BYTES, safe_bytes
 from rightfit.search.service.grid import PASS_BATCHES
 from rightfit.search.service.kept import Kept
@@ -55,7 +58,7 @@ Timed = Callable[[Sequence[PassMachine], Sequence[ServingStack], ServingWish], t
 
 def read_forward_wish(workload: Workload, model: Any, notes: Notes) -> ServingWish:
     """A workload whose model does not generate text."""
-    work = forward_work(wish_of({"model": model.name, "metric": "latency_ms"}))
+    work = forward_work(ForwardWish(model.name))
     if work is None:
         raise InputError(
             f"model: how fast {model.name} runs is not known; encoders, vision, diffusion, speech and language models are", field="model"
@@ -68,7 +71,7 @@ def read_forward_wish(workload: Workload, model: Any, notes: Notes) -> ServingWi
         tokens = workload.input_tokens or int(usual()["forward_tokens"])
         if workload.input_tokens is None:
             notes.take("input_tokens", tokens, "serve_forward_tokens")
-    cells = read_inputs(workload, model, work, notes)
+    one_input = read_inputs(workload, model, work, notes)
     return ServingWish(
         workload=workload,
         model=model,
@@ -80,7 +83,7 @@ def read_forward_wish(workload: Workload, model: Any, notes: Notes) -> ServingWi
         limits=forward_limits(workload, work.modality, notes),
         assumptions=tuple(notes.taken),
         modality=work.modality,
-        cells=cells,
+        one_input=dataclasses.replace(one_input, tokens=float(tokens)),
     )
 
 
@@ -144,41 +147,41 @@ def _refuse_unit(unit: str, modality: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ForwardChoice:
-    """Engines and arithmetic that the user leaves open: rows of facts/data/forward_stacks.csv, and the number format wanted (empty: the
-    usual)."""
+    """Engines and arithmetic that the user leaves open; the number format wanted is empty for the usual one."""
 
-    rows: tuple[dict[str, str], ...]
+    engines: tuple[PassEngine, ...]
     dtype: str
 
 
 def read_forward_choice(workload: Workload, modality: str) -> ForwardChoice:
-    """The user's words as rows of the table."""
-    rows = [row for row in facts.table("forward_stacks") if modality in row["modalities"].split("|")]
+    """The engines that the user's words leave."""
+    able = [one for one in pass_engines() if modality in one.modalities]
+    engines = able
     if workload.framework:
         lowered = workload.framework.strip().lower()
-        rows = [row for row in rows if row["name"].lower() == lowered or lowered in row["words"].split("|")]
-        if not rows:
-            names = sorted({row["name"] for row in facts.table("forward_stacks") if modality in row["modalities"].split("|")})
+        engines = [one for one in able if one.name.lower() == lowered or lowered in one.words]
+        if not engines:
+            names = sorted({one.name for one in able})
             plain = {name.lower().replace(" ", ""): name for name in names}
             near = [plain[word] for word in nearest_words(lowered.replace(" ", ""), plain, count=2)]
             allowed_names = "allowed for this model: " + ", ".join(names)
             raise UnknownNameError("serving engine", workload.framework, nearest=near, allowed=allowed_names, field="framework")
     wanted = workload.quantization if workload.quantization not in (None, "none", "any") else workload.precision
-    if wanted and not any(wanted in row["dtypes"].split("|") for row in rows):
-        allowed = sorted({dtype for row in rows for dtype in row["dtypes"].split("|")})
+    if wanted and not any(wanted in one.dtypes for one in engines):
+        allowed = sorted({dtype for one in engines for dtype in one.dtypes})
         raise ContradictionError(
             f"quantization {wanted} is not served for this kind of model; allowed: {', '.join(allowed)}", field="quantization"
         )
-    return ForwardChoice(tuple(rows), wanted or "")
+    return ForwardChoice(tuple(engines), wanted or "")
 
 
 def forward_stack(choice: ForwardChoice, family: str) -> ServingStack | None:
     """The first engine of the table that runs on a family, in the arithmetic wanted or the engine's usual one."""
-    for row in choice.rows:
-        dtypes = [name for name in row["dtypes"].split("|") if not (name == "int8" and family in NO_INT8)]
-        if family in row["families"].split("|") and (not choice.dtype or choice.dtype in dtypes):
+    for one in choice.engines:
+        dtypes = [name for name in one.dtypes if not (name == "int8" and family in NO_INT8)]
+        if family in one.families and (not choice.dtype or choice.dtype in dtypes):
             usual_dtype = "fp32" if family == "pascal" and "fp32" in dtypes else dtypes[0]
-            return ServingStack(row["name"], row["engine"], "", choice.dtype or usual_dtype, "")
+            return ServingStack(one.name, one.engine, "", choice.dtype or usual_dtype, "")
     return None
 
 
@@ -197,8 +200,7 @@ def forward_market(catalog: Catalog, filters: Wanted, *, with_cpus: bool) -> Mar
 def forward_fleet(servers: ServerTable, offers: OfferTable, choice: ForwardChoice) -> tuple[ServingFleet, list[PassMachine]]:
     """Machine classes of accelerators (by name and number) and of CPUs (by kind and cores)."""
     known = chips(servers)
-    families = {name: family_of(card) for name, card in known.items()}
-    stacks = {family: forward_stack(choice, family) for family in {*families.values(), "cpu", "cpu-amx"}}
+    stacks = {family: forward_stack(choice, family) for family in {*map(family_of, known.values()), "cpu", "cpu-amx"}}
     listed = distinct_values(offers.server_index)
     machine, missing = np.full(len(servers), -1, dtype=np.intp), ["accelerator"] * len(servers)
     keys: dict[tuple[object, ...], int] = {}
@@ -207,7 +209,7 @@ def forward_fleet(servers: ServerTable, offers: OfferTable, choice: ForwardChoic
     some = next(iter(facts.accelerators().values()))  # the form of a machine; a processor overwrites what matters
     for server in listed.tolist():
         name, count = servers.accelerator_name[server], float(servers.num_accelerators[server])
-        found = _card_machine(known, families, name, count) if name else cpu_machine(servers, server, some)
+        found = _card_machine(known.get(name), count) if name else cpu_machine(servers, server, some)
         lacks = "accelerator" if found is None else "" if stacks[found.family] else "engine"
         if name and count != int(count):
             lacks = "whole accelerators"
@@ -234,14 +236,14 @@ def forward_fleet(servers: ServerTable, offers: OfferTable, choice: ForwardChoic
 
 def _cpu_key(machine: PassMachine) -> tuple[str, float, float]:
     """Processors of one class have one kind, as many cores and as much RAM: what does not fit the small one must not be sold on it."""
-    return cpu_row(machine.device)[0], machine.card.num_sms, machine.memory_bytes
+    assert machine.processor is not None
+    return machine.processor.key, machine.card.num_sms, machine.memory_bytes
 
 
-def _card_machine(cards: Mapping[str, Accelerator], families: Mapping[str, str], name: str, count: float) -> PassMachine | None:
-    card = cards.get(name)
+def _card_machine(card: Accelerator | None, count: float) -> PassMachine | None:
     if card is None or min(card.memory_bytes, card.memory_bandwidth, max(card.fp16_flops, card.fp32_flops, card.bf16_flops)) <= 0:
         return None
-    return PassMachine(card.equivalent_to or card.name, families[name], max(int(count), 1), card.memory_bytes, card)
+    return PassMachine(card.equivalent_to or card.name, family_of(card), max(int(count), 1), card.memory_bytes, card)
 
 
 def shared_machines(
@@ -272,8 +274,8 @@ def forward_space(
     codes = []
     for number, one in enumerate(machines):
         key = (
-            one.device if one.card.name else cpu_row(one.device)[0],
-            one.card.num_sms if not one.card.name else 0,
+            one.processor.key if one.processor else one.device,
+            one.card.num_sms if one.processor else 0,
             fleet.stacks[number][0],
             one.card.name if wish.workload.slice else "",
         )
@@ -300,37 +302,42 @@ _PASSES: Kept[tuple[Array, Array]] = Kept(8_000_000, size_of=lambda found: sum(a
 
 def passes(machines: Sequence[PassMachine], stacks: Sequence[ServingStack], wish: ServingWish) -> tuple[Array, Array]:
     """Seconds of a pass and its memory, (machines, PASS_BATCHES)."""
-    base = {
-        "model": wish.model.name,
-        "metric": "req_per_s",
-        "n_devices": "1",
-        "input_tokens": str(wish.input_tokens or ""),
-        **dict(wish.cells),
-    }
-    devices = [
-        {
-            "device": one.device if one.card.name else f"{one.device} ({one.card.num_sms} cores)",
-            "engine": stack.engine,
-            "weights_dtype": stack.format,
-        }
-        for one, stack in zip(machines, stacks, strict=True)
-    ]
+    assert wish.one_input is not None
+    devices = [_device_of(one) for one in machines]
+    software = [(_engine_class(stack.name), Arithmetic(stack.format)) for stack in stacks]
     shares = [_share_of_card(one) for one in machines]
-    return _PASSES.of(lambda: _passes(base, devices, shares), wish.model, base, devices, shares)
+    one_input = wish.one_input
+    return _PASSES.of(lambda: _passes(one_input, devices, software, shares), wish.model, one_input, devices, software, shares)
 
 
-def _passes(base: Mapping[str, str], devices: Sequence[Mapping[str, str]], shares: Sequence[float]) -> tuple[Array, Array]:
-    """The same of cases whose cells are in `base` and, one a machine, in `devices`; shares: of the card that a machine has."""
-    rows = [{**base, **device, "batch_or_concurrency": f"{batch:g}"} for device in devices for batch in PASS_BATCHES.tolist()]
-    cases = forward_cases(rows)
-    values = metric_values(cases)
+def _passes(
+    one_input: ForwardWish, devices: Sequence[ForwardDevice], software: Sequence[tuple[Engine, Arithmetic]], shares: Sequence[float]
+) -> tuple[Array, Array]:
+    """The same of devices, each in its engine and arithmetic; shares: of the card that a machine has."""
+    work = forward_work(one_input)
+    assert work is not None
+    cases = [
+        ForwardCase(work, device, engine, arithmetic, batch=batch)
+        for device, (engine, arithmetic) in zip(devices, software, strict=True)
+        for batch in PASS_BATCHES.tolist()
+    ]
+    values = metric_values(case_columns(cases))
     shape = (len(devices), PASS_BATCHES.shape[0])
-    seconds, memory = np.full(len(rows), np.inf), np.full(len(rows), np.inf)
-    batch = np.tile(PASS_BATCHES, len(devices))
-    seconds[cases.index] = batch[cases.index] / values["req_per_s"]
-    seconds = seconds / np.repeat(shares, PASS_BATCHES.shape[0])
-    memory[cases.index] = values["peak_mem_gib"] * 2.0**30
-    return seconds.reshape(shape), memory.reshape(shape)
+    seconds = np.tile(PASS_BATCHES, len(devices)) / values["req_per_s"] / np.repeat(shares, PASS_BATCHES.shape[0])
+    return seconds.reshape(shape), (values["peak_mem_gib"] * 2.0**30).reshape(shape)
+
+
+def _device_of(machine: PassMachine) -> ForwardDevice:
+    """The card of a machine, whole, or as many cores of its processor as a server has."""
+    if machine.processor is not None:
+        return processor_device(machine.processor, cores=float(machine.card.num_sms))
+    return card_device(facts.accelerators()[machine.device])
+
+
+@functools.cache
+def _engine_class(name: str) -> Engine:
+    """The class of an engine of the table of engines."""
+    return next(Engine(one.engine_class) for one in pass_engines() if one.name == name)
 
 
 def _share_of_card(machine: PassMachine) -> float:
@@ -342,7 +349,7 @@ def _share_of_card(machine: PassMachine) -> float:
 
 def suits_cpu(wish: ServingWish) -> bool:
     """Whether a CPU server is worth a look: small models, none that draws images, and those whose size is tables that are looked up."""
-    work = forward_work(wish_of({"model": wish.model.name, "metric": "latency_ms"}))
+    work = forward_work(ForwardWish(wish.model.name))
     assert work is not None
     looks_up = all(stage.kind == "recommender" for stage in work.stages)
     return looks_up or (wish.modality not in ("image", "video") and work.params <= usual()["largest_cpu_params"])

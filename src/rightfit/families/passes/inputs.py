@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from rightfit.errors import ContradictionError
-from rightfit.estimate.forward_models import drawn_size, heard_seconds
-from rightfit.estimate.forward_records import ForwardWork
+from rightfit.estimate.forward_records import ForwardWish, ForwardWork
+from rightfit.facts.networks import drawn_size, heard_seconds
 from rightfit.facts.records import DiffusionModel
 from rightfit.search.notes import Notes
 from rightfit.search.service.wish import usual
@@ -16,16 +15,8 @@ if TYPE_CHECKING:
     from rightfit.facts import Model
     from rightfit.workload import Workload
 
-Cells = tuple[tuple[str, str], ...]
-
-#: Options of an input -> cell of a measured row.
-CELLS: Mapping[str, str] = {
-    "image_size": "image_size",
-    "frames": "frames",
-    "denoise_steps": "denoise_steps",
-    "audio_length": "audio_s",
-}
-_INSTEAD: Mapping[str, str] = {
+#: Options of an input, and why a model that does not take one refuses it.
+_INSTEAD = {
     "image_size": "it takes and draws no images",
     "frames": "it makes no videos of a length that can be chosen",
     "denoise_steps": "it does not denoise",
@@ -42,18 +33,23 @@ def taken_options(model: Model, work: ForwardWork) -> tuple[str, ...]:
     return {"vision": ("image_size",), "audio": ("audio_length",)}.get(work.modality, ())
 
 
-def read_inputs(workload: Workload, model: Model, work: ForwardWork, notes: Notes) -> Cells:
-    """Cells of a row for what the user says of an input; what a model does not take is refused, and what it takes and nobody says is
-    noted where the answer hangs on it."""
+def read_inputs(workload: Workload, model: Model, work: ForwardWork, notes: Notes) -> ForwardWish:
+    """What the user says of an input; what a model does not take is refused, and what it takes and nobody says is noted where the answer hangs on it."""
     taken = taken_options(model, work)
-    given = {name: getattr(workload, f"{name}_s" if name == "audio_length" else name) for name in CELLS}
+    given = {name: getattr(workload, f"{name}_s" if name == "audio_length" else name) for name in _INSTEAD}
     for name, value in given.items():
         if value is not None and name not in taken:
             allowed = f"; it takes {', '.join(taken)}" if taken else "; leave it out"
             raise ContradictionError(f"{name} contradicts model {workload.model}: {_INSTEAD[name]}{allowed}", field=name)
     _note_usual(model, work, {name for name in taken if given[name] is None}, notes)
-    return tuple(
-        (CELLS[name], f"{value:g}" if isinstance(value, float) else str(value)) for name, value in given.items() if value is not None
+    height, _, width = (workload.image_size or "0").partition("x")
+    return ForwardWish(
+        model.name,
+        height=float(height),
+        width=float(width or height),
+        frames=float(workload.frames or 0),
+        steps=float(workload.denoise_steps or 0),
+        audio_s=float(workload.audio_length_s or 0),
     )
 
 

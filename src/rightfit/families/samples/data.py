@@ -15,6 +15,7 @@ from rightfit.search.training.wish import Amount
 if TYPE_CHECKING:
     from rightfit.estimate.data_path import DataLoad
     from rightfit.estimate.model_work import ModelWork
+    from rightfit.facts.trained_networks import UsualTraining
     from rightfit.workload import Workload
 
 #: What the data of each domain may be counted in, beside samples and bytes.
@@ -52,63 +53,63 @@ class Samples:
         return Amount(self.samples * self.epochs, self.dataset_bytes, self.samples * self.epochs)
 
 
-def amount_of_samples(workload: Workload, work: ModelWork, row: Mapping[str, str], sample: Mapping[str, Any], notes: Notes) -> Samples:
+def amount_of_samples(workload: Workload, work: ModelWork, usual: UsualTraining, sample: Mapping[str, Any], notes: Notes) -> Samples:
     """Samples, bytes and epochs: the user's, else the usual ones of the model."""
-    samples, size = _one_pass(workload, work, row, sample, notes)
+    samples, size = _one_pass(workload, work, usual, sample, notes)
     epochs = workload.epochs
     if epochs is None:
-        epochs = _usual_epochs(workload, work, row, samples)
+        epochs = _usual_epochs(workload, usual, samples)
         notes.take("epochs", epochs, "sample_epochs")
     if samples * epochs < 1.0:
         raise InputError(f"epochs: {epochs:g} passes over {samples:g} samples are less than one sample", field="epochs")
-    return Samples(samples, size, epochs, row["unit"])
+    return Samples(samples, size, epochs, usual.unit)
 
 
-def _usual_epochs(workload: Workload, work: ModelWork, row: Mapping[str, str], samples: float) -> float:
-    usual = facts.coefficients("training")
+def _usual_epochs(workload: Workload, usual: UsualTraining, samples: float) -> float:
+    figures = facts.coefficients("training")
     if workload.method == "dreambooth":
-        return max(1.0, round(usual["dreambooth_steps"] / samples))
+        return max(1.0, round(figures["dreambooth_steps"] / samples))
     if workload.method == "textual-inversion":
-        return max(1.0, round(usual["inversion_steps"] * 4.0 / samples))
-    return float(row[f"epochs_{workload.task}"])
+        return max(1.0, round(figures["inversion_steps"] * 4.0 / samples))
+    return usual.run(workload.task).epochs
 
 
-def _one_pass(workload: Workload, work: ModelWork, row: Mapping[str, str], sample: Mapping[str, Any], notes: Notes) -> tuple[float, float]:
-    each = _sample_bytes(row, sample)
+def _one_pass(workload: Workload, work: ModelWork, usual: UsualTraining, sample: Mapping[str, Any], notes: Notes) -> tuple[float, float]:
+    each = _sample_bytes(usual, sample)
     if workload.data_unit == "dataset" and workload.data:
-        return _of_dataset(workload.data, work, row, each, notes)
+        return _of_dataset(workload.data, work, usual, each, notes)
     if workload.data_tokens is not None:
         raise InputError(
-            f"data in tokens does not fit {workload.model}; give {row['unit']}, samples or bytes, for example 10k{row['unit']}",
+            f"data in tokens does not fit {workload.model}; give {usual.unit}, samples or bytes, for example 10k{usual.unit}",
             field="data",
         )
     if workload.data_samples is not None:
-        return _counted(workload, row, sample, each, notes)
+        return _counted(workload, usual, sample, each, notes)
     if workload.data_bytes is not None:
         samples = max(1.0, workload.data_bytes / each)
         notes.take("data_samples", samples, "samples_from_bytes", data_bytes=workload.data_bytes, each_bytes=each)
         return samples, workload.data_bytes
-    samples = float(row[f"samples_{workload.task}"])
+    samples = usual.run(workload.task).samples
     if workload.task == "train" and work.epoch_samples:
         samples = work.epoch_samples
     if workload.method in ("dreambooth", "textual-inversion"):
         samples = 5.0
-    notes.take("data_samples", samples, "sample_data", unit=row["unit"])
+    notes.take("data_samples", samples, "sample_data", unit=usual.unit)
     return samples, samples * each
 
 
-def _sample_bytes(row: Mapping[str, str], sample: Mapping[str, Any]) -> float:
+def _sample_bytes(usual: UsualTraining, sample: Mapping[str, Any]) -> float:
     """Bytes of one sample on disk: recordings and clips grow with their length."""
-    usual = float(row["sample_bytes"])
-    seconds = float(row["seconds"])
-    return usual * sample["seconds"] / seconds if row["domain"] == "speech" and seconds else usual
+    if usual.domain == "speech" and usual.seconds:
+        return float(usual.sample_bytes * sample["seconds"] / usual.seconds)
+    return usual.sample_bytes
 
 
-def _counted(workload: Workload, row: Mapping[str, str], sample: Mapping[str, Any], each: float, notes: Notes) -> tuple[float, float]:
+def _counted(workload: Workload, usual: UsualTraining, sample: Mapping[str, Any], each: float, notes: Notes) -> tuple[float, float]:
     unit, count = workload.data_unit or "samples", float(workload.data_samples or 0.0)
-    if unit not in (row["unit"], *UNITS[row["domain"]], "samples"):
+    if unit not in (usual.unit, *UNITS[usual.domain], "samples"):
         raise InputError(
-            f"data in {unit} does not fit {workload.model}; give {row['unit']}, samples or bytes, for example 10k{row['unit']}",
+            f"data in {unit} does not fit {workload.model}; give {usual.unit}, samples or bytes, for example 10k{usual.unit}",
             field="data",
         )
     if unit == "hours":
@@ -118,16 +119,16 @@ def _counted(workload: Workload, row: Mapping[str, str], sample: Mapping[str, An
     return count, count * each
 
 
-def _of_dataset(name: str, work: ModelWork, row: Mapping[str, str], each: float, notes: Notes) -> tuple[float, float]:
+def _of_dataset(name: str, work: ModelWork, usual: UsualTraining, each: float, notes: Notes) -> tuple[float, float]:
     """A named data set: what it counts, else its bytes by the usual size. Of a graph only the labelled nodes are samples."""
     record = facts.dataset(name)
-    if record.domain not in _DOMAINS[row["domain"]]:
+    if record.domain not in _DOMAINS[usual.domain]:
         raise InputError(
-            f"dataset {record.name} holds {record.domain}, and {work.name} learns from {row['unit']}; give an amount, for example 100k{row['unit']}",
+            f"dataset {record.name} holds {record.domain}, and {work.name} learns from {usual.unit}; give an amount, for example 100k{usual.unit}",
             field="data",
         )
     size = float(record.size_bytes or 0.0)
-    if row["domain"] == "graph":
+    if usual.domain == "graph":
         samples = work.epoch_samples or float(record.samples)
         notes.take("data_samples", samples, "graph_samples")
         return samples, size or samples * each
@@ -135,7 +136,7 @@ def _of_dataset(name: str, work: ModelWork, row: Mapping[str, str], each: float,
         return float(record.samples), size or record.samples * each
     if not size:
         raise InputError(
-            f"dataset {record.name}: neither its samples nor its size are known; give an amount, for example 100k{row['unit']}",
+            f"dataset {record.name}: neither its samples nor its size are known; give an amount, for example 100k{usual.unit}",
             field="data",
         )
     samples = size / each
@@ -143,11 +144,11 @@ def _of_dataset(name: str, work: ModelWork, row: Mapping[str, str], each: float,
     return samples, size
 
 
-def load_of(workload: Workload, row: Mapping[str, str], latents: str, sample: Mapping[str, Any], amount: Samples) -> DataLoad:
+def load_of(workload: Workload, usual: UsualTraining, latents: str, sample: Mapping[str, Any], amount: Samples) -> DataLoad:
     """What has to be loaded. Latents that were made beforehand are read as they are."""
     from rightfit.estimate.loading import sample_load
 
-    domain = row["domain"]
+    domain = usual.domain
     check_storage(workload.storage or "")
     allowed = _DECODES.get(domain, ("raw",))
     if workload.decode and workload.decode not in allowed:
@@ -160,9 +161,9 @@ def load_of(workload: Workload, row: Mapping[str, str], latents: str, sample: Ma
     plain = latents == "cached" or domain == "tabular"
     each = amount.dataset_bytes / amount.samples
     if latents == "cached":
-        usual = facts.coefficients("training")
+        figures = facts.coefficients("training")
         frames = max(1.0, (float(sample["frames"]) - 1.0) / 4.0 + 1.0)
-        each = usual["latent_bytes_per_pixel"] * sample["height"] * sample["width"] * frames + usual["text_embedding_bytes"]
+        each = figures["latent_bytes_per_pixel"] * sample["height"] * sample["width"] * frames + figures["text_embedding_bytes"]
     return sample_load(
         "tabular" if plain else domain,
         samples=amount.samples,

@@ -19,8 +19,7 @@ from rightfit.estimate.figures import FigureColumns
 from rightfit.estimate.loading import FRAMES_PER_S
 from rightfit.estimate.memory import MemoryColumns
 from rightfit.estimate.speed import StepColumns
-from rightfit.estimate.train_rows import MEMORY_METRIC, RATE_METRICS
-from rightfit.estimate.vision_predict import vision_interval
+from rightfit.estimate.vision_predict import MEMORY_METRIC, RATE_METRICS, vision_interval
 from rightfit.estimate.vision_training import (
     PRECISIONS,
     STACKS,

@@ -12,7 +12,6 @@ import numpy as np
 from rightfit import facts
 from rightfit.catalog.offers import ServerTable
 from rightfit.errors import InputError
-from rightfit.estimate.forward_devices import forward_device
 from rightfit.estimate.vision_training import train_devices
 from rightfit.families.samples.engine import SampleEngine
 from rightfit.physics.columns import DeviceColumns, Dtype, MemoryCounter, Method, Recompute, SetupColumns
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from rightfit.families.samples.sample_wish import SampleWish
     from rightfit.search.training.machines import Machines
 
-STAND_IN = "A100-SXM-80GB"
 _DTYPES = {"fp32": Dtype.FP32, "tf32": Dtype.TF32, "fp16": Dtype.FP16, "bf16": Dtype.BF16}
 #: Layers whose blocks may be computed again in the backward pass.
 _RECOMPUTED = ("conv", "grouped", "depthwise", "convnext", "window", "transformer", "unet", "detection", "conv3d", "denoiser", "dit")
@@ -31,25 +29,18 @@ _RECOMPUTED = ("conv", "grouped", "depthwise", "convnext", "window", "transforme
 
 @functools.lru_cache(maxsize=8)
 def sample_fleet(servers: ServerTable, precision: str) -> Fleet:
-    """Machine classes of the servers; accelerators whose arithmetic the physics of samples does not know can run nothing."""
+    """Machine classes of the servers, their devices as the physics of samples takes them."""
     fleet = build_fleet(servers, method=Method.FULL, precision=precision)
     machines = fleet.machines
     if not len(machines):
         return fleet
     names = dict.fromkeys(machines.accelerators)
-    known = {name: chip for name in names if forward_device(chip := _chip(name)) is not None}
-    unknown = np.array([name not in known for name in machines.accelerators])
-    device = train_devices([known.get(name, STAND_IN) for name in names])
+    device = train_devices([_chip(name) for name in names])
     code = {name: number for number, name in enumerate(names)}
     rows = np.array([code[name] for name in machines.accelerators], dtype=np.intp)
-    columns = device.take(rows).replace(memory_bytes=np.where(unknown, 0.0, machines.memory_bytes))
-    index = np.where((fleet.machine_index >= 0) & unknown[fleet.machine_index], -1, fleet.machine_index)
-    missing = tuple(
-        "specifications" if now < 0 <= before else lacks
-        for now, before, lacks in zip(index.tolist(), fleet.machine_index.tolist(), fleet.missing, strict=True)
-    )
+    columns = device.take(rows).replace(memory_bytes=machines.memory_bytes)
     # The search only hands devices through to the engine, which knows that they are of another kind.
-    return Fleet(dataclasses.replace(machines, device=cast("DeviceColumns", columns)), index, missing)
+    return dataclasses.replace(fleet, machines=dataclasses.replace(machines, device=cast("DeviceColumns", columns)))
 
 
 def _chip(name: str) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.facts.records import TransformerArchitecture
+from rightfit.facts.trained_networks import is_listed
 
 if TYPE_CHECKING:
     from rightfit.workload import Workload
@@ -23,7 +24,7 @@ def sample_model(name: str) -> Any:
     try:
         record = facts.model(name)
     except RightfitError:
-        if known_work(name):
+        if is_listed(name):
             return name
         raise
     if isinstance(record, TransformerArchitecture):
@@ -43,17 +44,6 @@ def _is_encoder(record: TransformerArchitecture) -> bool:
 
     work = forward_work(ForwardWish(record.name))
     return work is not None and work.modality == "audio"
-
-
-def known_work(name: str) -> bool:
-    """Whether the table of arithmetic knows a name that has no record."""
-    from rightfit.estimate.pattern_tables import first_match
-
-    return bool(
-        first_match("train_models", name, whole=True)
-        or first_match("train_graphs", name, whole=True)
-        or first_match("train_denoisers", name, whole=True)
-    )
 
 
 def trains_samples(workload: Workload) -> bool:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from rightfit import facts
 from rightfit.errors import ContradictionError
+from rightfit.estimate.model_work import usual_optimizer_bytes
+from rightfit.facts.trainers import sample_optimizer_bytes, sample_stack
 from rightfit.families.samples.sample_wish import Recipe
 from rightfit.search.notes import Notes
 
@@ -89,16 +91,14 @@ def refuse_other_values(workload: Workload, work: ModelWork) -> None:
 
 def read_recipe(workload: Workload, work: ModelWork, sample: Mapping[str, Any], notes: Notes) -> Recipe:
     """The recipe, with a note for each default that matters."""
-    from rightfit.estimate.train_words import optimizer_bytes
-
     usual, method = facts.coefficients("training"), workload.method or "full"
     rank = 0.0
     if method in ADAPTERS:
         rank = float(workload.lora_rank or usual["usual_rank"])
         if not workload.lora_rank:
             notes.take("lora_rank", rank, "sample_rank")
-    named = f"optimizer={workload.optimizer}" if workload.optimizer else ""
-    states = optimizer_bytes(named, work.modality, work.kind, workload.model)
+    named = sample_optimizer_bytes(workload.optimizer or "")
+    states = usual_optimizer_bytes(work, workload.model) if named is None else named
     if not workload.optimizer:
         usual_name = _OPTIMIZERS.get(states, "sgd")
         notes.take("optimizer", usual_name, "sample_optimizer")
@@ -128,10 +128,8 @@ def _latents(workload: Workload, work: ModelWork, method: str, notes: Notes) -> 
 
 def _software(workload: Workload, work: ModelWork, notes: Notes) -> str:
     """The class of software: the one named, else the usual one of the field."""
-    from rightfit.estimate.train_words import stack_of
-
     if workload.framework:
-        return stack_of(workload.framework, "", "", "")
+        return sample_stack(workload.framework)
     notes.take("framework", "PyTorch", "sample_framework")
     return "library" if work.modality in ("detection", "segmentation", "detection3d") else "eager"
 

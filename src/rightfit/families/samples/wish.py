@@ -5,16 +5,23 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import re
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rightfit import facts
 from rightfit.errors import ContradictionError, UnavailableError, UnknownNameError
-from rightfit.estimate.pattern_tables import first_match
 from rightfit.facts.records import DiffusionModel, VisionModel
+from rightfit.facts.trained_networks import (
+    UsualTraining,
+    is_listed,
+    is_padded,
+    output_frames,
+    output_sizes,
+    sides_in,
+    trained_graph,
+    usual_training,
+)
 from rightfit.families.samples.data import amount_of_samples, load_of
-from rightfit.families.samples.models import known_work, sample_model
+from rightfit.families.samples.models import sample_model
 from rightfit.families.samples.recipe import read_recipe, refuse_other_values, refuse_quantization, settle_method
 from rightfit.families.samples.sample_wish import SampleWish
 from rightfit.physics.columns import Method
@@ -28,12 +35,10 @@ if TYPE_CHECKING:
     from rightfit.workload import Workload
 
 _STAND_IN = "graphsage"  # whose neighbourhoods stand for those of other graph networks on the same graph
-_PADDED = re.compile(r"whisper", re.IGNORECASE)  # every recording is filled up to one length
 #: Kinds of data that models learn from the start: no published weights know one's own users, rows or nodes.
 _NEVER_TUNED = ("recommender", "graph")
 #: So much of the data that a model is published as trained on is all of it: copies differ by files that could not be read.
 _NEARLY_ALL = 0.95
-_SIDE = re.compile(r"(\d+)(?:\D+(\d+))?$")
 
 
 def read_sample_wish(workload: Workload) -> SampleWish:
@@ -45,7 +50,7 @@ def read_sample_wish(workload: Workload) -> SampleWish:
     refuse_other_values(workload, work)
     for field in workload.assumed:
         if field == "task" and workload.task == "train":
-            _note_training(workload, _usual_row(workload, work, asked), notes)
+            _note_training(workload, _usual(workload, work, asked), notes)
         elif field not in ("currency", "method"):
             notes.take(field, str(getattr(workload, field)), f"default_{field}")
     workload = settle_method(workload, work, notes)
@@ -53,15 +58,15 @@ def read_sample_wish(workload: Workload) -> SampleWish:
     note_own(record, notes)
     for text in work.assumptions:
         notes.take("model", text, "sample_model")
-    row = _usual_row(workload, work, asked)
-    sample = _sample(workload, record, asked, row, notes)
-    if row["domain"] == "speech" and not _PADDED.search(workload.model):
+    usual = _usual(workload, work, asked)
+    sample = _sample(workload, record, asked, usual, notes)
+    if usual.domain == "speech" and not is_padded(workload.model):
         work, _ = _work(workload, record, audio_s=sample["seconds"])
-    amount = amount_of_samples(workload, work, row, sample, notes)
+    amount = amount_of_samples(workload, work, usual, sample, notes)
     recipe = read_recipe(workload, work, sample, notes)
     work = _adapted(work, workload, record, recipe.latents, amount)
-    batch = _global_batch(workload, row, amount, notes)
-    load = load_of(workload, row, recipe.latents, sample, amount)
+    batch = _global_batch(workload, usual, amount, notes)
+    load = load_of(workload, usual, recipe.latents, sample, amount)
     return SampleWish(
         workload,
         record if not isinstance(record, str) else None,
@@ -77,28 +82,26 @@ def read_sample_wish(workload: Workload) -> SampleWish:
     )
 
 
-def _usual_row(workload: Workload, work: ModelWork, asked: TrainWish) -> Mapping[str, str]:
+def _usual(workload: Workload, work: ModelWork, asked: TrainWish) -> UsualTraining:
     """The usual recipe for such a model."""
-    row = first_match("training_usual", f"{work.modality}:{'video ' if asked.frames > 1 else ''}{workload.model.lower()}", whole=True)
-    assert row is not None
-    return row
+    return usual_training(work.modality, workload.model, is_video=asked.frames > 1)
 
 
 def starts_afresh(workload: Workload) -> bool:
     """Whether training from the start is meant where no task was given: such models have no published weights to start from, or the data are
     those (or more) that such models are published as trained on."""
     work, asked = _work(workload, sample_model(workload.model))
-    row = _usual_row(workload, work, asked)
-    if row["domain"] in _NEVER_TUNED:
+    usual = _usual(workload, work, asked)
+    if usual.domain in _NEVER_TUNED:
         return True
     if workload.data_unit != "dataset" or workload.data is None:
         return False
-    return float(facts.dataset(workload.data).samples or 0.0) >= _NEARLY_ALL * float(row["samples_train"])
+    return float(facts.dataset(workload.data).samples or 0.0) >= _NEARLY_ALL * usual.train.samples
 
 
-def _note_training(workload: Workload, row: Mapping[str, str], notes: Notes) -> None:
+def _note_training(workload: Workload, usual: UsualTraining, notes: Notes) -> None:
     """That no task was given, and why training from the start is taken."""
-    if row["domain"] in _NEVER_TUNED:
+    if usual.domain in _NEVER_TUNED:
         notes.take("task", "train", "task_own_data")
     else:
         notes.take("task", "train", "task_published_data", data=workload.data or "")
@@ -110,7 +113,7 @@ def _work(workload: Workload, record: Any, *, audio_s: float = 0.0) -> tuple[Mod
     from rightfit.estimate.model_work import TrainWish
     from rightfit.estimate.train_work import train_work
 
-    height, width = image_sides(workload.image_size or "")
+    height, width = sides_in(workload.image_size or "")
     frames = float(workload.frames or _usual_frames(record))
     wish = TrainWish(workload.model, height=height, width=width, frames=frames, audio_s=audio_s)
     names = [*_with_data(workload), *_without_owner(workload.model), workload.model, *([] if isinstance(record, str) else [record.name])]
@@ -125,7 +128,7 @@ def _work(workload: Workload, record: Any, *, audio_s: float = 0.0) -> tuple[Mod
 def _without_owner(name: str) -> list[str]:
     """The name behind the owner of a hub id, where the tables of arithmetic know that and not the whole."""
     owner, _, bare = name.rpartition("/")
-    return [bare] if owner and known_work(bare) and not known_work(name) else []
+    return [bare] if owner and is_listed(bare) and not is_listed(name) else []
 
 
 def _with_data(workload: Workload) -> list[str]:
@@ -133,46 +136,35 @@ def _with_data(workload: Workload) -> list[str]:
     if workload.data_unit != "dataset" or not workload.data or facts.dataset(workload.data).domain != "graph":
         return []
     found = (f"{workload.model} {workload.data}", workload.data, f"{_STAND_IN} {workload.data}")
-    return [name for name in found if first_match("train_graphs", name, whole=True)]
-
-
-def image_sides(text: str) -> tuple[float, float]:
-    """Height and width of "512" or "512x768"; zeros where nothing was said."""
-    found = _SIDE.match(text)
-    if not found:
-        return 0.0, 0.0
-    return float(found[1]), float(found[2] or found[1])
+    return [name for name in found if trained_graph(name)]
 
 
 def _usual_frames(record: Any) -> float:
     """Frames of a video model's usual output."""
-    if isinstance(record, DiffusionModel) and record.modality == "video":
-        sizes = re.findall(r"\d+", record.default_output)
-        return float(sizes[0]) if len(sizes) >= 3 else 1.0
-    return 0.0
+    return output_frames(record) if isinstance(record, DiffusionModel) and record.modality == "video" else 0.0
 
 
-def _sample(workload: Workload, record: Any, asked: TrainWish, row: Any, notes: Notes) -> dict[str, Any]:
+def _sample(workload: Workload, record: Any, asked: TrainWish, usual: UsualTraining, notes: Notes) -> dict[str, Any]:
     """One sample: side of its image, frames, seconds."""
     height, width = asked.height, asked.width
-    pictures = row["domain"] in ("vision", "video")
+    pictures = usual.domain in ("vision", "video")
     if not height and isinstance(record, VisionModel):
         height = width = float(record.image_size)
     if not height and isinstance(record, DiffusionModel):
-        sizes = [float(part) for part in re.findall(r"\d+", record.default_output)]
+        sizes = output_sizes(record)
         height, width = (sizes[-2], sizes[-1]) if len(sizes) > 1 else (512.0, 512.0)
     if pictures and height and not workload.image_size:
         notes.take("image_size", f"{height:.0f}x{width:.0f}", "image_size")
     if workload.image_size and not pictures:
         raise ContradictionError(f"image_size contradicts model {workload.model}: it takes no images; leave it out", field="image_size")
-    seconds = workload.audio_length_s or float(row["seconds"])
-    if workload.audio_length_s and row["domain"] != "speech":
+    seconds = workload.audio_length_s or usual.seconds
+    if workload.audio_length_s and usual.domain != "speech":
         raise ContradictionError(f"audio_length contradicts model {workload.model}: it takes no sound; leave it out", field="audio_length")
-    if row["domain"] == "speech" and not workload.audio_length_s:
+    if usual.domain == "speech" and not workload.audio_length_s:
         notes.take("audio_length_s", seconds, "audio_length")
-    if workload.frames and asked.frames > 1 and row["domain"] != "video":
+    if workload.frames and asked.frames > 1 and usual.domain != "video":
         raise ContradictionError(f"frames contradicts model {workload.model}: it takes single images; leave it out", field="frames")
-    return {"domain": row["domain"], "height": height, "width": width, "frames": asked.frames, "seconds": seconds}
+    return {"domain": usual.domain, "height": height, "width": width, "frames": asked.frames, "seconds": seconds}
 
 
 def _adapted(work: ModelWork, workload: Workload, record: Any, latents: str, amount: Samples) -> ModelWork:
@@ -201,15 +193,15 @@ def _adapted(work: ModelWork, workload: Workload, record: Any, latents: str, amo
     return work
 
 
-def _global_batch(workload: Workload, row: Any, amount: Samples, notes: Notes) -> int:
+def _global_batch(workload: Workload, usual: UsualTraining, amount: Samples, notes: Notes) -> int:
     """Samples of an optimizer step: the user's or the usual; where data are few, a small part of them."""
     if workload.global_batch is not None:
         return int(workload.global_batch)
-    usual = float(row[f"batch_{workload.task}"])
+    wanted = usual.run(workload.task).batch
     if workload.method in ("dreambooth", "textual-inversion"):
-        usual = facts.coefficients("training")["prior_images"] if workload.method == "dreambooth" else 4.0
+        wanted = facts.coefficients("training")["prior_images"] if workload.method == "dreambooth" else 4.0
     most = max(1.0, facts.coefficients("training")["largest_batch_share"] * amount.samples)
-    chosen = max(int(2 ** math.floor(math.log2(max(min(usual, most), 1.0)))), min(int(usual), 4), workload.micro_batch or 1)
+    chosen = max(int(2 ** math.floor(math.log2(max(min(wanted, most), 1.0)))), min(int(wanted), 4), workload.micro_batch or 1)
     notes.take("global_batch", chosen, "sample_batch")
     return chosen
 
@@ -218,6 +210,6 @@ def _host_bytes(work: ModelWork, amount: Samples) -> float:
     """RAM that features and edges of a graph take while it is sampled."""
     if work.modality != "graph":
         return 0.0
-    row = first_match("train_graphs", work.name, whole=True)
-    known = float(row["features_gib"]) * 2.0**30 if row and row["features_gib"] else 0.0
+    graph = trained_graph(work.name)
+    known = graph.features_bytes if graph else 0.0
     return max(known, amount.dataset_bytes) * facts.coefficients("training")["graph_memory_factor"]

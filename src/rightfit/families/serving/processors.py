@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import weakref
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,8 +18,9 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.errors import ContradictionError
-from rightfit.estimate.serving_words import find_device
+from rightfit.facts.machines import processor_kind
 from rightfit.facts.records import Accelerator
+from rightfit.facts.serving_devices import find_device
 from rightfit.recent import Recent
 from rightfit.search.offers import Market, open_market, read_market, sound_offers
 from rightfit.search.service.cpu_servers import cheapest_cpu_offers, cpu_machine
@@ -153,32 +153,22 @@ def processor(text: str, cores: float, memory_bytes: float, *, is_arm: bool) -> 
     Rates are the lower of what the two tables give. Arithmetic in bf16 and int8 is that of x86 engines with instructions for it
     (AVX512_BF16, AMX, VNNI).
     """
-    whole, row = _socket(text)
+    whole, kind = find_device(text)[0], processor_kind(text)
     cores_used = min(cores, float(whole.num_sms))
-    share, cycles = cores_used / max(float(whole.num_sms), 1.0), cores_used * float(row["clock_ghz"]) * 1e9
-    single, half = float(row["fp32_per_cycle"]), float(row["bf16_per_cycle"])
+    share, cycles = cores_used / max(float(whole.num_sms), 1.0), cores_used * kind.clock_hz
+    single, half = kind.fp32_per_cycle, kind.bf16_per_cycle
     fp16 = min(whole.fp16_flops * share, cycles * half)
     return dataclasses.replace(
         whole,
         name=f"{whole.name}, {cores:g} cores",
         vendor="CPU",
         memory_bytes=memory_bytes * usual()["usable_memory"],
-        memory_bandwidth=min(whole.memory_bandwidth * share, float(row["bandwidth_gbps"]) * 1e9 * cores_used / float(row["cores"])),
+        memory_bandwidth=min(whole.memory_bandwidth * share, kind.bandwidth * cores_used / kind.cores),
         fp32_flops=min(whole.fp32_flops * share, cycles * single),
         fp16_flops=fp16,
         bf16_flops=fp16 if half > single and not is_arm else 0.0,
-        int8_ops=0.0 if is_arm else cycles * float(row["int8_per_cycle"]),
+        int8_ops=0.0 if is_arm else cycles * kind.int8_per_cycle,
         num_sms=int(cores),
         nvlink_bandwidth=0.0,
         equivalent_to="",
     )
-
-
-@functools.lru_cache(maxsize=4096)
-def _socket(text: str) -> tuple[Accelerator, Mapping[str, str]]:
-    """The whole processor of both tables that a server's words mean."""
-    from rightfit.estimate.pattern_tables import first_match
-
-    row = first_match("forward_cpus", text)
-    assert row is not None  # the last pattern matches everything
-    return find_device(text)[0], row

@@ -7,17 +7,17 @@ Everything is by server (S,), whatever its price; thousands of servers are a few
 from __future__ import annotations
 
 import functools
-import re
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.catalog.offers import ServerTable
-from rightfit.estimate.classical_hardware import cpu_columns, gpu_figures
+from rightfit.estimate.classical_hardware import card_figures, cpu_columns
 from rightfit.estimate.data_path import object_rate
 from rightfit.estimate.hosts import HostColumns as DiskColumns
 from rightfit.estimate.hosts import common_volume
+from rightfit.facts.machines import host_processor, processor_words
 from rightfit.physics import loading
 from rightfit.physics.classical import CpuColumns, GpuColumns
 from rightfit.physics.columns import Array
@@ -28,11 +28,6 @@ from rightfit.search.offers import known_host_bytes
 
 Mask = NDArray[np.bool_]
 
-#: What a processor is called that nobody names: the family then says more.
-_VAGUE = re.compile(r"(?:intel|amd|aws|arm|intel xeon|amd epyc|ampere)?", re.IGNORECASE)
-_SIZE = re.compile(r"[_.-](?:metal|\d*x?large|\d+xl|medium|small|micro|nano|\d+)\b.*$", re.IGNORECASE)
-#: Clouds whose names of servers classical_cpus.csv knows; the letters of others mean other things.
-_TOLD_BY_TYPE = ("aws", "gcp")
 #: Compute capability from which RAPIDS runs (Volta), and the boosting libraries (Maxwell).
 RAPIDS_CAPABILITY, BOOSTING_CAPABILITY = 7.0, 5.0
 
@@ -62,22 +57,14 @@ class HostServers:
         return int(self.ram_bytes.shape[0])
 
 
-def processor_words(provider: str, cpu_model: str, instance_type: str, arch: str) -> str:
-    """What tells the processor: its name, else the kind of server where the cloud's kinds are told apart by it; with the instruction set
-    where it is Arm."""
-    words = cpu_model.strip()
-    if _VAGUE.fullmatch(words) and provider in _TOLD_BY_TYPE:
-        words = f"{words} {_SIZE.sub('', instance_type)}.".strip()
-    return f"{words} arm64" if arch.startswith("arm") else words
-
-
 @functools.lru_cache(maxsize=8)
 def host_servers(servers: ServerTable) -> HostServers:
     """The servers of a market; a table is hashed by identity, so the last few are remembered."""
-    words = [processor_words(*row) for row in zip(servers.provider, servers.cpu_model, servers.instance_type, servers.arch, strict=True)]
+    told = zip(servers.provider, servers.cpu_model, servers.instance_type, servers.arch, strict=True)
+    processors = [host_processor(processor_words(*row)) for row in told]
     vcpus = np.nan_to_num(servers.vcpus)
     memory = known_host_bytes(servers)
-    cpu = cpu_columns(words, vcpus=np.maximum(vcpus, 1.0), memory_bytes=memory)
+    cpu = cpu_columns(processors, vcpus=np.maximum(vcpus, 1.0), memory_bytes=memory)
     gpu, capability = _gpus(servers)
     disks = hosts_of(servers)
     local = common_volume("local")
@@ -124,9 +111,8 @@ def _gpus(servers: ServerTable) -> tuple[GpuColumns, Array]:
 @functools.cache
 def _gpu(name: str) -> tuple[float, float, float, float, float]:
     """(multiprocessors x clock, FLOP/s, bandwidth, memory, compute capability); ones and no capability for what is no NVIDIA GPU."""
-    nothing = (1.0, 1.0, 1.0, 1.0, 0.0)
     record = facts.accelerators().get(name)
     if record is None or record.vendor != "NVIDIA" or min(record.fp32_flops, record.memory_bandwidth) <= 0:
-        return nothing
-    found = gpu_figures(name)
-    return (*found[:4], float(record.compute_capability)) if found is not None else nothing
+        return 1.0, 1.0, 1.0, 1.0, 0.0
+    found = card_figures(record)
+    return found.lanes, found.flops, found.bandwidth, found.memory_bytes, float(record.compute_capability)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from typing import TYPE_CHECKING
 
 from rightfit import facts
@@ -11,6 +10,7 @@ from rightfit.errors import ContradictionError, InputError, UnavailableError, Un
 from rightfit.estimate.classical import ClassicalTask, classical_task, gpu_support
 from rightfit.facts import classical
 from rightfit.facts.classical import ClassicalModel
+from rightfit.facts.word_tables import words_in
 from rightfit.physics.classical_work import Algorithm
 from rightfit.records import dataclass
 from rightfit.search.answer import Assumption
@@ -19,7 +19,7 @@ from rightfit.search.classical_wish import (
     library_asked,
     note_assumed,
     refuse_idle_words,
-    settings_text,
+    table_case,
     table_of,
     usual,
 )
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 TRAIN, SCORE, PREPARE = "train", "score", "prepare"
 _TREE_TASKS = (Algorithm.PREDICT_TREES,)
 _VISION_OPERATION, _TEXT_OPERATION, _TABLE_OPERATION = "resize-images", "tokenize", "features"
-_EMBED = re.compile(r"\bembed", re.IGNORECASE)
+#: Formats of a table that settings can name.
+_STORED = ("csv", "parquet", "jsonl")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +87,8 @@ def _read_classical(workload: Workload, notes: Notes) -> HostWish:
     refuse_task(workload, named)
     rows, cols, data_bytes = table_of(workload, notes)
     library, is_named = library_asked(workload, named)
-    settings = settings_text(workload, named)
     scores = workload.task == "batch"
-    task = classical_task(named.words, rows=rows, cols=cols, library=library, settings=settings, predicts=scores)
+    task = classical_task(table_case(workload, named, library=library, rows=rows, cols=cols, predicts=scores))
     if scores and task.algorithm not in _TREE_TASKS:
         raise UnavailableError(
             f"task batch: how fast {named.name} scores a table is not measured; trees are (xgboost, lightgbm, catboost, random-forest)"
@@ -188,18 +188,17 @@ def refuse_idle_preparation(workload: Workload, task: PreparationTask, stored: s
 
 def stored_word(workload: Workload) -> str:
     """The format of a table that the settings name."""
-    found = re.search(r"\b(csv|parquet|jsonl)\b", f"{workload.settings or ''}".casefold())
-    return found[1] if found else ""
+    return next((word for word in words_in(workload.settings or "") if word in _STORED), "")
 
 
 def is_embedding(workload: Workload) -> bool:
     """Whether the preparation is inference of a model over the data."""
-    return workload.task == "prepare" and bool(_EMBED.search(workload.operation or ""))
+    return workload.task == "prepare" and any(word.startswith("embed") for word in words_in(workload.operation or ""))
 
 
 def operation_of(workload: Workload, notes: Notes) -> str:
     """The operation asked for, or the usual one for the model that the data are prepared for."""
-    from rightfit.estimate.preparation import operations
+    from rightfit.facts.preparation import operations
 
     known = ", ".join(sorted(operations()))
     if workload.operation:
@@ -213,7 +212,8 @@ def operation_of(workload: Workload, notes: Notes) -> str:
 
 def _known_operation(text: str) -> str:
     """Refuse an operation that nobody knows, with the nearest that are known."""
-    from rightfit.estimate.preparation import operations, preparation_task
+    from rightfit.estimate.preparation import preparation_task
+    from rightfit.facts.preparation import operations
     from rightfit.workload.vocabulary import nearest_words
 
     try:

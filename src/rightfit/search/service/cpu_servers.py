@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit.catalog.offers import PURCHASE_CODES, OfferTable, ServerTable
-from rightfit.estimate.pattern_tables import first_match
+from rightfit.facts.machines import ProcessorKind, processor_kind
 from rightfit.facts.records import Accelerator
 from rightfit.records import dataclass
 from rightfit.search.constraints import Wanted, filter_failures
 from rightfit.search.service.wish import usual
 
 Index = NDArray[np.intp]
-AMX_RATIO = 4.0  # bf16 over fp32 operations a cycle from which a CPU has matrix units
 _SKIPPED = ("burstable", "gpu")
 
 
@@ -35,23 +34,16 @@ def cheapest_cpu_offers(table: OfferTable, candidates: NDArray[np.bool_], filter
     return order[first]
 
 
-@functools.lru_cache(maxsize=8192)
-def cpu_row(text: str) -> tuple[str, bool]:
-    """The row of the CPU table that a server's words mean, and whether that CPU has matrix units."""
-    row = first_match("forward_cpus", text)
-    assert row is not None
-    return row["pattern"], float(row["bf16_per_cycle"]) >= AMX_RATIO * float(row["fp32_per_cycle"])
-
-
 @dataclass(frozen=True, slots=True)
 class PassMachine:
-    """One class of machines: the card or CPU as the estimate names it, its family, how many replicas a server holds."""
+    """One class of machines: the card or CPU as the facts name it, its family, how many replicas a server holds, and of a CPU server the kind of processor."""
 
     device: str
     family: str
     per_node: int
     memory_bytes: float
     card: Accelerator
+    processor: ProcessorKind | None = None
 
 
 def cpu_machine(servers: ServerTable, server: int, some: Accelerator) -> PassMachine | None:
@@ -68,6 +60,6 @@ def cpu_machine(servers: ServerTable, server: int, some: Accelerator) -> PassMac
 @functools.lru_cache(maxsize=8192)
 def _machine(text: str, cores: int, memory_bytes: float, some: Accelerator) -> PassMachine:
     """Kept, because four thousand servers are a few hundred machines."""
-    family = "cpu-amx" if cpu_row(text)[1] else "cpu"
+    kind = processor_kind(text)
     card = dataclasses.replace(some, name="", vendor="CPU", memory_bytes=memory_bytes, num_sms=cores, equivalent_to="")
-    return PassMachine(text, family, 1, memory_bytes, card)
+    return PassMachine(text, "cpu-amx" if kind.has_matrix_units else "cpu", 1, memory_bytes, card, kind)

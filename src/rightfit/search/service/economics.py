@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.catalog.offers import PURCHASES
+from rightfit.facts.api_prices import ApiPrice, api_prices
 from rightfit.physics import scaling
 from rightfit.records import as_dict, dataclass
 from rightfit.search.answer import Option, Reason, Section
-from rightfit.search.service.api_prices import ApiPrice, api_prices
 from rightfit.search.service.autoscale import capacity_at_limits, cold_start_of, server_start_s
 from rightfit.search.service.disk import kept_of
 from rightfit.search.service.fleet import fleet_section

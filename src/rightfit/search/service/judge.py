@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from rightfit.facts.engines import published_format
 from rightfit.search.constraints import Wanted
 from rightfit.search.offers import Market
 from rightfit.search.service.batch import judged_batch
@@ -11,7 +12,6 @@ from rightfit.search.service.found import ServingExploration
 from rightfit.search.service.grid import ReplicaGrid, capacity
 from rightfit.search.service.sizing import format_columns, judge_serving, monthly_bill, size
 from rightfit.search.service.space import ServingFleet, ServingSpace
-from rightfit.search.service.stacks import published_format
 from rightfit.search.service.wide import widened
 from rightfit.search.service.wish import ServingWish
 

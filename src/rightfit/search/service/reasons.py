@@ -20,13 +20,14 @@ from typing import Any
 import numpy as np
 
 from rightfit import facts
+from rightfit.facts.engines import published_format
 from rightfit.search.answer import Option, Reason
 from rightfit.search.constraints import LATENCIES
 from rightfit.search.grounds import limits_met, price_estimate, stop_warnings
 from rightfit.search.refusals import least_changes
 from rightfit.search.service.found import ServingExploration
 from rightfit.search.service.options import ServingCost, ServingLayout
-from rightfit.search.service.stacks import SIXTEEN_BIT, format_rows, published_format
+from rightfit.search.service.stacks import SIXTEEN_BIT, format_rows
 from rightfit.search.service.wish import usual
 from rightfit.search.several import BELOW, below_cause, below_of, headline_key
 

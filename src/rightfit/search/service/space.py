@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.estimate import serving_cases
 from rightfit.estimate.convert import device_columns, model_columns
-from rightfit.estimate.hardware import architecture_code, link_columns
+from rightfit.estimate.hardware import link_columns
 from rightfit.estimate.serving import overhead_bytes
+from rightfit.estimate.serving_case import ServingCase, is_latent, serving_fields
 from rightfit.estimate.serving_extras import ServingExtras, fixed_bytes
-from rightfit.estimate.software import architecture_names
+from rightfit.facts import devices
+from rightfit.facts.engines import cache_bytes, engine_class, on_device, version_number, weight_formats
 from rightfit.facts.records import Accelerator, TransformerArchitecture
 from rightfit.physics import serving_memory
 from rightfit.physics.columns import Array, DeviceColumns, LinkColumns, ModelColumns
@@ -108,7 +109,7 @@ def family_of(accelerator: Accelerator) -> str:
     """The coefficient family of an accelerator; AMD cards other than Instinct are in no serving engine's list of tested devices."""
     if accelerator.vendor == "AMD" and not accelerator.architecture.startswith("CDNA"):
         return "unknown"
-    return architecture_names()[architecture_code(accelerator.vendor, accelerator.architecture, accelerator.compute_capability)]
+    return devices.family_of(accelerator)
 
 
 def serving_fleet(servers: ServerTable, wish: StackWish, *, processors: Mapping[int, Accelerator] | None = None) -> ServingFleet:
@@ -361,30 +362,19 @@ def memory_need(model: ModelColumns, serve: ServeColumns, device: DeviceColumns)
 
 
 @functools.lru_cache(maxsize=4096)
-def _cached_values(stack: ServingStack, family: str, attention: str, is_moe: bool) -> dict[str, float]:
-    model: Any = _Shape(attention, int(is_moe))
-    version = float(stack.version or 0) and _version(stack.version)
-    rules = serving_cases.on_device(serving_cases.engine_rules(stack.engine, version), family, stack.engine)
-    words = {"weights_dtype": stack.format, "kv_dtype": "" if stack.kv == "16-bit" else stack.kv, "engine_version": stack.version}
-    return {**serving_cases.engine_values(words, rules, family), **serving_cases.format_values(words, rules, model, [])}
-
-
-def _version(text: str) -> float:
-    major, _, minor = text.partition(".")
-    return float(major) + float(minor or 0) / 100.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Shape:
-    """The two facts of an architecture that decide what a format means for it."""
-
-    attention_kind: str
-    num_experts: int
+def _cached_values(stack: ServingStack, family: str, *, is_latent: bool, is_mixture: bool) -> dict[str, float]:
+    version = version_number(stack.version)
+    engine = on_device(engine_class(stack.engine, version), family, stack.engine)
+    kv_bytes = None if stack.kv == "16-bit" else cache_bytes(stack.kv)
+    weights = weight_formats()[stack.format]
+    return serving_fields(
+        ServingCase(engine, family, weights, is_latent=is_latent, is_mixture=is_mixture, version=version, kv_bytes=kv_bytes)
+    )
 
 
 def stack_values(stack: ServingStack, family: str, model: TransformerArchitecture) -> dict[str, float]:
     """What engine and format decide of the serving columns."""
-    return _cached_values(stack, family, model.attention_kind, model.num_experts > 0)
+    return _cached_values(stack, family, is_latent=is_latent(model), is_mixture=model.num_experts > 0)
 
 
 def known_accelerator(name: str) -> Accelerator:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import re
 
 from rightfit import facts
 from rightfit.errors import ContradictionError, UnknownNameError
+from rightfit.facts.engines import published_format, stacks_named
 from rightfit.facts.records import Accelerator
 from rightfit.records import dataclass
 from rightfit.workload.vocabulary import nearest_words
@@ -58,12 +58,6 @@ def format_rows() -> dict[str, dict[str, str]]:
     return {row["name"]: row for row in facts.table("serving_formats")}
 
 
-def published_format(model: str) -> str:
-    """The format of fewer than 16 bits in which a model was published itself; empty for most."""
-    rows = facts.table("published_formats")
-    return next((row["format"] for row in rows if re.search(row["pattern"], model, re.IGNORECASE)), "")
-
-
 def read_stack_wish(*, engine: str, quantization: str, precision: str, model: str = "", kv_cache: str = "") -> StackWish:
     """The user's words as names of the tables; unknown ones raise with what is allowed. Without a word a model is served as it was
     published."""
@@ -78,7 +72,7 @@ def _engines(text: str) -> tuple[str, ...]:
     if not text:
         return ()
     lowered = text.strip().lower()
-    found = tuple(row["name"] for row in stack_rows() if row["name"].lower() == lowered or re.fullmatch(row["words"], lowered))
+    found = stacks_named(text)
     if not found:
         names = [row["name"] for row in stack_rows()]
         near = nearest_words(lowered, names, count=2)

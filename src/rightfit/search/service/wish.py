@@ -6,6 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from rightfit import facts
+from rightfit.estimate.forward_records import ForwardWish
 from rightfit.estimate.serving_extras import ServingExtras
 from rightfit.facts.classical import classical_model
 from rightfit.facts.image_tokens import has_two_towers
@@ -41,7 +42,7 @@ class ServingWish:
     job in all (0 for a service). `input_tokens`, `output_tokens` of one request in the mean; both 0 for models that do not generate text.
     `load`: laws of
     lengths, trace and profile of a service that generates text. `modality`: kind of input of a model that does not (image, audio, text,
-    table). `cells`: what one input of it is like, in the words of a measured row (image_size, frames, denoise_steps, audio_s).
+    table). `one_input`: what one input of it is like (pixels, frames, denoising steps, seconds of sound).
     """
 
     workload: Workload
@@ -55,7 +56,7 @@ class ServingWish:
     assumptions: tuple[Assumption, ...]
     load: ServingLoad | None = None
     modality: str = ""
-    cells: tuple[tuple[str, str], ...] = ()
+    one_input: ForwardWish | None = None
     extras: ServingExtras = dataclasses.field(default_factory=ServingExtras)
 
     @property

@@ -7,8 +7,6 @@ class is evaluated once. What a server's accelerator cannot do (an arithmetic, t
 from __future__ import annotations
 
 import dataclasses
-import functools
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
@@ -18,6 +16,7 @@ from numpy.typing import NDArray
 from rightfit import facts
 from rightfit.estimate.convert import device_columns
 from rightfit.estimate.hardware import link_columns
+from rightfit.facts.devices import trains_and_packs
 from rightfit.facts.records import Accelerator
 from rightfit.physics.columns import Array, Columns, DeviceColumns, LinkColumns, Method
 from rightfit.records import dataclass
@@ -82,12 +81,6 @@ class Fleet:
     missing: tuple[str, ...]
 
 
-@functools.cache
-def capability_rules() -> tuple[tuple[re.Pattern[str], bool, bool], ...]:
-    """Rows of facts/data/capabilities.csv: (accelerators, can train, has 4-bit kernels)."""
-    return tuple((re.compile(row["match"]), row["training"] == "1", row["nf4"] == "1") for row in facts.table("capabilities"))
-
-
 def behind(accelerator: Accelerator) -> Accelerator:
     """The chip that a label stands for: where a cloud hides the chip and its rates are not published, those of the accelerator that it
     equals by
@@ -100,14 +93,10 @@ def behind(accelerator: Accelerator) -> Accelerator:
 
 def lacks(accelerator: Accelerator, *, method: Method, precision: str) -> str:
     """The capability that this accelerator lacks for the job; empty when it has all."""
-    for pattern, trains, four_bit in capability_rules():
-        if pattern.search(accelerator.name):
-            if not trains:
-                return "training"
-            if method == Method.QLORA and not four_bit:
-                return "nf4"
-            break
-    if method == Method.QLORA and not stack_of(accelerator):
+    trains, packs = trains_and_packs(accelerator.name)
+    if not trains:
+        return "training"
+    if method == Method.QLORA and not (packs and stack_of(accelerator)):
         return "nf4"
     rates = {"bf16": accelerator.bf16_flops, "fp16": accelerator.fp16_flops, "fp8": accelerator.fp8_flops, "tf32": accelerator.tf32_flops}
     if precision in rates and rates[precision] <= 0:

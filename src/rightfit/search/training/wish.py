@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import difflib
 import math
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rightfit.errors import UnknownNameError
-from rightfit.facts import word_tables
+from rightfit.facts.trainers import framework_names, strange_words
 from rightfit.physics.columns import Method
 from rightfit.records import dataclass
 from rightfit.search.answer import Assumption
@@ -21,9 +20,6 @@ if TYPE_CHECKING:
     from rightfit.workload import Workload
 
 
-_TOKEN = re.compile(r"[^\s,;/()&|]+")
-_SEPARATOR = re.compile(r"[-_.+=]+")
-_VERSION = re.compile(r"v?\d[\w]*")
 #: From this likeness on a word is a slip of the pen.
 _A_SLIP = 0.75
 
@@ -82,8 +78,7 @@ def read_framework(workload: Workload, notes: Notes) -> None:
     text = (workload.framework or "").casefold()
     if not text:
         return
-    known = [word.word for word in word_tables.words("choices", "training_framework")]
-    strange = [part for token in _TOKEN.findall(text) for part in _unknown_parts(token, known)]
+    known, strange = framework_names(), strange_words(text)
     near = next((part for part in strange if _resembles(part, known)), "")
     if near or not any(word in text for word in known):
         nearest = nearest_words(near or text, known)
@@ -92,16 +87,6 @@ def read_framework(workload: Workload, notes: Notes) -> None:
         )
     if strange:
         notes.take("framework", workload.framework or "", "framework_unread", words=" ".join(strange))
-
-
-def _unknown_parts(token: str, known: Sequence[str]) -> list[str]:
-    """The parts of one word that no framework is named by; versions are none."""
-    if token in known:
-        return []
-    parts = [part for part in _SEPARATOR.split(token) if part and not _VERSION.fullmatch(part)]
-    pieces = {piece for word in known for piece in (word, *_SEPARATOR.split(word))}  # names of several words may be written apart
-    pieces |= {word.word for word in word_tables.words("choices", "beside_framework")}
-    return [part for part in parts if part not in pieces and part.rstrip("0123456789") not in pieces]
 
 
 def _resembles(part: str, known: Sequence[str]) -> bool:

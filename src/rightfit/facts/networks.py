@@ -1,0 +1,253 @@
+"""Networks of one forward pass by their names: their families, those whose arithmetic no record states, and the sizes that names and records tell in words."""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+
+from rightfit.errors import RightfitError
+from rightfit.facts.constants import constant_group, constants
+from rightfit.facts.pattern_tables import alias, first_match
+from rightfit.facts.records import DiffusionModel, Model, OtherModel, VisionModel
+from rightfit.facts.resolve import model, own_reference
+from rightfit.facts.tables import table
+from rightfit.facts.word_tables import says, shape
+from rightfit.records import dataclass
+
+_FIGURES = constants("forward_work")
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkFamily:
+    """What networks of one layout share (facts/data/forward_families.csv): `kind` and number of layers, multiply-adds for each written activation, how many
+    times the usual `traffic`, `pointwise` crossings and work of the `host` they have."""
+
+    kind: str
+    layers: float
+    macs_per_activation: float
+    traffic: float
+    pointwise: float
+    host: float
+
+
+@dataclass(frozen=True, slots=True)
+class ListedNetwork:
+    """A line of facts/data/forward_models.csv: work of one input at `image_size`, or the `record` that has it, and the mean length of its inputs (0: as
+    stated)."""
+
+    record: str
+    kind: str
+    macs: float
+    score_macs: float
+    activations: float
+    params: float
+    layers: float
+    image_size: float
+    repeats: float
+    mean_tokens: float
+
+
+@dataclass(frozen=True, slots=True)
+class Denoiser:
+    """What denoisers of one layout share (facts/data/forward_denoisers.csv); `usual_steps` 0 where the record's own are usual."""
+
+    layers: float
+    hidden: float
+    score_share: float
+    usual_steps: float
+
+
+@dataclass(frozen=True, slots=True)
+class PassEngine:
+    """An engine that serves models of one forward pass (facts/data/forward_stacks.csv): its name, what people call it, the class of its coefficients, and the
+    kinds of input, families of devices and number formats that it runs, the usual format first."""
+
+    name: str
+    words: tuple[str, ...]
+    engine: str
+    engine_class: str
+    modalities: tuple[str, ...]
+    families: tuple[str, ...]
+    dtypes: tuple[str, ...]
+
+
+@functools.cache
+def pass_engines() -> tuple[PassEngine, ...]:
+    """The table of engines, the preferred ones first."""
+    return tuple(
+        PassEngine(
+            name=row["name"],
+            words=tuple(row["words"].split("|")),
+            engine=row["engine"],
+            engine_class=row["engine_class"],
+            modalities=tuple(row["modalities"].split("|")),
+            families=tuple(row["families"].split("|")),
+            dtypes=tuple(row["dtypes"].split("|")),
+        )
+        for row in table("forward_stacks")
+    )
+
+
+def _number(text: str, scale: float = 1.0) -> float:
+    return float(text) * scale if text else 0.0
+
+
+def _short(name: str) -> str:
+    return name.rpartition("/")[2].lower()
+
+
+@functools.lru_cache(maxsize=4096)
+def network_family(name: str) -> NetworkFamily:
+    """The family that a name belongs to; the usual convolutional network where it tells none."""
+    row = first_match("forward_families", _short(name))
+    assert row is not None  # the last pattern matches everything
+    return NetworkFamily(row["kind"], *(float(row[key]) for key in ("layers", "macs_per_activation", "traffic", "pointwise", "host")))
+
+
+def family_of(record: VisionModel) -> NetworkFamily:
+    """The family of a record: timm's names tell it, other names beside the task."""
+    return network_family(record.name if record.name.startswith("timm/") else f"{_short(record.name)} {record.task}")
+
+
+@functools.lru_cache(maxsize=4096)
+def listed_network(name: str) -> ListedNetwork | None:
+    """The line of the table of networks that a whole name means."""
+    row = first_match("forward_models", name.strip(), whole=True)
+    if row is None:
+        return None
+    return ListedNetwork(
+        record=row["record"],
+        kind=row["kind"],
+        macs=_number(row["gmacs"], 1e9),
+        score_macs=_number(row["score_gmacs"], 1e9),
+        activations=_number(row["mactivations"], 1e6),
+        params=_number(row["mparams"], 1e6),
+        layers=_number(row["layers"]),
+        image_size=_number(row["image_size"]),
+        repeats=_number(row["repeats"]) or 1.0,
+        mean_tokens=_number(row["mean_tokens"]),
+    )
+
+
+@functools.lru_cache(maxsize=1024)
+def denoiser_of(name: str) -> Denoiser:
+    """The layout of the denoiser of a record's name."""
+    row = first_match("forward_denoisers", name)
+    assert row is not None  # the last pattern matches everything
+    return Denoiser(*(_number(row[key]) for key in ("layers", "hidden", "score_share", "usual_steps")))
+
+
+def is_speech_network(name: str) -> bool:
+    """Whether a name is one of a model that hears."""
+    return says("forward", "speech_model", name, ignore_case=True)
+
+
+# records and sizes that a name means -----------------------------------------------------------------------------------------------------
+
+
+_SIDE_AT_END = re.compile(r"(?P<name>.*\w)[-_@ ]r?(?P<side>\d{2,4})(px)?", re.IGNORECASE)
+_DRAWN = re.compile(r"[-_ ](?P<side>\d{1,4})(?P<kilo>K)?px", re.IGNORECASE)
+
+
+def record_of(name: str) -> Model | None:
+    """The record that `name` means, bundled or of the user's own, or None."""
+    if own_reference(name):
+        return own_record(name)
+    return _bundled_record(name)
+
+
+def own_record(name: str) -> Model | None:
+    """The record of a model of one's own; None for any other, and for one that cannot be read (whoever asked for it by itself was told why)."""
+    if not own_reference(name):
+        return None
+    try:
+        return model(name, network=False)
+    except RightfitError:
+        return None
+
+
+@functools.cache
+def _bundled_record(name: str) -> Model | None:
+    if found := _named_record(name):
+        return found
+    plain = _SIDE_AT_END.fullmatch(name.strip())
+    other = _named_record(plain["name"]) if plain and _is_side(plain["side"]) else None
+    return other if isinstance(other, VisionModel) else None  # "Swin-B-384": the same weights at another size of picture
+
+
+def _named_record(name: str) -> Model | None:
+    for text in dict.fromkeys((name, alias(name))) if alias(name) == name else (alias(name), name):
+        try:
+            return model(text, network=False)
+        except (RightfitError, RecursionError):
+            continue
+    return None
+
+
+def _is_side(text: str) -> bool:
+    return _FIGURES["smallest_side"] <= float(text) <= _FIGURES["largest_side"]
+
+
+def side_in_name(name: str) -> float:
+    """Pixels of the side of a picture that a name ends with ("ViT-B/16-384", "Sana_1600M_4Kpx"), where the number is not of the record's own name; 0 where
+    it tells none."""
+    drawn, found = _DRAWN.search(name), _SIDE_AT_END.fullmatch(name.strip())
+    if drawn and isinstance(record_of(name), DiffusionModel):
+        return float(drawn["side"]) * (1024.0 if drawn["kilo"] else 1.0)
+    if found is None or not _is_side(found["side"]) or own_reference(name):
+        return 0.0
+    record = record_of(name)
+    return 0.0 if not isinstance(record, VisionModel) or found["side"] in record.name else float(found["side"])
+
+
+_BLOCKS = constant_group("forward_work", "blocks")
+
+
+def vision_layers(name: str, default: float) -> float:
+    """Weighted layers in sequence, from the depth in the name where there is one."""
+    short = _short(name)
+    if found := shape("forward", r"{depth_before}_?(\d{2,3})").search(short):
+        return float(found[1])
+    if shape("forward", "{block_model}").match(short):
+        return next((_FIGURES["layers_per_block"] * blocks for word, blocks in _BLOCKS.items() if word in short), default)
+    if found := re.match(r"(?:tf_)?efficientnet_b(\d)", short):
+        return float(_FIGURES["efficientnet_layers"] * _FIGURES["efficientnet_growth"] ** float(found[1]))
+    return default
+
+
+# what records tell in words --------------------------------------------------------------------------------------------------------------
+
+
+_SOUND = re.compile(r"(\d+(?:\.\d+)?) s\b")
+_PER_SECONDS = re.compile(r"(\d+(?:\.\d+)?) s audio")
+
+
+def drawn_size(record: DiffusionModel) -> tuple[float, float, float]:
+    """Height, width and frames that the record's arithmetic is for."""
+    sizes = [float(part) for part in re.findall(r"\d+", record.default_output)] if not heard_seconds(record) else []
+    if len(sizes) >= 3:
+        return sizes[1], sizes[2], sizes[0]
+    return (sizes[0], sizes[1], 1.0) if len(sizes) == 2 else (1024.0, 1024.0, 1.0)
+
+
+def heard_seconds(record: DiffusionModel) -> float:
+    """Seconds of sound that the record's arithmetic is for [s]; 0 where the model draws."""
+    found = _SOUND.match(record.default_output)
+    return float(found[1]) if found else 0.0
+
+
+def counted_seconds(record: OtherModel) -> float:
+    """Seconds of sound that the arithmetic of a record is counted for [s]; 0 where it is counted for something else."""
+    found = _PER_SECONDS.search(record.flops_unit)
+    return float(found[1]) if found else 0.0
+
+
+@functools.cache
+def counted_sizes(text: str) -> tuple[tuple[float, float], ...]:
+    """(pixels x frames, multiply-adds) of every size that was counted, small to large."""
+    found = []
+    for part in filter(None, (piece.strip() for piece in text.split(";"))):
+        size, _, flops = part.partition(":")
+        found.append((math.prod(float(side) for side in size.split("x")), float(flops) / 2))
+    return tuple(sorted(found))

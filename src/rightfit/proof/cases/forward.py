@@ -1,0 +1,254 @@
+"""Rows of the inference table whose model does not generate token by token, as cases of one forward pass."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rightfit import facts
+from rightfit.estimate.forward_cases import Arithmetic, CaseColumns, Engine, Flow, ForwardCase, Scenario, case_columns
+from rightfit.estimate.forward_devices import ForwardDevice
+from rightfit.estimate.forward_models import forward_work
+from rightfit.estimate.forward_records import ForwardWish, ForwardWork
+from rightfit.facts.networks import listed_network, record_of
+from rightfit.facts.pattern_tables import first_match
+from rightfit.facts.records import DiffusionModel, OtherModel, TracedModel, TransformerArchitecture, VisionModel
+from rightfit.facts.word_tables import meaning, number_in, says
+from rightfit.proof.cases.devices import forward_device
+from rightfit.proof.cases.reader import RefusedRowError, Row, counts_tensors, first_number, read_rows
+from rightfit.records import dataclass
+
+TABLE = "forward"  # of words
+RATE_METRICS = ("images_per_s", "sequences_per_s", "denoise_steps_per_s", "req_per_s", "total_tok_per_s", "output_tok_per_s_total")
+OWN_METRICS = ("images_per_s", "sequences_per_s", "denoise_steps_per_s")
+FORWARD_METRICS = (*RATE_METRICS, "latency_ms", "peak_mem_gib")
+_TRANSFORMER_KINDS = ("encoder", "embedding", "encoder-decoder")
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardRows:
+    """Rows that could be read as cases, their positions in the table (`index`), what was assumed of each, and why the others could not be (by position)."""
+
+    cases: tuple[ForwardCase, ...]
+    assumptions: tuple[tuple[str, ...], ...]
+    index: NDArray[np.intp]
+    refused: dict[int, str]
+
+    @property
+    def columns(self) -> CaseColumns:
+        """The cases as the physics takes them."""
+        return case_columns(self.cases)
+
+
+def forward_rows(rows: Sequence[Row]) -> ForwardRows:
+    """Cases of the rows that can be told, reasons for the others."""
+    found, index, refused = read_rows(rows, read_case)
+    return ForwardRows(tuple(case for case, _ in found), tuple(assumed for _, assumed in found), np.array(index, dtype=np.intp), refused)
+
+
+def is_forward(row: Row) -> bool:
+    """Whether a row of the inference table is one of a model without token-by-token generation (or whose generation is its smaller
+    part)."""
+    if row.get("metric", "") in OWN_METRICS:
+        return True
+    name = row.get("model", "").strip()
+    if not name:
+        return False
+    if listed_network(name):
+        return True
+    record = record_of(name)
+    if isinstance(record, TransformerArchitecture):
+        return record.kind in _TRANSFORMER_KINDS or bool(re.search(r"\bclip\b", name, re.IGNORECASE))
+    return isinstance(record, VisionModel | DiffusionModel | OtherModel | TracedModel)
+
+
+def read_case(row: Row) -> tuple[ForwardCase, tuple[str, ...]]:
+    """One row as a case, and what was assumed; a row that cannot be told is refused with the reason."""
+    wish = wish_of(row)
+    work = _work_of(wish) if wish.model else None
+    device = forward_device(row["device"], row.get("device_mem_gib", "")) if row.get("device") else None
+    if problem := _problem(row, work, device):
+        raise RefusedRowError(problem)
+    assert work is not None
+    assert device is not None
+    flags = row.get("flags", "").lower()
+    batch, scenario = batch_of(row)
+    case = ForwardCase(
+        work,
+        device,
+        engine_of(row.get("engine", ""), row.get("flags", ""), row.get("device", "")),
+        arithmetic_of(row.get("weights_dtype", ""), row.get("compute_dtype", "")),
+        batch=batch,
+        scenario=scenario,
+        num_devices=_num_devices(row, device),
+        tensor=first_number(row.get("tp", "")),
+        flow=_flow(flags),
+        shares_input=row.get("metric") in ("latency_ms", "denoise_steps_per_s"),
+        tokens_in=first_number(row.get("input_tokens", "")),
+        tokens_out=first_number(row.get("output_tokens", "")),
+        is_stored_wide="autocast" in flags,
+        is_channels_last="channels_last" in row.get("flags", ""),
+        tensors_only=counts_tensors(row),
+    )
+    return case, (*work.assumptions, *((device.assumption,) if device.assumption else ()))
+
+
+def _problem(row: Row, work: ForwardWork | None, device: ForwardDevice | None) -> str:
+    if not row.get("model"):
+        return "the row names no model"
+    if work is None:
+        return f"model {row['model'][:60]!r} is not known and the row states neither its arithmetic nor its parameters"
+    if work.is_guessed and says(TABLE, "denoiser", f"{row.get('model', '')} {row.get('engine', '')}", ignore_case=True):
+        return f"model {row['model'][:60]!r} is a denoiser that is not known: how much one step of it works on cannot be told from its parameters"
+    if device is None:
+        return f"device {row.get('device', '')[:60]!r} is not known" if row.get("device") else "the row names no device"
+    if row.get("metric") not in FORWARD_METRICS:
+        return f"metric {row.get('metric', '')[:60]!r} is not predicted for a model of this kind"
+    return ""
+
+
+_WORKS: dict[ForwardWish, ForwardWork | None] = {}
+
+
+def _work_of(wish: ForwardWish) -> ForwardWork | None:
+    if facts.own_reference(wish.model):  # a file may change, and is kept by its content
+        return forward_work(wish)
+    if wish not in _WORKS:
+        if len(_WORKS) > 20_000:
+            _WORKS.clear()
+        _WORKS[wish] = forward_work(wish)
+    return _WORKS[wish]
+
+
+# engine, arithmetic, devices, load -------------------------------------------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=4096)
+def engine_of(text: str, flags: str, device: str) -> Engine:
+    """Engine class of a row from its engine, flags and device; the flags name the engine only where its own cell is empty."""
+    if says(TABLE, "neuron", device, ignore_case=True):
+        return Engine.NEURON
+    row = first_match("forward_engines", text or flags)
+    engine = Engine(row["engine"]) if row else Engine.EAGER
+    lowered = f"{text} {flags}".lower()
+    if engine == Engine.TENSORFLOW and re.search(r"\bxla\b", lowered):
+        return Engine.TENSORFLOW_XLA
+    if engine in (Engine.EAGER, Engine.EAGER_SCRIPT) and says(TABLE, "compiled", lowered):
+        return Engine.COMPILED
+    return engine
+
+
+def arithmetic_of(text: str, computed: str = "") -> Arithmetic | None:
+    """Arithmetic of the matrix products: that which a row says it computes in, else that of its weights; None where nothing is said."""
+    lowered = (computed or text).lower()
+    if "amp" in lowered or "mixed" in lowered:
+        return Arithmetic.AMP
+    if found := meaning(TABLE, "dtype", lowered):
+        return Arithmetic(found)
+    return Arithmetic.FP16 if lowered.strip() else None  # 4-bit weights and the like are multiplied in fp16
+
+
+_MAX_SOCKETS = 8.0
+
+
+def _num_devices(row: Row, device: ForwardDevice) -> float:
+    """Devices of a row. Of processors, the sockets where they are stated: some tables count cores or memory domains in their place."""
+    count = first_number(row.get("n_devices", "")) or 1.0
+    if device.silicon != "cpu":
+        return count
+    if stated := first_number(row.get("sockets", "")):
+        return stated
+    return 1.0 if device.client or count > _MAX_SOCKETS else count
+
+
+def _flow(flags: str) -> Flow:
+    if "pipeline" in flags:
+        return Flow.PIPELINE
+    return Flow.REAL_TIME if "real time" in flags or "tensor parallel" in flags else Flow.THROUGHPUT
+
+
+_MULTISTREAM = 8.0  # samples of one query of MLPerf's multi-stream scenario
+
+
+def batch_of(row: Row) -> tuple[float, Scenario]:
+    """Inputs that run together (0: the engine chose), and how the load came; a rate without a batch is an open load."""
+    text, rate, arrival = (row.get(name, "").strip().lower() for name in ("batch_or_concurrency", "request_rate", "arrival"))
+    if "slo" in rate or re.search(r"\bserver\b", text) or (arrival == "open" and not first_number(text)):
+        return 0.0, Scenario.SERVER
+    if says(TABLE, "one_stream", text):
+        return 1.0, Scenario.SINGLE
+    if re.search(r"multi.?stream", text):
+        return _MULTISTREAM, Scenario.SINGLE
+    if says(TABLE, "offline", text) or rate == "inf":
+        return 0.0, Scenario.OFFLINE
+    size = first_number(text)
+    if size or arrival == "single":
+        return size or 1.0, Scenario.SINGLE if arrival == "single" else Scenario.BATCH
+    return 0.0 if row.get("metric", "").endswith("per_s") else 1.0, Scenario.OFFLINE
+
+
+# the input -------------------------------------------------------------------------------------------------------------------------------
+
+
+_PIXELS = r"(?<![\d.])(\d{2,4})\s?{pixel}|{side_name}[ _]?{size_name}?[ =:]+(\d{2,4})\b(?!\s?x)|imgsz[ =:]*(\d{2,4})\b"
+_SIZES = re.compile(r"(?<![\w.])(\d{2,4})\s?[x\u00d7]\s?(\d{2,4})(?:\s?[x\u00d7]\s?(\d{1,4}))?(?![\d_])")
+_LINES = r"(?<![\w.])(\d{3,4})p\b"
+_FRAMES = r"(\d{1,3})[ -]?frames?\b|frames?[ =:]+(\d{1,3})\b"
+_SIDE = re.compile(r"\d{2,4}(?:\.0)?")
+
+
+def image_of(text: str) -> tuple[float, float, float]:
+    """Height, width, frames; zeros where the text names none. A third small number after two sizes is channels, not frames."""
+    if _SIDE.fullmatch(text.strip()):
+        return float(text), float(text), 0.0
+    frames = number_in(TABLE, _FRAMES, text, ignore_case=True)
+    if pixels := number_in(TABLE, _PIXELS, text, ignore_case=True):
+        return pixels, pixels, frames
+    if lines := number_in(TABLE, _LINES, text, ignore_case=True):
+        return lines, lines * 16.0 / 9.0, frames
+    if size := _SIZES.search(text):
+        first, second, third = float(size[1]), float(size[2]), float(size[3] or 0)
+        if third > 99 and first < 99:
+            return second, third, first
+        return first, second, frames or (third if third > 4 and third != first else 0.0)
+    return 0.0, 0.0, frames
+
+
+#: Cells of a row that say what its input is, besides the model.
+INPUT_COLUMNS = (
+    "params_b", "input_tokens", "output_tokens", "image_size", "frames", "denoise_steps", "audio_s", "beams", "gmacs", "mactivations",
+    "memory_tokens", "latency_scope", "flags", "metric",
+)  # fmt: skip
+
+
+def wish_of(row: Row) -> ForwardWish:
+    """The input of a row as its cells tell."""
+    return _wish(row.get("model", ""), *(row.get(name, "") for name in INPUT_COLUMNS))
+
+
+@functools.lru_cache(maxsize=16384)
+def _wish(model: str, *cells: str) -> ForwardWish:
+    cell = dict(zip(INPUT_COLUMNS, cells, strict=True))
+    height, width, frames = image_of(cell["image_size"])
+    numbers = {name: first_number(text) for name, text in cell.items()}
+    return ForwardWish(
+        model=model,
+        params=numbers["params_b"] * 1e9,
+        height=height,
+        width=width,
+        frames=numbers["frames"] or frames,
+        tokens=numbers["input_tokens"],
+        output_tokens=numbers["output_tokens"],
+        memory_tokens=numbers["memory_tokens"],
+        steps=numbers["denoise_steps"],
+        audio_s=numbers["audio_s"],
+        beams=numbers["beams"] or 1.0,
+        macs=numbers["gmacs"] * 1e9,
+        activations=numbers["mactivations"] * 1e6,
+        language_head="maskedlm" in cell["flags"].lower(),
+        denoise_only=cell["metric"] == "denoise_steps_per_s" or cell["latency_scope"].strip().lower() == "step",
+    )
