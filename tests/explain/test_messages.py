@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import rightfit
-from rightfit.explain.messages import LANGS, TOPICS, family_topics, fields_of, has, join, refusal_topics, say, sentences, spaced, topic
+from rightfit.explain.messages import LANGS, TOPICS, family_topics, fields_of, has, join, say, sentences, spaced, topic
 
-MESSAGES = [(name, key) for name in (*TOPICS, *family_topics(), *refusal_topics()) for key in topic(name)]
+MESSAGES = [(name, key) for name in (*TOPICS, *family_topics()) for key in topic(name)]
 
 
 @pytest.mark.parametrize(("name", "key"), MESSAGES)

@@ -9,9 +9,9 @@ import pytest
 
 from rightfit.cli import main
 from rightfit.errors import ContradictionError
-from rightfit.explain.messages import topic
 from rightfit.explain.problems import problems_of
 from rightfit.families import registry
+from rightfit.messages.catalogs import catalog
 from rightfit.search.honours import PURPOSES
 from rightfit.workload import Workload
 
@@ -24,7 +24,7 @@ REASONS = {f"{text}; leave it out" for text in PURPOSES.values()} | {
 
 @pytest.mark.parametrize("reason", sorted(REASONS))
 def test_every_reason_is_said_in_chinese(reason: str) -> None:
-    assert reason.removesuffix("; leave it out") in {words["en"] for words in topic("purposes").values()}
+    assert reason.removesuffix("; leave it out") in set(catalog("purposes", "en").values())
     error = ContradictionError(f"trees contradicts model 7B: {reason}", field="trees")
     message = problems_of(error, "zh")[0].message
     assert message.startswith("trees")

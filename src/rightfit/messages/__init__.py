@@ -1,0 +1,20 @@
+"""What is said to the user, by key and fields: `Message("fleet.no_team", name=name).text("zh")`. The sentences stand in gettext catalogs, one a room and language."""
+
+from rightfit.messages.foreign import cause, foreign, system_problem
+from rightfit.messages.message import LANGS, Lang, Message, at_place, contradiction, either, lines, quoted, spaced, without_place
+
+__all__ = [
+    "LANGS",
+    "Lang",
+    "Message",
+    "at_place",
+    "cause",
+    "contradiction",
+    "either",
+    "foreign",
+    "lines",
+    "quoted",
+    "spaced",
+    "system_problem",
+    "without_place",
+]
