@@ -1,7 +1,20 @@
 """What is said to the user, by key and fields: `Message("fleet.no_team", name=name).text("zh")`. The sentences stand in gettext catalogs, one a room and language."""
 
 from rightfit.messages.foreign import cause, foreign, system_problem
-from rightfit.messages.message import LANGS, Lang, Message, at_place, contradiction, either, lines, quoted, spaced, without_place
+from rightfit.messages.message import (
+    LANGS,
+    Lang,
+    Message,
+    at_place,
+    contradiction,
+    either,
+    from_data,
+    line_each,
+    of_kind,
+    quoted,
+    spaced,
+    without_place,
+)
 
 __all__ = [
     "LANGS",
@@ -12,7 +25,9 @@ __all__ = [
     "contradiction",
     "either",
     "foreign",
-    "lines",
+    "from_data",
+    "line_each",
+    "of_kind",
     "quoted",
     "spaced",
     "system_problem",

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from rightfit.messages.catalogs import catalog
-from rightfit.messages.message import Message
+from rightfit.messages.message import Message, either
 
 _FIELD = re.compile(r"\{(\w+)\}")
 #: A field that is another text of the same program.
@@ -58,7 +58,15 @@ def foreign(text: str) -> Message | str:
     """The message of another program's text; the text itself where it is not known."""
     found = ((key, match.groupdict()) for key, pattern in _patterns() if (match := pattern.fullmatch(text)))
     key, fields = next(found, ("", {}))
-    return Message(key, **{name: foreign(part) if name in _INNER else part for name, part in fields.items()}) if key else text
+    return Message(key, **{name: _field(name, part) for name, part in fields.items()}) if key else text
+
+
+def _field(name: str, text: str) -> Message | str:
+    """A field of another program's text: a text of its own, or a list of words."""
+    if name in _INNER:
+        return foreign(text)
+    first, is_list, last = text.rpartition(" or ") if name == "words" else (text, "", "")
+    return either((first, last)) if is_list else text
 
 
 @cache

@@ -54,6 +54,18 @@ class Message:
         said = sentence(self.key, lang).format_map({name: _shown(value, lang) for name, value in self.fields.items()})
         return spaced(said) if lang == "zh" else said
 
+    def to_data(self) -> dict[str, object]:
+        """What JSON takes of it, and `from_data` reads."""
+        fields = {name: value.to_data() if isinstance(value, Message) else value for name, value in self.fields.items()}
+        return {"key": self.key, "fields": fields}
+
+
+def from_data(data: object) -> Message | str:
+    """A message that was JSON; text is itself."""
+    if not isinstance(data, dict):
+        return str(data)
+    return Message(data["key"], **{name: from_data(value) if isinstance(value, dict) else value for name, value in data["fields"].items()})
+
 
 def _message_of(key: str, fields: Mapping[str, object]) -> Message:
     return Message(key, **fields)
@@ -84,7 +96,7 @@ def either(names: Iterable[object]) -> Message | str:
     return Message("problems.either", first=", ".join(first), last=last) if first else last
 
 
-def lines(messages: Iterable[Message | str]) -> Message | str:
+def line_each(messages: Iterable[Message | str]) -> Message | str:
     """Several messages, a line each."""
     first, *others = messages
     for other in others:
@@ -92,11 +104,16 @@ def lines(messages: Iterable[Message | str]) -> Message | str:
     return first
 
 
+def of_kind(kind: str, name: object) -> Message:
+    """A name behind what kind of thing it is: "model", "task" ..."""
+    return Message("problems.of_kind", kind=Message(f"problems.kind_{kind}"), name=name)
+
+
 def contradiction(
     what: object, against: object, *, kind: str = "", why: Message | str | None = None, do: Message | str | None = None
 ) -> Message:
     """Two things that exclude each other (`kind` says what the second one is: "model", "task" ...), why, and what to do."""
-    other = Message("problems.of_kind", kind=Message(f"problems.kind_{kind}"), name=against) if kind else against
+    other = of_kind(kind, against) if kind else against
     given = {name: value for name, value in (("why", why), ("do", do)) if value is not None}
     return Message("_".join(("problems.contradicts", *given)), what=what, against=other, **given)
 

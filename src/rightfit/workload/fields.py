@@ -9,7 +9,7 @@ from typing import Annotated, Any, get_type_hints
 from pydantic import BaseModel, Field, ValidationError
 
 from rightfit.errors import InputError, QuantityError
-from rightfit.messages import Message, at_place, either, foreign, lines
+from rightfit.messages import Message, at_place, either, foreign, line_each
 from rightfit.workload.attributes import Attributes
 from rightfit.workload.options import OPTIONS, WishOption
 from rightfit.workload.vocabulary import nearest_words
@@ -67,7 +67,7 @@ def settled(model: type[BaseModel], values: Any) -> dict[str, Any]:
         return dict(model.model_validate(values))
     except ValidationError as error:
         problems = [_problem(model, item) for item in _without_repeats(error.errors(include_url=False, include_input=False))]
-        raise problems[0] if len(problems) == 1 else InputError(lines(one.message for one in problems), problems=problems) from None
+        raise problems[0] if len(problems) == 1 else InputError(line_each(one.message for one in problems), problems=problems) from None
 
 
 def _without_repeats(items: list[Any]) -> list[Any]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from rightfit import units
 from rightfit.errors import InputError, QuantityError, UnknownNameError
-from rightfit.messages import Message, at_place, either, lines
+from rightfit.messages import Message, at_place, either, line_each
 from rightfit.records import dataclass
 from rightfit.units import SECONDS_PER_YEAR
 from rightfit.workload import money, vocabulary
@@ -239,7 +239,7 @@ def raise_problems(problems: list[InputError]) -> None:
     if len(problems) == 1:
         raise problems[0]
     if problems:
-        raise InputError(lines(problem.message for problem in problems), field=problems[0].field, problems=problems)
+        raise InputError(line_each(problem.message for problem in problems), field=problems[0].field, problems=problems)
 
 
 def read_wish(key: str, value: Any) -> dict[str, Any]:
@@ -539,8 +539,8 @@ def _read_data(option: WishOption, value: Any) -> dict[str, Any]:
     for attribute, high in limits.items():
         amount = getattr(size, attribute)
         if amount is not None and not 1 <= amount <= high:
-            wrong = "workload.amount_not_positive" if amount <= 0 else "workload.amount_no_sense"
-            raise QuantityError(Message(wrong, value=text, high=high, unit=attribute))
+            wrong = "not_positive" if amount <= 0 else "no_sense"
+            raise QuantityError(Message(f"workload.amount_{wrong}", value=text, high=high, unit=attribute))
     sizes = {"data_tokens": size.tokens, "data_samples": size.samples, "data_bytes": size.bytes}
     return {"data": text, "data_unit": size.unit, **{name: amount for name, amount in sizes.items() if amount is not None}}
 
