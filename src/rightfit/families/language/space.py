@@ -10,6 +10,7 @@ from rightfit.catalog.offers import ServerTable
 from rightfit.errors import ContradictionError, RightfitError
 from rightfit.estimate.data_path import DataLoad
 from rightfit.estimate.setup import resolve_setup
+from rightfit.messages import Message, cause
 from rightfit.physics.columns import MemoryCounter, Method, Recompute, SetupColumns
 from rightfit.search.market import Volume
 from rightfit.search.software import ADAPTER_METHODS, assumed_framework, splits_models
@@ -135,7 +136,7 @@ def base_setup(wish: TrainingWish, variants: Sequence[Variant]) -> SetupColumns:
             for variant in variants
         ]
     except KeyError as error:
-        raise RightfitError(f"the setup of method {workload.method} cannot be resolved: {error}") from None
+        raise RightfitError(Message("families.setup_unresolved", method=workload.method, error=cause(error))) from None
     names = {name: [row[name] for row in rows] for name in rows[0]}
     sync = {"weight_sync": 1.0} if wish.tuning and wish.tuning.rollout else {}
     sync |= {"offload_activations": 1.0} if moves_activations(workload) else {}
@@ -149,7 +150,7 @@ def load_of(wish: TrainingWish, volume: Volume) -> DataLoad:
     tokens = wish.amount.tokens / epochs
     decode = workload.decode or "tokenized"
     if decode not in CORE_COST:
-        raise ContradictionError(f"decode {decode} does not fit a language model; it reads tokenized data or text", field="decode")
+        raise ContradictionError(Message("families.decode_language", decode=decode), field="decode")
     storage = workload.storage or ""
     check_storage(storage)
     return DataLoad(

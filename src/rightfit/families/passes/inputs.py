@@ -9,6 +9,7 @@ from rightfit.errors import ContradictionError
 from rightfit.estimate.forward_models import drawn_size, heard_seconds
 from rightfit.estimate.forward_records import ForwardWork
 from rightfit.facts.records import DiffusionModel
+from rightfit.messages import Message, contradiction
 from rightfit.search.notes import Notes
 from rightfit.search.service.wish import usual
 
@@ -25,11 +26,11 @@ CELLS: Mapping[str, str] = {
     "denoise_steps": "denoise_steps",
     "audio_length": "audio_s",
 }
-_INSTEAD: Mapping[str, str] = {
-    "image_size": "it takes and draws no images",
-    "frames": "it makes no videos of a length that can be chosen",
-    "denoise_steps": "it does not denoise",
-    "audio_length": "it takes and makes no sound",
+_INSTEAD: Mapping[str, Message] = {
+    "image_size": Message("contradictions.part_no_images"),
+    "frames": Message("contradictions.part_no_videos"),
+    "denoise_steps": Message("contradictions.part_no_denoise"),
+    "audio_length": Message("contradictions.part_no_sound"),
 }
 
 
@@ -49,8 +50,8 @@ def read_inputs(workload: Workload, model: Model, work: ForwardWork, notes: Note
     given = {name: getattr(workload, f"{name}_s" if name == "audio_length" else name) for name in CELLS}
     for name, value in given.items():
         if value is not None and name not in taken:
-            allowed = f"; it takes {', '.join(taken)}" if taken else "; leave it out"
-            raise ContradictionError(f"{name} contradicts model {workload.model}: {_INSTEAD[name]}{allowed}", field=name)
+            do = Message("contradictions.part_takes", options=", ".join(taken)) if taken else Message("contradictions.part_leave")
+            raise ContradictionError(contradiction(name, workload.model, kind="model", why=_INSTEAD[name], do=do), field=name)
     _note_usual(model, work, {name for name in taken if given[name] is None}, notes)
     return tuple(
         (CELLS[name], f"{value:g}" if isinstance(value, float) else str(value)) for name, value in given.items() if value is not None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rightfit import facts
 from rightfit.errors import ContradictionError, InputError
+from rightfit.messages import Message
 from rightfit.records import dataclass
 from rightfit.search.notes import Notes
 from rightfit.search.sources import check_storage
@@ -60,7 +61,7 @@ def amount_of_samples(workload: Workload, work: ModelWork, row: Mapping[str, str
         epochs = _usual_epochs(workload, work, row, samples)
         notes.take("epochs", epochs, "sample_epochs")
     if samples * epochs < 1.0:
-        raise InputError(f"epochs: {epochs:g} passes over {samples:g} samples are less than one sample", field="epochs")
+        raise InputError(Message("families.less_than_a_sample", epochs=epochs, samples=samples), field="epochs")
     return Samples(samples, size, epochs, row["unit"])
 
 
@@ -79,7 +80,7 @@ def _one_pass(workload: Workload, work: ModelWork, row: Mapping[str, str], sampl
         return _of_dataset(workload.data, work, row, each, notes)
     if workload.data_tokens is not None:
         raise InputError(
-            f"data in tokens does not fit {workload.model}; give {row['unit']}, samples or bytes, for example 10k{row['unit']}",
+            Message("families.data_unit_samples", unit="tokens", model=workload.model, own=row["unit"]),
             field="data",
         )
     if workload.data_samples is not None:
@@ -108,7 +109,7 @@ def _counted(workload: Workload, row: Mapping[str, str], sample: Mapping[str, An
     unit, count = workload.data_unit or "samples", float(workload.data_samples or 0.0)
     if unit not in (row["unit"], *UNITS[row["domain"]], "samples"):
         raise InputError(
-            f"data in {unit} does not fit {workload.model}; give {row['unit']}, samples or bytes, for example 10k{row['unit']}",
+            Message("families.data_unit_samples", unit=unit, model=workload.model, own=row["unit"]),
             field="data",
         )
     if unit == "hours":
@@ -123,7 +124,7 @@ def _of_dataset(name: str, work: ModelWork, row: Mapping[str, str], each: float,
     record = facts.dataset(name)
     if record.domain not in _DOMAINS[row["domain"]]:
         raise InputError(
-            f"dataset {record.name} holds {record.domain}, and {work.name} learns from {row['unit']}; give an amount, for example 100k{row['unit']}",
+            Message("families.dataset_of_another_kind", dataset=record.name, domain=record.domain, model=work.name, own=row["unit"]),
             field="data",
         )
     size = float(record.size_bytes or 0.0)
@@ -135,7 +136,7 @@ def _of_dataset(name: str, work: ModelWork, row: Mapping[str, str], each: float,
         return float(record.samples), size or record.samples * each
     if not size:
         raise InputError(
-            f"dataset {record.name}: neither its samples nor its size are known; give an amount, for example 100k{row['unit']}",
+            Message("families.dataset_size", dataset=record.name, own=row["unit"]),
             field="data",
         )
     samples = size / each
@@ -151,10 +152,12 @@ def load_of(workload: Workload, row: Mapping[str, str], latents: str, sample: Ma
     check_storage(workload.storage or "")
     allowed = _DECODES.get(domain, ("raw",))
     if workload.decode and workload.decode not in allowed:
-        raise ContradictionError(f"decode {workload.decode} does not fit data of this kind; allowed: {', '.join(allowed)}", field="decode")
+        raise ContradictionError(
+            Message("families.decode_of_another_kind", decode=workload.decode, allowed=", ".join(allowed)), field="decode"
+        )
     if workload.decode not in (None, "raw") and latents == "cached":
         raise ContradictionError(
-            f"decode {workload.decode} contradicts latents cached: images are decoded once, beforehand; leave it out, or say latents live",
+            Message("families.decode_cached", decode=workload.decode),
             field="decode",
         )
     plain = latents == "cached" or domain == "tabular"
