@@ -34,7 +34,7 @@ JOB: dict[str, Any] = {"name": "a", "workload": {"model": "7B"}}
         ({"jobs": [JOB], "horizon": "9y"}, "不在 0 与三年之间"),
         ({"jobs": [JOB], "limits": {"budget": "many"}}, "不是金额"),
         ({"services": [{**JOB, "demand": "fast"}]}, "中没有数字"),
-        ({"services": [{**JOB, "demand": "10/s nights"}]}, "没有负载形状 'nights'"),
+        ({"services": [{**JOB, "demand": "10/s nights"}]}, "没有名为“nights”的负载曲线"),
         ({"services": [{**JOB, "demand": "1,2,x"}]}, "不是数字"),
         ({"jobs": [{"name": "a"}]}, "缺少 jobs[1].workload"),
         ({"jobs": [JOB, JOB]}, "出现两次"),
