@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rightfit.errors import AmbiguousNameError, InputError, UnknownNameError
-from rightfit.messages import Message, at_place, catalogs, cause, contradiction, either, foreign, lines, system_problem, without_place
+from rightfit.messages import Message, at_place, catalogs, cause, contradiction, either, foreign, line_each, system_problem, without_place
 from rightfit.messages.catalogs import compiled, sentence
 
 
@@ -32,7 +32,7 @@ def test_a_field_that_is_a_message_is_put_into_the_same_language() -> None:
 
 
 def test_several_are_a_line_each() -> None:
-    told = lines([Message("workload.all_at_once"), Message("workload.few_requests", count=0), "x"])
+    told = line_each([Message("workload.all_at_once"), Message("workload.few_requests", count=0), "x"])
     assert str(told).splitlines()[1:] == ["0 requests; draw at least 1", "x"]
     assert len(told.text("zh").splitlines()) == 3 if isinstance(told, Message) else False
 
