@@ -21,7 +21,7 @@ from rightfit.catalog import names
 from rightfit.errors import FileInputError, InputError, UnknownNameError
 from rightfit.facts import fuzzy
 from rightfit.facts.currencies import ExchangeRate, currencies
-from rightfit.messages import Message, foreign, line_each, system_problem
+from rightfit.messages import Message, did_you_mean, foreign, line_each, system_problem
 from rightfit.records import dataclass
 
 LARGEST_BYTES = 4 * 2**20
@@ -380,4 +380,4 @@ def _check_names(entry: Entry) -> None:
 
 def _near(word: str, names: Iterable[str]) -> Message | str:
     near = fuzzy.nearest(word.casefold(), tuple(names), count=1)
-    return Message("fleet.part_near", names=near[0]) if near else ""
+    return did_you_mean(near[:1])

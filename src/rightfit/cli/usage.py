@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from rightfit.messages import Message, either, foreign
+from rightfit.messages import Message, did_you_mean, foreign
 from rightfit.workload.vocabulary import nearest_words
 
 #: Click before 8.2 has none: it prints the help itself.
@@ -43,7 +43,7 @@ def usage_problem(error: Any) -> Message | None:
 
 def _nearest(text: str, names: list[str]) -> Message | str:
     near = nearest_words(text, names, count=2)
-    return Message("fleet.part_near", names=either(near)) if near else ""
+    return did_you_mean(near)
 
 
 def _param_hint(error: click.BadParameter) -> str:

@@ -147,7 +147,7 @@ def read_plan(path: str | Path) -> PlanDocument:
     try:
         data = Path(path).read_bytes()
     except OSError as error:
-        raise FileInputError(Message("fleet.unreadable", name=name, error=system_problem(error, lower=True))) from None
+        raise FileInputError(Message("problems.cannot_read", name=name, error=system_problem(error, lower=True))) from None
     if len(data) > LARGEST_FILE_BYTES:
         raise FileInputError(Message("export.too_large", file=name, size=len(data) / 1000000.0, most=LARGEST_FILE_BYTES / 1000000.0))
     try:

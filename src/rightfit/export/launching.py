@@ -123,7 +123,7 @@ def _note_begun(mark: Path) -> None:
     try:
         mark.write_text("sky jobs launch\n", encoding="utf-8")
     except OSError as error:
-        raise FileInputError(Message("workload.unwritten", name=mark, error=system_problem(error)), field="out") from None
+        raise FileInputError(Message("problems.cannot_write", name=mark, error=system_problem(error)), field="out") from None
 
 
 def start(launch: Launch, *, folder: Path | None = None) -> None:

@@ -35,7 +35,7 @@ def write_files(files: Mapping[str, str], folder: str | Path, *, force: bool = F
                 shutil.rmtree(drafts)
             raise
     except OSError as error:
-        raise FileInputError(Message("workload.unwritten", name=root, error=system_problem(error, lower=True)), field="out") from None
+        raise FileInputError(Message("problems.cannot_write", name=root, error=system_problem(error, lower=True)), field="out") from None
     return tuple(root / name for name in names)
 
 

@@ -15,7 +15,7 @@ from rightfit.errors import InputError, QuantityError, UnknownNameError
 from rightfit.fleet import records
 from rightfit.fleet.records import FleetRecord, JobRecord, OwnedRecord, ServiceRecord
 from rightfit.fleet.sources import MOST_LINES, from_csv, from_text, text_of, too_many
-from rightfit.messages import Message, either, foreign, line_each
+from rightfit.messages import Message, did_you_mean, foreign, line_each
 from rightfit.records import dataclass
 from rightfit.units import HOURS_PER_MONTH, SECONDS_PER_HOUR
 from rightfit.workload.money import to_usd
@@ -133,7 +133,7 @@ def _problem(item: Any, where: str) -> InputError:
         key = str(item["loc"][-1])[:80]
         known = _keys_at(item["loc"][:-1])
         near = nearest_words(key, known, count=2)
-        hint = Message("fleet.part_near", names=either(near)) if near else Message("fleet.part_allowed", names=", ".join(known))
+        hint = did_you_mean(near) or Message("fleet.part_allowed", names=", ".join(known))
         return InputError(Message("fleet.no_key", where=where, word=place, hint=hint), field=place, allowed=", ".join(known), nearest=near)
     if item["type"] == "missing":
         return InputError(Message("fleet.lacks", where=where, place=place), field=place)
@@ -215,7 +215,7 @@ class _Reader:
                     )
                 if name not in waits:
                     near = nearest_words(name, list(waits), count=2)
-                    hint = Message("fleet.part_near", names=either(near)) if near else ""
+                    hint = did_you_mean(near)
                     problem = Message("fleet.after_nothing", where=self.where, place=place, job=name[:80], hint=hint)
                     raise InputError(problem, field="after", nearest=near)
         if found := round_of(waits):
@@ -286,7 +286,7 @@ class _Reader:
         for key in wishes:
             if key not in OPTIONS:
                 near = nearest_words(key, list(OPTIONS), count=2)
-                hint = Message("fleet.part_near", names=either(near)) if near else Message("fleet.part_options")
+                hint = did_you_mean(near) or Message("fleet.part_options")
                 problem = Message("fleet.no_option", where=self.where, place=place, word=key[:80], hint=hint)
                 raise InputError(problem, field=key[:80], nearest=near)
             if key in ("deadline", "budget", "quota"):

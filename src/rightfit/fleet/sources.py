@@ -12,7 +12,7 @@ from typing import Any
 
 from rightfit.errors import FileInputError, InputError
 from rightfit.fleet.records import FleetRecord, JobRecord, ServiceRecord
-from rightfit.messages import Message, cause, either, foreign, system_problem
+from rightfit.messages import Message, cause, did_you_mean, foreign, system_problem
 from rightfit.workload.options import OPTIONS
 from rightfit.workload.vocabulary import nearest_words
 
@@ -35,7 +35,7 @@ def text_of(name: str) -> str:
     try:
         path = Path(name)
         if path.is_dir():
-            raise FileInputError(Message("fleet.folder", name=name, example=path / "fleet.yaml"))
+            raise FileInputError(Message("problems.is_folder", name=name, example=path / "fleet.yaml"))
         if path.stat().st_size > MOST_BYTES:
             raise FileInputError(Message("fleet.too_large", name=name, megabytes=MOST_BYTES // 1000000))
         return path.read_bytes().decode("utf-8-sig")
@@ -45,13 +45,11 @@ def text_of(name: str) -> str:
             if Path(name).parent.is_dir()
             else ()
         )
-        raise FileInputError(
-            Message("fleet.no_file", name=name, hint=(Message("fleet.part_near", names=Path(name).parent / near[0]) if near else ""))
-        ) from None
+        raise FileInputError(Message("problems.no_file", name=name, hint=did_you_mean([Path(name).parent / one for one in near]))) from None
     except UnicodeDecodeError as error:
         raise FileInputError(Message("fleet.not_text", name=name, byte=error.start)) from None
     except (OSError, ValueError) as error:
-        raise FileInputError(Message("fleet.unreadable", name=name, error=system_problem(error))) from None
+        raise FileInputError(Message("problems.cannot_read", name=name, error=system_problem(error))) from None
 
 
 def from_text(name: str, text: str) -> Mapping[str, Any]:
@@ -62,7 +60,7 @@ def from_text(name: str, text: str) -> Mapping[str, Any]:
         value = json.loads(text) if text.lstrip().startswith("{") else _yaml(name, text)
     except json.JSONDecodeError as error:
         raise FileInputError(
-            Message("fleet.not_json", name=name, line=error.lineno, column=error.colno, error=foreign(error.msg))
+            Message("problems.not_json", name=name, line=error.lineno, column=error.colno, error=foreign(error.msg))
         ) from None
     except RecursionError:
         raise FileInputError(Message("fleet.too_deep", name=name)) from None
@@ -83,10 +81,10 @@ def _yaml(name: str, text: str) -> Any:
         return _plain_keys(yaml.load(text, Loader=loader))  # noqa: S506  (a safe loader)
     except yaml.YAMLError as error:
         mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None) or str(error).splitlines()[0]
-        place = Message("fleet.part_place", line=mark.line + 1, column=mark.column + 1) if mark else ""
-        raise FileInputError(Message("fleet.not_yaml", name=name, line=place, error=foreign(problem))) from None
+        place = Message("problems.at_line", line=mark.line + 1, column=mark.column + 1) if mark else ""
+        raise FileInputError(Message("problems.not_yaml", name=name, line=place, error=foreign(problem))) from None
     except ValueError as error:
-        raise FileInputError(Message("fleet.not_yaml", name=name, line="", error=cause(error))) from None
+        raise FileInputError(Message("problems.not_yaml", name=name, line="", error=cause(error))) from None
 
 
 def _plain_keys(value: Any) -> Any:
@@ -106,11 +104,7 @@ def from_csv(name: str, text: str) -> Mapping[str, Any]:
     for column in columns:
         if column.replace("-", "_") not in known:
             near = nearest_words(column, sorted(known), count=2)
-            hint = (
-                Message("fleet.part_near", names=either(near))
-                if near
-                else Message("fleet.part_columns", names=", ".join(sorted(_JOB_KEYS | _SERVICE_KEYS)))
-            )
+            hint = did_you_mean(near) or Message("fleet.part_columns", names=", ".join(sorted(_JOB_KEYS | _SERVICE_KEYS)))
             raise UnknownColumnError(name, column, hint, near)
     jobs: list[dict[str, Any]] = []
     services: list[dict[str, Any]] = []

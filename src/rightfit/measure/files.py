@@ -26,4 +26,4 @@ def write_whole(path: str | Path, text: str) -> None:
                 Path(name).unlink()
             raise
     except OSError as error:
-        raise UnavailableError(Message("workload.unwritten", name=place, error=system_problem(error))) from None
+        raise UnavailableError(Message("problems.cannot_write", name=place, error=system_problem(error))) from None

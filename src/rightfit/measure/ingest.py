@@ -112,7 +112,7 @@ def _fetched(address: str, kind: str, definitions: Definitions) -> list[Run]:
             content = answer.read(MOST_BYTES)
     except (OSError, ValueError, urllib.error.URLError) as error:
         reason = getattr(error, "reason", error)
-        raise NetworkError(Message("fleet.unreadable", name=prometheus_server.shown(address), error=reason)) from None
+        raise NetworkError(Message("problems.cannot_read", name=prometheus_server.shown(address), error=reason)) from None
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "answer"
         path.write_bytes(content)

@@ -271,7 +271,7 @@ def read_runs(path: str | Path) -> list[Run]:
     try:
         content = json.loads(place.read_text(encoding="utf-8"))
     except OSError as error:
-        raise FileInputError(Message("fleet.unreadable", name=place, error=system_problem(error))) from None
+        raise FileInputError(Message("problems.cannot_read", name=place, error=system_problem(error))) from None
     except ValueError as error:
         raise FileInputError(Message("measure.not_json", file=place, error=cause(error))) from None
     many = content["items"] if isinstance(content, Mapping) and isinstance(content.get("items"), list) else content

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 Lang = Literal["en", "zh"]
@@ -94,6 +94,11 @@ def either(names: Iterable[object]) -> Message | str:
     """Names of which one is meant: a, b or c."""
     *first, last = map(str, names)
     return Message("problems.either", first=", ".join(first), last=last) if first else last
+
+
+def did_you_mean(names: Sequence[object]) -> Message | str:
+    """What is near a name that is not known, behind the sentence that says so; nothing where nothing is."""
+    return Message("problems.did_you_mean", names=either(names)) if names else ""
 
 
 def line_each(messages: Iterable[Message | str]) -> Message | str:

@@ -292,7 +292,7 @@ def _share(name: str, text: Any) -> float:
     try:
         return float(plain.removesuffix("%")) / (100.0 if plain.endswith("%") else 1.0)
     except ValueError:
-        raise QuantityError(Message("problems.at", place=name, error=Message("search.share_unread", text=plain)), field=name) from None
+        raise QuantityError(at_place(name, Message("search.share_unread", text=plain)), field=name) from None
 
 
 _READERS: Mapping[str, Any] = {"money": _usd, "share": _share, "number": lambda name, value: float(value)}

@@ -101,7 +101,7 @@ class _Kept:
                 shutil.rmtree(folder)
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise FileInputError(Message("workload.unwritten", name=folder, error=system_problem(error))) from None
+            raise FileInputError(Message("problems.cannot_write", name=folder, error=system_problem(error))) from None
         write_text_atomically(head, [text])
         for path in folder.iterdir():
             if found := _NAME.fullmatch(path.name):
@@ -141,9 +141,9 @@ def _opened(source: Path) -> IO[str]:
     try:
         raw: Any = gzip.open(source) if source.suffix == ".gz" else source.open("rb")  # noqa: SIM115  (closed with what wraps it)
     except FileNotFoundError:
-        raise FileInputError(Message("fleet.no_file", name=source, hint="")) from None
+        raise FileInputError(Message("problems.no_file", name=source, hint="")) from None
     except OSError as error:
-        raise FileInputError(Message("fleet.unreadable", name=source, error=system_problem(error))) from None
+        raise FileInputError(Message("problems.cannot_read", name=source, error=system_problem(error))) from None
     return io.TextIOWrapper(raw, encoding="utf-8-sig", errors="replace", newline="")
 
 
@@ -153,7 +153,7 @@ def header_of(source: Path) -> list[str]:
         try:
             header = [name for name in csv.DictReader(stream).fieldnames or () if name]
         except (OSError, EOFError, csv.Error) as error:
-            raise FileInputError(Message("fleet.unreadable", name=source, error=cause(error))) from None
+            raise FileInputError(Message("problems.cannot_read", name=source, error=cause(error))) from None
     if not header:
         raise FileInputError(Message("spread.empty_table", file=source))
     return header
@@ -175,7 +175,7 @@ def _rows(source: Path) -> Iterator[dict[str, Any]]:
         except csv.Error as error:
             raise FileInputError(Message("spread.row_unreadable", file=source, row=reader.line_num, error=cause(error))) from None
         except (OSError, EOFError) as error:
-            raise FileInputError(Message("fleet.unreadable", name=source, error=cause(error))) from None
+            raise FileInputError(Message("problems.cannot_read", name=source, error=cause(error))) from None
 
 
 def _pieces(source: Path, size: int) -> Iterator[list[dict[str, Any]]]:

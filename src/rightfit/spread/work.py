@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rightfit.cells import safe_cell
 from rightfit.errors import InputError, RightfitError
-from rightfit.messages import Message, either
+from rightfit.messages import Message, did_you_mean
 from rightfit.proof.tables import HIDDEN_COLUMNS, cell_text, prediction_columns
 from rightfit.spread.pieces import Done, Progress, Text, csv_lines, header_of, through
 from rightfit.spread.places import Here, Place
@@ -74,7 +74,7 @@ def plan_table(
     for column in header_of(source):
         if (name := _option(column)) not in {*OPTIONS, "id"}:
             near = nearest_words(name, list(OPTIONS), count=2)
-            hint = Message("fleet.part_near", names=either(near)) if near else Message("spread.part_columns_of_plan")
+            hint = did_you_mean(near) or Message("spread.part_columns_of_plan")
             raise InputError(Message("spread.no_column", file=source, column=repr(column[:60]), hint=hint), field=column[:60], nearest=near)
     book = book_path(price_book)
     list_prices_only(book is not None and not isinstance(place, Here))

@@ -9,7 +9,7 @@ from typing import Annotated, Any, get_type_hints
 from pydantic import BaseModel, Field, ValidationError
 
 from rightfit.errors import InputError, QuantityError
-from rightfit.messages import Message, at_place, either, foreign, line_each
+from rightfit.messages import Message, at_place, did_you_mean, foreign, line_each
 from rightfit.workload.attributes import Attributes
 from rightfit.workload.options import OPTIONS, WishOption
 from rightfit.workload.vocabulary import nearest_words
@@ -85,7 +85,7 @@ def _problem(model: type[BaseModel], item: Mapping[str, Any]) -> InputError:
     shown = field.encode("utf-8", "backslashreplace").decode()
     if item["type"] == "extra_forbidden":
         nearest = nearest_words(field, list(model.model_fields), count=2)
-        hint = Message("fleet.part_near", names=either(nearest)) if nearest else ""
+        hint = did_you_mean(nearest)
         return InputError(Message("workload.no_field", word=shown, hint=hint), field=shown, nearest=nearest)
     if item["type"].endswith("_type") and field in OPTIONS:
         return InputError(at_place(field, Message("workload.no_value", example=OPTIONS[field].example)), field=field)

@@ -11,7 +11,7 @@ from typing import Any
 
 from rightfit import reach
 from rightfit.errors import FileInputError, InputError
-from rightfit.messages import Message, at_place, foreign, system_problem, without_place
+from rightfit.messages import Message, at_place, did_you_mean, foreign, system_problem, without_place
 from rightfit.workload.options import raise_problems, read_wish
 from rightfit.workload.vocabulary import nearest_words
 
@@ -50,7 +50,7 @@ def save(path: str | Path, wishes: Mapping[str, Any]) -> Path:
         draft.replace(target)
     except OSError as error:
         draft.unlink(missing_ok=True)
-        raise FileInputError(Message("workload.unwritten", name=target, error=system_problem(error))) from None
+        raise FileInputError(Message("problems.cannot_write", name=target, error=system_problem(error))) from None
     return target
 
 
@@ -61,11 +61,11 @@ def read_text(path: str | Path) -> str:
     try:
         data = _read_bytes(name)
     except FileNotFoundError:
-        raise FileInputError(Message("fleet.no_file", name=name, hint=_neighbour(Path(name)))) from None
+        raise FileInputError(Message("problems.no_file", name=name, hint=_neighbour(Path(name)))) from None
     except IsADirectoryError:
-        raise FileInputError(Message("fleet.folder", name=name, example=Path(name) / "workload.yaml")) from None
+        raise FileInputError(Message("problems.is_folder", name=name, example=Path(name) / "workload.yaml")) from None
     except (OSError, ValueError) as error:
-        raise FileInputError(Message("fleet.unreadable", name=name, error=system_problem(error))) from None
+        raise FileInputError(Message("problems.cannot_read", name=name, error=system_problem(error))) from None
     if len(data) > MAX_BYTES:
         raise FileInputError(Message("workload.too_large", name=name, kilobytes=MAX_BYTES // 1000))
     try:
@@ -89,7 +89,7 @@ def _neighbour(path: Path) -> Message | str:
     except OSError:
         return ""
     near = nearest_words(path.name, names, count=1)
-    return Message("fleet.part_near", names=path.parent / near[0]) if near else ""
+    return did_you_mean([path.parent / one for one in near])
 
 
 def _entries(name: str, text: str) -> Entries:
@@ -154,8 +154,8 @@ def _refuse_yaml_bomb(name: str, text: str) -> None:
 def _yaml_problem(name: str, error: Any) -> Message:
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-    place = Message("fleet.part_place", line=mark.line + 1, column=mark.column + 1) if mark else ""
-    return Message("fleet.not_yaml", name=name, line=place, error=Message("workload.part_yaml_lines", error=foreign(problem)))
+    place = Message("problems.at_line", line=mark.line + 1, column=mark.column + 1) if mark else ""
+    return Message("problems.not_yaml", name=name, line=place, error=Message("workload.part_yaml_lines", error=foreign(problem)))
 
 
 def _yaml_value(node: Any, *, name: str, key: str) -> Any:
@@ -200,7 +200,7 @@ def _read_json(name: str, text: str) -> Entries:
         pairs = json.loads(text, object_pairs_hook=_Pairs, parse_constant=refuse)
     except json.JSONDecodeError as error:
         raise FileInputError(
-            Message("fleet.not_json", name=name, line=error.lineno, column=error.colno, error=foreign(error.msg))
+            Message("problems.not_json", name=name, line=error.lineno, column=error.colno, error=foreign(error.msg))
         ) from None
     except ValueError as error:  # an integer of thousands of digits
         raise FileInputError(Message("workload.unusable_json", name=name, error=foreign(str(error).split(";")[0]))) from None

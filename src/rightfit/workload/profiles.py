@@ -92,11 +92,11 @@ def _file_text(path: str) -> str:
     try:
         text = Path(path).read_text("utf-8-sig")
     except FileNotFoundError:
-        raise FileInputError(Message("fleet.no_file", name=path, hint="")) from None
+        raise FileInputError(Message("problems.no_file", name=path, hint="")) from None
     except UnicodeDecodeError:
         raise FileInputError(Message("workload.profile_not_text", path=path, hours=HOURS)) from None
     except (OSError, ValueError) as error:
-        raise FileInputError(Message("fleet.unreadable", name=path, error=system_problem(error))) from None
+        raise FileInputError(Message("problems.cannot_read", name=path, error=system_problem(error))) from None
     lines = [line.strip().strip("[]") for line in text[:100_000].splitlines() if line.strip().strip("[]")]
     if len(lines) == 1:
         return lines[0]

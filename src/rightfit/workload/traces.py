@@ -239,9 +239,9 @@ def _read_text(path: str | Path) -> str:
     try:
         data = Path(path).read_bytes()
     except FileNotFoundError:
-        raise FileInputError(Message("fleet.no_file", name=path, hint="")) from None
+        raise FileInputError(Message("problems.no_file", name=path, hint="")) from None
     except (OSError, ValueError) as error:
-        raise FileInputError(Message("fleet.unreadable", name=path, error=system_problem(error))) from None
+        raise FileInputError(Message("problems.cannot_read", name=path, error=system_problem(error))) from None
     if len(data) > MAX_TRACE_BYTES:
         raise FileInputError(Message("workload.trace_too_large", name=path, megabytes=MAX_TRACE_BYTES // 1000000))
     try:

@@ -12,7 +12,7 @@ from rightfit.catalog.providers.aws import advisor_rows
 from rightfit.catalog.providers.base import Known, Need, PriceRow, Row
 from rightfit.catalog.providers.client import Client, endpoint
 from rightfit.errors import NetworkError
-from rightfit.messages import Message
+from rightfit.messages import Message, at_place
 
 LINUX, CURRENCY = "linux", "USD"
 
@@ -34,7 +34,7 @@ class _AwsSpot:
         try:
             regions = feed["config"]["regions"]
         except (KeyError, TypeError):
-            raise NetworkError(Message("problems.at", place="aws-spot", error=Message("catalog.feed_form"))) from None
+            raise NetworkError(at_place("aws-spot", Message("catalog.feed_form"))) from None
         for region in regions:
             yield from _rows(region)
 

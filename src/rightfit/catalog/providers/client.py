@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rightfit.errors import MissingComponentError, NetworkError, RightfitError
-from rightfit.messages import Message
+from rightfit.messages import Message, at_place
 from rightfit.records import dataclass
 
 _RETRIED = frozenset([408, 425, 429, 500, 502, 503, 504])
@@ -84,7 +84,7 @@ class Client:
         while target is not None:
             key = f"{target} {sorted(current.items())}"
             if key in seen:
-                raise NetworkError(Message("problems.at", place=self.provider, error=Message("catalog.page_loops", page=len(seen))))
+                raise NetworkError(at_place(self.provider, Message("catalog.page_loops", page=len(seen))))
             seen.add(key)
             page = self.json(target, params=current or None, **request)
             yield page
@@ -142,9 +142,7 @@ class Client:
         if status in (401, 403):
             raise refused(self.provider, self.credentials, skew_s=self.skew_s)
         if status >= 400:
-            raise NetworkError(
-                Message("problems.at", place=self.provider, error=Message("catalog.answered", url=_place(url), status=status))
-            )
+            raise NetworkError(at_place(self.provider, Message("catalog.answered", url=_place(url), status=status)))
 
     def _watch_clock(self, date: str) -> None:
         try:
@@ -157,10 +155,9 @@ class Client:
         if abs(self.skew_s) > _REFUSED_SKEW_S:
             days = self.skew_s / 86400
             raise NetworkError(
-                Message(
-                    "problems.at",
-                    place=self.provider,
-                    error=Message(
+                at_place(
+                    self.provider,
+                    Message(
                         "catalog.clock_off",
                         days=abs(days),
                         why=(Message("catalog.part_ahead") if days > 0 else Message("catalog.part_behind")),
@@ -180,13 +177,13 @@ def refused(provider: str, credentials: str, *, skew_s: float = 0.0) -> NetworkE
     """Credentials that the provider does not take; a clock that is off is the other usual cause."""
     clock = Message("catalog.part_clock", minutes=abs(skew_s) / 60) if abs(skew_s) > _NOTED_SKEW_S else ""
     way = Message("catalog.part_renew", why=Message(f"catalog.part_credentials_{provider}")) if credentials else ""
-    return NetworkError(Message("problems.at", place=provider, error=Message("catalog.credentials", way=way, clock=clock)))
+    return NetworkError(at_place(provider, Message("catalog.credentials", way=way, clock=clock)))
 
 
 def one_line(provider: str, error: Exception) -> RightfitError:
     """The fault of a provider's own client library as one line without anything secret: its code, not its message."""
     code = str(getattr(error, "code", "") or type(error).__name__)
-    return NetworkError(Message("problems.at", place=provider, error=Message("catalog.request_failed", code=code[:80])))
+    return NetworkError(at_place(provider, Message("catalog.request_failed", code=code[:80])))
 
 
 def _place(url: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from rightfit.catalog.providers.base import Known, Need, PriceRow, Row, ServerRow
 from rightfit.catalog.providers.client import Client, endpoint, refused
 from rightfit.errors import NetworkError, RightfitError
-from rightfit.messages import Message
+from rightfit.messages import Message, at_place
 
 # Charge type -> (purchase mode, field with the discount that is open to all, list field, hours it covers).
 _MODES: dict[str, tuple[tuple[str, str, str, float], ...]] = {
@@ -123,10 +123,10 @@ def _ask(call: Any, request: Any, client: Client) -> Any:
 def _plain(error: Exception) -> RightfitError:
     code = str(getattr(error, "code", "") or type(error).__name__)
     if code == "AuthFailure.SignatureExpire":
-        return NetworkError(Message("problems.at", place="tencent", error=Message("catalog.request_time")))
+        return NetworkError(at_place("tencent", Message("catalog.request_time")))
     if code.startswith(("AuthFailure", "UnauthorizedOperation", "InvalidCredential")) or "Credential" in code or code == "ClientSideError":
         return refused("tencent", PROVIDER.needs.credentials)
-    return NetworkError(Message("problems.at", place="tencent", error=Message("catalog.request_failed", code=code[:80])))
+    return NetworkError(at_place("tencent", Message("catalog.request_failed", code=code[:80])))
 
 
 def _listed(service: Any, client: Client, charge: str) -> Sequence[Any]:

@@ -9,7 +9,7 @@ from rightfit.cli.declared import argument, option
 from rightfit.cli.output import View, note
 from rightfit.errors import InputError, RightfitError
 from rightfit.explain.messages import say
-from rightfit.messages import Message, cause
+from rightfit.messages import Message, cause, did_you_mean
 from rightfit.units import SECONDS_PER_YEAR
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def setup_of(given: list[str]) -> dict[str, str]:
         if name not in setup_columns():
             near = nearest(name, setup_columns())
             raise InputError(
-                Message("cli.set_no_column", column=name, hint=(Message("fleet.part_near", names=near[0]) if near else "")),
+                Message("cli.set_no_column", column=name, hint=did_you_mean(near[:1])),
                 field="set",
             )
         setup[name] = value.strip()

@@ -12,7 +12,7 @@ from rightfit.facts.fuzzy import nearest
 from rightfit.measure.load_test.http import Client, HttpError
 from rightfit.measure.load_test.stream import Answer, Question, ask
 from rightfit.measure.readers.exposition import Sample, samples_of
-from rightfit.messages import Message, cause, system_problem
+from rightfit.messages import Message, cause, did_you_mean, system_problem
 from rightfit.records import dataclass
 
 _ENGINES = ("vllm", "sglang")
@@ -65,7 +65,7 @@ async def _model(client: Client, wanted: str) -> tuple[str, str, Message | None]
     name = wanted or names[0]
     if name not in served:
         near = nearest(wanted, names)
-        hint = Message("fleet.part_near", names=near[0]) if near else ""
+        hint = did_you_mean(near[:1])
         return name, "", Message("measure.no_model", model=wanted, address=place, served=shown, hint=hint)
     return name, served[name] if served[name] in _ENGINES else "", None
 

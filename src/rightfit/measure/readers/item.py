@@ -64,7 +64,7 @@ class Item:
             raw = self.path.read_bytes()
             return gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
         except (OSError, EOFError) as error:
-            raise FileInputError(Message("fleet.unreadable", name=self.shown, error=cause(error))) from None
+            raise FileInputError(Message("problems.cannot_read", name=self.shown, error=cause(error))) from None
 
     @functools.cached_property
     def text(self) -> str:

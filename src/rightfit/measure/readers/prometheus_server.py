@@ -76,7 +76,7 @@ def _asked(address: str, path: str, question: Mapping[str, str]) -> dict[str, An
     except urllib.error.HTTPError as error:
         raise _refused(error, address, path) from None
     except (OSError, ValueError) as error:
-        raise NetworkError(Message("fleet.unreadable", name=shown(address), error=cause(getattr(error, "reason", error)))) from None
+        raise NetworkError(Message("problems.cannot_read", name=shown(address), error=cause(getattr(error, "reason", error)))) from None
     try:
         found = json.loads(content)
     except ValueError:
@@ -97,7 +97,7 @@ def _refused(error: urllib.error.HTTPError, address: str, path: str) -> Exceptio
     problem = Message("measure.part_prometheus_status", path=path, status=error.code)
     if told:
         problem = Message("measure.part_prometheus_answers", path=path, status=error.code, message=told)
-    return NetworkError(Message("fleet.unreadable", name=shown(address), error=problem))
+    return NetworkError(Message("problems.cannot_read", name=shown(address), error=problem))
 
 
 def shown(address: str) -> str:

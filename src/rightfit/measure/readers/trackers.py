@@ -249,11 +249,11 @@ def _rows(path: Path, question: str, values: Sequence[str] = ()) -> list[tuple[A
     try:
         connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
     except sqlite3.Error as error:
-        raise FileInputError(Message("fleet.unreadable", name=path, error=cause(error))) from None
+        raise FileInputError(Message("problems.cannot_read", name=path, error=cause(error))) from None
     try:
         return connection.execute(question, values).fetchall()
     except sqlite3.Error as error:
-        raise FileInputError(Message("fleet.unreadable", name=path, error=cause(error))) from None
+        raise FileInputError(Message("problems.cannot_read", name=path, error=cause(error))) from None
     finally:
         connection.close()
 

@@ -88,7 +88,7 @@ def _fetched(address: str) -> str:
             return str(answer.read(MOST_BYTES).decode("utf-8", "replace"))
     except (OSError, ValueError, urllib.error.URLError) as error:
         raise NetworkError(
-            Message("fleet.unreadable", name=without_secrets(address), error=cause(getattr(error, "reason", error)))
+            Message("problems.cannot_read", name=without_secrets(address), error=cause(getattr(error, "reason", error)))
         ) from None
 
 
