@@ -352,7 +352,7 @@ def _problem(item: Any, kind: str, model: type[Entry], line: int, lines: Mapping
     if item["type"] == "missing":
         return _entry_problem(*place, Message("catalog.part_book_missing"))
     raised = item.get("ctx", {}).get("error")
-    problem = raised.args[0] if raised else foreign(item["msg"][:1].lower() + item["msg"][1:])
+    problem = raised.args[0] if isinstance(raised, ValueError) else foreign(item["msg"][:1].lower() + item["msg"][1:])
     if field and not isinstance(item["input"], dict):
         problem = Message("catalog.part_book_value", given=repr(item["input"]), problem=problem)
     return _entry_problem(*place, problem)

@@ -19,6 +19,8 @@ _CONTRADICTS = re.compile(
 _LEAVE_OUT = "leave it out"
 _FIELD = re.compile(r"\{(\w+)[^{}]*\}")
 #: Catalogs that hold no sentences to be found.
+#: What a sentence has to have beside its fields: one without a word would be found in anything.
+_WORD = re.compile(r"[A-Za-z]{3}")
 _OTHER = frozenset(("problems", "purposes", "questions"))
 _PART = "part_"
 _LISTS, _OR = frozenset(("names", "words", "example")), re.compile(r",? or ")
@@ -130,7 +132,9 @@ def _sentences(parts: bool) -> tuple[_Sentence, ...]:
         if (key.startswith(_PART) or room == "others") is parts
     )
     pieces = ((*found, _FIELD.split(found[2])[::2]) for found in texts)
-    return tuple(_Sentence(room, key, text, sum(map(len, own)), max(own, key=len)) for room, key, text, own in pieces)
+    return tuple(
+        _Sentence(room, key, text, sum(map(len, own)), max(own, key=len)) for room, key, text, own in pieces if any(map(_WORD.search, own))
+    )
 
 
 @cache
