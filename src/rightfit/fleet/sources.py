@@ -126,7 +126,7 @@ def from_csv(name: str, text: str) -> Mapping[str, Any]:
 class UnknownColumnError(FileInputError):
     """A column of a table that is neither a key of a job nor an option of a workload."""
 
-    def __init__(self, name: str, column: str, hint: Message, near: Sequence[str]) -> None:
+    def __init__(self, name: str, column: str, hint: Message | str, near: Sequence[str]) -> None:
         super().__init__(Message("fleet.no_column", name=name, column=repr(column[:80]), hint=hint), field=column[:80], nearest=near)
 
 

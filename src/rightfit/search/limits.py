@@ -119,6 +119,6 @@ def _countries(name: str, catalog: Catalog) -> tuple[str, ...]:
             "residency",
             name,
             nearest=nearest_words(fold(name), known),
-            allowed=Message("names.part_allowed_words", names=f"{', '.join(known)}, or countries"),
+            allowed=Message("names.part_residencies", names=", ".join(known)),
             field="residency",
         ) from None

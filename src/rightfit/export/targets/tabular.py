@@ -100,7 +100,10 @@ def _refuses(job: Job) -> Message | str:
     if not estimator(job):
         known = ", ".join(PACKAGES)
         return Message(
-            "export.part_no_table_script", model=job.option.facts.get("name"), library=layout.library or "no library", known=known
+            "export.part_no_table_script",
+            model=job.option.facts.get("name"),
+            library=layout.library or Message("export.no_library"),
+            known=known,
         )
     if layout.device == "gpu" and layout.library in NO_CARD:
         return Message("export.part_no_kernels", library=layout.library)
