@@ -12,7 +12,6 @@ from rightfit.messages.message import (
     from_data,
     line_each,
     of_kind,
-    quoted,
     spaced,
     without_place,
 )
@@ -30,7 +29,6 @@ __all__ = [
     "from_data",
     "line_each",
     "of_kind",
-    "quoted",
     "spaced",
     "system_problem",
     "without_place",

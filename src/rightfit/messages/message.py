@@ -85,11 +85,6 @@ def spaced(text: str) -> str:
     return re.sub(_LATIN_HAN, r"\1 \2", re.sub(_HAN_LATIN, r"\1 \2", re.sub(_HAN_HAN, r"\1", text)))
 
 
-def quoted(value: object, longest: int = 80) -> str:
-    """What somebody wrote, in quotes, and no longer than a line takes."""
-    return repr(str(value)[:longest])
-
-
 def either(names: Iterable[object]) -> Message | str:
     """Names of which one is meant: a, b or c."""
     *first, last = map(str, names)
