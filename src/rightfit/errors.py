@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rightfit.messages import Lang, Message
+from rightfit.messages import Lang, Message, without_places
 
 _LONGEST_NAME = 80
 _MOST_NEAREST, _MOST_CANDIDATES = 3, 5
@@ -38,8 +38,9 @@ class RightfitError(Exception):
 
     @property
     def key(self) -> str:
-        """Which message it is, for programs; empty where it is another program's text."""
-        return self.message.key if isinstance(self.message, Message) else ""
+        """Which message it is, whatever it is about, for programs; empty where it is another program's text."""
+        message = without_places(self.message)
+        return message.key if isinstance(message, Message) else ""
 
     def text(self, lang: Lang) -> str:
         """What it says in a language."""

@@ -31,7 +31,13 @@ def test_an_unknown_name() -> None:
     error = UnknownNameError("model", "Llama-9", nearest=("Llama-3", "Llama-2"), allowed="a name", field="model")
     (problem,) = problems_of(error, "zh")
     assert problem.message == "没有名为“Llama-9”的模型。您是否想用：Llama-3、Llama-2？"
-    assert problem.to_dict() == {"field": "model", "message": problem.message, "allowed": "a name", "nearest": ["Llama-3", "Llama-2"]}
+    assert problem.to_dict() == {
+        "key": "problems.unknown_name_allowed_near",
+        "field": "model",
+        "message": problem.message,
+        "allowed": "a name",
+        "nearest": ["Llama-3", "Llama-2"],
+    }
     assert problems_of(AmbiguousNameError("model", "x", ["a", "b"]), "zh")[0].message == "模型“x”可能指多个：a、b。"
 
 

@@ -33,8 +33,7 @@ _CODES: tuple[tuple[type[RightfitError], str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong. `code` for programs, `title` for its kind, `message` for people; `field`, `allowed` and `nearest` where
-    known."""
+    """One thing that is wrong. `code` and `key` for programs, `title` for its kind, `message` for people; `field`, `allowed` and `nearest` where known."""
 
     code: str
     title: str
@@ -42,10 +41,11 @@ class Problem:
     field: str = ""
     allowed: str = ""
     nearest: tuple[str, ...] = ()
+    key: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """What a program reads of it."""
-        return {"field": self.field, "message": self.message, "allowed": self.allowed, "nearest": list(self.nearest)}
+        return {"key": self.key, "field": self.field, "message": self.message, "allowed": self.allowed, "nearest": list(self.nearest)}
 
 
 def code_of(error: RightfitError) -> str:
@@ -64,7 +64,7 @@ def _problem(error: RightfitError, lang: Lang) -> Problem:
     field = (error.field or "") if isinstance(error, InputError) else ""
     allowed, nearest = (str(error.allowed), error.nearest) if isinstance(error, InputError) else ("", ())
     title = Message(f"problems.title_{code}").text(lang)
-    return Problem(code, title, _message(error, lang), field, allowed, tuple(nearest[:_MOST_NAMES]))
+    return Problem(code, title, _message(error, lang), field, allowed, tuple(nearest[:_MOST_NAMES]), error.key)
 
 
 def _message(error: RightfitError, lang: Lang) -> str:

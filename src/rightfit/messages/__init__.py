@@ -14,6 +14,7 @@ from rightfit.messages.message import (
     of_kind,
     spaced,
     without_place,
+    without_places,
 )
 
 __all__ = [
@@ -32,4 +33,5 @@ __all__ = [
     "spaced",
     "system_problem",
     "without_place",
+    "without_places",
 ]

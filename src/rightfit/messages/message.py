@@ -125,6 +125,14 @@ def at_place(place: Message | str, message: Message | str) -> Message:
     return Message(_AT, place=place, error=message)
 
 
+def without_places(message: Message | str) -> Message | str:
+    """A message without everything that it is about before it."""
+    while isinstance(message, Message) and message.key == _AT:
+        inner = message.fields["error"]
+        message = inner if isinstance(inner, Message) else str(inner)
+    return message
+
+
 def without_place(message: Message | str, place: str | None) -> Message | str:
     """A message without the option that it is about before it, for a place that names it too."""
     inner = message.fields["error"] if isinstance(message, Message) and message.key == _AT and message.fields["place"] == place else message
