@@ -7,6 +7,7 @@ commands and addresses before a record is made.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import re
@@ -23,7 +24,7 @@ from rightfit import facts
 from rightfit.errors import FileInputError, UnknownNameError
 from rightfit.facts.fuzzy import nearest
 from rightfit.measure.places import is_folder
-from rightfit.messages import Message, cause, system_problem
+from rightfit.messages import Message, at_place, cause, foreign, system_problem
 
 SCHEMA_VERSION = 1
 #: Points that a series may keep.
@@ -252,7 +253,8 @@ def run_of(found: Any, *, where: Message | str = _THE_RECORD) -> Run:
     try:
         run = Run.model_validate({name: value for name, value in found.items() if name not in SUMMARY})
     except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg'].lower()}" for item in error.errors()[:3])
+        found_wrong = (at_place(".".join(map(str, item["loc"])), foreign(item["msg"].lower())) for item in error.errors()[:3])
+        problems = functools.reduce(lambda first, other: Message("problems.and_also", first=first, other=other), found_wrong)
         raise FileInputError(Message("measure.not_a_valid_run_record", elsewhere=where, problem=problems)) from None
     for item in run.measured:
         metric(item.metric)

@@ -9,7 +9,7 @@ from rightfit.cli.declared import argument, option
 from rightfit.cli.output import View, note
 from rightfit.errors import InputError, RightfitError
 from rightfit.explain.messages import say
-from rightfit.messages import Message, cause, did_you_mean
+from rightfit.messages import Message, at_place, did_you_mean
 from rightfit.units import SECONDS_PER_YEAR
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def window_of(last: str, until: str) -> dict[str, float]:
         try:
             found["last_s"] = parse_duration(last)
         except RightfitError as error:
-            raise InputError(Message("cli.last_unread", error=cause(error)), field="last") from None
+            raise InputError(at_place("--last", error.message), field="last") from None
         if not _SHORTEST_S <= found["last_s"] <= SECONDS_PER_YEAR:
             raise InputError(Message("cli.last_span", text=last), field="last")
     if until:

@@ -14,7 +14,7 @@ from rightfit.cli.declared import argument, option
 from rightfit.cli.output import Answer, View, emit, note
 from rightfit.errors import InputError, NetworkError
 from rightfit.explain.messages import say
-from rightfit.messages import Message, cause
+from rightfit.messages import Message, at_place
 
 if TYPE_CHECKING:
     from rightfit.explain.sheets import Part
@@ -104,7 +104,7 @@ def _wait_s(text: str | None) -> float:
     try:
         seconds = parse_duration(text)
     except InputError as error:
-        raise InputError(Message("cli.every_unread", error=cause(error)), field="every") from None
+        raise InputError(at_place("--every", error.message), field="every") from None
     if not _BETWEEN_S <= seconds <= SECONDS_PER_HOUR:
         raise InputError(Message("cli.every_outside", text=text), field="every")
     return seconds
