@@ -15,6 +15,7 @@ _FIELD = re.compile(r"\{(\w+)\}")
 #: A field that is another text of the same program.
 _INNER = frozenset(("problem", "why"))
 
+_WORDS = "'.+"
 #: What the system says, by its number.
 _SYSTEM: Mapping[int, str] = {
     errno.ENOENT: "no_file",
@@ -73,7 +74,10 @@ def _field(name: str, text: str) -> Message | str:
 def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
     """The texts as patterns, those with most words of their own first."""
     texts = sorted(catalog("others", "en").items(), key=lambda one: -len(_FIELD.sub("", one[1])))
-    return tuple(
-        (f"others.{key}", re.compile(_FIELD.sub(r"(?P<\1>.+?)", re.escape(text).replace(r"\{", "{").replace(r"\}", "}")), re.DOTALL))
-        for key, text in texts
-    )
+    return tuple((f"others.{key}", re.compile(_pattern(text), re.DOTALL)) for key, text in texts)
+
+
+def _pattern(text: str) -> str:
+    """A text with places as a pattern. Words that a value must be among stand in quotes."""
+    plain = re.escape(text).replace(r"\{", "{").replace(r"\}", "}")
+    return _FIELD.sub(lambda found: f"(?P<{found[1]}>{_WORDS if found[1] == 'words' else '.+?'})", plain)

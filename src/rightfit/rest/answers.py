@@ -12,7 +12,7 @@ from rightfit import api, lookup
 from rightfit.errors import InputError
 from rightfit.explain.documents import plan_document, verdict_document
 from rightfit.explain.messages import Lang
-from rightfit.messages import Message, cause
+from rightfit.messages import Message, at_place
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
@@ -172,7 +172,7 @@ def checked_runs(given: Sequence[Any]) -> list[dict[str, Any]]:
         try:
             found.append(document(sealed(run_of(one, where=f"record {number}"))))
         except RightfitError as error:
-            raise InputError(Message("rest.run_records", error=cause(error)), field="runs") from None
+            raise InputError(at_place("runs", error.message), field="runs") from None
     return found
 
 

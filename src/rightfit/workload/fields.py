@@ -92,9 +92,8 @@ def _problem(model: type[BaseModel], item: Mapping[str, Any]) -> InputError:
     if (limits := _limits(model, field)) and item["type"].startswith(_OF_NUMBERS):
         return QuantityError(at_place(shown, Message("workload.no_number_from", problem=limits)), field=shown, allowed=str(limits))
     message = foreign(item["msg"][:1].lower() + item["msg"][1:])
-    return InputError(
-        Message("problems.unreadable", field=shown, message=message), field=shown, allowed=str((item.get("ctx") or {}).get("expected", ""))
-    )
+    wrong = Message("problems.unreadable", field=shown, message=message) if shown else at_place(shown, message)
+    return InputError(wrong, field=shown, allowed=str((item.get("ctx") or {}).get("expected", "")))
 
 
 def _limits(model: type[BaseModel], field: str) -> Message | str:
