@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rightfit.messages import Message
+
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
     from rightfit.catalog.check_answers import CheckResult
@@ -114,12 +116,12 @@ def resize(runs: str | Path | Sequence[Run], /, *, tests: int = 2, catalog: Cata
 
     records = runs_at(runs) if isinstance(runs, str | Path) else list(runs)
     if not records:
-        raise InputError("resize needs a run", field="run")
+        raise InputError(Message("units.resize_without_run"), field="run")
     found = None
     if wishes.get("data") or wishes.get("rate") or wishes.get("users"):
         known = {**wishes_of(records), **{name: value for name, value in wishes.items() if value is not None}}
         if "model" not in known:
-            raise InputError("which model? the run does not tell; give --set model=... to rightfit probe or ingest", field="model")
+            raise InputError(Message("units.no_model_of_run"), field="model")
         found = with_runs(plan(catalog=catalog, top=MOST_OPTIONS, **known), evidence(records), top=MOST_OPTIONS)
     return resize(records, found, lambda rows: predict_rows(rows), tests=tests)
 

@@ -13,12 +13,18 @@
         ├── NetworkError            a remote service could not be reached or answered nonsense
         └── CatalogError            the catalog store cannot be built or read
 
-A message is one line: what was wrong, what is allowed, the nearest valid thing.
+An error is raised with a `Message`, key and fields: what was wrong, what is allowed, the nearest valid thing, in one line. `str()` of it is the English, `text(lang)`
+what it says in a language. A plain text is only for what another program said.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+
+from rightfit.messages import Lang, Message, without_places
+
+_LONGEST_NAME = 80
+_MOST_NEAREST, _MOST_CANDIDATES = 3, 5
 
 
 class RightfitError(Exception):
@@ -26,20 +32,36 @@ class RightfitError(Exception):
 
     exit_code = 2
 
+    def __init__(self, message: Message | str) -> None:
+        super().__init__(message)
+        self.message = message
+
+    @property
+    def key(self) -> str:
+        """Which message it is, whatever it is about, for programs; empty where it is another program's text."""
+        message = without_places(self.message)
+        return message.key if isinstance(message, Message) else ""
+
+    def text(self, lang: Lang) -> str:
+        """What it says in a language."""
+        return self.message.text(lang) if isinstance(self.message, Message) else self.message
+
+    def __str__(self) -> str:
+        return self.text("en")
+
 
 class InputError(RightfitError):
-    """What the user gave cannot be used. `field` names the option or key it came from, `allowed` says what can be given, `nearest` what
-    comes
-    nearest to it, each when known; `problems` are the single problems where there are several, one line of the message each."""
+    """What the user gave cannot be used. `field` names the option or key it came from, `allowed` says what can be given, `nearest` what comes nearest to it,
+    each when known; `problems` are the single problems where there are several, one line of the message each."""
 
     exit_code = 2
 
     def __init__(
         self,
-        message: str,
+        message: Message | str,
         *,
         field: str | None = None,
-        allowed: str = "",
+        allowed: Message | str = "",
         nearest: Sequence[str] = (),
         problems: Sequence[InputError] = (),
     ) -> None:
@@ -48,16 +70,14 @@ class InputError(RightfitError):
 
 
 class UnknownNameError(InputError):
-    """A name that is not in the knowledge base; `nearest` holds the closest names that are."""
+    """A name that is not in the knowledge base; `nearest` holds the closest names that are, `allowed` what there is."""
 
-    def __init__(self, kind: str, name: str, *, nearest: Sequence[str] = (), allowed: str = "", field: str | None = None) -> None:
-        shown = name if len(name) <= 80 else name[:77] + "..."
-        message = f"unknown {kind} {shown!r}"
-        if allowed:
-            message += f"; {allowed}"
-        if nearest:
-            message += "; did you mean " + ", ".join(nearest[:3]) + "?"
-        super().__init__(message, field=field, allowed=allowed, nearest=nearest)
+    def __init__(self, kind: str, name: str, *, nearest: Sequence[str] = (), allowed: Message | str = "", field: str | None = None) -> None:
+        shown = name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 3] + "..."
+        told = {"allowed": allowed} if allowed else {}
+        near = {"nearest": tuple(nearest[:_MOST_NEAREST])} if nearest else {}
+        key = "problems.unknown_name" + ("_allowed" if told else "") + ("_near" if near else "")
+        super().__init__(Message(key, kind=_kind(kind), name=shown, **told, **near), field=field, allowed=allowed, nearest=nearest)
         self.kind, self.name = kind, name
 
 
@@ -65,8 +85,14 @@ class AmbiguousNameError(InputError):
     """A name that matches several things; `candidates` lists them."""
 
     def __init__(self, kind: str, name: str, candidates: Sequence[str], *, field: str | None = None) -> None:
-        super().__init__(f"{kind} {name!r} is ambiguous; it could be " + ", ".join(candidates[:5]), field=field, nearest=candidates)
+        names = tuple(candidates[:_MOST_CANDIDATES])
+        super().__init__(Message("problems.ambiguous_name", kind=_kind(kind), name=name, names=names), field=field, nearest=candidates)
         self.kind, self.name, self.candidates = kind, name, tuple(candidates)
+
+
+def _kind(kind: str) -> Message:
+    """What kind of thing a name is of."""
+    return Message(f"problems.kind_{kind.replace(' ', '_')}")
 
 
 class QuantityError(InputError):

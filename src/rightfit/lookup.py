@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from rightfit.messages import Message
 from rightfit.units import normalize
 
 if TYPE_CHECKING:
@@ -74,7 +75,9 @@ def _model_kind(text: str) -> str:
     from rightfit.workload.vocabulary import nearest_words
 
     near = nearest_words(word, (*MODEL_FAMILIES, *sorted(kinds)))
-    raise UnknownNameError("kind", text, nearest=near, allowed="allowed: " + ", ".join(MODEL_FAMILIES), field="kind")
+    raise UnknownNameError(
+        "kind", text, nearest=near, allowed=Message("names.part_allowed_words", names=", ".join(MODEL_FAMILIES)), field="kind"
+    )
 
 
 def datasets(query: str) -> list[Dataset]:
@@ -185,7 +188,7 @@ def ways_to_buy(query: str, *, region: Names = (), office_hours: float | None = 
     from rightfit.search.verdict import find_server
 
     if not query.strip():
-        raise InputError("give the server whose ways to pay are wanted, for example aws/g5.xlarge", field="query")
+        raise InputError(Message("units.no_server"), field="query")
     market = catalog or open_catalog()
     server = find_server(market, "/".join(query.split()))
     table = market.all_offers(has_accelerator=None)
@@ -193,7 +196,7 @@ def ways_to_buy(query: str, *, region: Names = (), office_hours: float | None = 
     wanted = [found.region for name in _read("region", region) for found in market.find_regions(name)]
     offers = read_market(market, table.take(np.flatnonzero(sound)))
     if not len(offers.offers):
-        raise InputError(f"no sound price of {query.strip()} is known", field="query")
+        raise InputError(Message("units.no_price", server=query.strip()), field="query")
     place = cheapest_region(offers, wanted)
     return section_of(how_to_buy(market, offers, server, region=place, office_h=office_hours), job_h=None)
 

@@ -11,6 +11,7 @@ import contextvars
 from collections.abc import Iterator
 
 from rightfit.errors import InputError
+from rightfit.messages import Message, at_place
 
 _CLOSED: contextvars.ContextVar[bool] = contextvars.ContextVar("reach_closed", default=False)
 
@@ -33,4 +34,5 @@ def is_closed() -> bool:
 def refuse_file(what: str, *, field: str | None = None) -> None:
     """Refuse to open a file that a client of a server named; at a terminal, do nothing."""
     if is_closed():
-        raise InputError(f"{what} is a file or code: a server reads none for its clients; run rightfit where the file is", field=field)
+        refused = Message("units.file_of_client", what=what)
+        raise InputError(at_place(field, refused) if field else refused, field=field)

@@ -11,6 +11,7 @@ import re
 import unicodedata
 
 from rightfit.errors import QuantityError
+from rightfit.messages import Message, either
 from rightfit.records import dataclass
 
 # What a unit is in base units (bytes, seconds, FLOP, USD), each said once; a test keeps other modules from saying it again.
@@ -157,18 +158,21 @@ class DataSize:
     bytes: float | None = None
 
 
+_COUNT_EXAMPLE = either(("8", "1.28M", "10万"))
+
+
 def normalize(text: str) -> str:
     """Full-width characters to plain ones, outer and repeated blanks away."""
     return " ".join(unicodedata.normalize("NFKC", text).split())
 
 
-def split_number(text: str, *, example: str) -> tuple[float, str]:
+def split_number(text: str, *, example: Message | str) -> tuple[float, str]:
     """The leading number of `text` and the rest, e.g. "1,280 images" -> (1280.0, "images"). `example` shows what is wanted."""
     plain = normalize(text)
     if not plain:
-        raise QuantityError(f"an empty value; write for example {example}")
+        raise QuantityError(Message("units.empty_value", example=example))
     if plain.casefold().lstrip("+-") in ("nan", "inf", "infinity"):
-        raise QuantityError(f"{plain!r} is not a quantity; write a number, for example {example}")
+        raise QuantityError(Message("units.no_quantity", value=repr(plain), example=example))
     match = _NUMBER.match(plain)
     digits = match.group(0) if match else ""
     if not digits:
@@ -176,32 +180,32 @@ def split_number(text: str, *, example: str) -> tuple[float, str]:
     number = float(digits.replace(",", "").replace("_", ""))
     rest = plain[len(digits) :].strip()
     if not math.isfinite(number) or rest[:1] in (".", ",", "_"):
-        raise QuantityError(f"cannot read {_shown(text)} as a number; write for example {example}")
+        raise QuantityError(Message("units.no_number", value=_shown(text), example=example))
     return number, rest
 
 
-def parse_count(text: str | float, *, example: str = "8, 1.28M or 10万") -> float:
+def parse_count(text: str | float, *, example: Message | str = _COUNT_EXAMPLE) -> float:
     """A pure number with an optional multiplier: "1.28M", "8k", "10万", "1,000"."""
     if isinstance(text, (int, float)):
         return _finite(float(text), shown=repr(text), example=example)
     number, rest = split_number(text, example=example)
     multiplier = _MULTIPLIERS.get(rest.casefold())
     if multiplier is None:
-        raise QuantityError(f"cannot read {_shown(text)}: {_shown(rest)} is not a multiplier; write for example {example}")
+        raise QuantityError(Message("units.no_multiplier", value=_shown(text), word=_shown(rest), example=example))
     return number * multiplier
 
 
 def parse_duration(text: str) -> float:
     """Seconds of "24h", "300ms", "3d", "1h30m", "1小时30分钟"; a bare number is refused."""
-    example = "24h, 90min, 3d or 300ms"
+    example = either(("24h", "90min", "3d", "300ms"))
     total, rest = 0.0, normalize(text)
     if not rest:
-        raise QuantityError(f"an empty duration; write for example {example}")
+        raise QuantityError(Message("units.empty_duration", example=example))
     while rest:
         number, rest = split_number(rest, example=example)
         unit, rest = _take_unit(rest)
         if not unit:
-            raise QuantityError(f"{_shown(text)} has no unit; say {number:g}h? (units: ms, s, min, h, d, w)")
+            raise QuantityError(Message("units.no_unit", value=_shown(text), example=f"{number:g}h"))
         total += number * _seconds_of(unit, number=number, text=text)
     return total
 
@@ -211,8 +215,10 @@ def parse_bytes(text: str) -> float:
     number, unit = split_number(text, example="10GB")
     factor = _bytes_of(unit)
     if factor is None:
-        hint = f"say {number:g}GB?" if not unit else f"unit {_shown(unit)} is not known (units: B, kB, MB, GB, TB, PB, GiB ...)"
-        raise QuantityError(f"cannot read {_shown(text)} as a size in bytes; {hint}")
+        hint = (
+            _say(f"{number:g}GB") if not unit else Message("units.part_no_unit", unit=_shown(unit), known="B, kB, MB, GB, TB, PB, GiB ...")
+        )
+        raise QuantityError(Message("units.no_bytes", value=_shown(text), problem=hint))
     return number * factor
 
 
@@ -220,28 +226,30 @@ def parse_money(text: str) -> Money:
     """An amount: "200usd", "$200", "¥500", "500元", "1.5万元", "1500cny/month", "每月500元"; a bare number is refused."""
     plain, per_month = _strip_month(normalize(text))
     prefix, body = _currency_prefix(plain)
-    number, rest = split_number(body, example="200usd or 1500cny/month")
+    number, rest = split_number(body, example=either(("200usd", "1500cny/month")))
     multiplier, suffix = _take_multiplier(rest)
     if "/" in suffix or "per" in suffix.split():
-        raise QuantityError(f"cannot read {_shown(text)}: a budget is a total or per month; say {number:g}usd/month?")
+        raise QuantityError(Message("units.no_budget", value=_shown(text), example=f"{number:g}usd/month"))
     currency = _CURRENCIES.get(suffix.casefold()) if suffix else prefix
     if currency is None:
-        hint = f"say {number:g}usd or {number:g}cny?" if not suffix else f"currency {_shown(suffix)} is not known ({_known_currencies()})"
-        raise QuantityError(f"cannot read {_shown(text)} as an amount of money; {hint}")
+        other = Message("units.part_no_currency", currency=_shown(suffix), known=_known_currencies())
+        hint = other if suffix else _say(f"{number:g}usd", f"{number:g}cny")
+        raise QuantityError(Message("units.no_money", value=_shown(text), problem=hint))
     return Money(number * multiplier, currency, per_month)
 
 
 def parse_data(text: str) -> DataSize:
     """An amount of data: "50Mtok", "1.28Mimages", "100k samples", "10GB", "10万条", "2亿 tokens". A dataset's name is for the caller."""
-    number, rest = split_number(text, example="50Mtok, 100ksamples, 1.28Mimages or 10GB")
+    number, rest = split_number(text, example=either(("50Mtok", "100ksamples", "1.28Mimages", "10GB")))
     factor = _bytes_of(rest)
     if factor is not None:
         return DataSize("bytes", bytes=number * factor)
     multiplier, unit = _take_multiplier(rest, units=_DATA_UNITS)
     name = _DATA_UNITS.get(unit.casefold())
     if name is None:
-        hint = _data_hint(number, multiplier) if not unit else f"unit {_shown(unit)} is not known (tok, samples, images, rows, GB ...)"
-        raise QuantityError(f"cannot read {_shown(text)} as an amount of data; {hint}")
+        other = Message("units.part_no_data_unit", unit=_shown(unit), known="tok, samples, images, rows, GB ...")
+        hint = other if unit else _data_hint(number, multiplier)
+        raise QuantityError(Message("units.no_data", value=_shown(text), problem=hint))
     if name == "tokens":
         return DataSize(name, tokens=number * multiplier)
     return DataSize(name, samples=number * multiplier)
@@ -260,7 +268,7 @@ def parse_rate(text: str) -> float:
     if period.strip().casefold() not in _PERIODS:
         number, rest = split_number(plain, example="10/s")
         shown = f"{number:g}{rest}" if rest.casefold() in _MULTIPLIERS else f"{number:g}"
-        raise QuantityError(f"cannot read {_shown(text)} as a rate; say {shown}/s? (per s, min, h, day or month)")
+        raise QuantityError(Message("units.no_rate_period", value=_shown(text), example=f"{shown}/s"))
     return _requests(head, text=text) / _PERIODS[period.strip().casefold()]
 
 
@@ -342,9 +350,9 @@ def exact_number(number: float) -> str:
     return str(int(number)) if number == int(number) and abs(number) < 1e15 else repr(number)
 
 
-def _finite(number: float, *, shown: str, example: str) -> float:
+def _finite(number: float, *, shown: str, example: Message | str) -> float:
     if not math.isfinite(number):
-        raise QuantityError(f"{shown} is not a quantity; write a number, for example {example}")
+        raise QuantityError(Message("units.no_quantity", value=shown, example=example))
     return number
 
 
@@ -352,7 +360,7 @@ def _shown(text: str) -> str:
     return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
-def _split_chinese_number(plain: str, *, text: str, example: str) -> tuple[float, str]:
+def _split_chinese_number(plain: str, *, text: str, example: Message | str) -> tuple[float, str]:
     """ "十万条" -> (100000, "条"), "半天" -> (0.5, "天"): one digit and one multiplier, as spoken in a wish."""
     if plain.startswith("半"):
         return 0.5, plain[1:].removeprefix("个").strip()
@@ -361,7 +369,7 @@ def _split_chinese_number(plain: str, *, text: str, example: str) -> tuple[float
     if not word and plain[:1] in _MULTIPLIERS:
         return 1.0, plain
     if not word:
-        raise QuantityError(f"cannot read {_shown(text)}: no number in it; write for example {example}")
+        raise QuantityError(Message("units.no_number_in_it", value=_shown(text), example=example))
     if "十" not in word:
         return float(_CHINESE_DIGITS[word[0]]), plain[1:].strip()
     tens, _, ones = word.partition("十")
@@ -380,25 +388,30 @@ def _take_unit(rest: str) -> tuple[str, str]:
 
 def _seconds_of(unit: str, *, number: float, text: str) -> float:
     if unit == "M":
-        raise QuantityError(f"{_shown(text)} is ambiguous; say {number:g}min or {number:g}months?")
+        raise QuantityError(Message("units.minutes_or_months", value=_shown(text), minutes=f"{number:g}min", months=f"{number:g}months"))
     seconds = _SECONDS.get(unit.casefold())
     if seconds is None:
-        raise QuantityError(f"cannot read {_shown(text)} as a duration; unit {_shown(unit)} is not known (ms, s, min, h, d, w)")
+        raise QuantityError(Message("units.no_duration", value=_shown(text), unit=_shown(unit)))
     return seconds
 
 
 def _bytes_of(unit: str) -> float | None:
     """Bytes of one `unit`; None when it is not a unit of bytes. "Mb" and "Gbit" are bits, which nobody means here."""
     if re.fullmatch(r"[kKMGTP]b|[kmgtp]bits?", unit) and unit != unit.casefold():
-        raise QuantityError(f"{_shown(unit)} means bits; for bytes write {unit[0].upper()}B")
+        raise QuantityError(Message("units.bits", unit=_shown(unit), example=f"{unit[0].upper()}B"))
     return _BYTES.get(unit.casefold()) if unit.casefold() != "b" or unit == "B" else None
 
 
-def _data_hint(number: float, multiplier: float) -> str:
+def _say(*amounts: str) -> Message:
+    """What a number may have meant."""
+    return Message("units.part_say", example=either(amounts))
+
+
+def _data_hint(number: float, multiplier: float) -> Message:
     """What a number without a unit may have meant; the letter that was written is kept."""
     tokens, size = {1e3: ("k", "k"), 1e6: ("M", "M"), 1e9: ("B", "G"), 1e12: ("T", "T")}.get(multiplier, ("M", "G"))
     samples = "k" if multiplier == 1.0 else tokens
-    return f"say {number:g}{tokens}tok, {number:g}{samples}samples or {number:g}{size}B?"
+    return _say(f"{number:g}{tokens}tok", f"{number:g}{samples}samples", f"{number:g}{size}B")
 
 
 def _take_multiplier(rest: str, *, units: dict[str, str] = _CURRENCIES) -> tuple[float, str]:
@@ -434,5 +447,5 @@ def _requests(head: str, *, text: str) -> float:
     number, rest = split_number(head, example="10/s")
     fits = [word for word in _MULTIPLIERS if rest.casefold().startswith(word) and rest[len(word) :].strip().casefold() in _REQUESTS]
     if not fits:
-        raise QuantityError(f"cannot read {_shown(text)} as a rate; write for example 10/s or 600/min")
+        raise QuantityError(Message("units.no_rate", value=_shown(text)))
     return number * _MULTIPLIERS[max(fits, key=len)]

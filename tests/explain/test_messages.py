@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import rightfit
-from rightfit.explain.messages import LANGS, TOPICS, family_topics, fields_of, has, join, refusal_topics, say, sentences, spaced, topic
+from rightfit.explain.messages import LANGS, TOPICS, family_topics, fields_of, has, join, say, sentences, spaced, topic
 
-MESSAGES = [(name, key) for name in (*TOPICS, *family_topics(), *refusal_topics()) for key in topic(name)]
+MESSAGES = [(name, key) for name in (*TOPICS, *family_topics()) for key in topic(name)]
 
 
 def faults_of(name: str, key: str) -> Iterator[str]:

@@ -6,9 +6,9 @@ import pytest
 
 import rightfit
 from rightfit.errors import AmbiguousNameError, InputError, MissingComponentError, NoAnswerError, RightfitError, UnknownNameError
-from rightfit.explain.messages import topic
 from rightfit.explain.plain import json_bytes, plain
 from rightfit.explain.problems import code_of, problems_of
+from rightfit.messages import Message
 
 
 def error_of(**wishes: object) -> RightfitError:
@@ -20,7 +20,7 @@ def error_of(**wishes: object) -> RightfitError:
 def test_a_number_outside_its_limits() -> None:
     (problem,) = problems_of(error_of(model="7B", epochs=-1), "zh")
     assert (problem.code, problem.field, problem.allowed, problem.nearest) == ("quantity", "epochs", "0.001 to 100,000", ("0.001",))
-    assert problem.message == "epochs：数值超出合理范围，允许：0.001 to 100,000。您是否想用：0.001？"
+    assert problem.message == "epochs：'-1' 不是正数，可用 0.001 至 100,000，最接近的是 0.001"
     assert (
         problems_of(error_of(model="7B", epochs=-1), "en")[0].message
         == "epochs: '-1' is not positive; allowed 0.001 to 100,000, nearest 0.001"
@@ -31,7 +31,13 @@ def test_an_unknown_name() -> None:
     error = UnknownNameError("model", "Llama-9", nearest=("Llama-3", "Llama-2"), allowed="a name", field="model")
     (problem,) = problems_of(error, "zh")
     assert problem.message == "没有名为“Llama-9”的模型。您是否想用：Llama-3、Llama-2？"
-    assert problem.to_dict() == {"field": "model", "message": problem.message, "allowed": "a name", "nearest": ["Llama-3", "Llama-2"]}
+    assert problem.to_dict() == {
+        "key": "problems.unknown_name_allowed_near",
+        "field": "model",
+        "message": problem.message,
+        "allowed": "a name",
+        "nearest": ["Llama-3", "Llama-2"],
+    }
     assert problems_of(AmbiguousNameError("model", "x", ["a", "b"]), "zh")[0].message == "模型“x”可能指多个：a、b。"
 
 
@@ -47,9 +53,9 @@ def test_an_unknown_name() -> None:
 )
 def test_a_question_back_is_asked_in_chinese_too(name: str, wishes: dict[str, object]) -> None:
     error = error_of(**wishes)
-    words = topic("questions")[name]
-    assert [problem.message for problem in problems_of(error, "en") if problem.field == name] == [f"{name}: {words['en']}"]
-    assert [problem.message for problem in problems_of(error, "zh") if problem.field == name] == [f"{name}：{words['zh']}。"]
+    asked = Message(f"questions.{name}")
+    assert [problem.message for problem in problems_of(error, "en") if problem.field == name] == [f"{name}: {asked.text('en')}"]
+    assert [problem.message for problem in problems_of(error, "zh") if problem.field == name] == [f"{name}：{asked.text('zh')}。"]
 
 
 def test_several_problems_are_told_apart() -> None:

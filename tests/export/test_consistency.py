@@ -354,7 +354,7 @@ def test_the_commit_of_a_model_reaches_whatever_fetches_it_or_is_refused(name: s
         ):
             continue
         if problem := target.problem(pinned):
-            assert problem.endswith("leave out --revision"), target.name
+            assert str(problem).endswith("leave out --revision"), target.name
         else:
             started = (
                 (*stack_of(pinned).files.values(), *stack_of(pinned).command) if target.group == "launch" else ()

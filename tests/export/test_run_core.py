@@ -95,7 +95,7 @@ def test_every_script_of_ours_stands_on_the_core(target: str, name: str) -> None
     assert "load_dataset" not in files["train.py"]
     for bucket, package in (("s3://b/rows", "s3fs=="), ("gs://b/rows", "gcsfs=="), ("oss://b/rows", "ossfs==")):
         assert package in found.files(job(name, data_path=bucket))["requirements.txt"]
-    assert "cos://" in found.problem(job(name, data_path="cos://b/rows"))
+    assert "cos://" in str(found.problem(job(name, data_path="cos://b/rows")))
 
 
 def test_a_first_boot_still_fits_into_user_data() -> None:

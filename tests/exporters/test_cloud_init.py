@@ -52,5 +52,5 @@ def test_the_script_inside_is_clean_and_asks_for_its_secrets(name: str, tmp_path
 
 
 def test_a_run_without_a_bucket_is_refused() -> None:
-    assert "--bucket" in find_target("cloud-init").refuses(job("qlora-8b"))
+    assert "--bucket" in str(find_target("cloud-init").refuses(job("qlora-8b")))
     assert not find_target("cloud-init").refuses(job("chat-8b-aws"))

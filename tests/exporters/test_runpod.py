@@ -159,5 +159,5 @@ def test_scripts_are_clean(name: str, tmp_path: Path) -> None:
 
 
 def test_what_it_cannot_start_is_said() -> None:
-    assert "is one of aws" in find_target("runpod").problem(job("lora-8b-aws"))
-    assert "not gs://" in find_target("runpod").problem(job("lora-8b-runpod", bucket="gs://mine"))
+    assert "is one of aws" in str(find_target("runpod").problem(job("lora-8b-aws")))
+    assert "not gs://" in str(find_target("runpod").problem(job("lora-8b-runpod", bucket="gs://mine")))

@@ -11,6 +11,7 @@ import numpy as np
 from rightfit.catalog.names import Region, names_data
 from rightfit.catalog.offers import Floats, Indices
 from rightfit.errors import UnknownNameError
+from rightfit.messages import Message
 from rightfit.records import dataclass
 
 # How near a charge is to the place asked for, from best to worst.
@@ -69,7 +70,7 @@ def storage_price(
 ) -> StoragePrice | None:
     """The price of a product (by default what a training machine usually mounts) where the server stands; None if nobody's is known."""
     if kind not in STORAGE_KINDS:
-        raise UnknownNameError("storage kind", kind, allowed="allowed: " + ", ".join(STORAGE_KINDS))
+        raise UnknownNameError("storage kind", kind, allowed=Message("names.part_allowed_words", names=", ".join(STORAGE_KINDS)))
     return pick_storage(storage_rows(connection, product=product), provider, region=region, kind=kind)
 
 
@@ -121,7 +122,9 @@ def egress_price(connection: sqlite3.Connection, region: Region, *, destination:
     """The tiers that hold for a region: its own row, its price area's, the provider's everywhere row, else the market's median flat
     price."""
     if destination not in EGRESS_DESTINATIONS:
-        raise UnknownNameError("egress destination", destination, allowed="allowed: " + ", ".join(EGRESS_DESTINATIONS))
+        raise UnknownNameError(
+            "egress destination", destination, allowed=Message("names.part_allowed_words", names=", ".join(EGRESS_DESTINATIONS))
+        )
     return pick_egress(egress_rows(connection, destination=destination), region)
 
 

@@ -11,6 +11,7 @@ from rightfit.catalog.check_answers import CheckResult
 from rightfit.catalog.market import Catalog, open_catalog
 from rightfit.catalog.verdicts import join, say
 from rightfit.errors import InputError, UnknownNameError
+from rightfit.messages import Message
 
 _LONGEST_QUERY = 400
 _EQUALS = re.compile(r"(?<![<>=!])=")  # ">=" belongs to a claim
@@ -51,11 +52,11 @@ def check_one(query: str, *, catalog: Catalog, rule: RuleLookup | None = None) -
 def _split(query: str) -> tuple[str, str]:
     text = " ".join(query.replace("＝", "=").split())
     if not text or len(text) > _LONGEST_QUERY:
-        raise InputError(f"a name to check has 1 to {_LONGEST_QUERY} characters; write for example g5.xlarge=T4")
+        raise InputError(Message("catalog.check_length", most=_LONGEST_QUERY))
     name, *rest = _EQUALS.split(text, maxsplit=1)
     claim = rest[0] if rest else ""
     if not name.strip():
-        raise InputError(f"{text!r} has no name before the equals sign; write for example g5.xlarge=T4")
+        raise InputError(Message("catalog.check_no_name", text=text))
     return name.strip(), claim.strip()
 
 

@@ -16,6 +16,7 @@ from rightfit.catalog import queries, store
 from rightfit.catalog.blocks import join_columns, read_blocks
 from rightfit.catalog.offers import Indices, OfferFilter, OfferTable, ServerTable
 from rightfit.errors import CatalogError, UnknownNameError
+from rightfit.messages import Message, cause
 from rightfit.records import dataclass
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class Catalog:
         try:
             return question(self._connection)
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            raise CatalogError(f"the catalog store {self.location} cannot be read even after a rebuild: {error}") from None
+            raise CatalogError(Message("catalog.store_damaged", path=self.location, error=cause(error))) from None
 
     def _rebuild(self) -> None:
         self._connection.close()

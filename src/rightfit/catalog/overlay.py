@@ -24,6 +24,7 @@ from rightfit.catalog.offers import Flags, Indices
 from rightfit.catalog.pack import PackedColumn, PackedTable, decode_table
 from rightfit.catalog.pointer import current, folder
 from rightfit.errors import CatalogError
+from rightfit.messages import Message
 
 # Overlaid table -> the columns that name a row. Of servers the bundled description wins (it knows more), of the others the fetched row.
 KEYS: Mapping[str, tuple[str, ...]] = {
@@ -44,7 +45,7 @@ def load(generation: str) -> dict[str, PackedTable]:
         sums = json.loads((place / "manifest.json").read_text(encoding="utf-8"))["tables"]
         return {name: decode_table(_checked(place / f"{name}.pack", entry["sha256"])) for name, entry in sums.items()}
     except (OSError, ValueError, KeyError, TypeError, lzma.LZMAError, EOFError):
-        raise CatalogError(f"the refreshed prices in {place} are damaged; run `rightfit catalog refresh` or remove {folder()}") from None
+        raise CatalogError(Message("catalog.refreshed_damaged", path=place, folder=folder())) from None
 
 
 def _checked(path: Path, sha256: str) -> bytes:

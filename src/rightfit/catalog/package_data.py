@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rightfit import kept
 from rightfit.errors import CatalogError
+from rightfit.messages import Message, cause
 
 if TYPE_CHECKING:
     from rightfit.catalog.pack import PackedColumn
@@ -20,7 +21,7 @@ def data_bytes(name: str) -> bytes:
     try:
         return (_FOLDER / name).read_bytes()
     except OSError as error:
-        raise CatalogError(f"the installed package lacks catalog/data/{name} ({error}); reinstall rightfit") from None
+        raise CatalogError(Message("catalog.package_lacks", file=name, error=cause(error))) from None
 
 
 def manifest() -> dict[str, Any]:
@@ -28,7 +29,7 @@ def manifest() -> dict[str, Any]:
     try:
         result: dict[str, Any] = json.loads(data_bytes("manifest.json"))
     except ValueError:
-        raise CatalogError("catalog/data/manifest.json of the installed package is damaged; reinstall rightfit") from None
+        raise CatalogError(Message("catalog.package_damaged", file="manifest.json")) from None
     return result
 
 
@@ -46,7 +47,7 @@ def load_unamended(name: str) -> dict[str, PackedColumn]:
     try:
         return decode_table(data_bytes(f"{name}.pack"))
     except (lzma.LZMAError, EOFError, ValueError, KeyError, IndexError):
-        raise CatalogError(f"catalog/data/{name}.pack of the installed package is damaged; reinstall rightfit") from None
+        raise CatalogError(Message("catalog.package_damaged", file=f"{name}.pack")) from None
 
 
 def amendment_files() -> dict[str, str]:
@@ -55,7 +56,7 @@ def amendment_files() -> dict[str, str]:
     try:
         return {f"{path.parent.name}/{path.name}": path.read_text(encoding="utf-8") for path in sorted(folder.glob("*/*.csv"))}
     except (OSError, UnicodeDecodeError) as error:
-        raise CatalogError(f"catalog/data/amendments of the installed package cannot be read ({error})") from None
+        raise CatalogError(Message("catalog.amendments_unread", error=cause(error))) from None
 
 
 def fingerprint() -> str:

@@ -21,6 +21,7 @@ from rightfit.catalog import names
 from rightfit.errors import FileInputError, InputError, UnknownNameError
 from rightfit.facts import fuzzy
 from rightfit.facts.currencies import ExchangeRate, currencies
+from rightfit.messages import Message, did_you_mean, foreign, line_each, system_problem
 from rightfit.records import dataclass
 
 LARGEST_BYTES = 4 * 2**20
@@ -40,7 +41,7 @@ def _bytes(value: Any) -> Any:
     try:
         return units.parse_bytes(value) if isinstance(value, str) else value
     except InputError as error:
-        raise ValueError(str(error)) from None  # pydantic knows the field
+        raise ValueError(error.message) from None  # pydantic knows the field
 
 
 def _listed(value: Any) -> Any:
@@ -83,9 +84,9 @@ class Discount(Entry):
     @model_validator(mode="after")
     def _one_way(self) -> Discount:
         if (self.percent is None) == (self.price is None):
-            raise ValueError("give either percent or price")
+            raise ValueError(Message("catalog.part_book_one_way"))
         if self.price is not None and not self.type:
-            raise ValueError("a price is for server types; give type")
+            raise ValueError(Message("catalog.part_book_price_of_type"))
         return self
 
 
@@ -189,14 +190,14 @@ class PriceBook:
         try:
             amount = units.Money(float(plain), self.currency) if _NUMBER.fullmatch(plain) else units.parse_money(plain)
         except InputError as error:
-            raise self.error(entry, field, str(error)) from None
+            raise self.error(entry, field, error.message) from None
         if not amount.amount > 0 or amount.per_month:
-            raise self.error(entry, field, f"{text!r} is not a positive amount" + (" an hour" if amount.per_month else ""))
+            raise self.error(entry, field, Message(f"catalog.part_not_positive{'_hour' if amount.per_month else ''}", text=text))
         return amount.amount / known[amount.currency].units_per_usd
 
-    def error(self, entry: Entry, field: str, message: str) -> FileInputError:
+    def error(self, entry: Entry, field: str, message: Message | str) -> FileInputError:
         """One line with file, line and field."""
-        return FileInputError(f"{self.path}:{entry.line}: {field}: {message}", field=field)
+        return FileInputError(_entry_problem(self.path, entry.line, field, message), field=field)
 
     def source(self, entry: Entry) -> str:
         """Where a price comes from."""
@@ -213,14 +214,15 @@ def read_price_book(path: str | Path) -> PriceBook:
 def parse_price_book(text: str, path: str, *, is_csv: bool, usual_date: str) -> PriceBook:
     """The text of a price book; `path` stands in its problems, `usual_date` (ISO) holds where the text has none. Raises FileInputError."""
     raw, top = (_from_csv if is_csv else _from_toml)(text, path)
-    problems: list[str] = []
+    problems: list[Message] = []
     entries = [entry for kind, line, values, lines in raw if (entry := _entry(kind, line, values, lines, path, problems)) is not None]
     currency = units.currency_code(str(top.get("currency", "usd")))
     rates = {entry.currency.casefold(): _rate(entry, path, top) for entry in entries if isinstance(entry, Rate)}
     if currency not in currencies() and currency not in rates:
-        problems.append(f"{path}: currency: unknown currency {top.get('currency')!r}; known: {', '.join({**currencies(), **rates})}")
+        known = ", ".join({**currencies(), **rates})
+        problems.append(Message("catalog.book_currency", file=path, word=str(top.get("currency")), names=known))
     if problems:
-        raise FileInputError("\n".join(problems))
+        raise FileInputError(line_each(problems))
     own = {entry.name: entry.value for entry in entries if isinstance(entry, BookFigure)}
     return PriceBook(path, str(top.get("as_of") or usual_date), currency, rates, own, tuple(entries))
 
@@ -232,12 +234,12 @@ def _rate(entry: Rate, path: str, top: Mapping[str, Any]) -> ExchangeRate:
 def _text(file: Path) -> str:
     try:
         if file.stat().st_size > LARGEST_BYTES:
-            raise FileInputError(f"{file}: larger than {LARGEST_BYTES // 2**20} MiB, not a price book")
+            raise FileInputError(Message("catalog.book_too_large", file=file, size=LARGEST_BYTES // 2**20))
         return file.read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise FileInputError(f"price book {file}: {error.strerror or error}") from None
+        raise FileInputError(Message("catalog.book_unread", file=file, error=system_problem(error))) from None
     except UnicodeDecodeError:
-        raise FileInputError(f"price book {file}: not UTF-8 text") from None
+        raise FileInputError(Message("catalog.book_not_text", file=file)) from None
 
 
 _Raw = list[tuple[str, int, Mapping[str, Any], Mapping[str, int]]]
@@ -249,12 +251,20 @@ def _from_toml(text: str, path: str) -> tuple[_Raw, Mapping[str, Any]]:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         where = re.search(r"line (\d+)", str(error))
-        raise FileInputError(f"{path}:{where[1] if where else 1}: not TOML: {error}") from None
+        raise FileInputError(Message("catalog.book_not_toml", file=path, row=where[1] if where else 1, error=foreign(str(error)))) from None
     lines = _toml_lines(text)
     raw: _Raw = []
     for kind, value in data.items():
         if kind not in _TOP:
-            raise FileInputError(f"{path}:{lines.get((kind, 0, ''), lines.get(('', 0, kind), 1))}: unknown key {kind!r}{_near(kind, _TOP)}")
+            raise FileInputError(
+                Message(
+                    "catalog.book_key",
+                    file=path,
+                    row=lines.get((kind, 0, ""), lines.get(("", 0, kind), 1)),
+                    word=repr(kind),
+                    hint=_near(kind, _TOP),
+                )
+            )
         if kind in ("rates", "ownership"):
             raw += _pairs(kind, value, lines, path)
         elif kind not in ("currency", "as_of"):
@@ -264,7 +274,7 @@ def _from_toml(text: str, path: str) -> tuple[_Raw, Mapping[str, Any]]:
 
 def _pairs(kind: str, value: Any, lines: Mapping[tuple[str, int, str], int], path: str) -> _Raw:
     if not isinstance(value, dict):
-        raise FileInputError(f"{path}:{lines.get(('', 0, kind), 1)}: {kind}: write a table, [{kind}]")
+        raise FileInputError(Message("catalog.book_no_table", file=path, row=lines.get(("", 0, kind), 1), kind=kind))
     fields = ("currency", "units_per_usd") if kind == "rates" else ("name", "value")
     return [
         ("rate" if kind == "rates" else kind, line, dict(zip(fields, pair, strict=True)), dict.fromkeys(fields, line))
@@ -275,7 +285,9 @@ def _pairs(kind: str, value: Any, lines: Mapping[tuple[str, int, str], int], pat
 
 def _tables(kind: str, value: Any, lines: Mapping[tuple[str, int, str], int], path: str) -> _Raw:
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-        raise FileInputError(f"{path}:{lines.get((kind, 0, ''), lines.get(('', 0, kind), 1))}: {kind}: write [[{kind}]] before each entry")
+        raise FileInputError(
+            Message("catalog.book_no_tables", file=path, row=lines.get((kind, 0, ""), lines.get(("", 0, kind), 1)), kind=kind)
+        )
     return [
         (kind, lines.get((kind, at, ""), 1), item, {key: lines.get((kind, at, key), lines.get((kind, at, ""), 1)) for key in item})
         for at, item in enumerate(value)
@@ -300,21 +312,22 @@ def _from_csv(text: str, path: str) -> tuple[_Raw, Mapping[str, Any]]:
     """One entry a row; the column "entry" says of what kind. Empty cells are not given."""
     reader = csv.DictReader(text.splitlines())
     if "entry" not in (reader.fieldnames or ()):
-        raise FileInputError(f"{path}:1: no column 'entry'; it says what a row is: {', '.join(_KINDS)}")
+        raise FileInputError(Message("catalog.book_no_entry_column", file=path, kinds=", ".join(_KINDS)))
     raw: _Raw = []
     for row in reader:
         values = {key: value.strip() for key, value in row.items() if key and isinstance(value, str) and value.strip()}
         if None in row:
-            raise FileInputError(f"{path}:{reader.line_num}: more cells than columns")
+            raise FileInputError(Message("catalog.book_cells", file=path, row=reader.line_num))
         if values:
             raw.append((values.pop("entry", ""), reader.line_num, values, dict.fromkeys(values, reader.line_num)))
     return raw, {}
 
 
-def _entry(kind: str, line: int, values: Mapping[str, Any], lines: Mapping[str, int], path: str, problems: list[str]) -> Entry | None:
+def _entry(kind: str, line: int, values: Mapping[str, Any], lines: Mapping[str, int], path: str, problems: list[Message]) -> Entry | None:
     model = _KINDS.get(kind)
     if model is None:
-        problems.append(f"{path}:{line}: entry: unknown kind {kind!r}{_near(kind, _KINDS)}; allowed: {', '.join(_KINDS)}")
+        word = Message("catalog.part_book_kind", kind=kind, hint=_near(kind, _KINDS), kinds=", ".join(_KINDS))
+        problems.append(_entry_problem(path, line, "entry", word))
         return None
     try:
         entry = model(**{**values, "line": line})
@@ -323,24 +336,31 @@ def _entry(kind: str, line: int, values: Mapping[str, Any], lines: Mapping[str, 
         problems += [_problem(item, kind, model, line, lines, path) for item in error.errors()]
     except InputError as error:
         field = "provider" if error.field == "cloud" else error.field or ""
-        problems.append(f"{path}:{lines.get(field, line)}: {kind}.{field}: {error}")
+        problems.append(_entry_problem(path, lines.get(field, line), f"{kind}.{field}", error.message))
     else:
         return entry
     return None
 
 
-def _problem(item: Any, kind: str, model: type[Entry], line: int, lines: Mapping[str, int], path: str) -> str:
+def _problem(item: Any, kind: str, model: type[Entry], line: int, lines: Mapping[str, int], path: str) -> Message:
     """One problem of pydantic in one line of ours."""
     field = str(item["loc"][0]) if item["loc"] else ""
-    where = f"{path}:{lines.get(field, line)}: {kind}" + (f".{field}" if field else "")
+    place = (path, lines.get(field, line), kind + (f".{field}" if field else ""))
     if item["type"] == "extra_forbidden":
         known = [name for name in model.model_fields if name != "line"]
-        return f"{where}: unknown key{_near(field, known)}; allowed: {', '.join(known)}"
+        return _entry_problem(*place, Message("catalog.part_book_key", hint=_near(field, known), words=", ".join(known)))
     if item["type"] == "missing":
-        return f"{where}: is missing"
-    message = str(item["msg"]).removeprefix("Value error, ")
-    given = f"{item['input']!r}: " if field and not isinstance(item["input"], dict) else ""
-    return f"{where}: {given}{message[:1].lower()}{message[1:]}"
+        return _entry_problem(*place, Message("catalog.part_book_missing"))
+    raised = item.get("ctx", {}).get("error")
+    problem = raised.args[0] if isinstance(raised, ValueError) else foreign(item["msg"][:1].lower() + item["msg"][1:])
+    if field and not isinstance(item["input"], dict):
+        problem = Message("catalog.part_book_value", given=repr(item["input"]), problem=problem)
+    return _entry_problem(*place, problem)
+
+
+def _entry_problem(path: str, line: int, field: str, problem: Message | str) -> Message:
+    """What is wrong with one field of an entry."""
+    return Message("catalog.book_entry", file=path, row=line, field=field, error=problem)
 
 
 def _check_names(entry: Entry) -> None:
@@ -358,6 +378,6 @@ def _check_names(entry: Entry) -> None:
             raise UnknownNameError("accelerator", name, nearest=facts.nearest_accelerators(name), field="gpu")
 
 
-def _near(word: str, names: Iterable[str]) -> str:
+def _near(word: str, names: Iterable[str]) -> Message | str:
     near = fuzzy.nearest(word.casefold(), tuple(names), count=1)
-    return f"; did you mean {near[0]}?" if near else ""
+    return did_you_mean(near[:1])

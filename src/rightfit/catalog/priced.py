@@ -21,6 +21,7 @@ from rightfit.catalog.names import Region
 from rightfit.catalog.offers import INTERRUPTION_BANDS, NO_PRICE, PRICE_KINDS, PURCHASE_CODES, Flags, OfferTable, ServerTable
 from rightfit.catalog.price_book import Credit, Discount, Owned, PriceBook, QuotaEntry, Server, Tax
 from rightfit.catalog.quotas import Quota, read_quota
+from rightfit.messages import Message
 from rightfit.units import GBPS
 
 
@@ -46,12 +47,12 @@ class PricedCatalog(Catalog):
         for entry in self._added:
             key = (names.resolve_provider(entry.provider), entry.name)
             if key in taken:
-                raise self.book.error(entry, "name", f"{entry.name!r} exists already")
+                raise self.book.error(entry, "name", Message("catalog.part_book_exists", name=entry.name))
             taken.add(key)
         table = self.all_offers()
         for discount in self.book.of(Discount):
             if not self._fits(discount, table).any():
-                raise self.book.error(discount, "discount", "no price in the catalog fits all its conditions")
+                raise self.book.error(discount, "discount", Message("catalog.part_book_no_price"))
         for credit in self.book.of(Credit):
             self.book.usd(credit.amount, entry=credit, field="amount")
         assert self.quotas is not None  # reads them, so that a mistake shows now
@@ -156,7 +157,7 @@ class PricedCatalog(Catalog):
         if entry.name in self._own_usd_per_h:
             return self._own_usd_per_h[entry.name]
         raise self.book.error(
-            entry, "price", "is missing" if type(entry) is Server else "is missing, and owning this server cannot be reckoned"
+            entry, "price", Message("catalog.part_book_missing" if type(entry) is Server else "catalog.part_book_not_reckoned")
         )
 
     # ---- discounts and taxes -------------------------------------------------------------------------------------------------
@@ -254,7 +255,7 @@ class PricedCatalog(Catalog):
         try:
             return read_quota(entry.limit, self.regions(), types=types, field="limit")
         except InputError as error:
-            raise self.book.error(entry, "quota", str(error)) from None
+            raise self.book.error(entry, "quota", error.message) from None
 
     def credit_usd(self, *, on: str) -> dict[str, float]:
         """Credits by provider that have not expired on a date (ISO)."""

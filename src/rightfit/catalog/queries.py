@@ -10,6 +10,7 @@ import numpy as np
 
 from rightfit.catalog.offers import PURCHASE_CODES, Flags, Floats, Indices, OfferFilter, OfferTable, ServerTable
 from rightfit.errors import UnknownNameError
+from rightfit.messages import Message
 
 PRICE_SORTS = ("price", "price_per_gpu", "price_per_vcpu", "date", "name")
 SERVER_SORTS = ("name", "gpus", "vcpus", "memory", "gpu_memory")
@@ -79,7 +80,7 @@ def offer_mask(table: OfferTable, offer_filter: OfferFilter) -> Flags:
 def first_offers(table: OfferTable, rows: Indices, *, sort: str, limit: int | None, descending: bool = False) -> Indices:
     """The first `limit` of the rows in the wanted order; a full sort only of what is kept."""
     if sort not in PRICE_SORTS:
-        raise UnknownNameError("sort order", sort, allowed="allowed: " + ", ".join(PRICE_SORTS), field="sort")
+        raise UnknownNameError("sort order", sort, allowed=Message("names.part_allowed_words", names=", ".join(PRICE_SORTS)), field="sort")
     keys = _price_keys(table, rows, sort=sort)
     signed = -keys if descending else keys
     signed = np.where(np.isnan(signed), np.inf, signed)
@@ -107,7 +108,7 @@ def _price_keys(table: OfferTable, rows: Indices, *, sort: str) -> Floats:
 def first_servers(servers: ServerTable, rows: Indices, *, sort: str, limit: int | None, descending: bool = False) -> Indices:
     """The first `limit` server rows in the wanted order; unknown figures last."""
     if sort not in SERVER_SORTS:
-        raise UnknownNameError("sort order", sort, allowed="allowed: " + ", ".join(SERVER_SORTS), field="sort")
+        raise UnknownNameError("sort order", sort, allowed=Message("names.part_allowed_words", names=", ".join(SERVER_SORTS)), field="sort")
     columns = {"gpus": servers.num_accelerators, "vcpus": servers.vcpus, "memory": servers.memory_bytes}
     columns["gpu_memory"] = servers.num_accelerators * servers.accelerator_memory_bytes
     keys = columns[sort][rows] if sort in columns else np.zeros(len(rows))

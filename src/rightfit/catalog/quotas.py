@@ -12,6 +12,7 @@ import numpy as np
 from rightfit.catalog import names
 from rightfit.catalog.offers import PURCHASES, Flags, Floats, OfferTable, ServerTable
 from rightfit.errors import QuantityError, UnknownNameError
+from rightfit.messages import Message, either
 from rightfit.records import dataclass
 from rightfit.units import normalize
 
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
     from rightfit.catalog.names import Region
 
 UNITS = ("accelerators", "vcpus", "servers")
-_EXAMPLE = 'write for example "8 A100 in us-east-1", "192 vcpus on aws", "4 p4d.24xlarge" or "8 A100 in us-east-1 spot"'
+_EXAMPLE = Message(
+    "catalog.part_example",
+    example=either(('"8 A100 in us-east-1"', '"192 vcpus on aws"', '"4 p4d.24xlarge"', '"8 A100 in us-east-1 spot"')),
+)
 _FILLERS = frozenset(
     [
         "max",
@@ -122,9 +126,9 @@ def read_quota(
     number = next((word for word in words if re.fullmatch(r"\d+(\.\d+)?", word)), None)
     below = next((word for word in words if re.fullmatch(r"-\d+(\.\d+)?", word)), None)
     if number is None and below is not None:
-        raise QuantityError(f"{field}: {text!r}: {below} is below 0; a limit is 0 or more", field=field)
+        raise QuantityError(Message("catalog.quota_below", field=field, text=text, below=below), field=field)
     if number is None:
-        raise QuantityError(f"{field}: {text!r} names no number; {_EXAMPLE}", field=field)
+        raise QuantityError(Message("catalog.quota_no_number", field=field, text=text, hint=_EXAMPLE), field=field)
     words.remove(number)
     known = {name.casefold() for name in types}
     found: dict[str, tuple[str, ...]] = dict.fromkeys(("gpus", "types", "providers", "regions", "countries", "purchases"), ())
@@ -164,6 +168,4 @@ def _country_or_purchase(word: str, regions: tuple[Region, ...], *, text: str, f
     try:
         return "countries", names.resolve_countries(word, regions)
     except UnknownNameError:
-        raise QuantityError(
-            f"{field}: cannot read {word!r} in {text!r}: no GPU, server type, cloud, region or country; {_EXAMPLE}", field=field
-        ) from None
+        raise QuantityError(Message("catalog.quota_word", field=field, word=word, text=text, hint=_EXAMPLE), field=field) from None

@@ -28,6 +28,7 @@ from rightfit.catalog.providers.base import ROW_TYPES, Known, KnownServer, Provi
 from rightfit.catalog.providers.client import Client, Pace
 from rightfit.catalog.refresh_rows import Conversion, Gathered, gather, level_problem, sort_out
 from rightfit.errors import CatalogError, MissingComponentError, NetworkError, RightfitError
+from rightfit.messages import Message, cause, system_problem
 from rightfit.records import dataclass
 
 Progress = Callable[[str, int, int], None]  # (provider, parts done, parts in all)
@@ -93,7 +94,7 @@ def refresh(
 
 
 class _RefusedError(NetworkError):
-    def __init__(self, message: str, findings: Sequence[str] = ()) -> None:
+    def __init__(self, message: Message, findings: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.findings = tuple(findings)
 
@@ -118,14 +119,12 @@ def _only_refresh() -> Iterator[None]:
         path.parent.mkdir(parents=True, exist_ok=True)
         stream = path.open("a+b")
     except OSError as error:
-        raise CatalogError(
-            f"refreshed prices cannot be kept in {path.parent} ({error.strerror}); set RIGHTFIT_DATA_DIR to a writable folder"
-        ) from None
+        raise CatalogError(Message("catalog.refresh_folder", folder=path.parent, error=system_problem(error))) from None
     with stream:
         if not store.try_lock(stream.fileno()):
             stream.seek(0)
             holder = stream.read(20).decode(errors="replace").strip()
-            raise CatalogError(f"another refresh is running{f' (process {holder})' if holder else ''}; wait until it ends")
+            raise CatalogError(Message("catalog.refresh_running", line=(Message("catalog.part_process", number=holder) if holder else "")))
         stream.truncate(0)
         stream.write(f"{os.getpid()}\n".encode())
         stream.flush()
@@ -143,7 +142,7 @@ def _job(*, every_type: bool, pace: Pace | None, progress: Progress) -> _Job:
     today = _today()
     newest = tables.newest_date(before["as_of"].labels)
     if (newest - today).days > limits["clock"]["oldest_behind_newest_bundled_days"]:
-        raise CatalogError(f"this machine's clock says {today}, but there are prices of {newest}; set the clock right before a refresh")
+        raise CatalogError(Message("catalog.clock_behind_prices", today=today, newest=newest))
     known = _known(base["regions"], overlay.merged("servers", base["servers"], fetched), every_type=every_type)
     return _Job(known, base, before, rule, limits, today.isoformat(), pace, progress)
 
@@ -196,14 +195,15 @@ def _judged(provider: Provider, job: _Job) -> Gathered:
     num_rejected = sum(found.rejected.values())
     if num_rejected > job.limits["rejected"]["highest_share"] * max(found.num_read, 1):
         worst, count = found.rejected.most_common(1)[0]
-        raise _RefusedError(f"{provider.name}: refused, {count:,} of {found.num_read:,} rows have {worst}; the old prices stay")
+        raise _RefusedError(Message("catalog.refresh_rows_refused", name=provider.name, count=count, total=found.num_read, problem=worst))
     sort_out(found, base=job.base, accelerators=_accelerators())
     if not found.num_prices:
-        hint = f"; {sum(found.left_out.values()):,} were {next(iter(found.left_out))}" if found.left_out else ""
-        raise NetworkError(f"{provider.name}: gave no price that can be used{hint}; the old prices stay")
+        left_out = Message("catalog.part_left_out", count=sum(found.left_out.values()), why=next(iter(found.left_out), ""))
+        hint = left_out if found.left_out else ""
+        raise NetworkError(Message("catalog.no_usable_price", provider=provider.name, hint=hint))
     problem = level_problem(job.before, found.tables["prices"], limits=job.limits["level"], rule=job.rule)
     if problem:
-        raise _RefusedError(f"{provider.name}: refused, {problem}; the old prices stay")
+        raise _RefusedError(Message("catalog.refresh_refused", name=provider.name, problem=problem))
     return found
 
 
@@ -249,12 +249,12 @@ def _fetched(provider: Provider, part: str, *, client: Client, inventory: Known)
     except RightfitError:
         raise
     except ImportError as error:
-        raise MissingComponentError(f"{provider.name}: needs {error.name}; pip install 'rightfit[{provider.needs.extra}]'") from None
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        what = f"no {error.args[0]!r}" if isinstance(error, KeyError) and error.args else type(error).__name__
-        raise NetworkError(
-            f"{provider.name}: the answer for {part} has another form than expected ({what}); a newer rightfit may know it"
+        raise MissingComponentError(
+            Message("catalog.needs_package", provider=provider.name, package=error.name, extra=provider.needs.extra)
         ) from None
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        what = Message("catalog.part_lacks_key", word=error.args[0]) if isinstance(error, KeyError) and error.args else type(error).__name__
+        raise NetworkError(Message("catalog.answer_form", provider=provider.name, part=part, why=what)) from None
 
 
 def _is_fresh(path: Path, *, max_age_h: float) -> bool:
@@ -301,7 +301,7 @@ def _built(gathered: Mapping[str, Gathered], job: _Job) -> tuple[str, Path, Mapp
         path = store.store_path(generation=generation)
         store.build_store(path, generation=generation)
     except (OSError, sqlite3.Error) as error:
-        raise CatalogError(f"the refreshed prices cannot be written ({error}); the old catalog stays") from None
+        raise CatalogError(Message("catalog.refresh_unwritten", error=cause(error))) from None
     return generation, path, changed
 
 
@@ -330,7 +330,14 @@ def _sources(gathered: Mapping[str, Gathered], job: _Job) -> dict[str, dict[str,
     known = overlay.facts(pointer.current()).get("sources", {}) if pointer.current() else {}
     return {
         **known,
-        **{name: {"as_of": job.today, "prices": found.num_prices, "left_out": dict(found.left_out)} for name, found in gathered.items()},
+        **{
+            name: {
+                "as_of": job.today,
+                "prices": found.num_prices,
+                "left_out": {str(reason): count for reason, count in found.left_out.items()},
+            }
+            for name, found in gathered.items()
+        },
     }
 
 

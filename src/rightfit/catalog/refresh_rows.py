@@ -16,6 +16,7 @@ from rightfit.catalog.overlay import PRICE_COLUMNS, last_of_each, num_rows, row_
 from rightfit.catalog.pack import PackedColumn, PackedTable
 from rightfit.catalog.providers.base import InterruptionRow, MarketRow, PriceRow, Row, ServerRow
 from rightfit.catalog.tables import join_index, price_kinds
+from rightfit.messages import Message
 from rightfit.records import dataclass
 
 
@@ -49,7 +50,7 @@ class Gathered:
 
     tables: dict[str, PackedTable] = dataclasses.field(default_factory=dict)
     rejected: Counter[str] = dataclasses.field(default_factory=Counter)
-    left_out: Counter[str] = dataclasses.field(default_factory=Counter)
+    left_out: Counter[Message] = dataclasses.field(default_factory=Counter)
     num_read: int = 0
 
     @property
@@ -181,12 +182,12 @@ def sort_out(gathered: Gathered, *, base: Mapping[str, PackedTable], accelerator
     no_type = join_index([prices["provider"], prices["instance_type"]], types) < 0
     no_region = join_index([prices["provider"], prices["region"]], _places(base["regions"], "region")) < 0
     for reason, rows, column in (
-        ("of a server type that the catalog does not know", no_type, "instance_type"),
-        ("of a region that the catalog does not know", no_region & ~no_type, "region"),
+        ("type", no_type, "instance_type"),
+        ("region", no_region & ~no_type, "region"),
     ):
         if rows.any():
             first = prices[column].labels[prices[column].codes[int(np.flatnonzero(rows)[0])]]
-            gathered.left_out[f"{reason} ({first[:60]})"] += int(np.count_nonzero(rows))
+            gathered.left_out[Message(f"catalog.part_other_{reason}", word=first[:60])] += int(np.count_nonzero(rows))
     kept = take(prices, ~(no_type | no_region))
     gathered.tables["prices"] = take(kept, last_of_each(row_keys([kept], ("provider", "instance_type", "region", "purchase"))[0]))
 

@@ -20,6 +20,7 @@ from rightfit.catalog import pointer
 from rightfit.catalog.layout import APPLICATION_ID, SCHEMA_VERSION, TABLE_NAMES
 from rightfit.catalog.package_data import fingerprint
 from rightfit.errors import CatalogError
+from rightfit.messages import Message, foreign
 
 _HEADER_BYTES = 100
 _WAIT_FOR_OTHER_BUILD_S = 30.0
@@ -57,14 +58,14 @@ def _open(path: Path | None, *, generation: str, damaged: str) -> tuple[sqlite3.
     try:
         target = path or store_path(generation=generation)
         if path is not None and _is_foreign(path):
-            raise CatalogError(f"{path} is a database of another program, not a rightfit store; give another path")
+            raise CatalogError(Message("catalog.store_foreign", path=path))
         if damaged == str(target) or not is_sound(target):
             build_store(target, even_if_sound=damaged == str(target), generation=generation)
         return connect(target), str(target)
     except (OSError, sqlite3.Error) as error:
         problem = _one_line(error)
     if path is not None:
-        raise CatalogError(f"the catalog store {path} cannot be built or read: {problem}; check the folder, or set RIGHTFIT_CACHE_DIR")
+        raise CatalogError(Message("catalog.store_unusable", path=path, error=foreign(problem)))
     advice = "using memory for this run, set RIGHTFIT_CACHE_DIR to a writable folder"
     _warn("warning: the catalog store %s cannot be written (%s); %s", target or "folder", problem, advice)
     return _in_memory(generation), ":memory:"

@@ -12,11 +12,9 @@ import click
 from rightfit.cli import completion
 from rightfit.cli.languages import help_text
 from rightfit.cli.looks import Looks, looks
-from rightfit.cli.parameters import command, nearest_name
+from rightfit.cli.parameters import command
 from rightfit.records import dataclass
 
-#: Click before 8.2 has none: it prints the help itself.
-_NO_ARGUMENTS: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
 UsageError, Abort, Exit = click.UsageError, click.Abort, click.exceptions.Exit
 
 MAIN, LOOK, REAL = "Plan", "Look around", "Measure"
@@ -133,24 +131,3 @@ def call(arguments: Sequence[str]) -> Any:
         return root.main(args=list(arguments), prog_name="rightfit", standalone_mode=False, complete_var=completion.VARIABLE)
     with root.make_context("rightfit", list(arguments)) as context:
         return root.invoke(context)
-
-
-def usage_line(error: Any) -> str:
-    """A wrong call in one line, with the nearest valid option or command; nothing where the call was empty, and help is due."""
-    if isinstance(error, _NO_ARGUMENTS):
-        return ""
-    message = " ".join(error.format_message().split())
-    context = getattr(error, "ctx", None)
-    wrong = getattr(error, "option_name", None)
-    if wrong and context is not None:
-        names = [name for parameter in context.command.params for name in getattr(parameter, "opts", ()) if name.startswith("--")]
-        return f"no such option {wrong}{nearest_name(wrong, names)}"
-    if message.startswith("No such command") and context is not None:
-        typed = message.split("'")[1]
-        names = [name for name, entry in context.command.commands.items() if not entry.hidden]
-        return f"no such command {typed!r}{nearest_name(typed, names) or '; known: ' + ', '.join(names)}"
-    return message[:1].lower() + message[1:].rstrip(".") + _usage_hint(context)
-
-
-def _usage_hint(context: Any) -> str:
-    return f"; see {context.command_path} --help" if context is not None else ""

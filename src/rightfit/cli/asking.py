@@ -12,6 +12,7 @@ from rightfit.cli.output import View, note
 from rightfit.errors import InputError
 from rightfit.explain.labels import label
 from rightfit.explain.messages import Lang, join
+from rightfit.messages import Message
 from rightfit.workload.options import read_wish
 
 _FIRST = ("model", "task")
@@ -20,7 +21,7 @@ _FIRST = ("model", "task")
 class NoModelError(InputError):
     """A sentence that names no model; `wishes`: all else that it says."""
 
-    def __init__(self, message: str, wishes: Mapping[str, Any]) -> None:
+    def __init__(self, message: Message, wishes: Mapping[str, Any]) -> None:
         super().__init__(message, field="ask")
         self.wishes = dict(wishes)
 
@@ -63,12 +64,10 @@ def wishes_of(sentence: str, given: Mapping[str, Any], view: View) -> dict[str, 
         del wishes["model"]
     if "model" not in wishes and wishes.get("task") != "prepare":
         refuse_closed(found.unused)
-        raise NoModelError(
-            "the sentence names no model that is known; name one, for example Llama-3-8B, bert-base-uncased, resnet50 or 7B", wishes
-        )
+        raise NoModelError(Message("cli.sentence_without_model"), wishes)
     note(label("status", "same_as", view.lang, command=command_line(wishes)), view)
     if found.weighty:
-        text = label("status", "weighty", view.lang, words=join(list(found.weighty), view.lang), command=command_line(wishes))
+        text = Message("cli.weighty", words=join(list(found.weighty), view.lang), command=command_line(wishes))
         raise InputError(text, field="ask")
     return wishes
 
@@ -120,10 +119,10 @@ def _answer(wishes: dict[str, Any], name: str, lang: Lang, *, ask: Callable[[str
             return
         try:
             if not text:
-                raise InputError(label("question", "needed", lang))
+                raise InputError(Message("cli.needed"))
             read_wish(name, text)
         except InputError as error:
-            problem = str(error)
+            problem = error.text(lang)
             continue
         wishes[name] = text
         return

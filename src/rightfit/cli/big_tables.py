@@ -13,6 +13,7 @@ from rightfit.cli.declared import option
 from rightfit.cli.output import View, note
 from rightfit.errors import InputError
 from rightfit.explain.labels import label
+from rightfit.messages import Message
 
 if TYPE_CHECKING:
     from rightfit.spread.pieces import Done
@@ -33,9 +34,9 @@ _EVERY_S = 30.0  # between lines of progress where no terminal shows a bar
 def on_a_table(source: Path, out: Path | None) -> tuple[Path, Path]:
     """A table that is a file and where its answers go."""
     if str(source) == "-":
-        raise InputError("on: a table that is worked through in pieces must be a file; standard input cannot be read again", field="on")
+        raise InputError(Message("cli.big_table_file"), field="on")
     if out is None:
-        raise InputError("out: where to? a table that is worked through in pieces needs --out FILE.csv", field="out")
+        raise InputError(Message("cli.big_table_out"), field="out")
     return source, out
 
 

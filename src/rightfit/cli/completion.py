@@ -9,7 +9,9 @@ from typing import Any
 import click
 
 from rightfit.cli.languages import help_text
+from rightfit.cli.usage import UnusableValueError
 from rightfit.kept import write_whole
+from rightfit.messages import Message
 
 #: The variable by which a shell asks for completions.
 VARIABLE = "_RIGHTFIT_COMPLETE"
@@ -55,7 +57,7 @@ def place(shell: str) -> Path:
 def _named(value: str) -> str:
     shell = Path(os.environ.get("SHELL", "")).name if value == _THIS else value
     if shell not in SHELLS:
-        raise click.BadParameter("it must be bash, zsh or fish")
+        raise UnusableValueError(Message("usage.part_shell"))
     return shell
 
 

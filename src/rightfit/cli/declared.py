@@ -15,6 +15,8 @@ from typing import Any, get_args, get_origin
 import click
 
 from rightfit.cli.looks import PLAIN, Looks
+from rightfit.cli.usage import UnusableValueError
+from rightfit.messages import Message
 from rightfit.records import dataclass
 
 Completion = Callable[[str], list[str]]
@@ -72,11 +74,11 @@ class _Number(click.ParamType):  # type: ignore[type-arg]  # of no kind before c
         except (ValueError, OverflowError):
             number = math.nan
         if not math.isfinite(number):
-            raise click.BadParameter("it must be a whole number" if self._is_whole else "it must be a number", ctx, param)
+            raise UnusableValueError(Message("usage.part_whole" if self._is_whole else "usage.part_number"), ctx, param)
         if self._low is not None and number < self._low:
-            raise click.BadParameter(f"it must be {self._low:g} or more", ctx, param)
+            raise UnusableValueError(Message("usage.part_or_more", least=self._low), ctx, param)
         if self._high is not None and number > self._high:
-            raise click.BadParameter(f"it must be {self._high:g} or less", ctx, param)
+            raise UnusableValueError(Message("usage.part_or_less", most=self._high), ctx, param)
         return number
 
 

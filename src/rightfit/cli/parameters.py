@@ -15,7 +15,7 @@ from rightfit.cli.looks import PLAIN, Looks
 from rightfit.cli.output import Format, View
 from rightfit.explain.messages import Lang, default_lang
 from rightfit.workload.options import OPTIONS, WishOption
-from rightfit.workload.vocabulary import Vocabulary, nearest_words
+from rightfit.workload.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     import click
@@ -243,9 +243,3 @@ def _view(values: Mapping[str, Any]) -> View:
     return View(
         Format(form), shown, values["top"], values["quiet"], values["verbose"], values["price_book"], is_lang_given=bool(values["lang"])
     )
-
-
-def nearest_name(text: str, names: list[str]) -> str:
-    """ "; did you mean X?", or nothing."""
-    near = nearest_words(text, names, count=2)
-    return f"; did you mean {' or '.join(near)}?" if near else ""

@@ -9,8 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rightfit.messages import Message
+
 if TYPE_CHECKING:
     from rightfit.errors import RightfitError
+    from rightfit.messages import Message
 
 INTERRUPTED, BROKEN_PIPE, INTERNAL_ERROR = 130, 141, 70
 _LONGEST_SHOWN = 80
@@ -52,10 +55,12 @@ def _dispatch(arguments: Sequence[str]) -> int:
     except RightfitError as error:
         return _say(_told(error, arguments), error.exit_code)
     except app.UsageError as error:
-        line = app.usage_line(error)
-        if not line:
+        from rightfit.cli.usage import usage_problem
+
+        problem = usage_problem(error)
+        if problem is None:
             sys.stdout.write(str(error) + "\n")
-        return _say(_line(line, arguments), 2) if line else 0
+        return _say(_line(problem, arguments), 2) if problem else 0
     except app.Abort:
         raise KeyboardInterrupt from None
     except (app.Exit, SystemExit) as error:  # --help, --version, shell completion
@@ -89,23 +94,22 @@ def _say(line: str, code: int) -> int:
     return code
 
 
-def _line(message: str, arguments: Sequence[str]) -> str:
+def _line(message: Message, arguments: Sequence[str]) -> str:
     """One line of the command line's own that something cannot be used, in its language."""
     from rightfit.cli.languages import lang_of
 
-    if lang_of(arguments) == "en":
-        return f"error: {message}"
-    from rightfit.explain.refusals import refusal
-
-    return f"错误：{refusal(message) or message}"
+    lang = lang_of(arguments)
+    return f"{'error: ' if lang == 'en' else '错误：'}{message.text(lang)}"
 
 
 def _unusable(error: OSError, arguments: Sequence[str]) -> int:
     """A file that was named and cannot be used is the user's to put right; else it is the answer that cannot be written."""
+    from rightfit.messages import Message, system_problem
+
     if isinstance(error.filename, str):
         name = error.filename if len(error.filename) <= _LONGEST_SHOWN else error.filename[:_LONGEST_SHOWN] + "..."
-        return _say(_line(f"cannot use {name!r}: {error.strerror}", arguments), 2)
-    return _say(_line(f"cannot write the answer: {error.strerror or error}", arguments), 3)
+        return _say(_line(Message("usage.file", path=name, error=system_problem(error)), arguments), 2)
+    return _say(_line(Message("usage.answer", error=system_problem(error)), arguments), 3)
 
 
 def _leave_broken_pipe() -> int:

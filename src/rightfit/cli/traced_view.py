@@ -12,7 +12,8 @@ from rightfit.explain import quantities as q
 from rightfit.explain.labels import label
 from rightfit.explain.messages import say_or
 from rightfit.explain.plan_words import Term
-from rightfit.search.honours import Honours, refuse_unheeded
+from rightfit.messages import Message, of_kind
+from rightfit.search.honours import Honours, leave_out, refuse_unheeded
 from rightfit.workload.options import OPTIONS
 
 if TYPE_CHECKING:
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 #: What one step of training reads; the rest of a plan's options is not looked at, and so refused.
 READ = Honours(
     frozenset({"model", "task", "method", "micro_batch", "seq_len", "precision", "recompute", "sharding", "gpu"}),
-    because=dict.fromkeys(OPTIONS, "it runs one training step for its memory alone; leave it out"),
-    against=lambda _workload: "engine traced",
+    because=dict.fromkeys(OPTIONS, leave_out("one_step")),
+    against=lambda _workload: of_kind("engine", "traced"),
     of_all=frozenset(),
 )
 ENGINES = ("analytic", "traced")
@@ -32,7 +33,9 @@ ENGINES = ("analytic", "traced")
 def check_engine(engine: str) -> None:
     """Raise unless `engine` is one of ours."""
     if engine not in ENGINES:
-        raise UnknownNameError("engine", engine, allowed="allowed are " + ", ".join(ENGINES), nearest=ENGINES[1:], field="engine")
+        raise UnknownNameError(
+            "engine", engine, allowed=Message("names.part_allowed_are", names=", ".join(ENGINES)), nearest=ENGINES[1:], field="engine"
+        )
 
 
 def trace(workload: Workload, *, on: str | None, nodes: int, view: View) -> Answer:
@@ -40,16 +43,12 @@ def trace(workload: Workload, *, on: str | None, nodes: int, view: View) -> Answ
     from rightfit.estimate.traced_estimate import traced_estimate
 
     if workload.method is None:  # nothing is trained
-        raise ContradictionError(
-            f"task {workload.task} contradicts engine traced: it traces full training; leave the task out", field="task"
-        )
+        raise ContradictionError(Message("cli.traced_option", option="task", word=workload.task, other="task"), field="task")
     if workload.method != "full" and "method" not in workload.assumed:
-        raise ContradictionError(
-            f"method {workload.method} contradicts engine traced: it traces full training; leave the method out", field="method"
-        )
+        raise ContradictionError(Message("cli.traced_option", option="method", word=workload.method, other="method"), field="method")
     refuse_unheeded(workload, READ)
     if on and workload.gpu:
-        raise ContradictionError(f"gpu contradicts on {on}: the server says which card; leave one out", field="gpu")
+        raise ContradictionError(Message("cli.gpu_and_on", server=on), field="gpu")
     accelerator, cards = card_of(on, view) if on else (workload.gpu[0] if workload.gpu else "", 1)
     sharded = workload.sharding in ("zero3", "fsdp")
     found = traced_estimate(
@@ -71,7 +70,7 @@ def card_of(on: str, view: View) -> tuple[str, int]:
     catalog = open_market(view)
     servers = market_of_one(catalog, find_server(catalog, on))[0].offers.servers
     if not servers.accelerator_name[0]:
-        raise InputError(f"on: {on} has no accelerator; name a server with one", field="on")
+        raise InputError(Message("cli.on_without_card", server=on), field="on")
     return servers.accelerator_name[0], int(servers.num_accelerators[0])
 
 

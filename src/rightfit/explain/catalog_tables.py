@@ -16,6 +16,7 @@ from rightfit.explain import quantities as q
 from rightfit.explain.labels import label
 from rightfit.explain.messages import Lang
 from rightfit.explain.tables import Column, Table
+from rightfit.messages import Message
 from rightfit.records import dataclass
 
 if TYPE_CHECKING:
@@ -297,7 +298,7 @@ def _sorted(records: list[dict[str, Any]], kind: str, question: Question) -> lis
     columns = {order: column for column, order in COLUMN_SORTS[kind].items()}
     sort = question.sort or "name"
     if sort not in columns:
-        raise UnknownNameError("sort order", sort, allowed="allowed: " + ", ".join(columns), field="sort")
+        raise UnknownNameError("sort order", sort, allowed=Message("names.part_allowed_words", names=", ".join(columns)), field="sort")
     column = columns[sort]
     known = [record for record in records if record.get(column)]
     known.sort(key=lambda record: record[column].casefold() if isinstance(record[column], str) else record[column])

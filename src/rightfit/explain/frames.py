@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rightfit.errors import InputError, MissingComponentError
+from rightfit.messages import Message, either
 
 BACKENDS = ("pandas", "polars")
 
@@ -25,11 +26,11 @@ def data_frame(records: Iterable[Mapping[str, Any]], *, backend: str | None = No
 
 def _installed(backend: str | None) -> str:
     if backend is not None and backend not in BACKENDS:
-        raise InputError(f"unknown data frame {backend!r}; allowed: " + ", ".join(BACKENDS), field="backend")
+        raise InputError(Message("spread.unknown_data_frame", word=backend, names=", ".join(BACKENDS)), field="backend")
     wanted: Sequence[str] = BACKENDS if backend is None else (backend,)
     found = next((name for name in wanted if importlib.util.find_spec(name) is not None), None)
     if found is None:
-        raise MissingComponentError(f"a data frame needs {' or '.join(wanted)}; install it with: pip install {wanted[0]}")
+        raise MissingComponentError(Message("spread.no_data_frames", names=either(wanted), library=wanted[0]))
     return found
 
 

@@ -9,17 +9,31 @@ Numbers are formatted before they get here (see quantities.py), so a message onl
 from __future__ import annotations
 
 import os
-import re
 import string
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Literal
 
 from rightfit import kept
+from rightfit.messages import LANGS, Lang, spaced
 
-Lang = Literal["en", "zh"]
-LANGS: tuple[Lang, ...] = ("en", "zh")
+__all__ = [
+    "LANGS",
+    "TOPICS",
+    "Lang",
+    "default_lang",
+    "family_topic",
+    "family_topics",
+    "fields_of",
+    "has",
+    "join",
+    "say",
+    "say_or",
+    "sentences",
+    "spaced",
+    "topic",
+]
+
 TOPICS = (
     "advice",
     "choice",
@@ -28,8 +42,6 @@ TOPICS = (
     "formulas",
     "host",
     "measure",
-    "problems",
-    "purposes",
     "quantities",
     "reasons",
     "rejections",
@@ -41,12 +53,6 @@ TOPICS = (
 )
 
 _DATA = Path(__file__).with_name("data")
-
-
-# Compiled on use by re, which keeps them: an English answer needs none.
-_HAN_LATIN = r"([\u4e00-\u9fff])([A-Za-z0-9$¥<>])"
-_HAN_HAN = r"([\u4e00-\u9fff，。；：、（）“”]) +(?=[\u4e00-\u9fff，。；：、（）“”])"
-_LATIN_HAN = r"([A-Za-z0-9%])([\u4e00-\u9fff])"
 
 
 def default_lang(environment: Mapping[str, str] = os.environ) -> Lang:
@@ -72,25 +78,15 @@ def family_topic(family: str) -> str:
 @cache
 def family_topics() -> tuple[str, ...]:
     """The topics of families of work that bring words of their own."""
-    return _topics_in("families")
-
-
-@cache
-def refusal_topics() -> tuple[str, ...]:
-    """The topics of what a room of the code refuses, `refusals/<room>`."""
-    return _topics_in("refusals")
-
-
-def _topics_in(name: str) -> tuple[str, ...]:
-    folder = _DATA / name
+    folder = _DATA / "families"
     files = sorted(file.name for file in folder.iterdir()) if folder.is_dir() else []
-    return tuple(f"{name}/{file.removesuffix('.toml')}" for file in files if file.endswith(".toml"))
+    return tuple(f"families/{file.removesuffix('.toml')}" for file in files if file.endswith(".toml"))
 
 
 def has(key: str) -> bool:
     """Whether the catalogue holds `key` ("topic.name")."""
     name, _, rest = key.partition(".")
-    return (name in TOPICS or name in family_topics() or name in refusal_topics()) and rest in topic(name)
+    return (name in TOPICS or name in family_topics()) and rest in topic(name)
 
 
 def say(key: str, lang: Lang, **fields: object) -> str:
@@ -98,12 +94,6 @@ def say(key: str, lang: Lang, **fields: object) -> str:
     name, _, rest = key.partition(".")
     text = topic(name)[rest][lang].format(**fields)
     return spaced(text) if lang == "zh" else text
-
-
-def spaced(text: str) -> str:
-    """A blank between Chinese characters and Latin letters or digits, none between Chinese characters, as Chinese technical writing has
-    it."""
-    return re.sub(_LATIN_HAN, r"\1 \2", re.sub(_HAN_LATIN, r"\1 \2", re.sub(_HAN_HAN, r"\1", text)))
 
 
 def say_or(key: str, lang: Lang, default: str, **fields: object) -> str:

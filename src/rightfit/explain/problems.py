@@ -14,12 +14,11 @@ from rightfit.errors import (
     UnavailableError,
     UnknownNameError,
 )
-from rightfit.explain.messages import Lang, join, say, say_or
 from rightfit.explain.refusals import part, refusal
+from rightfit.messages import Lang, Message
 from rightfit.records import dataclass
 
 _MOST_NAMES = 5
-_LONGEST_NAME = 80
 # The most particular kind first.
 _CODES: tuple[tuple[type[RightfitError], str], ...] = (
     (UnknownNameError, "unknown_name"),
@@ -34,8 +33,7 @@ _CODES: tuple[tuple[type[RightfitError], str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong. `code` for programs, `title` for its kind, `message` for people; `field`, `allowed` and `nearest` where
-    known."""
+    """One thing that is wrong. `code` and `key` for programs, `title` for its kind, `message` for people; `field`, `allowed` and `nearest` where known."""
 
     code: str
     title: str
@@ -43,10 +41,11 @@ class Problem:
     field: str = ""
     allowed: str = ""
     nearest: tuple[str, ...] = ()
+    key: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """What a program reads of it."""
-        return {"field": self.field, "message": self.message, "allowed": self.allowed, "nearest": list(self.nearest)}
+        return {"key": self.key, "field": self.field, "message": self.message, "allowed": self.allowed, "nearest": list(self.nearest)}
 
 
 def code_of(error: RightfitError) -> str:
@@ -63,33 +62,21 @@ def problems_of(error: RightfitError, lang: Lang) -> tuple[Problem, ...]:
 def _problem(error: RightfitError, lang: Lang) -> Problem:
     code = code_of(error)
     field = (error.field or "") if isinstance(error, InputError) else ""
-    allowed, nearest = (error.allowed, error.nearest) if isinstance(error, InputError) else ("", ())
-    return Problem(code, say(f"problems.title_{code}", lang), _message(error, lang), field, allowed, tuple(nearest[:_MOST_NAMES]))
+    allowed, nearest = (str(error.allowed), error.nearest) if isinstance(error, InputError) else ("", ())
+    title = Message(f"problems.title_{code}").text(lang)
+    return Problem(code, title, _message(error, lang), field, allowed, tuple(nearest[:_MOST_NAMES]), error.key)
 
 
 def _message(error: RightfitError, lang: Lang) -> str:
-    """The sentence: the library's own in English; in Chinese what its parts tell, else the English one with the option's name before it."""
-    if lang == "en":
-        return str(error)
-    if isinstance(error, (UnknownNameError, AmbiguousNameError)):
-        return _name_message(error, lang)
-    lines = str(error).splitlines()
+    """What an error says; one that is raised with English text alone, as rooms do that have no catalog yet, is found among the sentences of the catalogs."""
+    if lang == "en" or isinstance(error.message, Message):
+        return error.text(lang)
+    lines = error.message.splitlines()
     told = [refusal(line) for line in lines]
     if not isinstance(error, InputError) or len(lines) > 1 or all(told):
         return "\n".join(said or line for said, line in zip(told, lines, strict=True))
     if isinstance(error, QuantityError) and error.allowed and error.field:
-        return say("problems.outside", lang, field=error.field, allowed=error.allowed) + _hint(error, lang)
-    message = str(error).removeprefix(f"{error.field}: ") if error.field else str(error)
-    return say("problems.unreadable", lang, field=error.field, message=part(message)) if error.field else message
-
-
-def _name_message(error: UnknownNameError | AmbiguousNameError, lang: Lang) -> str:
-    kind, name = say_or(f"problems.kind_{error.kind.replace(' ', '_')}", lang, error.kind), error.name[:_LONGEST_NAME]
-    if isinstance(error, AmbiguousNameError):
-        return say("problems.ambiguous_name", lang, kind=kind, name=name, names=join(list(error.candidates[:_MOST_NAMES]), lang))
-    there = "" if error.nearest or not error.allowed else part(error.allowed) + "。"
-    return say("problems.unknown_name", lang, kind=kind, name=name) + _hint(error, lang) + there
-
-
-def _hint(error: InputError, lang: Lang) -> str:
-    return say("problems.nearest", lang, names=join(list(error.nearest[:3]), lang)) if error.nearest else ""
+        hint = Message("problems.nearest", names=error.nearest[:3]).text(lang) if error.nearest else ""
+        return Message("problems.outside", field=error.field, allowed=error.allowed).text(lang) + hint
+    message = error.message.removeprefix(f"{error.field}: ") if error.field else error.message
+    return Message("problems.unreadable", field=error.field, message=part(message)).text(lang) if error.field else message

@@ -7,7 +7,8 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
-from rightfit.explain.messages import refusal_topics, say, say_or, topic
+from rightfit.messages import Message
+from rightfit.messages.catalogs import catalog, has, rooms
 from rightfit.records import dataclass
 
 #: Two options that exclude each other, why, and what to do.
@@ -16,7 +17,11 @@ _CONTRADICTS = re.compile(
     r"(?P<told> \([^()]*\)|, which [^:;\n]+)?(?:: (?P<why>[^;\n]+?)| instead)?(?:; (?P<do>[^\n]+)|: (?P<say>say [^\n]+))?"
 )
 _LEAVE_OUT = "leave it out"
-_FIELD = re.compile(r"\{(\w+)\}")
+_FIELD = re.compile(r"\{(\w+)[^{}]*\}")
+#: Catalogs that hold no sentences to be found.
+#: What a sentence has to have beside its fields: one without a word would be found in anything.
+_WORD = re.compile(r"[A-Za-z]{3}")
+_OTHER = frozenset(("problems", "purposes", "questions"))
 _PART = "part_"
 _LISTS, _OR = frozenset(("names", "words", "example")), re.compile(r",? or ")
 #: Fields that hold a sentence, or a part of one, in their turn.
@@ -26,8 +31,8 @@ _FORMS: Mapping[str, str] = {"hint": "(?:;.*)?", "given": ".*?", "line": ".*?"}
 _KEYS = "jobs|services|owned|limits|teams|defaults|horizon|steady|start|name|repeats|schema_version"
 #: The same of one room, so that sentences on other things are not taken for its own.
 _FORMS_OF: Mapping[str, Mapping[str, str]] = {
-    "refusals/fleet": {"place": rf"(?:{_KEYS})\b.*?", "name": r"(?![\'\"]).+?"},
-    "refusals/catalog": {"row": r"\d+"},
+    "fleet": {"place": rf"(?:{_KEYS})\b.*?", "name": r"(?![\'\"]).+?"},
+    "catalog": {"row": r"\d+"},
 }
 
 
@@ -53,7 +58,7 @@ class _Found:
     def said(self) -> str:
         """The Chinese."""
         nested = {name: _part(name, text) if name in _NESTED else text for name, text in self.fields.items()}
-        return say(f"{self.sentence.room}.{self.sentence.key}", "zh", **nested)
+        return Message(f"{self.sentence.room}.{self.sentence.key}", **nested).text("zh")
 
 
 def refusal(message: str) -> str | None:
@@ -64,7 +69,7 @@ def refusal(message: str) -> str | None:
         return f"{place}：{behind.said()}"
     if whole:
         return whole.said()
-    if asked := next((words["zh"] for words in topic("questions").values() if words["en"] == rest), ""):
+    if asked := _named("questions", rest):
         return f"{place}：{asked}。"
     contradicted = _CONTRADICTS.fullmatch(message)
     return _contradiction(contradicted) if contradicted else None
@@ -72,18 +77,28 @@ def refusal(message: str) -> str | None:
 
 def _contradiction(found: re.Match[str]) -> str:
     """Two options that exclude each other, why, and what to do."""
-    kind = say_or(f"problems.kind_{found['kind']}", "zh", found["kind"]) if found["kind"] else ""
-    text = say("problems.contradicts", "zh", field=found["what"], kind=kind, value=found["against"])
+    kind = f"problems.kind_{found['kind']}"
+    against = (
+        Message("problems.of_kind", kind=Message(kind) if has(kind) else found["kind"], name=found["against"])
+        if found["kind"]
+        else found["against"]
+    )
+    text = Message("problems.contradicts", what=found["what"], against=against).text("zh").removesuffix("。")
     told = found.string[found.end("told") if found["told"] else found.end("against") :].removeprefix(": ")
     if (both := _find(told, parts=True)) and "; " in both.sentence.text:  # why and what to do in one
         return f"{text}：{both.said()}。"
     why, do = found["why"] or "", found["do"] or found["say"] or ""
-    purpose = next((words["zh"] for words in topic("purposes").values() if words["en"] == why), "")
+    purpose = _named("purposes", why)
     if why:
         text += f"：{purpose or part(why)}"
     if do == _LEAVE_OUT:
-        return text + say("problems.leave_out", "zh")
+        return text + "；请去掉这个选项。"
     return f"{text}；{part(do)}。" if do else f"{text}。"
+
+
+def _named(room: str, text: str) -> str:
+    """The Chinese of a sentence without fields."""
+    return next((catalog(room, "zh")[key] for key, english in catalog(room, "en").items() if english == text), "")
 
 
 def part(text: str) -> str:
@@ -109,9 +124,17 @@ def _part(name: str, text: str) -> str:
 @cache
 def _sentences(parts: bool) -> tuple[_Sentence, ...]:
     """Every sentence, or every part."""
-    texts = ((room, key, words["en"]) for room in refusal_topics() for key, words in topic(room).items() if key.startswith(_PART) is parts)
+    there = (room for room in rooms() if room not in _OTHER)
+    texts = (
+        (room, key, text)
+        for room in there
+        for key, text in catalog(room, "en").items()
+        if (key.startswith(_PART) or room == "others") is parts
+    )
     pieces = ((*found, _FIELD.split(found[2])[::2]) for found in texts)
-    return tuple(_Sentence(room, key, text, sum(map(len, own)), max(own, key=len)) for room, key, text, own in pieces)
+    return tuple(
+        _Sentence(room, key, text, sum(map(len, own)), max(own, key=len)) for room, key, text, own in pieces if any(map(_WORD.search, own))
+    )
 
 
 @cache

@@ -13,6 +13,7 @@ from rightfit.export.quoting import comment
 from rightfit.export.recipes import CLIENTS, OPTIONAL_SECRETS, Recipe, brings, has_recipe, launcher_of, recipe_of
 from rightfit.export.registry import ALL, Files, Target, all_targets, find_target
 from rightfit.export.stack import stack_name
+from rightfit.messages import Message
 
 _GROUPS = {
     "environment": "The environment that they run in, or use the images that the other files name.",
@@ -33,7 +34,7 @@ def bundle(job: Job) -> Files:
     """{target/path: text} of every target that takes the job."""
     files: dict[str, str] = {}
     written: dict[str, Files] = {}
-    refused: list[tuple[str, str]] = []
+    refused: list[tuple[str, Message | str]] = []
     for name, target in all_targets().items():
         problem = target.problem(job)
         if problem:
@@ -47,7 +48,7 @@ def bundle(job: Job) -> Files:
     return {"README.md": readme(job, written, refused), **({"check.sh": check} if check else {}), **files}
 
 
-def readme(job: Job, written: Mapping[str, Files], refused: list[tuple[str, str]]) -> str:
+def readme(job: Job, written: Mapping[str, Files], refused: list[tuple[str, Message | str]]) -> str:
     """What is in the bundle; from top to bottom how it is started, followed and ended with the first launcher; then everything else."""
     launcher = launcher_of(job, written)
     recipe = recipe_of(job, launcher) if launcher else None
@@ -70,7 +71,7 @@ def readme(job: Job, written: Mapping[str, Files], refused: list[tuple[str, str]
                 lines += _entry(target, typed_for(job, target, written[target.name]))
             lines.append("")
     if refused:
-        lines += ["## Left out", "", *[f"- {name}: {comment(problem)}" for name, problem in refused], ""]
+        lines += ["## Left out", "", *[f"- {name}: {comment(str(problem))}" for name, problem in refused], ""]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
 
 

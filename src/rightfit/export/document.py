@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rightfit.errors import FileInputError, InputError
+from rightfit.messages import Message, at_place, foreign, system_problem
 
 SCHEMA_VERSION = 1
 LARGEST_FILE_BYTES = 20_000_000
@@ -136,8 +137,8 @@ class PlanDocument(_Part):
             if option.rank == rank:
                 return option
         if not self.options:
-            raise InputError("the plan has no option to export: nothing met its requirements", field="option")
-        raise InputError(f"the plan has no option {rank}; it has 1 to {len(self.options)}", field="option")
+            raise InputError(Message("export.nothing_to_export"), field="option")
+        raise InputError(Message("export.no_rank", number=rank, count=len(self.options)), field="option")
 
 
 def read_plan(path: str | Path) -> PlanDocument:
@@ -146,32 +147,32 @@ def read_plan(path: str | Path) -> PlanDocument:
     try:
         data = Path(path).read_bytes()
     except OSError as error:
-        raise FileInputError(f"cannot read {name}: {(error.strerror or str(error)).lower()}") from None
+        raise FileInputError(Message("problems.cannot_read", name=name, error=system_problem(error, lower=True))) from None
     if len(data) > LARGEST_FILE_BYTES:
-        raise FileInputError(f"{name} is {len(data) / 1e6:.0f} MB; a plan has at most {LARGEST_FILE_BYTES / 1e6:.0f} MB")
+        raise FileInputError(Message("export.too_large", file=name, size=len(data) / 1000000.0, most=LARGEST_FILE_BYTES / 1000000.0))
     try:
         values = json.loads(data.decode("utf-8"))
     except UnicodeDecodeError:
-        raise FileInputError(f"{name} is not UTF-8 text; write a plan with rightfit plan ... --format json") from None
+        raise FileInputError(Message("export.not_text", file=name)) from None
     except (json.JSONDecodeError, RecursionError) as error:
-        place = f" line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
-        raise FileInputError(f"{name}{place} is not JSON; write a plan with rightfit plan ... --format json") from None
+        place = Message("export.part_at_line", file=name, number=error.lineno) if isinstance(error, json.JSONDecodeError) else name
+        raise FileInputError(Message("export.not_json", line=place)) from None
     return plan_document(values, name=name)
 
 
 def plan_document(values: Any, *, name: str = "plan") -> PlanDocument:
     """A plan from the dictionary that `Plan.to_dict` gives; older versions are migrated."""
     if not isinstance(values, dict) or "options" not in values or "schema_version" not in values:
-        raise FileInputError(f"{name} is not a plan: it lacks schema_version and options; write one with rightfit plan ... --format json")
+        raise FileInputError(Message("export.not_a_plan", file=name))
     version = values["schema_version"]
     while version in MIGRATIONS:
         values = MIGRATIONS[version](values)
         version = values["schema_version"]
     if version != SCHEMA_VERSION:
-        raise FileInputError(f"{name} is a plan of version {version!r}; this rightfit reads version {SCHEMA_VERSION}: make the plan again")
+        raise FileInputError(Message("export.version", file=name, version=version, known=SCHEMA_VERSION))
     try:
         return PlanDocument.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
-        raise FileInputError(f"{name}: {place}: {first['msg'][:1].lower()}{first['msg'][1:]}") from None
+        raise FileInputError(at_place(name, at_place(place, foreign(first["msg"][:1].lower() + first["msg"][1:])))) from None

@@ -9,6 +9,7 @@ from rightfit.facts.builds import Build as Build
 from rightfit.facts.builds import Span as Span
 from rightfit.facts.builds import build_for as build_for
 from rightfit.facts.builds import builds as builds
+from rightfit.messages import Message
 
 FRAMEWORKS = ("pytorch", "tensorflow", "jax")
 RECENT: Span = ((2, 6), (99,))
@@ -23,16 +24,16 @@ def torch_build(job: Job, *, span: Span = RECENT) -> Build:
     return found
 
 
-def torch_problem(job: Job, *, span: Span = RECENT) -> str:
+def torch_problem(job: Job, *, span: Span = RECENT) -> Message | str:
     """Why no PyTorch release of the span that a stack needs runs on the plan's accelerator ("" if one does)."""
     if build_for(job.accelerator, span=span):
         return ""
-    name, last = job.accelerator or "a processor", build_for(job.accelerator)
+    name, last = job.accelerator or Message("export.a_processor"), build_for(job.accelerator)
     if last is None:
-        return f"no PyTorch release of our table runs on {name}"
+        return Message("export.part_no_pytorch", card=name)
     least, most = (".".join(str(part) for part in release) for release in span)
-    wanted = f"{least} or later" if span[1] == ANY[1] else f"{least} to {most}"
-    return f"{name} runs PyTorch {last.version} ({last.platform}), and this stack needs {wanted}"
+    told = {"card": name, "version": last.version, "platform": last.platform, "least": least}
+    return Message("export.part_pytorch_later", **told) if span[1] == ANY[1] else Message("export.part_pytorch_between", **told, most=most)
 
 
 def pip_words(build: Build, packages: tuple[str, ...]) -> tuple[str, ...]:

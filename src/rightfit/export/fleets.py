@@ -27,6 +27,7 @@ from rightfit.export.seller_names import dstack_cards, dstack_name, is_by_the_ca
 from rightfit.export.targets.dstack import BACKENDS
 from rightfit.export.targets.karpenter import CLASSES
 from rightfit.export.targets.skypilot import CLOUDS
+from rightfit.messages import Message
 from rightfit.records import dataclass
 
 RECOVERY = {"strategy": "FAILOVER", "max_restarts_on_errors": 0}
@@ -63,7 +64,7 @@ def read_document(path: str | Path) -> Row | None:
 def checked(values: Any, *, name: str = "plan") -> Row:
     """The document, doubted once: every placement names a server that can be written into files."""
     if not is_fleet(values) or not isinstance(values.get("placements"), list):
-        raise FileInputError(f"{name} is not the plan of a fleet; write one with rightfit fleet ... --format json")
+        raise FileInputError(Message("export.not_of_a_fleet", file=name))
     for number, row in enumerate(values["placements"], start=1):
         try:
             option_of(row)
@@ -72,7 +73,7 @@ def checked(values: Any, *, name: str = "plan") -> Row:
             if not all(isinstance(item, str) for item in text) or not all(isinstance(item, int) and item >= 0 for item in whole):
                 raise TypeError
         except (KeyError, TypeError, ValidationError):
-            raise FileInputError(f"{name}: placement {number} is not whole; write the plan with rightfit fleet ... --format json") from None
+            raise FileInputError(Message("export.placement", file=name, number=number)) from None
     return dict(values)
 
 
@@ -84,17 +85,15 @@ def files_of_fleet(found: Row, to: str) -> Files:
     if wanted not in FLEET_TARGETS:
         near = difflib.get_close_matches(wanted, FLEET_TARGETS, n=2, cutoff=0.5)
         raise UnknownNameError(
-            "export target of a fleet", to, nearest=near, allowed="choose one of " + ", ".join(FLEET_TARGETS), field="to"
+            "export target of a fleet", to, nearest=near, allowed=Message("names.part_choose", names=", ".join(FLEET_TARGETS)), field="to"
         )
     files = FLEET_TARGETS[wanted].write(found)
     if not files and wanted == "terraform":
-        raise InputError(
-            "terraform: nothing of this fleet is needed at every hour, and it buys no block: there is nothing to reserve", field="to"
-        )
+        raise InputError(Message("export.fleet_nothing_steady"), field="to")
     if not files and wanted == "slurm":
-        raise InputError("slurm: this fleet has no jobs, only services", field="to")
+        raise InputError(Message("export.fleet_no_jobs"), field="to")
     if not files:
-        raise InputError(f"{wanted} cannot express this fleet: none of its servers is of a cloud that it rents from", field="to")
+        raise InputError(Message("export.fleet_not_expressed", target=wanted), field="to")
     return files
 
 

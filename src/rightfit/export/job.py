@@ -11,6 +11,7 @@ from typing import Any
 from rightfit.errors import InputError
 from rightfit.export.document import OptionPart, PlanDocument
 from rightfit.export.settings import ExportSettings
+from rightfit.messages import Message
 from rightfit.records import dataclass
 
 SPOT = "spot"
@@ -79,7 +80,7 @@ class Job:
         """
         kept = self.option.estimate.get("disk_bytes")
         if kept is None:
-            raise InputError("the plan does not say what its servers keep on disk (estimate.disk_bytes): make the plan again", field="plan")
+            raise InputError(Message("export.no_disk"), field="plan")
         return max(LEAST_DISK_GIB, math.ceil((DISK_MARGIN * kept.mid / GB + ROOM_FOR_IMAGES_GB) / 10) * 10)
 
     @property

@@ -16,12 +16,12 @@ from rightfit.export.operations import most_usd
 from rightfit.export.recipes import Command, sky_commands, terraform_commands
 from rightfit.export.registry import Files, all_targets
 from rightfit.export.writing import write_files
+from rightfit.messages import Message, system_problem
 from rightfit.records import dataclass
 
 TOOLS = ("skypilot", "terraform")
 INSTALL = {
     "sky": 'pip install "skypilot[{cloud}]==0.14.1"',
-    "terraform": "see https://developer.hashicorp.com/terraform/install",
 }
 MARK = ".rightfit-plan"
 #: Beside a launch while a command runs that would rent once more if it were repeated: it stays where nobody saw how that ended.
@@ -36,38 +36,37 @@ class Launch:
     target: str
     files: Files
     commands: tuple[Command, ...]
-    install: str
+    install: Message | str
 
 
 def launch_of(job: Job, *, tool: str = "skypilot", dry_run: bool = False) -> Launch:
     """The files and commands for a tool. InputError where the tool cannot start the plan."""
     if tool not in TOOLS:
-        raise InputError(f"cannot launch with {tool[:40]!r}; choose one of {', '.join(TOOLS)}", field="with")
+        raise InputError(Message("export.no_tool", tool=tool[:40], tools=", ".join(TOOLS)), field="with")
     if job.settings.trial:
         _check_trial(job, tool)
     target = "skypilot" if tool == "skypilot" else f"terraform-{job.option.provider}"
     if target not in all_targets():
         known = [name.removeprefix("terraform-") for name in all_targets() if name.startswith("terraform-")]
-        raise InputError(f"no Terraform is written for {job.option.provider}; there is {', '.join(known)}", field="with")
+        raise InputError(Message("export.no_terraform", provider=job.option.provider, providers=", ".join(known)), field="with")
     files = {**all_targets()[target].files(job), MARK: job.plan_id + "\n"}
     program = "sky" if tool == "skypilot" else "terraform"
     commands = sky_commands(job, dry_run=dry_run, environment=os.environ) if tool == "skypilot" else terraform_commands(dry_run=dry_run)
-    return Launch(program, target, files, commands, INSTALL[program].format(cloud=job.option.provider))
+    return Launch(program, target, files, commands, _install(program, job.option.provider))
 
 
 def _check_trial(job: Job, tool: str) -> None:
     """A trial is one server, measured by a program that waits for it to settle and then goes."""
     if tool != "skypilot":
         raise InputError(
-            "--trial is started with skypilot, which takes the server down behind it; with terraform run rightfit probe there",
+            Message("export.trial_by_skypilot"),
             field="trial",
         )
     if job.is_service:
-        raise InputError("a service is tried by a load test: start it, then rightfit probe --url ADDRESS --plan plan.json", field="trial")
+        raise InputError(Message("export.trial_of_service"), field="trial")
     if job.num_nodes > 1:
         raise InputError(
-            f"option {job.option.rank} runs on {job.num_nodes} servers; rightfit plan --staged names the smallest trial, "
-            "rightfit estimate ... --nodes 1 --format json writes its plan",
+            Message("export.trial_of_several", number=job.option.rank, count=job.num_nodes),
             field="trial",
         )
 
@@ -79,10 +78,17 @@ def money_at_risk(job: Job) -> dict[str, float]:
     return {"hourly_usd": cost.hourly_usd, "whole_usd": whole, "most_usd": max(whole, most_usd(job))}
 
 
+def _install(program: str, provider: str) -> Message | str:
+    """How a program is got."""
+    if program == "terraform":
+        return Message("export.part_see", address="developer.hashicorp.com/terraform/install")
+    return INSTALL[program].format(cloud=provider)
+
+
 def check_program(launch: Launch) -> None:
     """MissingComponentError with the line that installs it, where the program is not there."""
     if shutil.which(launch.program) is None:
-        raise MissingComponentError(f"{launch.program} is not installed; get it: {launch.install}")
+        raise MissingComponentError(Message("export.not_installed", program=launch.program, why=launch.install))
 
 
 def prepare(launch: Launch, folder: Path) -> None:
@@ -90,9 +96,7 @@ def prepare(launch: Launch, folder: Path) -> None:
     mark = folder / MARK
     same = mark.is_file() and mark.read_text(encoding="utf-8", errors="replace") == launch.files[MARK]
     if mark.is_file() and not same:
-        raise FileInputError(
-            f"{folder} holds the launch of another plan, whose state is needed to end it; choose another --out", field="out"
-        )
+        raise FileInputError(Message("export.another_launch", folder=folder), field="out")
     write_files(launch.files, folder, force=same)
 
 
@@ -106,20 +110,20 @@ def run_in(launch: Launch, folder: Path, *, environment: Mapping[str, str] | Non
         code = subprocess.run(command, cwd=folder, env=dict(environment) if environment else None, check=False).returncode  # noqa: S603  the user's own program
         begun.unlink(missing_ok=True)
         if code:
-            raise UnavailableError(f"{' '.join(command[:2])} ended with exit code {code}; what it says stands above")
+            raise UnavailableError(Message("export.ended_with", command=" ".join(command[:2]), code=code))
 
 
 def _note_begun(mark: Path) -> None:
     """FileInputError where an earlier launch began and nobody saw how it ended."""
     if mark.exists():
         raise FileInputError(
-            f"an earlier launch of this plan was cut off, and its job may run: look with sky jobs queue, then delete {mark} to start it once more",
+            Message("export.cut_off", path=mark),
             field="out",
         )
     try:
         mark.write_text("sky jobs launch\n", encoding="utf-8")
     except OSError as error:
-        raise FileInputError(f"cannot write {mark}: {error.strerror or error}", field="out") from None
+        raise FileInputError(Message("problems.cannot_write", name=mark, error=system_problem(error)), field="out") from None
 
 
 def start(launch: Launch, *, folder: Path | None = None) -> None:

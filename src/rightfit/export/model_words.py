@@ -7,6 +7,7 @@ from typing import Any
 
 from rightfit.export.job import Job
 from rightfit.facts import DiffusionModel, Resolution, TransformerArchitecture, VisionModel, hub_repository, resolve_offline
+from rightfit.messages import Message
 
 
 @functools.lru_cache(maxsize=64)
@@ -49,11 +50,11 @@ def lender(job: Job) -> str:
     return str(found.name) if found is not None else ""
 
 
-def size_problem(job: Job) -> str:
+def size_problem(job: Job) -> Message | str:
     """Why a plan cannot be started that was made for a size ("7B") and names no model whose weights there are ("" if it can)."""
     found = _record(job.model)
     if isinstance(found, TransformerArchitecture) and found.certainty == "typical":
-        return f"the plan is for a size, {job.model}, and no model of that name has weights to load; make it with a model's name"
+        return Message("export.part_of_a_size", model=job.model)
     return ""
 
 
@@ -89,8 +90,8 @@ WITHOUT_REVISION = ("tensorrt-llm", "megatron", "timm", "tabular", "prepare", "b
 """Targets whose program takes a model's newest files, or files that the user brings."""
 
 
-def revision_problem(job: Job, target: str) -> str:
+def revision_problem(job: Job, target: str) -> Message | str:
     """Why a program cannot take the commit that the user names ("" if it can)."""
     if job.settings.revision and target in WITHOUT_REVISION:
-        return f"{target} takes no commit of a model; leave out --revision"
+        return Message("export.part_no_revision", target=target)
     return ""

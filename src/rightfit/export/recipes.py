@@ -19,6 +19,7 @@ from rightfit.export.stack import stack_name, stack_of
 from rightfit.export.targets import dstack, provider_cli, skypilot, terraform_azure, terraform_gcp
 from rightfit.export.targets.checkpoint_sync import COPIERS
 from rightfit.export.terraform_words import made_bucket
+from rightfit.messages import Message
 from rightfit.records import dataclass
 
 WITHOUT_REPLY = "dry-run"
@@ -186,10 +187,10 @@ def _by_name(name: str, address: str, *, dry_run: bool, environment: Environment
         return f"{name}="
     if name == BUCKET:
         raise InputError(
-            f"give --bucket {address}, or set {BUCKET}: nothing of the server outlives it, and what the job makes would be lost",
+            Message("export.bucket_missing", address=address, variable=BUCKET),
             field="bucket",
         )
-    raise InputError(f"set {name} in the environment: the job needs it, and it is never written to a file", field="with")
+    raise InputError(Message("export.secret_missing", variable=name), field="with")
 
 
 def _skypilot(job: Job) -> Recipe:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from rightfit.errors import InputError, UnknownNameError
 from rightfit.export.job import Job
 from rightfit.export.model_words import revision_problem, size_problem
+from rightfit.messages import Message
 from rightfit.records import dataclass
 
 Files = Mapping[str, str]
@@ -28,15 +29,15 @@ class Target:
     group: str
     summary: str
     write: Callable[[Job], Files]
-    refuses: Callable[[Job], str] = lambda _job: ""
+    refuses: Callable[[Job], Message | str] = lambda _job: ""
     checked_by: str = ""
     run: str = ""
 
-    def problem(self, job: Job) -> str:
+    def problem(self, job: Job) -> Message | str:
         """Why the target cannot express a job in one line ("" if it can); no target divides cards or starts several models."""
         shared = next((name for name in ("slice", "beside") if job.wish(name)), "")
         if shared:
-            return f"the plan has {shared}, and no file divides a card or starts several models yet; make the plan without --{shared}"
+            return Message("export.part_shared", feature=shared, option=shared)
         return (
             (size_problem(job) if self.group in ("training", "serving", "kubernetes") else "")
             or revision_problem(job, self.name)
@@ -47,7 +48,7 @@ class Target:
         """The files; InputError where the target cannot express the job."""
         problem = self.problem(job)
         if problem:
-            raise InputError(f"{self.name} cannot express this plan: {problem}", field="to")
+            raise InputError(Message("export.not_expressed", target=self.name, problem=problem), field="to")
         return self.write(job)
 
 
@@ -72,7 +73,7 @@ def find_target(name: str, job: Job | None = None) -> Target:
         wanted = f"{TERRAFORM}-{job.option.provider}"
         if wanted not in all_targets():
             known = ", ".join(found.removeprefix(f"{TERRAFORM}-") for found in all_targets() if found.startswith(TERRAFORM))
-            raise InputError(f"no Terraform is written for {job.option.provider}; there is {known}", field="to")
+            raise InputError(Message("export.no_terraform", provider=job.option.provider, providers=known), field="to")
     if wanted in all_targets():
         return all_targets()[wanted]
     names = (*all_targets(), ALL)
@@ -80,6 +81,6 @@ def find_target(name: str, job: Job | None = None) -> Target:
         "export target",
         name,
         nearest=difflib.get_close_matches(wanted, names, n=3, cutoff=0.5),
-        allowed="choose one of " + ", ".join(names),
+        allowed=Message("names.part_choose", names=", ".join(names)),
         field="to",
     )

@@ -6,6 +6,7 @@ import re
 
 from rightfit.export.document import OptionPart
 from rightfit.facts.tables import table
+from rightfit.messages import Message
 
 RUNPOD = "runpod"
 _BY_THE_CARD = re.compile(r"\d+x_")
@@ -40,10 +41,10 @@ def dstack_cards(option: OptionPart) -> dict[str, str | int]:
     return {"name": name, **({"memory": memory[0]} if memory else {}), "count": option.accelerator.count_per_node}
 
 
-def name_problem(option: OptionPart, name: str, program: str) -> str:
+def name_problem(option: OptionPart, name: str, program: Message | str) -> Message | str:
     """Why the program cannot be asked for this server ("" if it can)."""
-    card = option.accelerator.name if option.accelerator else "a server without cards"
-    return "" if name else f"{program} knows no pod of {option.provider} with {card}"
+    card = option.accelerator.name if option.accelerator else Message("export.a_server_without_cards")
+    return "" if name else Message("export.part_no_pod", program=program, provider=option.provider, card=card)
 
 
 def _card(option: OptionPart, column: str) -> str:

@@ -6,6 +6,7 @@ import math
 
 from rightfit.export.job import SERVING_TASKS, Job
 from rightfit.export.model_words import architecture
+from rightfit.messages import Message
 
 PORT = 8000
 KEY = ("RIGHTFIT_API_KEY", "the key that clients must send")
@@ -60,18 +61,23 @@ _SEEN = ("images", "image_size", "frames", "audio_length_s")
 _BESIDE = ("speculative", "adapters", "kv_offload")
 
 
-def wrong_engine(job: Job, *engines: str, carries: tuple[str, ...] = ()) -> str:
+def wrong_engine(job: Job, *engines: str, carries: tuple[str, ...] = ()) -> Message | str:
     """Why a server program cannot serve the plan ("" if it can): another task, a plan made for another engine, or one with something beside
     the model that is not among those that the file `carries`."""
     if job.task not in SERVING_TASKS:
-        return f"the plan is to {job.task}; this serves a language model"
+        return Message("export.part_serves_language", task=job.task)
     planned = job.option.layout.engine
     if planned.casefold() not in {engine.casefold() for engine in engines}:
-        return f"the plan is made for {planned or 'no engine'}; make one with --framework {engines[0].casefold()}"
+        framework = engines[0].casefold()
+        return (
+            Message("export.part_made_for", engine=planned, framework=framework)
+            if planned
+            else Message("export.part_made_for_none", framework=framework)
+        )
     beside = next((name for name in _BESIDE if job.wish(name) and name not in carries), "")
     if beside:
-        others = " (vllm can)" if "vLLM" not in engines else ""
-        return f"the plan has {beside} {job.wish(beside)}, which these files do not carry{others}; make one without --{beside.replace('_', '-')}"
+        told = {"feature": beside, "value": job.wish(beside), "option": beside.replace("_", "-")}
+        return Message("export.part_not_carried", **told) if "vLLM" in engines else Message("export.part_not_carried_vllm", **told)
     return ""
 
 
@@ -83,15 +89,15 @@ def servers_of_replica(job: Job) -> int:
     return math.ceil(layout.tensor * layout.pipeline / job.gpus_per_node)
 
 
-def spans_servers(job: Job) -> str:
+def spans_servers(job: Job) -> Message | str:
     """Why a service's or batch's replicas cannot each be started by one command on one server ("" if they can)."""
     if (servers := servers_of_replica(job)) > 1:
-        return f"a replica spans {servers} servers; use skypilot, leaderworkerset or ray, which start one on several"
+        return Message("export.part_replica_spans_one", count=servers)
     return ""
 
 
-def group_problem(job: Job) -> str:
+def group_problem(job: Job) -> Message | str:
     """Why a replica on several servers cannot be started ("" if it can, or needs one server)."""
     if servers_of_replica(job) > 1 and (job.task != "serve" or job.option.layout.engine.casefold() != "vllm"):
-        return f"a replica spans {servers_of_replica(job)} servers, which is written for services by vLLM; make one with --framework vllm"
+        return Message("export.part_replica_spans_vllm", count=servers_of_replica(job))
     return ""

@@ -6,6 +6,7 @@ import ipaddress
 import re
 
 from rightfit.errors import InputError
+from rightfit.messages import Message
 from rightfit.records import dataclass
 
 DATA_FOLDER = "/checkpoints/data"
@@ -39,32 +40,26 @@ class ExportSettings:
         if not self.data_path:
             object.__setattr__(self, "data_path", DATA_FOLDER)
         if not _NAME.fullmatch(self.name):
-            raise InputError(
-                f"name {self.name[:60]!r} must be lower-case letters, digits and hyphens, at most 40, beginning with a letter", field="name"
-            )
+            raise InputError(Message("export.name", word=self.name[:60]), field="name")
         if self.ssh_cidr:
             _check_cidr(self.ssh_cidr)
         if self.bucket and not _BUCKET.fullmatch(self.bucket):
-            raise InputError(
-                f"bucket {self.bucket[:60]!r} must be an address such as s3://my-bucket/path (s3, gs, oss, cos or https)", field="bucket"
-            )
+            raise InputError(Message("export.bucket", word=self.bucket[:60]), field="bucket")
         if self.queue and not _QUEUE.fullmatch(self.queue):
-            raise InputError(f"queue {self.queue[:60]!r} must be kueue/NAME or volcano/NAME, such as kueue/team-a", field="queue")
+            raise InputError(Message("export.queue", word=self.queue[:60]), field="queue")
         if self.revision and not _REVISION.fullmatch(self.revision):
             raise InputError(
-                f"revision {self.revision[:60]!r} must be a commit, tag or branch, such as 8c22764a7e3675c50d4c7c9a4edb474456022b16",
+                Message("export.revision", word=self.revision[:60]),
                 field="revision",
             )
         if not 0 <= self.stop_after_h <= 24 * 366:
-            raise InputError("stop-after must be between 0 and 8784 hours", field="stop_after")
+            raise InputError(Message("export.stop_after"), field="stop_after")
 
 
 def _check_cidr(text: str) -> None:
     try:
         network = ipaddress.ip_network(text, strict=False)
     except ValueError:
-        raise InputError(f"ssh-cidr {text[:60]!r} is not an address range such as 203.0.113.7/32", field="ssh_cidr") from None
+        raise InputError(Message("export.no_address_range", word=text[:60]), field="ssh_cidr") from None
     if network.prefixlen == 0:
-        raise InputError(
-            "ssh-cidr 0.0.0.0/0 would open the server to everyone; give your own address, such as 203.0.113.7/32", field="ssh_cidr"
-        )
+        raise InputError(Message("export.open_to_everyone"), field="ssh_cidr")

@@ -11,6 +11,7 @@ from rightfit.errors import InputError
 from rightfit.export.job import SERVING_TASKS, Job
 from rightfit.export.mirrors import mirrored_environment, mirrored_image
 from rightfit.export.model_words import is_text_encoder, modality, model_kind, revision_problem, size_problem
+from rightfit.messages import Message, at_place
 from rightfit.records import dataclass
 
 ADAPTERS = ("lora", "qlora", "dora")
@@ -79,7 +80,7 @@ def _training_stack(job: Job) -> str:
     return "deepspeed" if layout.sharding in ("zero-1", "zero-2") else "trl"
 
 
-def stack_problem(job: Job) -> str:
+def stack_problem(job: Job) -> Message | str:
     """Why no stack starts the job ("" if one does)."""
     name = stack_name(job)
     if name and (problem := size_problem(job) or revision_problem(job, name.replace("_", "-"))):
@@ -89,13 +90,10 @@ def stack_problem(job: Job) -> str:
     if name:
         # A launcher starts what the program's own target can express, and says what that says.
         problem = importlib.import_module(f"rightfit.export.targets.{name}").TARGET.problem(job)
-        return f"{name}: {problem}" if problem else ""
-    what = (
-        f"serving with {job.option.layout.engine}"
-        if job.task in SERVING_TASKS
-        else f"this kind of job ({job.task} by {job.option.layout.method})"
-    )
-    return f"no launcher is written yet for {what}"
+        return at_place(name, problem) if problem else ""
+    if job.task in SERVING_TASKS:
+        return Message("export.part_no_launcher_serving", engine=job.option.layout.engine)
+    return Message("export.part_no_launcher_job", task=job.task, method=job.option.layout.method)
 
 
 def stack_of(job: Job) -> ExportStack:

@@ -10,6 +10,7 @@ from rightfit.export.job import Job
 from rightfit.export.quoting import hcl
 from rightfit.export.serving_words import spans_servers
 from rightfit.export.stack import stack_problem
+from rightfit.messages import Message
 
 CHECKPOINTS = "checkpoints"
 OVERWRITTEN_DAYS = 30
@@ -89,19 +90,19 @@ def user_data(job: Job, *, bucket: str) -> str:
     return script if job.is_service else f'join("\\n", ["#!/bin/bash", "export {BUCKET}=\'${{{bucket}}}\'", {script}])'
 
 
-def problem(job: Job, provider: str, *, by_the_month: bool = False) -> str:
+def problem(job: Job, provider: str, *, by_the_month: bool = False) -> Message | str:
     """Why servers of a cloud, each on its own, cannot run the job ("" if they can). `by_the_month`: the target rents services for a month too."""
     option = job.option
     if option.provider != provider:
-        return f"the server is rented from {option.provider}"
+        return Message("export.part_rented_from", provider=option.provider)
     if option.purchase not in ("on-demand", "spot") and not (by_the_month and job.is_service and option.purchase == MONTH):
-        return f"it buys on demand or spot, the plan is {option.purchase}"
+        return Message("export.part_buys_on_demand", purchase=option.purchase)
     if option.facts.get("is_pseudo_region"):
-        return f"the plan names no region ({option.region})"
+        return Message("export.part_no_region_named", region=option.region)
     if option.nodes > 1 and not job.is_service:
-        return "a run on several servers needs a launcher that knows them all; use skypilot or slurm"
+        return Message("export.part_several_need_launcher")
     if spanning := spans_servers(job):
         return spanning
     if job.settings.bucket and job.settings.bucket.partition("://")[0] != SCHEMES[provider]:
-        return f"its buckets are given as {SCHEMES[provider]}://..., not {job.settings.bucket}"
+        return Message("export.part_buckets_as", scheme=SCHEMES[provider], bucket=job.settings.bucket)
     return stack_problem(job)

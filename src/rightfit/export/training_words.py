@@ -11,6 +11,7 @@ from rightfit.export.model_words import hub_id, model_kind
 from rightfit.export.quoting import comment, shell, shell_lines
 from rightfit.export.registry import Files
 from rightfit.export.stack import ADAPTERS, ExportStack, launched
+from rightfit.messages import Message
 
 PORT = 29500
 LEAST_SAVE_S = 60.0
@@ -47,10 +48,10 @@ def optimizer(job: Job) -> str:
     return fused if wished in ("adamw", "adamw-fused") else OPTIMIZERS.get(wished, fused)
 
 
-def optimizer_problem(job: Job) -> str:
+def optimizer_problem(job: Job) -> Message | str:
     """Why no program here has the plan's optimizer ("" if they have)."""
     wished = job.wish("optimizer")
-    return "" if not wished or wished in OPTIMIZERS else f"the Trainer has no optimizer {wished}; it has {', '.join(OPTIMIZERS)}"
+    return "" if not wished or wished in OPTIMIZERS else Message("export.part_no_optimizer", optimizer=wished, known=", ".join(OPTIMIZERS))
 
 
 def lora_targets(job: Job) -> list[str] | str:
@@ -120,53 +121,47 @@ def splits_model(job: Job) -> bool:
     return layout.tensor * layout.pipeline * layout.context * layout.expert > 1
 
 
-def training_problem(job: Job, *, methods: tuple[str, ...], kinds: tuple[str, ...] = ("decoder",), moves_activations: bool = False) -> str:
+def training_problem(
+    job: Job, *, methods: tuple[str, ...], kinds: tuple[str, ...] = ("decoder",), moves_activations: bool = False
+) -> Message | str:
     """What Trainer-like programs cannot do: other tasks, models, methods, and models split among accelerators. `moves_activations`: the
     program keeps the inputs of layers in host memory where the plan does."""
     if job.task in SERVING_TASKS or job.task == "prepare":
-        return f"it trains; the plan is to {job.task}"
+        return Message("export.part_it_trains", task=job.task)
     layout = job.option.layout
     if model_kind(job) not in kinds:
-        return f"it trains {_listed(kinds)}; the model is {_kind(job)}"
+        return Message("export.part_trains_kinds", why=_listed(kinds), problem=_kind(job))
     if splits_model(job):
-        return "the layout splits the model by tensor, pipeline, context or expert; use megatron"
+        return Message("export.part_splits_megatron")
     if layout.method not in methods:
-        return f"the method is {layout.method}; it knows {', '.join(methods)}"
+        return Message("export.part_method", method=layout.method, known=", ".join(methods))
     if layout.moves_activations and not moves_activations:
         return ACTIVATIONS_ELSEWHERE
     return optimizer_problem(job)
 
 
-ACTIVATIONS_ELSEWHERE = "the plan keeps activations in host memory; use trl, axolotl, torchrun or fsdp2"
+ACTIVATIONS_ELSEWHERE = Message("export.part_activations_elsewhere")
 
 
-def sample_problem(job: Job, *, methods: tuple[str, ...]) -> str:
+def sample_problem(job: Job, *, methods: tuple[str, ...]) -> Message | str:
     """What the scripts for models of samples (speech, segmentation) cannot do: other tasks, methods and optimizers, split models, data they
     cannot reach."""
     if job.task in SERVING_TASKS or job.task == "prepare":
-        return f"it trains; the plan is to {job.task}"
+        return Message("export.part_it_trains", task=job.task)
     if splits_model(job):
-        return "the layout splits the model by tensor, pipeline, context or expert; the script does not"
+        return Message("export.part_splits_script")
     if job.option.layout.method not in methods:
-        return f"the method is {job.option.layout.method}; it knows {', '.join(methods)}"
+        return Message("export.part_method", method=job.option.layout.method, known=", ".join(methods))
     return optimizer_problem(job) or data_problem(job)
 
 
-KINDS = {
-    "decoder": "language models (decoders)",
-    "encoder": "text encoders",
-    "vision": "image models",
-    "diffusion": "diffusion models",
-    "encoder-decoder": "text-to-text models",
-}
+def _listed(kinds: tuple[str, ...]) -> Message:
+    first, *others = (Message(f"export.part_kind_{kind.replace('-', '_')}") for kind in kinds)
+    return Message("export.part_two_kinds", first=first, other=others[0]) if others else first
 
 
-def _listed(kinds: tuple[str, ...]) -> str:
-    return " and ".join(KINDS[kind] for kind in kinds)
-
-
-def _kind(job: Job) -> str:
-    return {"other": "of another kind", **{kind: f"one of the {words}" for kind, words in KINDS.items()}}[model_kind(job)]
+def _kind(job: Job) -> Message:
+    return Message(f"export.part_one_of_{model_kind(job).replace('-', '_')}")
 
 
 def torchrun(job: Job, script: tuple[str, ...]) -> tuple[str, ...]:
@@ -183,15 +178,11 @@ def scripts(first: str, *beside: str) -> Files:
     return {"train.py": texts.pop(first), **texts}
 
 
-def data_problem(job: Job) -> str:
+def data_problem(job: Job) -> Message | str:
     """Why the scripts cannot read the data from where they lie ("" if they can)."""
     scheme, mark, _ = job.settings.data_path.partition("://")
     known = ", ".join(f"{name}://" for name in STORES)
-    return (
-        f"its script reads data of a folder, a file, the hub or a bucket ({known}), not {scheme}://"
-        if mark and scheme not in STORES
-        else ""
-    )
+    return Message("export.part_data_stores", known=known, scheme=scheme) if mark and scheme not in STORES else ""
 
 
 def data_packages(job: Job) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from rightfit.errors import FileInputError
+from rightfit.messages import Message, system_problem
 
 #: Where files wait until all are written: beside a new folder, within one that is there. What a kill leaves in it is thrown away by the next try.
 DRAFTS = ".rightfit-part"
@@ -21,9 +22,9 @@ def write_files(files: Mapping[str, str], folder: str | Path, *, force: bool = F
     names = [_within(name) for name in files]
     try:
         if root.exists() and not root.is_dir():
-            raise FileInputError(f"{root} is a file; give a folder", field="out")
+            raise FileInputError(Message("export.file_no_folder", path=root), field="out")
         if root.is_dir() and not force and not _is_free(root, {name.as_posix() for name in names}):
-            raise FileInputError(f"{root} is not empty; choose another folder or overwrite with --force", field="out")
+            raise FileInputError(Message("export.folder_not_empty", path=root), field="out")
         is_new = not root.exists()
         drafts = root.absolute().with_name(f".{root.absolute().name}{DRAFTS}") if is_new else root / DRAFTS
         try:
@@ -34,14 +35,14 @@ def write_files(files: Mapping[str, str], folder: str | Path, *, force: bool = F
                 shutil.rmtree(drafts)
             raise
     except OSError as error:
-        raise FileInputError(f"cannot write {root}: {(error.strerror or str(error)).lower()}", field="out") from None
+        raise FileInputError(Message("problems.cannot_write", name=root, error=system_problem(error, lower=True)), field="out") from None
     return tuple(root / name for name in names)
 
 
 def _within(name: str) -> PurePosixPath:
     relative = PurePosixPath(name)
     if relative.is_absolute() or ".." in relative.parts:
-        raise FileInputError(f"{name!r} would lie outside the folder", field="out")
+        raise FileInputError(Message("export.outside_the_folder", file=name), field="out")
     return relative
 
 

@@ -11,6 +11,7 @@ from rightfit.facts.config_reader import ConfigReader, families, family_name, fa
 from rightfit.facts.config_vision import vision_fields
 from rightfit.facts.parameter_count import count_parameters
 from rightfit.facts.records import TransformerArchitecture
+from rightfit.messages import Message
 
 _TEXT_KEYS = ("text_config", "llm_config", "language_config")
 _GATED_KINDS = frozenset({"swiglu", "geglu"})
@@ -66,7 +67,7 @@ def _vision_part(top: ConfigReader) -> ConfigReader | None:
 def _refuse_unreadable(top: ConfigReader, model_type: str) -> None:
     for one in (model_type, top.text("model_type")):
         if reason := families()["refused"].get(one):
-            top.fail(f"model_type {one} cannot be read from a config file: {reason}; use a bundled name or give dimensions")
+            top.fail(Message("facts.config_unreadable", word=one, problem=reason))
 
 
 def _draft(text: ConfigReader, top: ConfigReader, traits: Mapping[str, Any]) -> Draft:
@@ -109,7 +110,7 @@ def _read_heads(text: ConfigReader, fields: dict[str, Any]) -> None:
     if "num_kv_heads" not in fields:
         fields["num_kv_heads"] = text.integer("num_kv_heads", default=heads)
     if heads % fields["num_kv_heads"]:
-        text.fail(f"{text.prefix}num_key_value_heads {fields['num_kv_heads']} does not divide num_attention_heads {heads}")
+        text.fail(Message("facts.config_kv_heads", given=text.prefix, kv=fields["num_kv_heads"], heads=heads))
     for field in ("q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"):
         fields[field] = text.integer(field, default=0, minimum=0)
     if fields["kv_lora_rank"]:
@@ -127,7 +128,7 @@ def _read_latent_heads(text: ConfigReader, fields: dict[str, Any]) -> None:
 
 def _even_share(text: ConfigReader, hidden: int, heads: int) -> int:
     if hidden % heads:
-        text.fail(f"{text.prefix}hidden_size {hidden} is not divisible by num_attention_heads {heads}, and head_dim is not given")
+        text.fail(Message("facts.config_head_dim", given=text.prefix, hidden=hidden, heads=heads))
     return hidden // heads
 
 
@@ -138,17 +139,17 @@ def _read_experts(text: ConfigReader, draft: Draft) -> None:
         return
     size = text.integer("moe_intermediate_size", default=fields["intermediate_size"])
     if size <= 0:
-        text.fail(f"key {text.prefix}moe_intermediate_size is missing")
+        text.fail(Message("facts.config_key_missing", word=f"{text.prefix}moe_intermediate_size"))
     shared_width = text.integer("shared_expert_size", default=0, minimum=0)
     shared = -(-shared_width // size) if shared_width else text.integer("num_shared_experts", default=0, minimum=0)
     kept = text.integer("experts_per_token")
     if kept > experts:
-        text.fail(f"{text.prefix}num_experts_per_tok {kept} is more than the {experts} experts")
+        text.fail(Message("facts.config_experts_kept", given=text.prefix, kept=kept, experts=experts))
     moe_layers = count_moe_layers(text, fields["num_layers"])
     fields.update(num_experts=experts, experts_per_token=kept, moe_intermediate_size=size, num_shared_experts=shared)
     fields.update(num_moe_layers=moe_layers, first_dense_layers=text.integer("first_dense_layers", default=0, minimum=0))
     if moe_layers < fields["num_layers"] and not fields["intermediate_size"]:
-        text.fail(f"key {text.prefix}intermediate_size is missing")
+        text.fail(Message("facts.config_key_missing", word=f"{text.prefix}intermediate_size"))
     fields["intermediate_size"] = fields["intermediate_size"] or size
     if fields["kind"] == "decoder":
         fields["kind"] = "moe-decoder"
@@ -186,12 +187,12 @@ def _read_layers(text: ConfigReader, draft: Draft, traits: Mapping[str, Any]) ->
 
 def _count_layer_types(text: ConfigReader, listed: object, layers: int) -> dict[str, int]:
     if not isinstance(listed, Sequence) or isinstance(listed, str) or len(listed) < layers:
-        text.fail(f"{text.prefix}layer_types must list one type for each of the {layers} layers")
+        text.fail(Message("facts.config_layer_types", given=text.prefix, layers=layers))
     counts: dict[str, int] = {}
     for item in listed[:layers]:
         kind = _LAYER_KINDS.get(item) if isinstance(item, str) else None
         if kind is None:
-            text.fail(f"{text.prefix}layer_types holds {str(item)[:40]!r}; known are {', '.join(_LAYER_KINDS)}")
+            text.fail(Message("facts.config_layer_type", given=text.prefix, word=str(item)[:40], names=", ".join(_LAYER_KINDS)))
         counts[kind] = counts.get(kind, 0) + 1
     return counts
 

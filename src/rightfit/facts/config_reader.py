@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from rightfit import kept
 from rightfit.errors import FileInputError
 from rightfit.facts import tables
+from rightfit.messages import Message, at_place
 from rightfit.records import dataclass
 
 # Ten times the largest of any published model, so that a slip of the keyboard is caught and a new record is not.
@@ -46,9 +47,9 @@ class ConfigReader:
     prefix: str = ""
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
-    def fail(self, message: str) -> NoReturn:
+    def fail(self, message: Message) -> NoReturn:
         """Stop with one line that names the file."""
-        raise FileInputError(f"{self.label}: {message}")
+        raise FileInputError(at_place(self.label, message))
 
     def value(self, key: str) -> Any:
         """The value at a dotted key, from the class defaults where the file is silent; None when nowhere."""
@@ -71,7 +72,7 @@ class ConfigReader:
         key, found = self.first(candidates)
         if not key:
             if default is None:
-                self.fail(f"key {self.prefix}{candidates[0]} is missing")
+                self.fail(Message("facts.config_key_missing", word=f"{self.prefix}{candidates[0]}"))
             return default
         return self.checked(key, found, minimum=minimum, maximum=_LARGEST.get(field, _LARGEST_OTHER))
 
@@ -79,11 +80,11 @@ class ConfigReader:
         """`value` as a whole number from `minimum` to `maximum`."""
         shown = _shorten(value)
         if isinstance(value, bool) or not isinstance(value, int | float):
-            self.fail(f"{self.prefix}{key} is {shown}; it must be a whole number")
+            self.fail(Message("facts.config_whole_number", word=f"{self.prefix}{key}", found=shown))
         if value != value or value in (float("inf"), float("-inf")) or value != int(value):
-            self.fail(f"{self.prefix}{key} is {shown}; it must be a whole number")
+            self.fail(Message("facts.config_whole_number", word=f"{self.prefix}{key}", found=shown))
         if not minimum <= value <= maximum:
-            self.fail(f"{self.prefix}{key} is {shown}; it must be from {minimum:,} to {maximum:,}")
+            self.fail(Message("facts.config_range", word=f"{self.prefix}{key}", found=shown, low=minimum, high=maximum))
         return int(value)
 
     def flag(self, key: str, *, default: bool) -> bool:
@@ -92,7 +93,7 @@ class ConfigReader:
         if found is None:
             return default
         if not isinstance(found, bool) and found not in (0, 1):
-            self.fail(f"{self.prefix}{key} is {_shorten(found)}; it must be true or false")
+            self.fail(Message("facts.config_flag", word=f"{self.prefix}{key}", found=_shorten(found)))
         return bool(found)
 
     def text(self, key: str, *, default: str = "") -> str:
@@ -101,7 +102,7 @@ class ConfigReader:
         if found is None:
             return default
         if not isinstance(found, str):
-            self.fail(f"{self.prefix}{key} is {_shorten(found)}; it must be a text")
+            self.fail(Message("facts.config_text", word=f"{self.prefix}{key}", found=_shorten(found)))
         return found
 
     def nested(self, key: str) -> ConfigReader | None:
@@ -110,7 +111,7 @@ class ConfigReader:
         if found is None:
             return None
         if not isinstance(found, Mapping):
-            self.fail(f"{self.prefix}{key} is {_shorten(found)}; it must be an object with keys")
+            self.fail(Message("facts.config_object", word=f"{self.prefix}{key}", found=_shorten(found)))
         inner = ConfigReader(found, self.label, f"{self.prefix}{key}.")
         kind = family_name(inner.text("model_type"))
         return dataclasses.replace(inner, defaults=families()["class_defaults"].get(kind, {}))

@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from rightfit.errors import InputError
 from rightfit.facts.tables import table
+from rightfit.messages import Message
 
 
 @functools.cache
@@ -19,7 +20,7 @@ def constants(room: str) -> Mapping[str, float]:
     rows = table(f"constants/{room}")
     for row in rows:
         if not (row["unit"].strip() and row["source"].strip()):
-            raise InputError(f"constants/{room}.csv: {row['name']} has no unit or no source")
+            raise InputError(Message("facts.constant_bare", room=room, constant=row["name"]))
     return MappingProxyType({row["name"]: float(row["value"]) for row in rows})
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from rightfit.errors import AmbiguousNameError, UnknownNameError
 from rightfit.facts import fuzzy, tables
 from rightfit.facts.records import Dataset
+from rightfit.messages import Message
 
 
 @functools.cache
@@ -43,7 +44,7 @@ def dataset(name: str) -> Dataset:
     if found:
         raise AmbiguousNameError("dataset", name, found)
     close = nearest_datasets(name)
-    raise UnknownNameError("dataset", name, nearest=close, allowed="" if close else "`rightfit datasets` lists those that are known")
+    raise UnknownNameError("dataset", name, nearest=close, allowed="" if close else Message("names.part_datasets"))
 
 
 def nearest_datasets(name: str, *, count: int = 3) -> tuple[str, ...]:

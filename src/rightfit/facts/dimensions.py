@@ -13,6 +13,7 @@ from rightfit.errors import InputError, QuantityError
 from rightfit.facts import architectures
 from rightfit.facts.parameter_count import count_parameters
 from rightfit.facts.records import TransformerArchitecture
+from rightfit.messages import Message
 
 _COUNT = re.compile(r"([\d_,]*\.?\d+)\s*(k|m|b|t|bn|million|billion|trillion|万|亿|万亿)\s*(?:param(?:eter)?s?|参数)?", re.IGNORECASE)
 _FACTORS: Mapping[str, float] = {
@@ -57,7 +58,7 @@ def parameter_count(text: str) -> int | None:
     except ValueError:
         return None
     if not SMALLEST_COUNT <= count <= LARGEST_COUNT:
-        raise QuantityError(f"model size {text.strip()[:40]!r} is outside 1M to 20T parameters", field="model")
+        raise QuantityError(Message("facts.size_outside", text=text.strip()[:40]), field="model")
     return round(count)
 
 
@@ -68,7 +69,7 @@ def given_architecture(text: str) -> TransformerArchitecture:
     for key in ("num_layers", "hidden_size"):
         if key not in given:
             word = {"num_layers": "layers", "hidden_size": "hidden"}[key]
-            raise InputError(f"model dimensions need {word}=; for example {EXAMPLE}", field="model")
+            raise InputError(Message("facts.dimension_lacks", word=word, example=EXAMPLE), field="model")
     values, assumed = _filled(given)
     _check_heads(values)
     record = _record(values, name=text.strip()[:120], source="dimensions given by the user", certainty="given")
@@ -83,9 +84,9 @@ def _pairs(text: str) -> dict[str, int]:
         field = _KEYS.get(word.casefold().replace("-", "_"))
         if not sign or field is None:
             known = "layers, hidden, heads, kv_heads, head_dim, ffn, vocab, context, experts, top_k, expert_ffn, shared_experts, tied"
-            raise InputError(f"model dimension {word[:40]!r} is not known; known are {known}", field="model")
+            raise InputError(Message("facts.no_dimension", word=word[:40], known=known), field="model")
         if field in given:
-            raise InputError(f"model dimension {word} is given twice", field="model")
+            raise InputError(Message("facts.dimension_twice", word=word), field="model")
         given[field] = _whole(word, number, smallest=0 if field in _MAY_BE_ZERO else 1, largest=_LIMITS[field])
     return given
 
@@ -93,7 +94,7 @@ def _pairs(text: str) -> dict[str, int]:
 def _whole(word: str, text: str, *, smallest: int, largest: int) -> int:
     digits = text.replace("_", "")
     if not re.fullmatch(r"\d{1,12}", digits, re.ASCII) or not smallest <= int(digits) <= largest:
-        raise QuantityError(f"model dimension {word}={text[:40]} must be a whole number from {smallest} to {largest:,}", field="model")
+        raise QuantityError(Message("facts.dimension_number", word=word, text=text[:40], smallest=smallest, largest=largest), field="model")
     return int(digits)
 
 
@@ -124,7 +125,7 @@ def _filled(given: Mapping[str, int]) -> tuple[dict[str, int], list[str]]:
 def _head_dim(hidden: int, heads: int, like: Sequence[TransformerArchitecture]) -> int:
     if heads:
         if hidden % heads:
-            raise InputError(f"hidden={hidden} is not divisible by heads={heads}; give head_dim= too", field="model")
+            raise InputError(Message("facts.hidden_heads", hidden=hidden, heads=heads), field="model")
         return hidden // heads
     usual = round(median(one.head_dim for one in like))
     return next((size for size in (usual, 128, 64, 32) if size and hidden % size == 0), hidden)
@@ -132,11 +133,11 @@ def _head_dim(hidden: int, heads: int, like: Sequence[TransformerArchitecture]) 
 
 def _check_heads(values: Mapping[str, int]) -> None:
     if values["num_heads"] % values["num_kv_heads"]:
-        raise InputError(f"kv_heads={values['num_kv_heads']} does not divide heads={values['num_heads']}", field="model")
+        raise InputError(Message("facts.kv_heads", kv_heads=values["num_kv_heads"], heads=values["num_heads"]), field="model")
     if values.get("experts_per_token", 0) > values.get("num_experts", 0):
-        raise InputError(f"top_k={values['experts_per_token']} is more than experts={values.get('num_experts', 0)}", field="model")
+        raise InputError(Message("facts.top_k", top_k=values["experts_per_token"], experts=values.get("num_experts", 0)), field="model")
     if values.get("first_dense_layers", 0) > values["num_layers"]:
-        raise InputError(f"dense_layers={values['first_dense_layers']} is more than layers={values['num_layers']}", field="model")
+        raise InputError(Message("facts.dense_layers", dense=values["first_dense_layers"], layers=values["num_layers"]), field="model")
 
 
 def typical_architecture(count: int) -> TransformerArchitecture:

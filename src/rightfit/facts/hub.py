@@ -12,6 +12,7 @@ from rightfit.errors import FileInputError, MissingComponentError, NetworkError,
 from rightfit.facts.config_architecture import architecture_from_config
 from rightfit.facts.config_json import LARGEST_CONFIG_BYTES, parse_config
 from rightfit.facts.records import TransformerArchitecture
+from rightfit.messages import Message, foreign
 
 # Long enough for a slow line to send a few kilobytes, short enough that a user without network waits for an answer, not for a coffee.
 CONNECT_AND_READ_S = 4.0
@@ -82,14 +83,12 @@ def _cached(place: _Place) -> bytes | None:
 
 
 def _download(place: _Place, nearest: Sequence[str]) -> bytes:
-    hint = f"; nearest bundled models: {', '.join(nearest)}" if nearest else ""
+    hint = Message("facts.part_nearest_bundled", names=", ".join(nearest)) if nearest else ""
     if os.environ.get("HF_HUB_OFFLINE", "").strip().casefold() in _OFFLINE_WORDS:
-        raise NetworkError(f"model {place.model_id} is not bundled and HF_HUB_OFFLINE forbids to ask {place.host}{hint}")
+        raise NetworkError(Message("facts.hub_offline", model=place.model_id, host=place.host, hint=hint))
     library = _library()
     if library is None:
-        raise MissingComponentError(
-            f"model {place.model_id} is not bundled; reading it from {place.host} needs: pip install 'rightfit[hub]'{hint}, or give its config.json"
-        )
+        raise MissingComponentError(Message("facts.hub_package", model=place.model_id, host=place.host, hint=hint))
     headers = _headers(place, library)
     try:
         with _response(library.utils.get_session(), place.url, headers) as (status, answer_headers, chunks):
@@ -100,7 +99,9 @@ def _download(place: _Place, nearest: Sequence[str]) -> bytes:
         raise
     except Exception as error:  # the session's exceptions differ between requests, httpx and their successors
         reason = str(error).strip().splitlines()[0][:120] if str(error).strip() else type(error).__name__
-        raise NetworkError(f"model {place.model_id} is not bundled and {place.host} cannot be reached ({reason}){hint}") from None
+        raise NetworkError(
+            Message("facts.hub_unreachable", model=place.model_id, host=place.host, error=foreign(reason), hint=hint)
+        ) from None
 
 
 def _headers(place: _Place, library: Any) -> dict[str, str]:
@@ -129,19 +130,19 @@ def _collect(place: _Place, chunks: Iterator[bytes]) -> bytes:
     for chunk in chunks:
         data += chunk
         if len(data) > LARGEST_CONFIG_BYTES:
-            raise FileInputError(f"{place.url}: over {LARGEST_CONFIG_BYTES / 1e6:.0f} MB is no model configuration")
+            raise FileInputError(Message("facts.config_too_large", label=place.url, megabytes=LARGEST_CONFIG_BYTES / 1000000.0))
         if time.monotonic() > deadline:
-            raise NetworkError(f"{place.host} takes over {WHOLE_TRANSFER_S:.0f} s to send the config.json of {place.model_id}")
+            raise NetworkError(Message("facts.hub_slow", host=place.host, seconds=WHOLE_TRANSFER_S, model=place.model_id))
     return bytes(data)
 
 
-def _refuse(place: _Place, status: int, headers: Mapping[str, str], nearest: Sequence[str], hint: str) -> NoReturn:
+def _refuse(place: _Place, status: int, headers: Mapping[str, str], nearest: Sequence[str], hint: Message | str) -> NoReturn:
     code = headers.get("X-Error-Code", "")
     if code == "EntryNotFound":
-        raise UnknownNameError("model", place.model_id, nearest=nearest, allowed=f"{place.host} has it, but without a config.json")
+        raise UnknownNameError("model", place.model_id, nearest=nearest, allowed=Message("names.part_no_config", host=place.host))
     if status == 404 or code == "RepoNotFound":
-        raise UnknownNameError("model", place.model_id, nearest=nearest, allowed=f"neither bundled nor on {place.host}")
+        raise UnknownNameError("model", place.model_id, nearest=nearest, allowed=Message("names.part_nowhere", host=place.host))
     if status in (401, 403):
-        how = "accept its licence and log in with `hf auth login`, or give its config.json"
-        raise NetworkError(f"model {place.model_id} is gated, private or absent on {place.host} (HTTP {status}); {how}{hint}")
-    raise NetworkError(f"{place.host} answered HTTP {status} for {place.model_id}{hint}")
+        how = Message("facts.part_licence")
+        raise NetworkError(Message("facts.hub_gated", model=place.model_id, host=place.host, status=status, why=how, hint=hint))
+    raise NetworkError(Message("facts.hub_status", host=place.host, status=status, model=place.model_id, hint=hint))

@@ -15,6 +15,7 @@ from rightfit.errors import AmbiguousNameError, InputError, RightfitError, Unkno
 from rightfit.facts import architectures, fuzzy, tables
 from rightfit.facts.architectures import IndexEntry
 from rightfit.facts.records import Model, TransformerArchitecture
+from rightfit.messages import Message
 
 _HUB_ID = re.compile(r"(?:(?i:ms|modelscope|hf):)?[A-Za-z0-9][\w.-]{0,95}/[\w.-]{1,95}")
 # Where a repository is looked at, or a word for the hub that has it.
@@ -37,8 +38,8 @@ _SHAPE = (
     "num_experts",
     "params_total",
 )
-MODEL_FORMS = "give a name, a hub id, a config.json or its folder, a size such as 7B, layers=..,hidden=.., or a file of your own (.onnx, .safetensors, module:function)"
-CLIENT_MODEL_FORMS = "a server reads no files and runs no code for its clients: give a name, a size such as 7B, or layers=..,hidden=.."
+MODEL_FORMS = Message("names.part_model_forms")
+CLIENT_MODEL_FORMS = Message("names.part_client_model_forms")
 _OWN_MARKS = (".onnx", ".safetensors", ".safetensors.index.json", "]")
 _OWN_SIGNS = (":", "/", "\\")
 
@@ -93,7 +94,7 @@ def resolve_model(text: str, *, network: bool = True) -> Resolution:
         return Resolution(architectures.load(entry), "spelling", query)
     if maker := closed_model(query):
         raise InputError(
-            f"{query[:80]}: {maker} sells it as an API and does not publish its weights, so that no server can run it; name an open model",
+            Message("facts.closed_model", model=query[:80], maker=maker),
             field="model",
         )
     close = nearest_models(query)

@@ -10,6 +10,7 @@ from rightfit import facts
 from rightfit.errors import InputError
 from rightfit.facts.records import Accelerator
 from rightfit.facts.tables import table
+from rightfit.messages import Message, at_place
 from rightfit.records import dataclass
 from rightfit.units import parse_count
 
@@ -39,13 +40,14 @@ def read_slice(text: str) -> str:
         if "." in word and word not in known:
             of_size = [name for name in known if name.startswith(word.partition(".")[0])]
             raise InputError(
-                f"slice: no card has a slice {text!r}; those of {word.partition('.')[0]} are {', '.join(of_size)}", field="slice"
+                at_place("slice", Message("facts.no_slice", text=text, size=word.partition(".")[0], profiles=", ".join(of_size))),
+                field="slice",
             )
         return word
     share = _fraction(word)
     if share is None or not 0.0 < share <= 0.5:
         raise InputError(
-            f"slice: cannot read {text!r}; write a MIG profile, for example 3g.40gb or 3g, or a fraction of a card, for example 1/4 (at most 1/2)",
+            at_place("slice", Message("facts.slice_unread", text=text)),
             field="slice",
         )
     return f"{share:.6g}"

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from rightfit import kept
 from rightfit.errors import InputError, UnknownNameError
+from rightfit.messages import Message
 
 DATA = Path(__file__).parent / "data"
 
@@ -76,13 +77,13 @@ def coefficient_entries(name: str) -> Mapping[str, Mapping[str, object]]:
 
 def _check_entry(file: str, key: str, entry: object) -> None:
     if not isinstance(entry, dict):
-        raise InputError(f"{file}: {key} is not a table of value, unit and source")
+        raise InputError(Message("facts.entry_no_table", file=file, entry=key))
     value = entry.get("value")
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InputError(f"{file}: {key} has no numeric value")
+        raise InputError(Message("facts.entry_no_value", file=file, entry=key))
     for needed in ("unit", "source"):
         if not isinstance(entry.get(needed), str) or (needed == "source" and not entry[needed].strip()):
-            raise InputError(f"{file}: {key} has no {needed}")
+            raise InputError(Message(f"facts.entry_no_{needed}", file=file, entry=key))
 
 
 def _integer(text: str) -> int:
@@ -120,7 +121,7 @@ def _field_readers(record: type[Any]) -> tuple[tuple[str, _ReadCell, bool], ...]
 def to_record(record: type[Record], row: Mapping[str, str]) -> Record:
     """One row as a `record`; cells absent or empty give the field's zero or default. A row without a source is refused."""
     if not row.get("source"):
-        raise InputError(f"{record.__name__} {row.get('name', '?')!r} has no source and is not loaded")
+        raise InputError(Message("facts.record_no_source", kind=record.__name__, record=row.get("name", "?")))
     values: dict[str, object] = {}
     for name, read, required in _field_readers(record):  # type: ignore[arg-type]
         text = row.get(name, "")

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from rightfit.errors import UnavailableError
+from rightfit.messages import Message
 from rightfit.search.family import Family, tell_how_others_are_explored
 from rightfit.search.honours import refuse_unheeded
 
@@ -48,7 +49,7 @@ def name_of(workload: Workload) -> str:
     for name in names():
         if _match(name).matches(workload):
             return name
-    raise UnavailableError(f"task {workload.task}: no family of work takes it")
+    raise UnavailableError(Message("families.no_family", task=workload.task))
 
 
 def honours_of(workload: Workload) -> Honours:

@@ -10,6 +10,7 @@ import numpy as np
 from rightfit.errors import MissingComponentError
 from rightfit.fleet.instance import Array, Instance, Picked, Placed
 from rightfit.fleet.listing import job_loads, mode_loads, other_loads, purchase_loads
+from rightfit.messages import Message
 from rightfit.records import dataclass
 
 Column = tuple[int, int, int]  # demand, choice, start
@@ -20,7 +21,7 @@ def highs() -> Any:
     try:
         import highspy
     except ModuleNotFoundError:
-        raise MissingComponentError("planning a fleet needs: pip install 'rightfit[fleet]' (highspy is missing)") from None
+        raise MissingComponentError(Message("rest.lacks", why=Message("rest.fleet_needs"), word="highspy")) from None
     return highspy
 
 

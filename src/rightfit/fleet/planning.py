@@ -25,6 +25,7 @@ from rightfit.fleet.result import FleetPlan
 from rightfit.fleet.rolling import read_last, rolled, staying
 from rightfit.fleet.solver import solve
 from rightfit.fleet.ways import Asked, Search, asked, oldest_date, ways_of
+from rightfit.messages import at_place, line_each
 from rightfit.planner.plan import default_catalog
 from rightfit.search.offers import whole_market
 from rightfit.workload.vocabulary import COUNTRIES
@@ -85,9 +86,9 @@ def plan_fleet(
     ways = {name: answers[question] for name, question in questions.items()}
     ways, told = calibrated(ways, fleet, evidence) if evidence is not None else (ways, {})
     ways = staying(ways, rest) if rest is not None else ways
-    broken = [InputError(f"{name}: {found.error}", field=name) for name, found in ways.items() if found.error]
+    broken = [InputError(at_place(name, found.error), field=name) for name, found in ways.items() if found.error]
     if broken:
-        raise broken[0] if len(broken) == 1 else InputError("\n".join(map(str, broken[:5])), problems=broken[:5])
+        raise broken[0] if len(broken) == 1 else InputError(line_each(one.message for one in broken[:5]), problems=broken[:5])
     catalog = catalog or default_catalog()
     quotas = quotas_of(fleet.quota, catalog)
     built = Builder(fleet, ways, quotas=quotas, market=whole_market(catalog), catalog=catalog).built()

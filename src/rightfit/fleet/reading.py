@@ -15,6 +15,7 @@ from rightfit.errors import InputError, QuantityError, UnknownNameError
 from rightfit.fleet import records
 from rightfit.fleet.records import FleetRecord, JobRecord, OwnedRecord, ServiceRecord
 from rightfit.fleet.sources import MOST_LINES, from_csv, from_text, text_of, too_many
+from rightfit.messages import Message, did_you_mean, foreign, line_each
 from rightfit.records import dataclass
 from rightfit.units import HOURS_PER_MONTH, SECONDS_PER_HOUR
 from rightfit.workload.money import to_usd
@@ -123,7 +124,7 @@ def _fleet(mapping: Mapping[str, Any], *, where: str, today: datetime.date | Non
 
 def _refused(error: ValidationError, where: str) -> InputError:
     problems = [_problem(item, where) for item in error.errors(include_url=False)[:_SHOWN_PROBLEMS]]
-    return problems[0] if len(problems) == 1 else InputError("\n".join(map(str, problems)), problems=problems)
+    return problems[0] if len(problems) == 1 else InputError(line_each(one.message for one in problems), problems=problems)
 
 
 def _problem(item: Any, where: str) -> InputError:
@@ -132,12 +133,13 @@ def _problem(item: Any, where: str) -> InputError:
         key = str(item["loc"][-1])[:80]
         known = _keys_at(item["loc"][:-1])
         near = nearest_words(key, known, count=2)
-        hint = f"; did you mean {' or '.join(near)}?" if near else f"; allowed: {', '.join(known)}"
-        return InputError(f"{where}: no such key {place}{hint}", field=place, allowed=", ".join(known), nearest=near)
+        hint = did_you_mean(near) or Message("fleet.part_allowed", names=", ".join(known))
+        return InputError(Message("fleet.no_key", where=where, word=place, hint=hint), field=place, allowed=", ".join(known), nearest=near)
     if item["type"] == "missing":
-        return InputError(f"{where}: {place} is missing", field=place)
+        return InputError(Message("fleet.lacks", where=where, place=place), field=place)
     given = str(item.get("input"))[:60]
-    return InputError(f"{where}: {place}: {item['msg'][:1].lower()}{item['msg'][1:]} (given: {given})", field=place, allowed=item["msg"])
+    problem = foreign(item["msg"][:1].lower() + item["msg"][1:])
+    return InputError(Message("fleet.value", where=where, place=place, problem=problem, given=given), field=place, allowed=item["msg"])
 
 
 def _keys_at(place: Sequence[Any]) -> list[str]:
@@ -156,13 +158,13 @@ class _Reader:
         given = record.start
         first = self._date(given, "start") if given else None
         if given and first is None:
-            raise QuantityError(f"{where}: start: cannot read {given!r} as a date; write for example 2026-12-01", field="start")
+            raise QuantityError(Message("fleet.start_date", where=where, given=given), field="start")
         self.start = first or datetime.datetime.combine(today or datetime.datetime.now(tz=datetime.UTC).date(), datetime.time())
 
     def fleet(self) -> Fleet:
         record, limits = self.record, self.record.limits
         if not record.jobs and not record.services:
-            raise InputError(f"{self.where}: 0 jobs and 0 services; a fleet needs at least one under jobs or services", field="jobs")
+            raise InputError(Message("fleet.nothing", where=self.where), field="jobs")
         self._unique()
         self._acyclic()
         horizon = self._hours(record.horizon, "horizon")
@@ -195,7 +197,7 @@ class _Reader:
         names = [*(job.name for job in self.record.jobs), *(service.name for service in self.record.services)]
         for name in names:
             if name in seen:
-                raise InputError(f"{self.where}: the name {name!r} stands twice; each job and service needs its own", field="name")
+                raise InputError(Message("fleet.twice", where=self.where, twin=name), field="name")
             seen.add(name)
 
     def _acyclic(self) -> None:
@@ -207,25 +209,28 @@ class _Reader:
             for name in job.after:
                 if name in services:
                     raise InputError(
-                        f"{self.where}: {place}: {name!r} is a service, which is never done; name jobs",
+                        Message("fleet.after_service", where=self.where, place=place, name=name),
                         field="after",
                         allowed="names of jobs",
                     )
                 if name not in waits:
                     near = nearest_words(name, list(waits), count=2)
-                    hint = f"; did you mean {' or '.join(near)}?" if near else ""
-                    raise InputError(f"{self.where}: {place}: no such job {name[:80]!r}{hint}", field="after", nearest=near)
+                    hint = did_you_mean(near)
+                    problem = Message("fleet.after_nothing", where=self.where, place=place, job=name[:80], hint=hint)
+                    raise InputError(problem, field="after", nearest=near)
         if found := round_of(waits):
-            raise InputError(
-                f"{self.where}: jobs wait for each other: {' after '.join(found)}; leave one of these after out", field="after"
-            )
+            raise InputError(Message("fleet.after_round", where=self.where, round=" after ".join(found)), field="after")
 
     def _known_teams(self, names: Iterable[str], place: str) -> None:
         known = self.record.teams
         for name in names:
             if known and name not in known:
                 raise UnknownNameError(
-                    "team", name, nearest=nearest_words(name, known), allowed=f"{place}; known: {', '.join(known)}", field="team"
+                    "team",
+                    name,
+                    nearest=nearest_words(name, known),
+                    allowed=Message("names.part_team", where=place, names=", ".join(known)),
+                    field="team",
                 )
 
     def _team(self, name: str | None, place: str) -> str | None:
@@ -234,7 +239,11 @@ class _Reader:
             if self.record.limits.teams and not self.record.teams and name not in self.record.limits.teams:
                 known = list(self.record.limits.teams)
                 raise UnknownNameError(
-                    "team", name, nearest=nearest_words(name, known), allowed=f"{place}; known: {', '.join(known)}", field="team"
+                    "team",
+                    name,
+                    nearest=nearest_words(name, known),
+                    allowed=Message("names.part_team", where=place, names=", ".join(known)),
+                    field="team",
                 )
         return name
 
@@ -244,13 +253,17 @@ class _Reader:
         due = self._moment(job.deadline, f"{place}.deadline") if job.deadline else None
         if due is not None and due <= ready:
             raise InputError(
-                f"{self.where}: {place}: the deadline {job.deadline} is not after the earliest start {job.earliest or 'of the fleet'}; swap them?",
+                Message(
+                    "fleet.deadline_before",
+                    where=self.where,
+                    place=place,
+                    deadline=job.deadline,
+                    earliest=job.earliest or Message("fleet.part_start"),
+                ),
                 field="deadline",
             )
         if horizon is not None and ready >= horizon:
-            raise InputError(
-                f"{self.where}: {place}: starts after the horizon {self.record.horizon}; lengthen the horizon", field="earliest"
-            )
+            raise InputError(Message("fleet.after_horizon", where=self.where, place=place, horizon=self.record.horizon), field="earliest")
         wishes = self._wishes(job.workload, place)
         team, after = self._team(job.team, place), tuple(dict.fromkeys(job.after))
         return Job(job.name, wishes, job.count, ready, due, job.priority, job.interruptible, team, after)
@@ -263,7 +276,7 @@ class _Reader:
             wishes.pop(used, None)
         if service.share != "whole" and wishes.get("slice"):
             raise InputError(
-                f"{self.where}: {place}: share {service.share} contradicts slice {wishes['slice']}; leave one of them out", field="share"
+                Message("fleet.share_and_slice", where=self.where, place=place, share=service.share, slice=wishes["slice"]), field="share"
             )
         team = self._team(service.team, place)
         return Service(service.name, wishes, rates, service.priority, service.interruptible, team, service.share)
@@ -273,12 +286,11 @@ class _Reader:
         for key in wishes:
             if key not in OPTIONS:
                 near = nearest_words(key, list(OPTIONS), count=2)
-                hint = f"; did you mean {' or '.join(near)}?" if near else "; allowed: the options of rightfit plan"
-                raise InputError(f"{self.where}: {place}.workload: no such option {key[:80]!r}{hint}", field=key[:80], nearest=near)
+                hint = did_you_mean(near) or Message("fleet.part_options")
+                problem = Message("fleet.no_option", where=self.where, place=place, word=key[:80], hint=hint)
+                raise InputError(problem, field=key[:80], nearest=near)
             if key in ("deadline", "budget", "quota"):
-                raise InputError(
-                    f"{self.where}: {place}.workload: {key} of a fleet stands {_ELSEWHERE[key]}, not in the workload", field=key
-                )
+                raise InputError(Message("fleet.elsewhere", where=self.where, place=place, word=key, elsewhere=_ELSEWHERE[key]), field=key)
         return wishes
 
     def _rates(self, service: ServiceRecord, wishes: Mapping[str, Any], place: str) -> tuple[float, ...]:
@@ -289,20 +301,23 @@ class _Reader:
             if isinstance(demand, str):
                 rate, _, shape = demand.strip().partition(" ")
                 if not rate:
-                    raise QuantityError("demand is missing; write for example 10/s, 10/s office, or 24 numbers")
+                    raise QuantityError(Message("fleet.demand_missing"))
                 if "," in demand:
                     demand = [float(part) for part in demand.split(",")]
                 else:
                     return tuple(hourly_rates(shape or "flat", peak_per_s=units.parse_rate(rate)).tolist())
         except InputError as error:
-            raise QuantityError(f"{self.where}: {place}.demand: {error}", field="demand", nearest=error.nearest) from None
+            raise QuantityError(
+                Message("fleet.demand", where=self.where, place=place, error=error.message), field="demand", nearest=error.nearest
+            ) from None
         except ValueError:
             raise QuantityError(
-                f"{self.where}: {place}.demand: {str(demand)[:60]!r} are no numbers; shapes: {', '.join(SHAPES)}", field="demand"
+                Message("fleet.demand_numbers", where=self.where, place=place, given=str(demand)[:60], shapes=", ".join(SHAPES)),
+                field="demand",
             ) from None
         if len(demand) not in (HOURS, HOURS_OF_WEEK) or not all(0 <= rate < math.inf for rate in demand) or max(demand) <= 0:
             raise QuantityError(
-                f"{self.where}: {place}.demand: {len(demand)} numbers; write {HOURS} (a day) or {HOURS_OF_WEEK} (a week), none negative, one above 0",
+                Message("fleet.demand_count", where=self.where, place=place, count=len(demand), day=HOURS, week=HOURS_OF_WEEK),
                 field="demand",
             )
         return tuple(map(float, demand))
@@ -314,14 +329,21 @@ class _Reader:
         until = math.inf if end is None else end
         if until <= since:
             raise InputError(
-                f"{self.where}: {place}: until {item.until} is not after since {item.since or 'the start'}; swap them?", field="until"
+                Message(
+                    "fleet.until_before",
+                    where=self.where,
+                    place=place,
+                    until=item.until,
+                    since=item.since or Message("fleet.part_the_start"),
+                ),
+                field="until",
             )
         if item.kind == "savings-plan":
             if not item.cloud or item.usd_per_h is None:
-                raise InputError(f"{self.where}: {place}: a savings plan has a cloud and usd_per_h", field="usd_per_h")
+                raise InputError(Message("fleet.savings_plan", where=self.where, place=place), field="usd_per_h")
             return Owned("savings-plan", _provider(item.cloud), "", (), 0, 1, item.region or "", item.usd_per_h, since, until)
         if (item.server is None) == (item.gpu is None):
-            raise InputError(f"{self.where}: {place}: give server (aws/p5.48xlarge) or gpu (8xH100), one of the two", field="server")
+            raise InputError(Message("fleet.server_or_gpu", where=self.where, place=place), field="server")
         provider, instance, gpus, per_server = _server(item.server) if item.server else ("", "", *_cards(item.gpu or ""))
         return Owned(
             item.kind, provider, instance, gpus, per_server, item.count, item.region or "", 0.0, since, until, item.server or item.gpu or ""
@@ -331,9 +353,9 @@ class _Reader:
         try:
             money = units.parse_money(text)
         except InputError as error:
-            raise QuantityError(f"{self.where}: {place}: {error}", field="budget") from None
+            raise QuantityError(Message("fleet.amount", where=self.where, place=place, error=error.message), field="budget") from None
         if money.amount <= 0:
-            raise QuantityError(f"{self.where}: {place}: {text!r} is not above 0", field="budget")
+            raise QuantityError(Message("fleet.not_positive", where=self.where, place=place, text=text), field="budget")
         return to_usd(money)
 
     def _moment(self, text: str | None, place: str) -> float | None:
@@ -344,7 +366,7 @@ class _Reader:
         hours = (date - self.start).total_seconds() / SECONDS_PER_HOUR if date else self._hours(text, place)
         if hours is None or not 0 <= hours <= LONGEST_HORIZON_H:
             raise QuantityError(
-                f"{self.where}: {place}: {text} is not within three years of the start {self.start:%Y-%m-%d}",
+                Message("fleet.too_far", where=self.where, place=place, text=text, start=f"{self.start:%Y-%m-%d}"),
                 field=place.rpartition(".")[2],
             )
         return hours
@@ -356,7 +378,7 @@ class _Reader:
             moment = datetime.datetime.fromisoformat(text)
         except ValueError:
             raise QuantityError(
-                f"{self.where}: {place}: {text!r} is no date; write for example 2026-12-01 or 2026-12-01T18:00",
+                Message("fleet.no_date", where=self.where, place=place, text=text),
                 field=place.rpartition(".")[2],
             ) from None
         return moment.astimezone(datetime.UTC).replace(tzinfo=None) if moment.tzinfo else moment
@@ -371,9 +393,11 @@ class _Reader:
             else:
                 hours = units.parse_duration(text) / SECONDS_PER_HOUR
         except InputError as error:
-            raise QuantityError(f"{self.where}: {place}: {error}", field=place.rpartition(".")[2]) from None
+            raise QuantityError(
+                Message("fleet.amount", where=self.where, place=place, error=error.message), field=place.rpartition(".")[2]
+            ) from None
         if not 0 < hours <= LONGEST_HORIZON_H:
-            raise QuantityError(f"{self.where}: {place}: {text} is not between 0 and three years", field=place.rpartition(".")[2])
+            raise QuantityError(Message("fleet.too_long", where=self.where, place=place, text=text), field=place.rpartition(".")[2])
         return hours
 
 
@@ -399,7 +423,7 @@ def round_of(waits: Mapping[str, Sequence[str]]) -> list[str]:
     return []
 
 
-_ELSEWHERE = {"deadline": "beside it, at the job", "budget": "under limits", "quota": "under limits"}
+_ELSEWHERE = {"deadline": Message("fleet.part_beside"), "budget": Message("fleet.part_limits"), "quota": Message("fleet.part_limits")}
 
 
 def _provider(name: str) -> str:
@@ -411,7 +435,7 @@ def _provider(name: str) -> str:
 def _server(text: str) -> tuple[str, str, tuple[str, ...], int]:
     provider, slash, instance = text.partition("/")
     if not slash or not instance:
-        raise QuantityError(f"owned server {text[:60]!r}: write PROVIDER/INSTANCE, for example aws/p5.48xlarge", field="server")
+        raise QuantityError(Message("fleet.owned_server", text=text[:60]), field="server")
     return _provider(provider), instance, (), 0
 
 

@@ -13,6 +13,7 @@ from rightfit.errors import FileInputError
 from rightfit.fleet.packing import PART
 from rightfit.fleet.reading import Fleet, Job, Owned
 from rightfit.fleet.ways import Way, Ways
+from rightfit.messages import Message, cause
 from rightfit.records import dataclass
 from rightfit.units import SECONDS_PER_HOUR
 
@@ -37,14 +38,12 @@ def read_last(last: str | Path | Mapping[str, Any]) -> Mapping[str, Any]:
         try:
             found = json.loads(Path(last).read_text("utf-8"))
         except FileNotFoundError:
-            raise FileInputError(f"no such file: {last}", field="from") from None
+            raise FileInputError(Message("problems.no_file", name=last, hint=""), field="from") from None
         except (OSError, ValueError) as error:
-            raise FileInputError(
-                f"{last}: not a plan of a fleet ({error}); give what rightfit fleet --format json printed", field="from"
-            ) from None
+            raise FileInputError(Message("fleet.not_a_plan_because", name=last, error=cause(error)), field="from") from None
     if not isinstance(found, Mapping) or found.get("kind") != "fleet" or not isinstance(found.get("placements"), list):
         raise FileInputError(
-            f"{last if not isinstance(last, Mapping) else 'last'}: not a plan of a fleet; give what rightfit fleet --format json printed",
+            Message("fleet.not_a_plan", name=last if not isinstance(last, Mapping) else "last"),
             field="from",
         )
     return found

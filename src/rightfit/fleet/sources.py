@@ -12,6 +12,7 @@ from typing import Any
 
 from rightfit.errors import FileInputError, InputError
 from rightfit.fleet.records import FleetRecord, JobRecord, ServiceRecord
+from rightfit.messages import Message, cause, did_you_mean, foreign, system_problem
 from rightfit.workload.options import OPTIONS
 from rightfit.workload.vocabulary import nearest_words
 
@@ -34,11 +35,9 @@ def text_of(name: str) -> str:
     try:
         path = Path(name)
         if path.is_dir():
-            raise FileInputError(f"{name} is a folder; give a file, for example {path / 'fleet.yaml'}")
+            raise FileInputError(Message("problems.is_folder", name=name, example=path / "fleet.yaml"))
         if path.stat().st_size > MOST_BYTES:
-            raise FileInputError(
-                f"{name} is too large for a fleet (over {MOST_BYTES // 1_000_000} MB); equal jobs are one line with a count"
-            )
+            raise FileInputError(Message("fleet.too_large", name=name, megabytes=MOST_BYTES // 1000000))
         return path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
         near = (
@@ -46,25 +45,27 @@ def text_of(name: str) -> str:
             if Path(name).parent.is_dir()
             else ()
         )
-        raise FileInputError(f"no such file: {name}" + (f"; did you mean {Path(name).parent / near[0]}?" if near else "")) from None
+        raise FileInputError(Message("problems.no_file", name=name, hint=did_you_mean([Path(name).parent / one for one in near]))) from None
     except UnicodeDecodeError as error:
-        raise FileInputError(f"{name}: not UTF-8 text (byte {error.start}); save the file as UTF-8") from None
+        raise FileInputError(Message("fleet.not_text", name=name, byte=error.start)) from None
     except (OSError, ValueError) as error:
-        raise FileInputError(f"cannot read {name}: {getattr(error, 'strerror', None) or error}") from None
+        raise FileInputError(Message("problems.cannot_read", name=name, error=system_problem(error))) from None
 
 
 def from_text(name: str, text: str) -> Mapping[str, Any]:
     """The keys of a fleet that is written in YAML or JSON; FileInputError where it is neither."""
     if not text.strip():
-        raise FileInputError(f"{name} is empty; a fleet has jobs, services or both")
+        raise FileInputError(Message("fleet.empty", name=name))
     try:
         value = json.loads(text) if text.lstrip().startswith("{") else _yaml(name, text)
     except json.JSONDecodeError as error:
-        raise FileInputError(f"{name} line {error.lineno}, column {error.colno}: not valid JSON: {error.msg}") from None
+        raise FileInputError(
+            Message("problems.not_json", name=name, line=error.lineno, column=error.colno, error=foreign(error.msg))
+        ) from None
     except RecursionError:
-        raise FileInputError(f"{name}: nested too deeply for a fleet") from None
+        raise FileInputError(Message("fleet.too_deep", name=name)) from None
     if not isinstance(value, Mapping):
-        raise FileInputError(f"{name}: a fleet is a mapping with the keys {', '.join(FleetRecord.model_fields)}")
+        raise FileInputError(Message("fleet.no_mapping", name=name, keys=", ".join(FleetRecord.model_fields)))
     return value
 
 
@@ -76,16 +77,14 @@ def _yaml(name: str, text: str) -> Any:
         for event in yaml.parse(text, Loader=loader):
             if isinstance(event, yaml.AliasEvent):
                 line = event.start_mark.line + 1 if event.start_mark else 1
-                raise FileInputError(
-                    f"{name} line {line}: aliases (*{event.anchor}) are not allowed in a fleet; what all share stands under defaults"
-                )
+                raise FileInputError(Message("fleet.alias", name=name, line=line, anchor=event.anchor))
         return _plain_keys(yaml.load(text, Loader=loader))  # noqa: S506  (a safe loader)
     except yaml.YAMLError as error:
         mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None) or str(error).splitlines()[0]
-        place = f" line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise FileInputError(f"{name}{place}: not valid YAML: {problem}") from None
+        place = Message("problems.at_line", line=mark.line + 1, column=mark.column + 1) if mark else ""
+        raise FileInputError(Message("problems.not_yaml", name=name, line=place, error=foreign(problem))) from None
     except ValueError as error:
-        raise FileInputError(f"{name}: not valid YAML: {error}") from None
+        raise FileInputError(Message("problems.not_yaml", name=name, line="", error=cause(error))) from None
 
 
 def _plain_keys(value: Any) -> Any:
@@ -105,17 +104,13 @@ def from_csv(name: str, text: str) -> Mapping[str, Any]:
     for column in columns:
         if column.replace("-", "_") not in known:
             near = nearest_words(column, sorted(known), count=2)
-            hint = (
-                f"; did you mean {' or '.join(near)}?"
-                if near
-                else f"; allowed: {', '.join(sorted(_JOB_KEYS | _SERVICE_KEYS))} and the options of plan"
-            )
+            hint = did_you_mean(near) or Message("fleet.part_columns", names=", ".join(sorted(_JOB_KEYS | _SERVICE_KEYS)))
             raise UnknownColumnError(name, column, hint, near)
     jobs: list[dict[str, Any]] = []
     services: list[dict[str, Any]] = []
     for number, row in enumerate(reader, start=2):
         if row.get(None) or any(value is None for value in row.values()):
-            raise FileInputError(f"{name} line {number}: {len(columns)} cells are needed, one for each column")
+            raise FileInputError(Message("fleet.cells", name=name, line=number, count=len(columns)))
         cells = {key.strip().replace("-", "_"): value.strip() for key, value in row.items() if value and value.strip()}
         if len(jobs) + len(services) >= MOST_LINES:
             raise too_many(name, sum(1 for _ in reader) + MOST_LINES + 1)
@@ -131,14 +126,14 @@ def from_csv(name: str, text: str) -> Mapping[str, Any]:
 class UnknownColumnError(FileInputError):
     """A column of a table that is neither a key of a job nor an option of a workload."""
 
-    def __init__(self, name: str, column: str, hint: str, near: Sequence[str]) -> None:
-        super().__init__(f"{name} line 1: no such column {column[:80]!r}{hint}", field=column[:80], nearest=near)
+    def __init__(self, name: str, column: str, hint: Message | str, near: Sequence[str]) -> None:
+        super().__init__(Message("fleet.no_column", name=name, column=repr(column[:80]), hint=hint), field=column[:80], nearest=near)
 
 
 def too_many(where: str, lines: int) -> InputError:
     """What is said of a fleet that is too long."""
     return InputError(
-        f"{where}: {lines:,} jobs and services; a fleet holds at most {MOST_LINES:,} of them: write equal ones as one with a count, or plan parts",
+        Message("fleet.too_many", where=where, lines=lines, most=MOST_LINES),
         field="jobs",
         allowed=f"at most {MOST_LINES:,}",
     )

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rightfit.catalog.offers import PURCHASES
-from rightfit.errors import RightfitError
+from rightfit.errors import InputError, RightfitError
+from rightfit.messages import Message
 from rightfit.records import dataclass
 from rightfit.search.mainland import elsewhere
 from rightfit.search.market import SPOT
@@ -103,7 +104,7 @@ class Ways:
 
     found: tuple[Way, ...]
     blame: tuple[tuple[str, ...], ...] = ()
-    error: str = ""
+    error: Message | str = ""
     parts: tuple[Part, ...] = ()
 
 
@@ -155,7 +156,8 @@ def answered(question: Asked, catalog: Catalog | None = None) -> Ways:
         whole = _service(wishes, question, catalog)
         return dataclasses.replace(whole, parts=_parts(wishes, question, catalog)) if question.slices else whole
     except RightfitError as error:
-        return Ways((), (), str(error).splitlines()[0])
+        first = error.problems[0] if isinstance(error, InputError) and error.problems else error
+        return Ways((), (), first.message)
 
 
 def _usable(found: Found, question: Asked) -> tuple[Any, Any]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rightfit.errors import InputError, UnknownNameError
+from rightfit.messages import Message
 from rightfit.workload.vocabulary import nearest_words
 
 #: How many whole answers a server remembers, the oldest forgotten first.
@@ -52,19 +53,23 @@ class Kept:
         """One part of an answer, or one option of it. InputError where the answer is forgotten, UnknownNameError for a part that it lacks."""
         document = self._found.get(code)
         if document is None:
-            raise InputError(
-                f"no answer {code[:40]!r} is kept here (the last {MOST_KEPT} are); ask plan, estimate or why again", field="answer"
-            )
+            raise InputError(Message("faces.no_answer", code=code[:40], count=MOST_KEPT), field="answer")
         if name not in document:
             raise UnknownNameError(
-                "part", name, nearest=nearest_words(name, list(document), count=2), allowed="allowed: " + ", ".join(document), field="part"
+                "part",
+                name,
+                nearest=nearest_words(name, list(document), count=2),
+                allowed=Message("names.part_allowed_words", names=", ".join(document)),
+                field="part",
             )
         found = document[name]
         if rank is None or name != "options":
             return found
         ranks = [option["rank"] for option in found]
         if rank not in ranks:
-            raise InputError(f"rank: no option {rank}; allowed: {', '.join(map(str, ranks)) or 'none'}", field="rank")
+            raise InputError(
+                Message("faces.no_rank", rank=rank, problem=", ".join(map(str, ranks)) or Message("measure.part_none")), field="rank"
+            )
         return found[ranks.index(rank)]
 
 

@@ -16,10 +16,11 @@ from rightfit.explain.plain import plain
 from rightfit.explain.problems import problems_of
 from rightfit.mcp.shelf import QUESTIONS, Question, all_shelves
 from rightfit.mcp.tools import Tool, all_tools
+from rightfit.messages import Message
 from rightfit.workload.fields import settled
 
 _UNSHOWN = frozenset({"anyOf", "title", "minLength", "maxLength"})
-MISSING = "the MCP server needs: pip install 'rightfit[mcp]'"
+MISSING = Message("faces.mcp_needs")
 INSTRUCTIONS = (
     "rightfit picks the cloud server for a machine-learning workload, offline, from dated prices and measured physics. Ask `plan` with options or a "
     "sentence in `ask`; quote the text; the figures, each [middle, low, high] of an 80 % interval in base units, are in the structured answer. Prices carry their date. "
@@ -32,7 +33,7 @@ def create_server(*, lang: Lang = "en") -> Any:
     try:
         from mcp.server import MCPServer
     except ImportError as error:
-        raise MissingComponentError(f"{MISSING} ({error.name or 'mcp>=2'} is missing)") from None
+        raise MissingComponentError(Message("rest.lacks", why=MISSING, word=error.name or "mcp>=2")) from None
     tools = {tool.name: _strict_tool(tool, lang) for tool in all_tools()}
     server = MCPServer(
         "rightfit",

@@ -19,6 +19,7 @@ from rightfit.explain.short import short_sheet
 from rightfit.mcp.brief import KEPT, brief_plan, brief_verdict
 from rightfit.mcp.shelf import option_records
 from rightfit.mcp.texts import sheet_text
+from rightfit.messages import Message
 from rightfit.proof.tables import HIDDEN_COLUMNS
 from rightfit.records import dataclass
 from rightfit.workload.fields import LONGEST_NAME, workload_fields
@@ -365,5 +366,5 @@ def tool_of(name: str) -> Tool:
     """The tool of a name."""
     known = {tool.name: tool for tool in all_tools()}
     if name not in known:
-        raise UnknownNameError("tool", name, allowed="allowed: " + ", ".join(known))
+        raise UnknownNameError("tool", name, allowed=Message("names.part_allowed_words", names=", ".join(known)))
     return known[name]

@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 from rightfit.errors import UnavailableError
+from rightfit.messages import Message, system_problem
 
 
 def write_whole(path: str | Path, text: str) -> None:
@@ -25,4 +26,4 @@ def write_whole(path: str | Path, text: str) -> None:
                 Path(name).unlink()
             raise
     except OSError as error:
-        raise UnavailableError(f"cannot write {place}: {error.strerror or error}") from None
+        raise UnavailableError(Message("problems.cannot_write", name=place, error=system_problem(error))) from None

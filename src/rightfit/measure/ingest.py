@@ -16,6 +16,7 @@ from rightfit.measure.places import is_there
 from rightfit.measure.readers import prometheus_server
 from rightfit.measure.readers.item import MOST_BYTES, Definitions, Item, Reader
 from rightfit.measure.record import Run, read_runs, sealed
+from rightfit.messages import Message, cause
 
 _TIMEOUT_S = 30
 
@@ -41,14 +42,18 @@ def reader_of(item: Item, kind: str = "") -> Reader:
         found = [reader for reader in readers() if reader.kind == kind]
         if not found:
             names = [reader.kind for reader in readers()]
-            raise UnknownNameError("kind of result", kind, nearest=nearest(kind, names), allowed="known: " + ", ".join(names), field="as")
+            raise UnknownNameError(
+                "kind of result",
+                kind,
+                nearest=nearest(kind, names),
+                allowed=Message("names.part_known_words", names=", ".join(names)),
+                field="as",
+            )
         return found[0]
     claims = [reader for reader in readers() if reader.detects(item)]
     best = [reader for reader in claims if reader.special == max(claim.special for claim in claims)]
     if not best:
-        raise FileInputError(
-            f"{item.shown}: not a result that is known; say what it is with --as: " + ", ".join(reader.kind for reader in readers())
-        )
+        raise FileInputError(Message("measure.unknown_result", file=item.shown, kinds=", ".join(reader.kind for reader in readers())))
     if len(best) > 1:
         raise AmbiguousNameError("result", item.shown, [f"--as {reader.kind}" for reader in best])
     return best[0]
@@ -64,7 +69,7 @@ def ingest(path: str | Path, kind: str = "", definitions: Definitions | None = N
         return [_with_setup(run, definitions) for run in _fetched(text, kind, definitions)]
     place = Path(path)
     if not is_there(place):
-        raise FileInputError(f"no file or folder {text!r}")
+        raise FileInputError(Message("measure.no_file_or_folder", word=text))
     return [_with_setup(run, definitions) for run in _read(Item(place, text), kind, definitions)]
 
 
@@ -77,21 +82,21 @@ def _read(item: Item, kind: str, definitions: Definitions) -> list[Run]:
         if any(reader.detects(part) for reader in readers()):
             runs += _runs_of(reader_of(part), part, definitions)
     if not runs:
-        raise FileInputError(f"{item.shown}: no result that is known in this folder; say what it is with --as")
+        raise FileInputError(Message("measure.no_result_in_folder", file=item.shown))
     return runs
 
 
 def _runs_of(reader: Reader, item: Item, definitions: Definitions) -> list[Run]:
     """What a reader makes of an item; a file that is cut short or of another version than the reader knows is refused in one line."""
     if not reader.detects(item):
-        raise FileInputError(f"{item.shown}: not a result of {reader.kind}, or cut short")
+        raise FileInputError(Message("measure.not_a_result", file=item.shown, tool=reader.kind))
     try:
         return reader.reads(item, definitions)
     except (AttributeError, KeyError, TypeError, ValueError, IndexError, struct.error) as error:
         if isinstance(error, RightfitError):
             raise
         raise FileInputError(
-            f"{item.shown}: damaged, or {reader.kind} of a version that is not known ({type(error).__name__}: {error})"
+            Message("measure.damaged", file=item.shown, tool=reader.kind, kind=type(error).__name__, error=cause(error))
         ) from None
 
 
@@ -107,7 +112,7 @@ def _fetched(address: str, kind: str, definitions: Definitions) -> list[Run]:
             content = answer.read(MOST_BYTES)
     except (OSError, ValueError, urllib.error.URLError) as error:
         reason = getattr(error, "reason", error)
-        raise NetworkError(f"cannot read {prometheus_server.shown(address)}: {reason}") from None
+        raise NetworkError(Message("problems.cannot_read", name=prometheus_server.shown(address), error=reason)) from None
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "answer"
         path.write_bytes(content)

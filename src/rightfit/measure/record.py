@@ -7,6 +7,7 @@ commands and addresses before a record is made.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import re
@@ -23,6 +24,7 @@ from rightfit import facts
 from rightfit.errors import FileInputError, UnknownNameError
 from rightfit.facts.fuzzy import nearest
 from rightfit.measure.places import is_folder
+from rightfit.messages import Message, at_place, cause, foreign, system_problem
 
 SCHEMA_VERSION = 1
 #: Points that a series may keep.
@@ -241,15 +243,19 @@ def _by_statistic(run: Run, name: str) -> dict[str, float]:
 SUMMARY = ("steps", "data_wait_share", "peak_memory_bytes", "peak_host_memory_bytes", "utilisation", "service")
 
 
-def run_of(found: Any, *, where: str = "the record") -> Run:
+_THE_RECORD = Message("measure.part_the_record")
+
+
+def run_of(found: Any, *, where: Message | str = _THE_RECORD) -> Run:
     """A record from its JSON. Raises FileInputError with every problem in one line."""
     if not isinstance(found, Mapping) or found.get("kind") != "run":
-        raise FileInputError(f'{where} is not a run record: it has no "kind": "run"')
+        raise FileInputError(Message("measure.not_a_run_record", elsewhere=where))
     try:
         run = Run.model_validate({name: value for name, value in found.items() if name not in SUMMARY})
     except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg'].lower()}" for item in error.errors()[:3])
-        raise FileInputError(f"{where} is not a valid run record: {problems}") from None
+        found_wrong = (at_place(".".join(map(str, item["loc"])), foreign(item["msg"].lower())) for item in error.errors()[:3])
+        problems = functools.reduce(lambda first, other: Message("problems.and_also", first=first, other=other), found_wrong)
+        raise FileInputError(Message("measure.not_a_valid_run_record", elsewhere=where, problem=problems)) from None
     for item in run.measured:
         metric(item.metric)
     return run if run.id else sealed(run)
@@ -262,16 +268,14 @@ def read_runs(path: str | Path) -> list[Run]:
         files = sorted(place.rglob("*.json"))
         found = [run for file in files if _is_record(file) for run in read_runs(file)]
         if not found:
-            raise FileInputError(
-                f"{place} holds no run record; write some with rightfit probe, or rightfit ingest ... --out {place}/run.json"
-            )
+            raise FileInputError(Message("measure.holds_no_run_record", folder=place))
         return unique(found)
     try:
         content = json.loads(place.read_text(encoding="utf-8"))
     except OSError as error:
-        raise FileInputError(f"cannot read {place}: {error.strerror or error}") from None
+        raise FileInputError(Message("problems.cannot_read", name=place, error=system_problem(error))) from None
     except ValueError as error:
-        raise FileInputError(f"{place} is not JSON: {error}") from None
+        raise FileInputError(Message("measure.not_json", file=place, error=cause(error))) from None
     many = content["items"] if isinstance(content, Mapping) and isinstance(content.get("items"), list) else content
     return [run_of(item, where=str(place)) for item in (many if isinstance(many, list) else [many])]
 
@@ -338,9 +342,7 @@ def _joined(runs: Sequence[Run], part: str) -> dict[str, Any]:
             if value in ("", None):
                 continue
             if joined.setdefault(name, value) != value:
-                raise FileInputError(
-                    f"{run.id} says {name} = {value}, another record {joined[name]}: these are not records of one run", field=part
-                )
+                raise FileInputError(Message("measure.not_one_run", run=run.id, option=name, value=value, other=joined[name]), field=part)
     return joined
 
 

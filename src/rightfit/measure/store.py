@@ -15,6 +15,7 @@ from rightfit.errors import AmbiguousNameError, FileInputError, UnavailableError
 from rightfit.measure import team
 from rightfit.measure.places import is_there
 from rightfit.measure.record import Run, read_runs, run_of, unique
+from rightfit.messages import Message, cause
 
 ENVIRONMENT_VARIABLE = "RIGHTFIT_RUNS"
 #: The word that names the user's own store where a folder of records is asked for.
@@ -65,7 +66,7 @@ class RunStore:
             raise UnknownNameError(
                 "run",
                 id_,
-                allowed=f"{len(known)} records are kept in {self.path}; see rightfit runs list",
+                allowed=Message("names.part_runs_kept", number=len(known), path=self.path),
                 nearest=known[:3] if len(known) <= 3 else (),
             )
         if len(found) > 1:
@@ -83,20 +84,20 @@ class RunStore:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             connection = sqlite3.connect(self.path, timeout=_PATIENCE_S)
         except (OSError, sqlite3.Error) as error:
-            raise UnavailableError(f"the store of run records {self.path} cannot be opened: {error}") from None
+            raise UnavailableError(Message("measure.store_not_opened", path=self.path, error=cause(error))) from None
         try:
             with connection:
                 self._prepare(connection)
                 yield connection
         except sqlite3.Error as error:
-            raise UnavailableError(f"the store of run records {self.path} cannot be used: {error}") from None
+            raise UnavailableError(Message("measure.store_not_used", path=self.path, error=cause(error))) from None
         finally:
             connection.close()
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version > VERSION:
-            raise UnavailableError(f"{self.path} is a store of version {version}; this rightfit knows {VERSION}: use the newer rightfit")
+            raise UnavailableError(Message("measure.newer_store", path=self.path, version=version, known=VERSION))
         if version < VERSION:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.executescript(_SCHEMA)
@@ -111,10 +112,8 @@ def runs_at(place: str | Path) -> list[Run]:
     if str(place) == MINE or str(place).endswith((".sqlite", ".db")):
         path = default_path() if str(place) == MINE else Path(place)
         if not is_there(path):
-            raise FileInputError(f"no store of run records at {path}; keep some with rightfit probe or rightfit ingest ... --keep")
+            raise FileInputError(Message("measure.no_store", path=path))
         return RunStore(path).all()
     if not is_there(place):
-        raise FileInputError(
-            f"--runs: no folder or file {str(place)!r}; give a folder of run records, a record, a .sqlite store, the address of a rightfit serve, or the word {MINE}"
-        )
+        raise FileInputError(Message("measure.no_runs", path=str(place), word=MINE))
     return unique(read_runs(place))

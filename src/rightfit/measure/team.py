@@ -12,6 +12,7 @@ from typing import Any
 
 from rightfit.errors import FileInputError, InputError, NetworkError
 from rightfit.measure.record import Run, document, run_of, sealed, unique
+from rightfit.messages import Message, cause
 
 _TOKEN_VARIABLE = "RIGHTFIT_TOKEN"  # noqa: S105  (the name of a variable)
 _PATH = "/api/v1/runs"
@@ -31,8 +32,8 @@ def fetched(address: str) -> list[Run]:
         answer = _asked(address, f"?limit={_PAGE}&offset={page * _PAGE}")
         items = answer.get("items")
         if not isinstance(items, list):
-            raise FileInputError(f"{_shown(address)} does not answer as rightfit serve does")
-        found += [run_of(item, where=f"record {len(found) + 1} of {_shown(address)}") for item in items]
+            raise FileInputError(Message("measure.not_rightfit_serve", address=_shown(address)))
+        found += [run_of(item, where=Message("measure.part_record_of", number=len(found) + 1, address=_shown(address))) for item in items]
         if (page + 1) * _PAGE >= (answer.get("total") or 0):
             break
     return unique(found)
@@ -58,22 +59,22 @@ def _asked(address: str, query: str, body: Mapping[str, Any] | None = None) -> d
     except urllib.error.HTTPError as error:
         raise _refused(error, address) from None
     except OSError as error:
-        raise NetworkError(f"cannot reach {_shown(address)}: {getattr(error, 'reason', error)}") from None
+        raise NetworkError(Message("measure.cannot_reach", address=_shown(address), error=cause(getattr(error, "reason", error)))) from None
     except ValueError:
-        raise FileInputError(f"{_shown(address)} does not answer as rightfit serve does") from None
+        raise FileInputError(Message("measure.not_rightfit_serve", address=_shown(address))) from None
     if not isinstance(found, dict):
-        raise FileInputError(f"{_shown(address)} does not answer as rightfit serve does")
+        raise FileInputError(Message("measure.not_rightfit_serve", address=_shown(address)))
     return found
 
 
 def _refused(error: urllib.error.HTTPError, address: str) -> Exception:
     if error.code in (401, 403):
-        return InputError(f"{_shown(address)} wants its key: set {_TOKEN_VARIABLE}", field="runs")
+        return InputError(Message("measure.wants_its_key", address=_shown(address), variable=_TOKEN_VARIABLE), field="runs")
     try:
         detail = str(json.loads(error.read(10_000)).get("detail", ""))
     except (OSError, ValueError, AttributeError):
-        return FileInputError(f"{_shown(address)} does not answer as rightfit serve does ({error.code})")
-    said = f"{_shown(address)} refuses ({error.code}): {' '.join(detail.split())[:300]}"
+        return FileInputError(Message("measure.not_rightfit_serve_code", address=_shown(address), status=error.code))
+    said = Message("measure.serve_refuses", address=_shown(address), status=error.code, detail=" ".join(detail.split())[:300])
     return NetworkError(said) if error.code >= 500 or error.code == 429 else InputError(said, field="runs")
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rightfit.errors import MissingComponentError
+from rightfit.messages import Message
 
 if TYPE_CHECKING:
     from rightfit.explain.messages import Lang
     from rightfit.search.answer import Plan
 
-MISSING = "widgets in a notebook need: pip install 'rightfit[notebook]'"
+MISSING = Message("rest.notebook_needs")
 
 
 def form(*, lang: Lang | None = None, **wishes: str) -> Any:
@@ -40,7 +41,7 @@ def _check() -> None:
 
     missing = [name for name in ("ipywidgets", "anywidget") if find_spec(name) is None]
     if missing:
-        raise MissingComponentError(f"{MISSING} ({', '.join(missing)} missing)")
+        raise MissingComponentError(Message("rest.lacks_several", why=MISSING, names=", ".join(missing)))
 
 
 __all__ = ["chart", "form"]

@@ -11,6 +11,7 @@ import traitlets
 from rightfit.errors import InputError
 from rightfit.explain import quantities as q
 from rightfit.explain.messages import Lang
+from rightfit.messages import Message
 from rightfit.units import SECONDS_PER_HOUR, currency_sign
 from rightfit.web.words import word
 from rightfit.workload.money import exchange_rate
@@ -38,7 +39,7 @@ class Chart(anywidget.AnyWidget):  # type: ignore[misc]
 def chart_of(plan: Plan, kind: str, lang: Lang) -> Chart:
     """A chart of a plan."""
     if kind not in KINDS:
-        raise InputError(f"unknown chart {kind[:40]!r}; allowed: {', '.join(KINDS)}", field="kind")
+        raise InputError(Message("faces.unknown_chart", word=kind[:40], names=", ".join(KINDS)), field="kind")
     series, axes, title = {"offers": _offers, "scaling": _scaling, "months": _months}[kind](plan, lang)
     return Chart(
         series=series,

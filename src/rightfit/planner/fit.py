@@ -10,6 +10,7 @@ import numpy as np
 
 from rightfit import facts
 from rightfit.errors import RightfitError, UnknownNameError
+from rightfit.messages import Message
 from rightfit.planner.plan import default_catalog, search
 from rightfit.records import dataclass
 from rightfit.search.criteria import CRITERIA
@@ -56,7 +57,9 @@ def fits_of(machine: Machine, *, task: str = "", catalog: Catalog | None = None)
     allowed = ("", SERVE, TUNE)
     if allowed.count(task) == 0:
         near = nearest_words(task, (SERVE, TUNE), count=1)
-        raise UnknownNameError("task", task, nearest=near, allowed=f"allowed: {SERVE}, {TUNE}", field="task")
+        raise UnknownNameError(
+            "task", task, nearest=near, allowed=Message("names.part_allowed_words", names=f"{SERVE}, {TUNE}"), field="task"
+        )
     found = []
     for kind, ways in WAYS.items():
         # A model that draws fits on one card or not at all: more of them are copies.

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rightfit import facts
 from rightfit.errors import InputError
 from rightfit.families.registry import settled
+from rightfit.messages import Message
 from rightfit.planner.plan import TOP, assumptions_of, default_catalog, explored, search
 from rightfit.search.answer import Option, Plan, Reason
 from rightfit.search.confirm import confirmed, options_of
@@ -44,7 +45,7 @@ def estimate_one(workload: Workload, *, on: str, nodes: int = 1, catalog: Catalo
     catalog = catalog or default_catalog()
     family, workload = settled(workload)
     if not 1 <= nodes <= LARGEST_NODES:
-        raise InputError(f"nodes: {nodes} is not possible; give 1 to {LARGEST_NODES}", field="nodes")
+        raise InputError(Message("planner.nodes", nodes=nodes, most=LARGEST_NODES), field="nodes")
     market, is_priced = market_of_one(catalog, find_server(catalog, on))
     given = family.given(workload, market, nodes, catalog)
     option = explained(family, given.shown, given.at, is_priced=is_priced) if given.at else None

@@ -10,6 +10,7 @@ from rightfit.errors import ContradictionError
 from rightfit.facts.architectures import exact_names
 from rightfit.facts.resolve import hub_repository, resolve_offline, usual_model
 from rightfit.families.registry import settled
+from rightfit.messages import Message
 from rightfit.search.answer import Assumption, Option, Plan, Reason
 from rightfit.search.confirm import assumed_confidence, confirmed, dearer_but_certain, options_of
 from rightfit.search.constraints import minimal_blame
@@ -102,9 +103,7 @@ def refuse_simulation(family: Family[Any], workload: Workload) -> None:
     """Simulation is for services."""
     if family.simulate is None:
         what = f"model {workload.model}" if family.is_service else f"task {workload.task}"
-        raise ContradictionError(
-            f"simulate contradicts {what}: it is for services of language models; leave it out, or say task serve", field="simulate"
-        )
+        raise ContradictionError(Message("planner.simulate", what=what), field="simulate")
 
 
 def search(workload: Workload, *, catalog: Catalog | None = None) -> Any:

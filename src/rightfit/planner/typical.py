@@ -8,6 +8,7 @@ from typing import Any
 
 from rightfit import facts
 from rightfit.errors import UnknownNameError
+from rightfit.messages import Message
 from rightfit.workload.vocabulary import nearest_words
 
 MOST_MODELS = 3
@@ -37,7 +38,9 @@ def asked_rows(goal: str, kind: str = "") -> list[Mapping[str, str]]:
         return told
     if not found:
         names = {word: row["goal"] for row in goals for word in (row["goal"], row["goal_zh"])}
-        allowed = "allowed: " + ", ".join(dict.fromkeys(names.values())) + ("" if kind else " (--kind images ...)")
+        allowed = Message(
+            "names.part_allowed_words" if kind else "names.part_goal_of_kinds", names=", ".join(dict.fromkeys(names.values()))
+        )
         nearest = nearest_words(goal.strip().casefold(), names, aliases=names)
         raise UnknownNameError("goal", goal, nearest=nearest, allowed=allowed, field="goal")
     return list({model: _row_of(row, model) for row in found for model in row["models"].split()}.values())[:MOST_MODELS]
@@ -59,7 +62,13 @@ def read_kind(text: str) -> str:
     """A kind of data; raises with the nearest."""
     word = text.strip().casefold()
     if word not in kinds():
-        raise UnknownNameError("kind", text, nearest=nearest_words(word, kinds()), allowed="allowed: " + ", ".join(kinds()), field="kind")
+        raise UnknownNameError(
+            "kind",
+            text,
+            nearest=nearest_words(word, kinds()),
+            allowed=Message("names.part_allowed_words", names=", ".join(kinds())),
+            field="kind",
+        )
     return word
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from rightfit import facts
 from rightfit.catalog.offers import OfferFilter, OfferTable
 from rightfit.errors import InputError, UnknownNameError
+from rightfit.messages import Message, cause
 from rightfit.units import GB, PFLOPS
 
 if TYPE_CHECKING:
@@ -31,9 +32,9 @@ def value_rows(
     left out.
     """
     if sort not in SORTS:
-        raise UnknownNameError("sort order", sort, allowed="allowed: " + ", ".join(SORTS), field="sort")
+        raise UnknownNameError("sort order", sort, allowed=Message("names.part_allowed_words", names=", ".join(SORTS)), field="sort")
     if sort == "usd_per_mtok" and not model:
-        raise InputError("sort: of which model? give --model with usd_per_mtok, for example --model llama-3-8b", field="model")
+        raise InputError(Message("planner.sort_without_model"), field="model")
     offers = catalog.offers(offer_filter)
     rows = cheapest_rows(offers)
     tokens = tokens_usd(catalog, model, offer_filter, quantization=quantization) if model else {}
@@ -103,7 +104,7 @@ def save_plot(records: Sequence[dict[str, Any]], path: str, *, sort: str) -> Non
     try:
         import matplotlib as mpl
     except ImportError:
-        raise MissingComponentError("a plot needs matplotlib; install it with: pip install 'rightfit[plot]'") from None
+        raise MissingComponentError(Message("planner.no_matplotlib")) from None
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
@@ -122,6 +123,6 @@ def save_plot(records: Sequence[dict[str, Any]], path: str, *, sort: str) -> Non
     try:
         figure.savefig(path)
     except (OSError, ValueError) as error:
-        raise InputError(f"plot: cannot write {path}: {error}", field="plot") from None
+        raise InputError(Message("planner.plot_unwritten", path=path, error=cause(error)), field="plot") from None
     finally:
         plt.close(figure)

@@ -16,6 +16,7 @@ from typing import Any
 
 from rightfit.cells import safe_cell
 from rightfit.errors import FileInputError
+from rightfit.messages import Message, cause, system_problem
 
 #: Columns of the answer, in their order; unknown columns of the input follow.
 PREDICTION_COLUMNS = ("id", "metric", "predicted", "low80", "high80", "low95", "high95", "fits", "p_fits", "engine", "assumptions", "error")
@@ -124,12 +125,11 @@ def _read_bytes(path: Path) -> bytes:
         data = path.read_bytes()
         return gzip.decompress(data) if path.suffix == ".gz" else data
     except FileNotFoundError:
-        raise FileInputError(f"no such file: {path}") from None
+        raise FileInputError(Message("problems.no_file", name=path, hint="")) from None
     except IsADirectoryError:
-        raise FileInputError(f"{path} is a folder, not a table") from None
+        raise FileInputError(Message("spread.folder_no_table", file=path)) from None
     except (OSError, EOFError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise FileInputError(f"cannot read {path}: {reason}") from None
+        raise FileInputError(Message("problems.cannot_read", name=path, error=system_problem(error))) from None
 
 
 def read_cases(path: str | Path) -> list[dict[str, Any]]:
@@ -148,10 +148,10 @@ def cases_of_text(text: str, *, name: str) -> list[dict[str, Any]]:
     try:
         header = [column for column in reader.fieldnames or () if column]
         if not header:
-            raise FileInputError(f"{name} is empty: a table with a header line is needed, for example 'id,metric,model,gpu,method'")
+            raise FileInputError(Message("spread.empty_table_of_cases", file=name))
         return list(reader)
     except csv.Error as error:
-        raise FileInputError(f"{name}, line {reader.line_num}: {error}") from None
+        raise FileInputError(Message("spread.row_unreadable", file=name, row=reader.line_num, error=cause(error))) from None
 
 
 def prediction_columns(predictions: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -178,7 +178,7 @@ def write_text_atomically(path: str | Path, pieces: Iterable[str]) -> None:
         if handle is not None:
             with contextlib.suppress(OSError):
                 Path(name).unlink()
-        raise FileInputError(f"cannot write {path}: {error.strerror or error}") from None
+        raise FileInputError(Message("problems.cannot_write", name=path, error=system_problem(error))) from None
     except BaseException:  # Ctrl-C in the middle: leave no litter behind
         if handle is not None:
             with contextlib.suppress(OSError):

@@ -12,6 +12,7 @@ from rightfit import api, lookup
 from rightfit.errors import InputError
 from rightfit.explain.documents import plan_document, verdict_document
 from rightfit.explain.messages import Lang
+from rightfit.messages import Message, at_place
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
@@ -50,7 +51,7 @@ def fleet(
 
     lines = lines_of(values)
     if lines > most:
-        raise InputError(f"fleet: {lines:,} jobs and services; this server plans at most {most}", field="fleet", allowed=f"at most {most}")
+        raise InputError(Message("rest.too_many_lines", lines=lines, most=most), field="fleet", allowed=f"at most {most}")
     found = api.fleet(values, catalog=catalog, seconds=seconds, processes=1, last=last, futures=futures).to_dict()
     told = [line for part in parts(found, lang, verbose=True) if isinstance(part, str) for line in part.splitlines()]
     return {**found, "text": told, "chart": calendar_svg(found, lang)}
@@ -171,7 +172,7 @@ def checked_runs(given: Sequence[Any]) -> list[dict[str, Any]]:
         try:
             found.append(document(sealed(run_of(one, where=f"record {number}"))))
         except RightfitError as error:
-            raise InputError(f"runs: {error}", field="runs") from None
+            raise InputError(at_place("runs", error.message), field="runs") from None
     return found
 
 

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from rightfit import __version__
 from rightfit.errors import MissingComponentError, RightfitError
+from rightfit.messages import Message
 
 if TYPE_CHECKING:
     from rightfit.rest.desk import Desk
     from rightfit.rest.routes import Route
     from rightfit.rest.settings import Settings
 
-MISSING = "the web page and the REST API need: pip install 'rightfit[web]'"
+MISSING = Message("rest.web_needs")
 _ABOUT = (
     "From a machine-learning workload to the cloud server to rent, how to set it up, what it costs, and how sure that is. "
     "Field names are those of `rightfit plan --format json`; numbers are in base units (bytes, seconds, US dollars)."
@@ -33,7 +34,7 @@ def create_app(settings: Settings | None = None) -> Any:
         from rightfit.rest.guard import API, Guard
         from rightfit.rest.routes import ROUTES
     except ModuleNotFoundError as error:
-        raise MissingComponentError(f"{MISSING} ({error.name} is missing)") from None
+        raise MissingComponentError(Message("rest.lacks", why=MISSING, word=error.name)) from None
     desk = Desk(chosen)
     app = FastAPIOffline(
         docs_url=f"{API}/docs",

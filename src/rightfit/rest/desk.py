@@ -18,6 +18,7 @@ from rightfit import __version__
 from rightfit.errors import InputError
 from rightfit.explain.messages import Lang
 from rightfit.explain.plain import json_bytes
+from rightfit.messages import Message
 from rightfit.records import dataclass
 from rightfit.rest import answers, tables
 from rightfit.rest.metrics import Metrics
@@ -136,9 +137,7 @@ async def plan(desk: Desk, asked: Asked) -> Response:
     """Rank servers for a workload."""
     top, simulate, staged, wishes = asked.query["top"], asked.query["simulate"], asked.query["staged"], _wishes(asked)
     if top > desk.settings.most_options:
-        raise InputError(
-            f"top: at most {desk.settings.most_options} options are ranked here", field="top", allowed=f"1 to {desk.settings.most_options}"
-        )
+        raise InputError(Message("rest.top", most=desk.settings.most_options), field="top", allowed=f"1 to {desk.settings.most_options}")
 
     def find(workload: Any, catalog: Any) -> Any:
         return answers.plan(workload, top=top, simulate=simulate, staged=staged, lang=asked.lang, catalog=catalog)
@@ -284,7 +283,7 @@ async def save_plan(desk: Desk, asked: Asked) -> Response:
     document, name = asked.body["plan"], asked.body["name"]
     plan_document(document)  # a plan that could not be exported is not kept
     if not name.isprintable():
-        raise InputError("name: no control characters", field="name")
+        raise InputError(Message("rest.name_control"), field="name")
     saved = await desk.stored(lambda store: store.save_plan(document, name=name))
     return Response(json_bytes(saved), status_code=201, media_type=_JSON, headers={"Location": f"/api/v1/plans/{saved['id']}"})
 
@@ -315,13 +314,13 @@ async def save_measurement(desk: Desk, asked: Asked) -> Response:
     values = asked.body
     found = await desk.stored(lambda store: store.plan(values["plan_id"])) if values["plan_id"].isprintable() else None
     if found is None:
-        raise InputError("plan_id: no saved plan has this id", field="plan_id")
+        raise InputError(Message("rest.no_plan"), field="plan_id")
     _check_figure(found["document"], values["option"], values["figure"])
     if not values["remark"].isprintable():
-        raise InputError("remark: no control characters", field="remark")
+        raise InputError(Message("rest.remark_control"), field="remark")
     saved = await desk.stored(lambda store: store.save_measurement(**values))
     if saved is None:  # deleted in between
-        raise InputError("plan_id: no saved plan has this id", field="plan_id")
+        raise InputError(Message("rest.no_plan"), field="plan_id")
     return Response(json_bytes(saved), status_code=201, media_type=_JSON)
 
 
@@ -334,13 +333,15 @@ def _check_figure(document: Any, rank: int, figure: str) -> None:
     known = list(plan_document(document).option(rank).estimate)
     if figure not in known:
         near = nearest_words(figure, known, count=2)
-        raise UnknownNameError("figure", figure, nearest=near, allowed="allowed: " + ", ".join(known), field="figure")
+        raise UnknownNameError(
+            "figure", figure, nearest=near, allowed=Message("names.part_allowed_words", names=", ".join(known)), field="figure"
+        )
 
 
 async def list_measurements(desk: Desk, asked: Asked) -> Response:
     """What was measured, newest first."""
     if not asked.query["plan_id"].isprintable():
-        raise InputError("plan_id: no saved plan has this id", field="plan_id")
+        raise InputError(Message("rest.no_plan"), field="plan_id")
     items, total = await desk.stored(lambda store: store.measurements(**asked.query))
     return Response(json_bytes(answers.listed(items, total=total)), media_type=_JSON)
 
@@ -353,7 +354,7 @@ def _plan_of(store: Any, *, id_: str) -> dict[str, Any] | None:
 async def list_runs(desk: Desk, asked: Asked) -> Response:
     """Records that were sent, then what was measured of saved plans as records (figures that are none of a run's are left out), each newest first; `rightfit ingest` and `--runs` read it."""
     if not asked.query["plan_id"].isprintable():
-        raise InputError("plan_id: no saved plan has this id", field="plan_id")
+        raise InputError(Message("rest.no_plan"), field="plan_id")
     sent, num_sent = await desk.stored(lambda store: _sent_runs(store, **asked.query))
     further = {
         "plan_id": asked.query["plan_id"],

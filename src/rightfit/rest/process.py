@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from rightfit.errors import InputError, MissingComponentError
+from rightfit.messages import Message, system_problem
 from rightfit.rest import turns
 from rightfit.rest.app import MISSING
 from rightfit.rest.settings import Settings
@@ -29,13 +30,13 @@ def require_web() -> None:
 
     missing = [name for name in ("fastapi", "fastapi_offline", "uvicorn", "sqlalchemy", "prometheus_client") if find_spec(name) is None]
     if missing:
-        raise MissingComponentError(f"{MISSING} ({', '.join(missing)} missing)")
+        raise MissingComponentError(Message("rest.lacks_several", why=MISSING, names=", ".join(missing)))
 
 
 def listen(host: str, port: int) -> socket.socket:
     """A listening socket; InputError in one line where the address cannot be had."""
     if not 0 <= port <= 65535:
-        raise InputError(f"port: {port} is not a port; allowed 0 to 65535", field="port", allowed="0 to 65535")
+        raise InputError(Message("rest.no_port", port=port), field="port", allowed="0 to 65535")
     listener: socket.socket | None = None
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
@@ -45,7 +46,7 @@ def listen(host: str, port: int) -> socket.socket:
         listener.bind(address)
         listener.listen(_BACKLOG)
     except socket.gaierror:
-        raise InputError(f"host: {host[:80]!r} is not an address of this machine", field="host") from None
+        raise InputError(Message("rest.no_host", host=host[:80]), field="host") from None
     except (OSError, OverflowError, UnicodeError) as error:
         if listener is not None:
             listener.close()
@@ -54,15 +55,15 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _refused(host: str, port: int, error: BaseException) -> str:
+def _refused(host: str, port: int, error: BaseException) -> Message:
     number = getattr(error, "errno", None)
     if number == errno.EADDRINUSE:
-        return f"port {port} of {host} is in use by another program; give another with --port, or 0 for any that is free"
+        return Message("rest.port_taken", port=port, host=host)
     if number == errno.EACCES:
-        return f"port {port} needs more rights than this user has; give one above 1023 with --port"
+        return Message("rest.port_rights", port=port)
     if number == errno.EADDRNOTAVAIL:
-        return f"host: {host!r} is not an address of this machine"
-    return f"cannot listen on {host} port {port}: {getattr(error, 'strerror', None) or error}"
+        return Message("rest.no_host", host=host)
+    return Message("rest.cannot_listen", host=host, port=port, error=system_problem(error))
 
 
 def address_of(listener: socket.socket, host: str) -> str:

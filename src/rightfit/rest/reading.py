@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from rightfit.errors import InputError
+from rightfit.messages import Message
 from rightfit.rest.problems import Refused
 from rightfit.workload.fields import settled
 from rightfit.workload.options import OPTIONS
@@ -73,7 +74,7 @@ def query_of(model: type[BaseModel], pairs: list[tuple[str, str]]) -> dict[str, 
         elif _takes_several(model, key):
             found[key] = f"{found[key]},{value}"
         else:
-            raise InputError(f"{key[:60]}: given twice", field=key[:60])
+            raise InputError(Message("rest.given_twice", option=key[:60]), field=key[:60])
     return settled(model, found)
 
 

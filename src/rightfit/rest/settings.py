@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rightfit.errors import FileInputError, InputError
+from rightfit.messages import Message, system_problem
 from rightfit.records import dataclass
 
 VARIABLE = "RIGHTFIT_SERVE_SETTINGS"
@@ -51,7 +52,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         if self.token and not (SHORTEST_TOKEN <= len(self.token) <= LONGEST_TOKEN and self.token.isascii() and self.token.isprintable()):
-            raise InputError(f"the token must have {SHORTEST_TOKEN} to {LONGEST_TOKEN} plain characters without blanks", field="token")
+            raise InputError(Message("rest.token_length", fewest=SHORTEST_TOKEN, most=LONGEST_TOKEN), field="token")
         for name in (
             "most_body_bytes",
             "most_held_bytes",
@@ -66,7 +67,7 @@ class Settings:
             "most_saved",
         ):
             if not 0 < getattr(self, name) < math.inf:
-                raise InputError(f"{name} must be above 0", field=name)
+                raise InputError(Message("rest.setting", setting=name), field=name)
 
     def to_environment(self) -> dict[str, str]:
         """The settings as the variables from which the processes of a server read them; secrets go in variables of their own."""
@@ -89,14 +90,12 @@ def read_token(path: str | Path) -> str:
         with Path(path).open("rb") as stream:
             lines = stream.read(4096).decode("utf-8").splitlines()
     except OSError as error:
-        raise FileInputError(f"cannot read the token file {path}: {error.strerror or error}", field="token_file") from None
+        raise FileInputError(Message("rest.token_unreadable", path=path, error=system_problem(error)), field="token_file") from None
     except UnicodeDecodeError:
-        raise FileInputError(f"the token file {path} is not text", field="token_file") from None
+        raise FileInputError(Message("rest.token_not_text", path=path), field="token_file") from None
     token = lines[0].strip() if lines else ""
     if not token:
-        raise FileInputError(
-            f"the token file {path} is empty; write a secret of {SHORTEST_TOKEN} characters or more into it", field="token_file"
-        )
+        raise FileInputError(Message("rest.token_empty", path=path, count=SHORTEST_TOKEN), field="token_file")
     return token
 
 

@@ -16,6 +16,7 @@ import sqlalchemy as sql
 from sqlalchemy import exc
 
 from rightfit.errors import InputError, MissingComponentError, UnavailableError
+from rightfit.messages import Message, foreign, system_problem
 
 logger = logging.getLogger("rightfit.rest.store")
 _Answer = TypeVar("_Answer")
@@ -97,7 +98,7 @@ class Store:
             if connection.execute(sql.select(_PLANS.c.id).where(_PLANS.c.id == row["id"])).first():
                 return
             if connection.execute(sql.select(sql.func.count()).select_from(_PLANS)).scalar_one() >= self._most_plans:
-                raise FullError(f"{self._most_plans} plans are saved; delete some")
+                raise FullError(Message("rest.store_full", count=self._most_plans))
             connection.execute(_PLANS.insert().values(**row))
 
         self._write(write)
@@ -156,7 +157,7 @@ class Store:
             new = list({row["id"]: row for row in rows if row["id"] not in known}.values())
             count = connection.execute(sql.select(sql.func.count()).select_from(_RUNS)).scalar_one()
             if count + len(new) > self._most_plans:
-                raise FullError(f"{self._most_plans} run records are kept; delete some")
+                raise FullError(Message("rest.store_runs_full", count=self._most_plans))
             if new:
                 connection.execute(_insert_new(connection, _RUNS), new)
             return len(new)
@@ -216,7 +217,7 @@ class Store:
             except (exc.OperationalError, exc.InterfaceError, exc.InternalError, exc.TimeoutError) as error:
                 reason = " ".join(str(getattr(error, "orig", error)).split())[:200]
                 if time.monotonic() + wait_s > deadline:
-                    raise StoreError(f"the store of saved plans cannot be reached: {reason}") from None
+                    raise StoreError(Message("rest.store_unreachable", problem=foreign(reason))) from None
                 logger.warning("the store of saved plans: %s; trying again in %.2f s", reason, wait_s)
             time.sleep(wait_s)
             wait_s = min(wait_s * 2, _LONGEST_WAIT_S)
@@ -238,9 +239,7 @@ def make_schema(engine: Any) -> None:
         has_version = sql.inspect(connection).has_table(_VERSION.name)
         version = (connection.execute(sql.select(sql.func.max(_VERSION.c.version))).scalar() or 0) if has_version else 0
         if version > len(MIGRATIONS):
-            raise StoreError(
-                f"the store of saved plans is of version {version}; this rightfit knows {len(MIGRATIONS)}: use the newer rightfit"
-            )
+            raise StoreError(Message("rest.store_newer", version=version, known=len(MIGRATIONS)))
         for number in range(version, len(MIGRATIONS)):
             MIGRATIONS[number](connection)
             connection.execute(_VERSION.insert().values(version=number + 1))
@@ -251,17 +250,15 @@ def _engine(url: str) -> Any:
         parsed = sql.make_url(url)
     except exc.ArgumentError:
         raise InputError(
-            "database: not an address of a database; write for example postgresql+psycopg://user@host/name or sqlite:////path/plans.sqlite",
+            Message("rest.no_database"),
             field="database",
         ) from None
     if parsed.get_backend_name() not in _KINDS:
-        raise InputError(f"database: {parsed.get_backend_name()} is not known; allowed: {', '.join(_KINDS)}", field="database")
+        raise InputError(Message("rest.no_database_kind", word=parsed.get_backend_name(), names=", ".join(_KINDS)), field="database")
     try:
         return _sqlite(parsed) if parsed.get_backend_name() == "sqlite" else _postgresql(parsed)
     except exc.NoSuchModuleError:
-        raise InputError(
-            f"database: there is no driver {parsed.drivername!r}; write postgresql+psycopg:// or sqlite://", field="database"
-        ) from None
+        raise InputError(Message("rest.no_driver", word=parsed.drivername), field="database") from None
 
 
 def _sqlite(url: Any) -> Any:
@@ -269,7 +266,7 @@ def _sqlite(url: Any) -> Any:
         try:
             Path(url.database).parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise StoreError(f"the folder of saved plans {Path(url.database).parent} cannot be made: {error.strerror or error}") from None
+            raise StoreError(Message("rest.store_folder", folder=Path(url.database).parent, problem=system_problem(error))) from None
     engine = sql.create_engine(url, connect_args={"timeout": 10.0})
     sql.event.listen(engine, "connect", _set_up_sqlite)
     sql.event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
@@ -291,7 +288,7 @@ def _postgresql(url: Any) -> Any:
             url, pool_pre_ping=True, pool_size=4, max_overflow=4, pool_recycle=1800, connect_args={"connect_timeout": 5}
         )
     except ModuleNotFoundError:
-        raise MissingComponentError("a PostgreSQL database needs: pip install 'rightfit[postgres]'") from None
+        raise MissingComponentError(Message("rest.no_postgres")) from None
 
 
 def _text(document: Mapping[str, Any]) -> str:

@@ -12,6 +12,7 @@ from rightfit import api
 from rightfit.cells import safe_cell
 from rightfit.errors import InputError
 from rightfit.explain.plain import json_bytes, plain
+from rightfit.messages import Message
 from rightfit.proof.tables import HIDDEN_COLUMNS, PREDICTION_COLUMNS, cases_of_text
 from rightfit.rest.problems import Refused
 from rightfit.rest.reading import json_of, utf8_of
@@ -34,12 +35,12 @@ def rows_of(body: bytes, form: str, *, most_rows: int) -> list[Mapping[str, Any]
     """The rows of a table. A row that is no object is refused with its number; what its cells hold is judged by the prediction."""
     rows = {"csv": _csv_rows, "ndjson": _json_lines, "json": _json_rows}[form](body)
     if not rows:
-        raise InputError("rows: the table has no rows", field="rows")
+        raise InputError(Message("rest.no_rows"), field="rows")
     if len(rows) > most_rows:
         raise Refused("rows", {"most": f"{most_rows:,}"})
     for number, row in enumerate(rows, start=1):
         if not isinstance(row, Mapping) or len(row) > _MOST_CELLS or any(_is_bad(cell) for key, cell in row.items() if key is not None):
-            raise InputError(f"rows: row {number} is not an object of at most {_MOST_CELLS} columns with texts and numbers", field="rows")
+            raise InputError(Message("rest.bad_row", number=number, most=_MOST_CELLS), field="rows")
     return rows
 
 
@@ -61,7 +62,7 @@ def _json_rows(body: bytes) -> list[Any]:
     value = json_of(body)
     rows = value.get("rows") if isinstance(value, dict) and set(value) == {"rows"} else value
     if not isinstance(rows, list):
-        raise InputError('rows: give {"rows": [{...}, ...]} or a list of objects', field="rows", allowed='{"rows": [{...}]}')
+        raise InputError(Message("rest.no_list_of_rows", objects='{"rows": [{...}, ...]}'), field="rows", allowed='{"rows": [{...}]}')
     return rows
 
 

@@ -10,6 +10,7 @@ from rightfit.estimate.classical import TableCase
 from rightfit.facts import classical
 from rightfit.facts.classical import ClassicalModel
 from rightfit.facts.classical_words import algorithm_named, is_library_misspelt, library_of, settings_of
+from rightfit.messages import Message
 from rightfit.physics.classical_work import Algorithm
 from rightfit.search.notes import Notes
 from rightfit.workload.options import OPTIONS
@@ -58,17 +59,19 @@ def library_asked(workload: Workload, named: ClassicalModel) -> tuple[str, bool]
     library = library_of(text)
     if library not in known or is_library_misspelt(text):
         raise UnknownNameError(
-            "library", text, nearest=nearest_words(text.casefold(), known), allowed="allowed: " + ", ".join(known), field="library"
+            "library",
+            text,
+            nearest=nearest_words(text.casefold(), known),
+            allowed=Message("names.part_allowed_words", names=", ".join(known)),
+            field="library",
         )
     if library in TREE_LIBRARIES and named.name not in _tree_names():
-        raise ContradictionError(f"library {library} contradicts model {named.name}: it trains trees only", field="library")
+        raise ContradictionError(Message("search.trees_only", library=library, model=named.name), field="library")
     if named.name in OWN_ALGORITHM and library not in (named.name, "h2o", "h2o_xgboost", _SPREADS_ELSEWHERE):
-        raise ContradictionError(
-            f"library {library} contradicts model {named.name}, which is a library itself; leave it out", field="library"
-        )
+        raise ContradictionError(Message("search.is_library", library=library, model=named.name), field="library")
     if named.name not in ONLY.get(library, (named.name,)):
         raise ContradictionError(
-            f"library {library} contradicts model {named.name}: it runs {', '.join(ONLY[library])} only", field="library"
+            Message("search.library_runs", library=library, model=named.name, models=", ".join(ONLY[library])), field="library"
         )
     return library, True
 
@@ -98,15 +101,15 @@ def refuse_idle_words(workload: Workload, named: ClassicalModel, task: Classical
     unknown words."""
     if workload.precision not in (None, "fp32"):
         raise ContradictionError(
-            f"precision {workload.precision} contradicts model {named.name}: these libraries hold data in fp32, or fp64 with --settings float64",
+            Message("search.table_precision", precision=workload.precision, model=named.name),
             field="precision",
         )
     for option in ("trees", "depth"):
         if getattr(workload, option) is not None and not task.trees:
-            raise ContradictionError(f"{option} contradicts model {named.name}: it has no trees; leave it out", field=option)
+            raise ContradictionError(Message("search.no_trees", option=option, model=named.name), field=option)
     if workload.settings and settings_of(workload.settings, "", "") == settings_of("", "", ""):
         raise InputError(
-            f"settings: nothing in {workload.settings!r} is a number of an algorithm; write for example {OPTIONS['settings'].example}",
+            Message("search.no_settings", text=workload.settings, example=OPTIONS["settings"].example),
             field="settings",
         )
 
@@ -130,9 +133,7 @@ def table_of(workload: Workload, notes: Notes) -> tuple[float, float, float]:
     cols = float(workload.data_columns or workload.columns or 0)
     unit = workload.data_unit
     if workload.data is None:
-        raise InputError(
-            "data: which table? give rows and columns like '11Mrows x 28cols', a size like 5GB, or the name of a data set", field="data"
-        )
+        raise InputError(Message("search.which_table"), field="data")
     if unit == "dataset":
         return _known_table(workload.data, cols, notes)
     if unit == "bytes" and workload.data_bytes is not None:
@@ -142,21 +143,17 @@ def table_of(workload: Workload, notes: Notes) -> tuple[float, float, float]:
             notes.take("columns", cols, "host_columns", bytes=workload.data_bytes, rows=workload.data_bytes / cols / cell)
         return max(workload.data_bytes / cols / cell, 1.0), cols, workload.data_bytes
     if unit not in ("rows", "samples") or workload.data_samples is None:
-        raise InputError(f"data in {unit} is no table; give rows and columns like '11Mrows x 28cols'", field="data")
+        raise InputError(Message("search.data_no_table", unit=unit), field="data")
     if not cols:
-        raise InputError(
-            f"columns: how many has the table of {workload.data}? give --columns, or --data '11Mrows x 28cols'", field="columns"
-        )
+        raise InputError(Message("search.columns_of_table", data=workload.data), field="columns")
     return workload.data_samples, cols, workload.data_samples * cols * usual()["cell_bytes"]
 
 
 def _known_table(name: str, cols: float, notes: Notes) -> tuple[float, float, float]:
     record = facts.dataset(name)
     if record.domain not in _TABULAR:
-        raise InputError(
-            f"data set {record.name} holds {record.domain}, not a table; give rows and columns like '11Mrows x 28cols'", field="data"
-        )
+        raise InputError(Message("search.dataset_no_table", dataset=record.name, kind=record.domain), field="data")
     known = float(classical.dataset_columns(record.name))
     if not (cols or known):
-        raise InputError(f"columns: how many has {record.name}? give --columns", field="columns")
+        raise InputError(Message("search.columns_of_dataset", dataset=record.name), field="columns")
     return float(record.samples), cols or known, float(record.size_bytes) or record.samples * (cols or known) * usual()["cell_bytes"]

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rightfit.errors import ContradictionError, InputError
+from rightfit.messages import Message, contradiction, of_kind
 from rightfit.records import dataclass
 from rightfit.workload.options import raise_problems
 
@@ -33,51 +34,52 @@ ASKS_NOTHING: Mapping[str, tuple[Any, ...]] = MappingProxyType(
         "pipeline_parallel": (1,),
     }
 )
-#: What the options are for that only some kinds of work take.
+#: What the options are for that only some kinds of work take, by key of the purposes among the messages.
 PURPOSES: Mapping[str, str] = MappingProxyType(
     {
-        **dict.fromkeys(
-            ("method", "optimizer", "recompute", "sharding", "offload", "micro_batch"), "it is for training of neural networks"
-        ),
-        **dict.fromkeys(("global_batch", "lora_rank"), "it is for training of neural networks"),
-        **dict.fromkeys(("seq_len", "attention", "lora_targets"), "it is for training of language models"),
-        **dict.fromkeys(("tensor_parallel", "pipeline_parallel"), "it is for language models, which are split over accelerators"),
-        **dict.fromkeys(("precision", "quantization"), "it is for neural networks"),
-        **dict.fromkeys(("storage", "data_location", "workers"), "it is for training and preparation, which read data"),
-        **dict.fromkeys(("epochs", "decode"), "it is for training"),
-        "data": "it is the amount that is worked through",
-        **dict.fromkeys(("image_size", "frames"), "it is for models that take or draw images and videos"),
-        "images": "it is for vision-language models",
-        "denoise_steps": "it is for services and batches of diffusion models",
-        "audio_length": "it is for models of sound",
-        "latents": "it is for training of diffusion models",
-        **dict.fromkeys(("rate", "users", "profile", "latency", "percentile", "fleet"), "it is for serving"),
-        **dict.fromkeys(("trace", "input_tokens", "output_tokens", "ttft", "tpot"), "it is for models that produce text token by token"),
-        **dict.fromkeys(("api_price", "prefix_share", "cached_tokens", "kv_cache"), "it is for models that produce text token by token"),
-        **dict.fromkeys(("kv_offload", "cache_hits", "think"), "it is for services of models that produce text token by token"),
-        **dict.fromkeys(("slice", "beside"), "it is for services"),
-        **dict.fromkeys(("adapters", "adapter_rank"), "it is for models that produce text token by token"),
-        **dict.fromkeys(("speculative", "draft_tokens", "acceptance"), "it is for models that produce text token by token"),
-        **dict.fromkeys(
-            ("update", "rollout", "completions", "reward_model"), "it is for preference and reinforcement tuning of language models"
-        ),
-        "framework": "it is for neural networks and libraries of tables",
-        **dict.fromkeys(("columns", "library"), "it is for classical machine learning and data preparation"),
-        "settings": "it is for classical machine learning and data preparation",
-        **dict.fromkeys(("trees", "depth"), "it is for trees, such as xgboost or random-forest"),
-        "operation": "it is for task prepare",
+        **dict.fromkeys(("method", "optimizer", "recompute", "sharding", "offload", "micro_batch"), "networks"),
+        **dict.fromkeys(("global_batch", "lora_rank"), "networks"),
+        **dict.fromkeys(("seq_len", "attention", "lora_targets"), "language"),
+        **dict.fromkeys(("tensor_parallel", "pipeline_parallel"), "split"),
+        **dict.fromkeys(("precision", "quantization"), "neural"),
+        **dict.fromkeys(("storage", "data_location", "workers"), "reading"),
+        **dict.fromkeys(("epochs", "decode"), "training"),
+        "data": "amount",
+        **dict.fromkeys(("image_size", "frames"), "pictures"),
+        "images": "vision_language",
+        "denoise_steps": "denoising",
+        "audio_length": "sound",
+        "latents": "diffusion",
+        **dict.fromkeys(("rate", "users", "profile", "latency", "percentile", "fleet"), "serving"),
+        **dict.fromkeys(("trace", "input_tokens", "output_tokens", "ttft", "tpot"), "tokens"),
+        **dict.fromkeys(("api_price", "prefix_share", "cached_tokens", "kv_cache"), "tokens"),
+        **dict.fromkeys(("kv_offload", "cache_hits", "think"), "services_of_tokens"),
+        **dict.fromkeys(("slice", "beside"), "services"),
+        **dict.fromkeys(("adapters", "adapter_rank"), "tokens"),
+        **dict.fromkeys(("speculative", "draft_tokens", "acceptance"), "tokens"),
+        **dict.fromkeys(("update", "rollout", "completions", "reward_model"), "tuning"),
+        "framework": "libraries",
+        **dict.fromkeys(("columns", "library"), "tables"),
+        "settings": "tables",
+        **dict.fromkeys(("trees", "depth"), "trees"),
+        "operation": "prepare",
     }
 )
 
 
-def by_model(workload: Workload) -> str:
+def by_model(workload: Workload) -> Message:
     """The model, or the task where none was named."""
-    return f"model {workload.model}" if workload.model else by_task(workload)
+    return of_kind("model", workload.model) if workload.model else by_task(workload)
 
 
-def by_task(workload: Workload) -> str:
+def by_task(workload: Workload) -> Message:
     """The task."""
-    return f"task {workload.task}"
+    return of_kind("task", workload.task)
+
+
+def leave_out(purpose: str) -> Message:
+    """What an option is for, by key of the purposes among the messages, so that it is to be left out."""
+    return Message("contradictions.and_leave", why=Message(f"purposes.{purpose}"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +92,8 @@ class Honours:
     """
 
     options: frozenset[str]
-    because: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    against: Callable[[Workload], str] = by_model
+    because: Mapping[str, Message] = dataclasses.field(default_factory=dict)
+    against: Callable[[Workload], Message] = by_model
     of_all: frozenset[str] = OF_ALL | OF_MARKET
 
     def taken(self) -> frozenset[str]:
@@ -112,5 +114,5 @@ def _asks(name: str, value: Any) -> bool:
 
 
 def _refusal(workload: Workload, honours: Honours, name: str) -> InputError:
-    reason = honours.because.get(name) or f"{PURPOSES[name]}; leave it out"
-    return ContradictionError(f"{name} contradicts {honours.against(workload)}: {reason}", field=name)
+    reason = honours.because.get(name) or leave_out(PURPOSES[name])
+    return ContradictionError(contradiction(name, honours.against(workload), why=reason), field=name)

@@ -13,6 +13,7 @@ from rightfit.catalog import names
 from rightfit.catalog.quotas import Quota, read_quota, worst_excess
 from rightfit.catalog.sellers import believable
 from rightfit.errors import UnknownNameError
+from rightfit.messages import Message
 from rightfit.physics.columns import Array
 from rightfit.workload.vocabulary import COUNTRIES, fold, nearest_words
 
@@ -118,6 +119,6 @@ def _countries(name: str, catalog: Catalog) -> tuple[str, ...]:
             "residency",
             name,
             nearest=nearest_words(fold(name), known),
-            allowed=f"allowed: {', '.join(known)}, or countries",
+            allowed=Message("names.part_residencies", names=", ".join(known)),
             field="residency",
         ) from None

@@ -10,6 +10,7 @@ import numpy as np
 
 from rightfit import facts
 from rightfit.errors import InputError
+from rightfit.messages import Message
 from rightfit.records import dataclass
 from rightfit.search.ownership import read_place
 
@@ -39,9 +40,9 @@ def read_machine(text: str) -> Machine:
     """ "2x RTX-3090@home", "RTX-4090", "4 A100-SXM-80GB@office". Raises InputError, with the nearest cards."""
     form = _FORM.fullmatch(text.strip())
     if form is None:
-        raise InputError(f"have: cannot read {text!r}; write for example 2xRTX-3090@home", field="have")
+        raise InputError(Message("search.have_unread", text=text), field="have")
     if form["count"] and not int(form["count"]):
-        raise InputError(f"have: {text!r} is no machine; the number of cards is 1 or more", field="have")
+        raise InputError(Message("search.have_none", text=text), field="have")
     found = facts.named_accelerators(form["gpu"], field="have")
     name = max(found, key=lambda one: (one.casefold() == form["gpu"].casefold(), facts.accelerators()[one].memory_bytes))
     return Machine(name, int(form["count"] or 1), read_place(form["place"]))

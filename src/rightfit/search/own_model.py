@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rightfit import facts
 from rightfit.errors import ContradictionError, InputError
 from rightfit.facts.records import TracedModel
+from rightfit.messages import Message
 from rightfit.search.honours import by_model
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def settle_own_model(workload: Workload) -> Workload:
     if not workload.model or not facts.own_reference(workload.model):
         if workload.input_shape:
             raise ContradictionError(
-                f"input_shape contradicts {by_model(workload)}: it is for a model of your own (.onnx, module:function); leave it out",
+                Message("search.input_shape", other=by_model(workload)),
                 field="input_shape",
             )
         return workload

@@ -11,6 +11,7 @@ import numpy as np
 from rightfit.catalog.offers import PURCHASES
 from rightfit.errors import InputError, QuantityError, UnknownNameError
 from rightfit.estimate.ownership import OwnServer, can_be_bought, own_server
+from rightfit.messages import Message, at_place
 from rightfit.records import as_dict, dataclass
 from rightfit.search.answer import Option, Plan, Reason, Section
 from rightfit.units import HOURS_PER_MONTH, HOURS_PER_YEAR
@@ -239,7 +240,11 @@ def read_place(text: str | None) -> str:
     found = PLACE_WORDS.get(word, word)
     if found not in PLACES:
         raise UnknownNameError(
-            "place", text or "", nearest=nearest_words(word, PLACES), allowed="allowed: " + ", ".join((*PLACES, "room")), field="place"
+            "place",
+            text or "",
+            nearest=nearest_words(word, PLACES),
+            allowed=Message("names.part_allowed_words", names=", ".join((*PLACES, "room"))),
+            field="place",
         )
     return found
 
@@ -279,7 +284,7 @@ def _usd(name: str, text: Any) -> float:
     try:
         return to_usd(parse_money(str(text)))
     except InputError as error:
-        raise QuantityError(f"{name}: {error}", field=name) from None
+        raise QuantityError(at_place(name, error.message), field=name) from None
 
 
 def _share(name: str, text: Any) -> float:
@@ -287,7 +292,7 @@ def _share(name: str, text: Any) -> float:
     try:
         return float(plain.removesuffix("%")) / (100.0 if plain.endswith("%") else 1.0)
     except ValueError:
-        raise QuantityError(f"{name}: cannot read {plain!r} as a share; write for example 0.6 or 60%", field=name) from None
+        raise QuantityError(at_place(name, Message("search.share_unread", text=plain)), field=name) from None
 
 
 _READERS: Mapping[str, Any] = {"money": _usd, "share": _share, "number": lambda name, value: float(value)}

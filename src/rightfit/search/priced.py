@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rightfit.catalog.market import Catalog, open_catalog
+from rightfit.messages import Message
 from rightfit.search.answer import Option, Reason, Section
 
 if TYPE_CHECKING:
@@ -60,11 +61,11 @@ def own_usd_per_h(entry: Owned, book: PriceBook) -> float:
     if entry.utilisation is not None:
         given["utilisation"] = entry.utilisation
     if not entry.gpu:
-        raise book.error(entry, "price", "is missing, and what owning a server without accelerator costs is not known")
+        raise book.error(entry, "price", Message("catalog.part_book_no_accelerator"))
     try:
         return own_server(card_of(entry), entry.gpus or 1, given).usd_per_busy_h
     except InputError as error:
-        raise book.error(entry, error.field or "owned", str(error)) from None
+        raise book.error(entry, error.field or "owned", error.message) from None
 
 
 @contextlib.contextmanager

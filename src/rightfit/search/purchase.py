@@ -20,6 +20,7 @@ from rightfit import facts
 from rightfit.arrays import distinct_values
 from rightfit.catalog.offers import PURCHASES
 from rightfit.errors import InputError
+from rightfit.messages import Message
 from rightfit.records import as_dict, dataclass
 from rightfit.search.answer import Reason
 from rightfit.search.market import billing_rules
@@ -315,7 +316,7 @@ def cheapest_region(market: Market, asked: Sequence[str]) -> str:
     if not here.any():
         sold = tuple(dict.fromkeys(offers.regions[place] for place in offers.region_index.tolist()))
         names = ", ".join(asked)
-        raise InputError(f"this server has no price in {names}; it has in {', '.join(sold[:12])}", field="region")
+        raise InputError(Message("search.not_sold_there", regions=names, others=", ".join(sold[:12])), field="region")
     later = (offers.purchase_index != PURCHASES.index(ON_DEMAND)).astype(np.intp)
     order = np.lexsort((offers.price_usd_per_h, later, ~here))
     return offers.regions[int(offers.region_index[order[0]])]

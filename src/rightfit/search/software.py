@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from rightfit import facts
 from rightfit.errors import ContradictionError
 from rightfit.facts.trainers import splits_of
+from rightfit.messages import Message, contradiction
 from rightfit.physics.columns import Method
 
 if TYPE_CHECKING:
@@ -80,8 +81,11 @@ def refuse_impossible_splits(workload: Workload, method: Method) -> None:
         return
     option, degree = next(iter(asked.items()))
     if is_quantised(workload, method):
-        cure = "quantised weights (bitsandbytes) cannot be split; leave it out: data parallelism, ZeRO-3 and FSDP work"
+        cure = Message("search.part_quantised")
+    elif workload.framework:
+        cure = Message("search.part_libraries_of", framework=workload.framework)
     else:
-        named = f" of {workload.framework}" if workload.framework else ""
-        cure = f"the libraries{named} train it with data parallelism, ZeRO or FSDP only; leave it out, or say --framework nemo"
-    raise ContradictionError(f"{option} {degree} contradicts method {workload.method or 'full'}: {cure}", field=option.replace("-", "_"))
+        cure = Message("search.part_libraries")
+    raise ContradictionError(
+        contradiction(f"{option} {degree}", workload.method or "full", kind="method", why=cure), field=option.replace("-", "_")
+    )

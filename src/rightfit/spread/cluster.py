@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rightfit.errors import InputError, MissingComponentError, NetworkError, UnavailableError
+from rightfit.messages import Message, foreign, system_problem
 from rightfit.spread.places import AHEAD, Numbered, Work, environment, program
 
 _RETRIES = 3  # of a piece whose worker died
@@ -21,7 +22,7 @@ def _ray() -> Any:
     try:
         import ray
     except ImportError:
-        raise MissingComponentError("Ray is not installed: pip install 'rightfit[ray]', or leave out --on ray") from None
+        raise MissingComponentError(Message("spread.no_ray")) from None
     return ray
 
 
@@ -46,7 +47,7 @@ class OnRay:
         except ray.exceptions.RayTaskError as error:
             raise _blamed(error) from None
         except ray.exceptions.RayError as error:
-            raise NetworkError(f"on: the Ray cluster failed: {str(error).splitlines()[0]}; call again to go on") from None
+            raise NetworkError(Message("spread.ray_failed", error=foreign(str(error).splitlines()[0]))) from None
         finally:
             if is_ours:
                 ray.shutdown()
@@ -67,8 +68,8 @@ class OnRay:
                 except ConnectionError:
                     ray.init(address="local", num_cpus=self.asked, include_dashboard=False, **quiet)
         except (ConnectionError, ValueError, RuntimeError, OSError, ray.exceptions.RayError) as error:
-            where = f"at {self.address} " if self.address else ""
-            raise NetworkError(f"on: no Ray cluster {where}can be joined: {_line(error)}") from None
+            where = Message("spread.part_at_address", address=self.address) if self.address else ""
+            raise NetworkError(Message("spread.ray_not_joined", line=where, error=foreign(_line(error)))) from None
 
     def _same_program(self, ray: Any) -> None:
         """Refuse a cluster whose workers would answer otherwise than this program."""
@@ -76,7 +77,7 @@ class OnRay:
         try:
             theirs = ray.get(asked, timeout=_ANSWER_S)
         except ray.exceptions.GetTimeoutError:
-            raise NetworkError(f"on: no worker of the Ray cluster answered within {_ANSWER_S:.0f} s; has it a free CPU?") from None
+            raise NetworkError(Message("spread.no_worker_answered", seconds=_ANSWER_S)) from None
         if theirs != program():
             raise _differs()
 
@@ -85,13 +86,11 @@ def _knock(address: str) -> None:
     """Refuse an address at which nobody listens: Ray itself would ask it for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdigit():
-        raise InputError(
-            f"on: {address[:80]!r} is no address of a Ray cluster; write ray:HOST:PORT, for example ray:10.0.0.5:6379", field="on"
-        )
+        raise InputError(Message("spread.no_ray_address", address=address[:80]), field="on")
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_KNOCK_S).close()
     except (OSError, OverflowError, UnicodeError) as error:
-        raise NetworkError(f"on: no Ray cluster answers at {address[:80]}: {getattr(error, 'strerror', None) or error}") from None
+        raise NetworkError(Message("spread.no_ray_answers", address=address[:80], error=system_problem(error))) from None
 
 
 def _program() -> str:
@@ -111,10 +110,7 @@ def _piece(work: Work, shared: Any, piece: Any, expected: str) -> Any:
 
 
 def _differs() -> UnavailableError:
-    return UnavailableError(
-        "on: the Ray cluster has another rightfit, or other prices, than this machine, so that its numbers would differ; "
-        "install the same version on all nodes, and refresh prices on all or none"
-    )
+    return UnavailableError(Message("spread.another_program"))
 
 
 def _as_done(ray: Any, task: Any, work: Work, pieces: Numbered, shared: Any, workers: int) -> Iterator[tuple[int, Any]]:
@@ -136,9 +132,9 @@ def _blamed(error: Any) -> Exception:
     """What broke on a worker, in our words: our own errors as they are; a worker without the library says how to give it one."""
     cause = getattr(error, "cause", None)
     if isinstance(cause, UnavailableError):
-        return UnavailableError(str(cause))
+        return UnavailableError(cause.message)
     if isinstance(cause, ModuleNotFoundError) or "No module named" in str(error):
-        return UnavailableError("on: the workers of the Ray cluster lack a package that rightfit needs: pip install rightfit on all nodes")
+        return UnavailableError(Message("spread.workers_lack_a_package"))
     return cause if isinstance(cause, Exception) else error
 
 

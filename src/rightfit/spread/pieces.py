@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from rightfit.errors import FileInputError, InputError
+from rightfit.messages import Message, cause, system_problem
 from rightfit.proof.tables import write_text_atomically
 from rightfit.records import dataclass
 from rightfit.spread.places import Place, Work, program
@@ -66,11 +67,11 @@ def through(
     """Work through a table and write what became of it, whole and in the order of its rows. `question`: what the answers depend on beside the rows; a
     folder of pieces that were made for another question, table or program is begun anew."""
     if piece_rows < 1:
-        raise InputError(f"piece: {piece_rows} rows make no piece; write 1 or more", field="piece")
+        raise InputError(Message("spread.no_piece", rows=piece_rows), field="piece")
     began = time.monotonic()
     total, sums = _measured(source)
     if total == 0:
-        raise FileInputError(f"{source} has a header and no rows")
+        raise FileInputError(Message("spread.no_rows", file=source))
     kept = _Kept(pieces_folder(out), {**question, "table": sums, "piece_rows": piece_rows, "program": program()})
     rows = earlier = sum(kept.rows.values())
     pieces = ((number, piece) for number, piece in enumerate(_pieces(source, piece_rows)) if number not in kept.rows)
@@ -96,11 +97,11 @@ class _Kept:
                 if any(
                     path.name != head.name and not _NAME.fullmatch(path.name) for path in folder.iterdir() if path.name != "columns.json"
                 ):
-                    raise FileInputError(f"{folder} holds other files; move it away, pieces of the table would be kept there")
+                    raise FileInputError(Message("spread.other_files", folder=folder))
                 shutil.rmtree(folder)
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise FileInputError(f"cannot write {folder}: {error.strerror or error}") from None
+            raise FileInputError(Message("problems.cannot_write", name=folder, error=system_problem(error))) from None
         write_text_atomically(head, [text])
         for path in folder.iterdir():
             if found := _NAME.fullmatch(path.name):
@@ -136,13 +137,13 @@ def csv_lines(rows: Sequence[Sequence[Any]]) -> str:
 def _opened(source: Path) -> IO[str]:
     csv.field_size_limit(min(sys.maxsize, _MAX_CELL))
     if source.is_dir():
-        raise FileInputError(f"{source} is a folder, not a table")
+        raise FileInputError(Message("spread.folder_no_table", file=source))
     try:
         raw: Any = gzip.open(source) if source.suffix == ".gz" else source.open("rb")  # noqa: SIM115  (closed with what wraps it)
     except FileNotFoundError:
-        raise FileInputError(f"no such file: {source}") from None
+        raise FileInputError(Message("problems.no_file", name=source, hint="")) from None
     except OSError as error:
-        raise FileInputError(f"cannot read {source}: {error.strerror or error}") from None
+        raise FileInputError(Message("problems.cannot_read", name=source, error=system_problem(error))) from None
     return io.TextIOWrapper(raw, encoding="utf-8-sig", errors="replace", newline="")
 
 
@@ -152,9 +153,9 @@ def header_of(source: Path) -> list[str]:
         try:
             header = [name for name in csv.DictReader(stream).fieldnames or () if name]
         except (OSError, EOFError, csv.Error) as error:
-            raise FileInputError(f"cannot read {source}: {error}") from None
+            raise FileInputError(Message("problems.cannot_read", name=source, error=cause(error))) from None
     if not header:
-        raise FileInputError(f"{source} is empty: a table with a header line is needed")
+        raise FileInputError(Message("spread.empty_table", file=source))
     return header
 
 
@@ -172,9 +173,9 @@ def _rows(source: Path) -> Iterator[dict[str, Any]]:
         try:
             yield from reader
         except csv.Error as error:
-            raise FileInputError(f"{source}, line {reader.line_num}: {error}") from None
+            raise FileInputError(Message("spread.row_unreadable", file=source, row=reader.line_num, error=cause(error))) from None
         except (OSError, EOFError) as error:
-            raise FileInputError(f"cannot read {source}: {error}") from None
+            raise FileInputError(Message("problems.cannot_read", name=source, error=cause(error))) from None
 
 
 def _pieces(source: Path, size: int) -> Iterator[list[dict[str, Any]]]:

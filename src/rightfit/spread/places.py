@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rightfit.errors import UnavailableError
+from rightfit.messages import Message
 
 #: What is done with a piece: (what all pieces share, the piece) -> result. A function of a module, so that other processes find it by name.
 Work = Callable[[Any, Any], Any]
@@ -54,9 +55,7 @@ class Processes:
             try:
                 yield from _as_done(lambda piece: pool.submit(work, shared, piece), pieces, self.workers)
             except concurrent.futures.process.BrokenProcessPool:
-                raise UnavailableError(
-                    "a process ended in the midst of its work (out of memory?); call again to go on, with a smaller --at-once"
-                ) from None
+                raise UnavailableError(Message("spread.process_ended")) from None
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
 

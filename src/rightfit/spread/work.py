@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rightfit.cells import safe_cell
 from rightfit.errors import InputError, RightfitError
+from rightfit.messages import Message, did_you_mean
 from rightfit.proof.tables import HIDDEN_COLUMNS, cell_text, prediction_columns
 from rightfit.spread.pieces import Done, Progress, Text, csv_lines, header_of, through
 from rightfit.spread.places import Here, Place
@@ -73,8 +74,8 @@ def plan_table(
     for column in header_of(source):
         if (name := _option(column)) not in {*OPTIONS, "id"}:
             near = nearest_words(name, list(OPTIONS), count=2)
-            hint = f"; did you mean {' or '.join(near)}?" if near else "; columns are id and the options of rightfit plan"
-            raise InputError(f"{source}, line 1: no such column {column[:60]!r}{hint}", field=column[:60], nearest=near)
+            hint = did_you_mean(near) or Message("spread.part_columns_of_plan")
+            raise InputError(Message("spread.no_column", file=source, column=repr(column[:60]), hint=hint), field=column[:60], nearest=near)
     book = book_path(price_book)
     list_prices_only(book is not None and not isinstance(place, Here))
     shared = json.dumps({"wishes": dict(wishes or {}), "price_book": str(book.resolve()) if book else "none"}, sort_keys=True)
@@ -85,7 +86,7 @@ def plan_table(
 def list_prices_only(wrong: bool) -> None:
     """Refuse prices of one's own where other processes plan, which do not see them."""
     if wrong:
-        raise InputError("on: prices of your own are read by this process alone; leave out --on, or --price-book", field="on")
+        raise InputError(Message("spread.prices_of_ones_own"), field="on")
 
 
 def planned(asked: str, rows: Sequence[Mapping[str, Any]]) -> Text:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rightfit import reach
 from rightfit.errors import RightfitError
+from rightfit.messages import Message
 from rightfit.rest.work import ServedMarket
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ _NEVER_MANY = 4  # so few may always wait, however long answers have taken latel
 class BusyError(RightfitError):
     """Too many people wait already; `retry_s`: when to come again [s]."""
 
-    def __init__(self, message: str, *, retry_s: int = 1) -> None:
+    def __init__(self, message: Message, *, retry_s: int = 1) -> None:
         super().__init__(message)
         self.retry_s = retry_s
 
@@ -48,7 +49,7 @@ class InternalError(RightfitError):
     """Something failed that is not the visitor's fault; the number stands in the log beside the trace."""
 
     def __init__(self, number: str) -> None:
-        super().__init__(f"something failed here; it is logged as {number}")
+        super().__init__(Message("faces.internal", number=number))
         self.number = number
 
 
@@ -104,7 +105,7 @@ class Answers:
             return self._kept[key]  # type: ignore[no-any-return]
         if key not in self._running:
             if self._is_full():
-                raise BusyError("too many plans are being worked out; try again in a moment", retry_s=self.retry_s())
+                raise BusyError(Message("faces.too_many_plans"), retry_s=self.retry_s())
             begun = asyncio.Event()
             task = asyncio.ensure_future(self._run(key, work, begun))
             self._running[key] = task, begun
@@ -129,7 +130,7 @@ class Answers:
         try:
             return await asyncio.wait_for(asyncio.shield(task), self.answer_s if begun.is_set() else 0)
         except TimeoutError:
-            raise BusyError("this takes too long; try again in a moment", retry_s=self.retry_s()) from None
+            raise BusyError(Message("faces.too_long"), retry_s=self.retry_s()) from None
 
     async def _run(self, key: tuple[Any, ...], work: Callable[[], Found], begun: asyncio.Event) -> Found:
         if self._pool is None:

@@ -23,6 +23,7 @@ from rightfit.explain.fleet_text import (
     unplaced_lines,
 )
 from rightfit.explain.messages import Lang
+from rightfit.messages import Message
 from rightfit.web.answers import Answers
 from rightfit.web.draw import box, bullets, button, heading, paragraph, table
 from rightfit.web.words import problem_lines, word
@@ -132,9 +133,7 @@ def read_text(source: str) -> Mapping[str, Any]:
     values = from_text("fleet", source)
     lines = lines_of(values)
     if lines > MOST_LINES:
-        raise InputError(
-            f"fleet: {lines:,} jobs and services; this page plans at most {MOST_LINES}", field="fleet", allowed=f"at most {MOST_LINES}"
-        )
+        raise InputError(Message("faces.too_many_lines", lines=lines, most=MOST_LINES), field="fleet", allowed=f"at most {MOST_LINES}")
     return values
 
 

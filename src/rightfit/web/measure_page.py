@@ -13,6 +13,7 @@ from nicegui import Client, ui
 from rightfit.errors import RightfitError
 from rightfit.explain.run_text import advice_parts, figure_table, run_lines
 from rightfit.explain.sheets import Lines, plan_sheet
+from rightfit.messages import Message
 from rightfit.web.answers import Answers
 from rightfit.web.details import draw_parts, named
 from rightfit.web.draw import box, bullets, button, heading, link, paragraph, table, text
@@ -209,8 +210,8 @@ def records_of(content: bytes, name: str) -> list[Run]:
     try:
         found = json.loads(content)
     except (ValueError, RecursionError):
-        raise FileInputError(f"{name[:80]} is not a run record of rightfit probe or ingest") from None
+        raise FileInputError(Message("faces.not_a_run", file=name[:80])) from None
     items = found.get("items", [found]) if isinstance(found, dict) else found
     if not isinstance(items, list) or not items:
-        raise FileInputError(f"{name[:80]} holds no run record")
+        raise FileInputError(Message("faces.no_run", file=name[:80]))
     return [sealed(run_of(item, where=name[:80])) for item in items[:MOST_RECORDS]]

@@ -16,6 +16,7 @@ from rightfit.errors import UnavailableError
 from rightfit.explain.messages import Lang, say
 from rightfit.explain.watch_text import compared_records, finding_lines, head_line, progress_lines, to_dict
 from rightfit.measure.watching.exposition import CONTENT_TYPE, exposition
+from rightfit.messages import Message, system_problem
 
 if TYPE_CHECKING:
     from rightfit.measure.watching.judging import State
@@ -58,7 +59,7 @@ class WatchServer:
         try:
             self._server = kind((host, port), Handler)
         except (OSError, OverflowError) as error:
-            raise UnavailableError(f"--listen: cannot listen on {host}:{port}: {getattr(error, 'strerror', None) or error}") from None
+            raise UnavailableError(Message("faces.cannot_listen", address=f"{host}:{port}", error=system_problem(error))) from None
         shown = f"[{host}]" if ":" in host else host
         self.place = f"{shown}:{self._server.server_address[1]}"
 

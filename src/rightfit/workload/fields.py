@@ -9,6 +9,7 @@ from typing import Annotated, Any, get_type_hints
 from pydantic import BaseModel, Field, ValidationError
 
 from rightfit.errors import InputError, QuantityError
+from rightfit.messages import Message, at_place, did_you_mean, foreign, line_each
 from rightfit.workload.attributes import Attributes
 from rightfit.workload.options import OPTIONS, WishOption
 from rightfit.workload.vocabulary import nearest_words
@@ -61,12 +62,12 @@ def _description(option: WishOption) -> str:
 def settled(model: type[BaseModel], values: Any) -> dict[str, Any]:
     """The values of a question, checked; every problem names its field, an unknown field the nearest one."""
     if not isinstance(values, Mapping):
-        raise InputError("expected a JSON object with the fields of the question")
+        raise InputError(Message("workload.no_object_of_question"))
     try:
         return dict(model.model_validate(values))
     except ValidationError as error:
         problems = [_problem(model, item) for item in _without_repeats(error.errors(include_url=False, include_input=False))]
-        raise problems[0] if len(problems) == 1 else InputError("\n".join(map(str, problems)), problems=problems) from None
+        raise problems[0] if len(problems) == 1 else InputError(line_each(one.message for one in problems), problems=problems) from None
 
 
 def _without_repeats(items: list[Any]) -> list[Any]:
@@ -84,18 +85,19 @@ def _problem(model: type[BaseModel], item: Mapping[str, Any]) -> InputError:
     shown = field.encode("utf-8", "backslashreplace").decode()
     if item["type"] == "extra_forbidden":
         nearest = nearest_words(field, list(model.model_fields), count=2)
-        hint = f"; did you mean {' or '.join(nearest)}?" if nearest else ""
-        return InputError(f"no such field {shown!r}{hint}", field=shown, nearest=nearest)
+        hint = did_you_mean(nearest)
+        return InputError(Message("workload.no_field", word=shown, hint=hint), field=shown, nearest=nearest)
     if item["type"].endswith("_type") and field in OPTIONS:
-        return InputError(f"{field}: not a value for this option; write for example {OPTIONS[field].example}", field=field)
+        return InputError(at_place(field, Message("workload.no_value", example=OPTIONS[field].example)), field=field)
     if (limits := _limits(model, field)) and item["type"].startswith(_OF_NUMBERS):
-        return QuantityError(f"{shown}: not a number from {limits}", field=shown, allowed=limits)
-    message = item["msg"][:1].lower() + item["msg"][1:]
-    return InputError(f"{shown}: {message}", field=shown, allowed=str((item.get("ctx") or {}).get("expected", "")))
+        return QuantityError(at_place(shown, Message("workload.no_number_from", problem=limits)), field=shown, allowed=str(limits))
+    message = foreign(item["msg"][:1].lower() + item["msg"][1:])
+    wrong = Message("problems.unreadable", field=shown, message=message) if shown else at_place(shown, message)
+    return InputError(wrong, field=shown, allowed=str((item.get("ctx") or {}).get("expected", "")))
 
 
-def _limits(model: type[BaseModel], field: str) -> str:
+def _limits(model: type[BaseModel], field: str) -> Message | str:
     """The numbers that a field takes: "1 to 20"."""
     info = model.model_fields.get(field)
     found = {name: getattr(one, name) for one in (info.metadata if info else ()) for name in ("ge", "le") if hasattr(one, name)}
-    return f"{found['ge']} to {found['le']}" if len(found) == 2 else ""
+    return Message("workload.part_range", low=found["ge"], high=found["le"]) if len(found) == 2 else ""

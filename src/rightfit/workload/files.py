@@ -11,6 +11,7 @@ from typing import Any
 
 from rightfit import reach
 from rightfit.errors import FileInputError, InputError
+from rightfit.messages import Message, at_place, did_you_mean, foreign, system_problem, without_place
 from rightfit.workload.options import raise_problems, read_wish
 from rightfit.workload.vocabulary import nearest_words
 
@@ -30,8 +31,8 @@ def load(path: str | Path, wishes: Mapping[str, Any]) -> dict[str, Any]:
         try:
             read_wish(key, value)
         except InputError as error:
-            place = f"{name} line {line}, key {key!r}: "
-            problems.append(FileInputError(place + str(error).removeprefix(f"{error.field}: "), field=error.field))
+            place = Message("workload.part_file_key", name=name, line=line, word=key)
+            problems.append(FileInputError(at_place(place, without_place(error.message, error.field)), field=error.field))
     raise_problems(problems)
     given = {key: value for key, value in wishes.items() if value is not None and value != ()}
     return {**{key.replace("-", "_"): value for key, (value, _) in entries.items()}, **given}
@@ -42,14 +43,14 @@ def save(path: str | Path, wishes: Mapping[str, Any]) -> Path:
     target = Path(path)
     form = _ENDINGS.get(target.suffix.casefold())
     if form is None:
-        raise FileInputError(f"cannot tell the format of {target.name!r}; end the name in .yaml, .toml or .json")
+        raise FileInputError(Message("workload.no_format", name=target.name))
     draft = target.with_name(f".{target.name}.part")
     try:
         draft.write_text(_WRITERS[form](wishes), encoding="utf-8")
         draft.replace(target)
     except OSError as error:
         draft.unlink(missing_ok=True)
-        raise FileInputError(f"cannot write {target}: {error.strerror or error}") from None
+        raise FileInputError(Message("problems.cannot_write", name=target, error=system_problem(error))) from None
     return target
 
 
@@ -60,18 +61,18 @@ def read_text(path: str | Path) -> str:
     try:
         data = _read_bytes(name)
     except FileNotFoundError:
-        raise FileInputError(f"no such file: {name}{_neighbour(Path(name))}") from None
+        raise FileInputError(Message("problems.no_file", name=name, hint=_neighbour(Path(name)))) from None
     except IsADirectoryError:
-        raise FileInputError(f"{name} is a folder; give a file, for example {Path(name) / 'workload.yaml'}") from None
+        raise FileInputError(Message("problems.is_folder", name=name, example=Path(name) / "workload.yaml")) from None
     except (OSError, ValueError) as error:
-        raise FileInputError(f"cannot read {name}: {getattr(error, 'strerror', None) or error}") from None
+        raise FileInputError(Message("problems.cannot_read", name=name, error=system_problem(error))) from None
     if len(data) > MAX_BYTES:
-        raise FileInputError(f"{name} is too large for a workload file (over {MAX_BYTES // 1000} kB)")
+        raise FileInputError(Message("workload.too_large", name=name, kilobytes=MAX_BYTES // 1000))
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise FileInputError(f"{name} line {line}: not UTF-8 text (byte {data[error.start]:#04x}); save the file as UTF-8") from None
+        raise FileInputError(Message("workload.not_utf8_save", name=name, line=line, byte=data[error.start])) from None
 
 
 def _read_bytes(name: str) -> bytes:
@@ -81,26 +82,26 @@ def _read_bytes(name: str) -> bytes:
         return file.read(MAX_BYTES + 1)
 
 
-def _neighbour(path: Path) -> str:
+def _neighbour(path: Path) -> Message | str:
     """A file with a similar name in the same folder."""
     try:
         names = [entry.name for entry in path.parent.iterdir() if entry.suffix in _ENDINGS]
     except OSError:
         return ""
     near = nearest_words(path.name, names, count=1)
-    return f"; did you mean {path.parent / near[0]}?" if near else ""
+    return did_you_mean([path.parent / one for one in near])
 
 
 def _entries(name: str, text: str) -> Entries:
     form = _ENDINGS.get(Path(name).suffix.casefold()) or ("json" if text.lstrip().startswith("{") else "yaml")
     if not text.strip():
-        raise FileInputError(f"{name} is empty; it needs at least a line such as 'model: meta-llama/Meta-Llama-3-8B'")
+        raise FileInputError(Message("workload.empty_file", name=name))
     if "\x00" in text:
-        raise FileInputError(f"{name} line {_line_at(text, text.index(chr(0)))}: not a text file (a zero byte)")
+        raise FileInputError(Message("workload.zero_byte", name=name, line=_line_at(text, text.index(chr(0)))))
     try:
         entries = _READERS[form](name, text)
     except RecursionError:
-        raise FileInputError(f"{name}: nested too deeply; a workload file is flat, one 'key: value' per line") from None
+        raise FileInputError(Message("workload.too_deep", name=name)) from None
     return {key: entry for key, entry in entries.items() if key not in ("schema_version", "assumed")}
 
 
@@ -117,9 +118,9 @@ def _read_yaml(name: str, text: str) -> Entries:
     except yaml.YAMLError as error:
         raise FileInputError(_yaml_problem(name, error)) from None
     if root is None:
-        raise FileInputError(f"{name} has no content; it needs at least a line such as 'model: 7B'")
+        raise FileInputError(Message("workload.no_content", name=name))
     if not isinstance(root, yaml.MappingNode):
-        raise FileInputError(f"{name} line {root.start_mark.line + 1}: expected lines of the form 'key: value'")
+        raise FileInputError(Message("workload.no_lines", name=name, line=root.start_mark.line + 1))
     entries: Entries = {}
     for key_node, value_node in root.value:
         key, line = str(getattr(key_node, "value", key_node)), key_node.start_mark.line + 1
@@ -143,20 +144,18 @@ def _refuse_yaml_bomb(name: str, text: str) -> None:
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             line = event.start_mark.line + 1 if event.start_mark else 1
             if isinstance(event, yaml.AliasEvent):
-                raise FileInputError(
-                    f"{name} line {line}: aliases (*{event.anchor}) are not allowed in a workload file; write the value out"
-                )
+                raise FileInputError(Message("workload.alias", name=name, line=line, anchor=event.anchor))
             if depth > 3:
-                raise FileInputError(f"{name} line {line}: nested too deeply; a workload file is flat, one 'key: value' per line")
+                raise FileInputError(Message("workload.too_deep_line", name=name, line=line))
     except yaml.YAMLError as error:
         raise FileInputError(_yaml_problem(name, error)) from None
 
 
-def _yaml_problem(name: str, error: Any) -> str:
+def _yaml_problem(name: str, error: Any) -> Message:
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-    place = f" line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-    return f"{name}{place}: not valid YAML: {problem}; write 'key: value' lines"
+    place = Message("problems.at_line", line=mark.line + 1, column=mark.column + 1) if mark else ""
+    return Message("problems.not_yaml", name=name, line=place, error=Message("workload.part_yaml_lines", error=foreign(problem)))
 
 
 def _yaml_value(node: Any, *, name: str, key: str) -> Any:
@@ -167,13 +166,13 @@ def _yaml_value(node: Any, *, name: str, key: str) -> Any:
         return None if node.tag == "tag:yaml.org,2002:null" else str(node.value)
     if isinstance(node, yaml.SequenceNode) and all(isinstance(item, yaml.ScalarNode) for item in node.value):
         return [str(item.value) for item in node.value]
-    raise FileInputError(f"{name} line {node.start_mark.line + 1}, key {key!r}: expected one value or a list of values")
+    raise FileInputError(Message("workload.one_value", name=name, line=node.start_mark.line + 1, word=key))
 
 
 def _add(entries: Entries, key: str, value: Any, *, line: int, name: str) -> None:
     folded = key.replace("-", "_")
     if folded in entries:
-        raise FileInputError(f"{name} line {line}: key {key!r} is given twice (first on line {entries[folded][1]})")
+        raise FileInputError(Message("workload.twice", name=name, line=line, word=key, first=entries[folded][1]))
     entries[folded] = (value, line)
 
 
@@ -184,8 +183,8 @@ def _read_toml(name: str, text: str) -> Entries:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         place = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
-        where = f" line {place[1]}, column {place[2]}" if place else ""
-        raise FileInputError(f"{name}{where}: not valid TOML: {str(error).split(' (at ')[0]}") from None
+        where = Message("workload.part_file_place", name=name, line=place[1], column=place[2]) if place else name
+        raise FileInputError(Message("workload.not_toml", line=where, error=foreign(str(error).split(" (at ")[0]))) from None
     entries: Entries = {}
     for key, value in values.items():
         line = _line_of_key(text, key, pattern=r"^\s*[\"']?{}[\"']?\s*=")
@@ -195,16 +194,18 @@ def _read_toml(name: str, text: str) -> Entries:
 
 def _read_json(name: str, text: str) -> Entries:
     def refuse(word: str) -> Any:
-        raise FileInputError(f"{name}: {word} is not a number that a workload can have")
+        raise FileInputError(Message("workload.no_workload_number", name=name, word=word))
 
     try:
         pairs = json.loads(text, object_pairs_hook=_Pairs, parse_constant=refuse)
     except json.JSONDecodeError as error:
-        raise FileInputError(f"{name} line {error.lineno}, column {error.colno}: not valid JSON: {error.msg}") from None
+        raise FileInputError(
+            Message("problems.not_json", name=name, line=error.lineno, column=error.colno, error=foreign(error.msg))
+        ) from None
     except ValueError as error:  # an integer of thousands of digits
-        raise FileInputError(f"{name}: not usable JSON: {str(error).split(';')[0]}") from None
+        raise FileInputError(Message("workload.unusable_json", name=name, error=foreign(str(error).split(";")[0]))) from None
     if not isinstance(pairs, _Pairs):
-        raise FileInputError(f'{name} line 1: expected an object of the form {{"model": ...}}')
+        raise FileInputError(Message("workload.no_object", name=name, object='{"model": ...}'))
     entries: Entries = {}
     for key, value in pairs:
         line = _line_of_key(text, key, pattern=r"\"{}\"\s*:", skip=sum(key == seen for seen in entries))
@@ -218,7 +219,7 @@ class _Pairs(list[tuple[str, Any]]):
 
 def _flat(value: Any, *, name: str, key: str, line: int) -> Any:
     if isinstance(value, (dict, _Pairs)) or (isinstance(value, list) and any(isinstance(item, (list, dict)) for item in value)):
-        raise FileInputError(f"{name} line {line}, key {key!r}: expected one value or a list of values")
+        raise FileInputError(Message("workload.one_value", name=name, line=line, word=key))
     return value
 
 

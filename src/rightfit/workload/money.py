@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from rightfit.errors import UnknownNameError
 from rightfit.facts.currencies import ExchangeRate, currencies
+from rightfit.messages import Message
 from rightfit.units import Money
 
 _OWN_RATES: contextvars.ContextVar[Mapping[str, ExchangeRate]] = contextvars.ContextVar("own_rates")
@@ -32,7 +33,7 @@ def exchange_rate(currency: str) -> ExchangeRate:
     """The rate of one currency."""
     rates = exchange_rates()
     if currency not in rates:
-        raise UnknownNameError("currency", currency, allowed="known: " + ", ".join(rates))
+        raise UnknownNameError("currency", currency, allowed=Message("names.part_known_words", names=", ".join(rates)))
     return rates[currency]
 
 

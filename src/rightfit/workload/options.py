@@ -13,6 +13,7 @@ from typing import Any
 
 from rightfit import units
 from rightfit.errors import InputError, QuantityError, UnknownNameError
+from rightfit.messages import Message, at_place, either, line_each
 from rightfit.records import dataclass
 from rightfit.units import SECONDS_PER_YEAR
 from rightfit.workload import money, vocabulary
@@ -238,7 +239,7 @@ def raise_problems(problems: list[InputError]) -> None:
     if len(problems) == 1:
         raise problems[0]
     if problems:
-        raise InputError("\n".join(str(problem) for problem in problems), field=problems[0].field, problems=problems)
+        raise InputError(line_each(problem.message for problem in problems), field=problems[0].field, problems=problems)
 
 
 def read_wish(key: str, value: Any) -> dict[str, Any]:
@@ -251,7 +252,9 @@ def read_wish(key: str, value: Any) -> dict[str, Any]:
     if name in _OPTION_OF_ATTRIBUTE:
         return _read_attribute(name, value)
     nearest = vocabulary.nearest_words(name, OPTIONS, count=2)
-    raise UnknownNameError("option", key, nearest=nearest, allowed="" if nearest else "allowed: " + ", ".join(OPTIONS), field=key)
+    raise UnknownNameError(
+        "option", key, nearest=nearest, allowed="" if nearest else Message("names.part_allowed_words", names=", ".join(OPTIONS)), field=key
+    )
 
 
 def overrules(key: str) -> tuple[str, ...]:
@@ -275,8 +278,7 @@ def _read_option(option: WishOption, value: Any) -> dict[str, Any]:
     try:
         return _READERS[option.kind](option, value)
     except InputError as error:
-        if not str(error).startswith(f"{option.name}: "):
-            error.args = (f"{option.name}: {error}",)
+        error.message = at_place(option.name, error.message)
         error.field = option.name
         raise
 
@@ -289,32 +291,31 @@ def _read_attribute(name: str, value: Any) -> dict[str, Any]:
         try:
             return {name: _text(option, value)}
         except InputError as error:
-            raise InputError(f"{name}: {error}", field=name) from None
+            raise InputError(at_place(name, error.message), field=name) from None
     if isinstance(value, bool) != (kind == "bool") or not isinstance(value, numbers.Real):
-        raise QuantityError(
-            f"{name}: {value!r} is not true or false" if kind == "bool" else f"{name}: {value!r} is not a plain number", field=name
-        )
+        wrong = Message("workload.no_flag" if kind == "bool" else "workload.no_plain_number", value=value)
+        raise QuantityError(at_place(name, wrong), field=name)
     if kind == "bool":
         return {name: bool(value)}
     number = _float(value)
     if name == option.attributes[0]:
         _within(option, number, shown=_number_text(value))
     elif not math.isfinite(number):
-        raise QuantityError(f"{name}: {number} is not a finite number", field=name)
+        raise QuantityError(at_place(name, Message("workload.no_finite_attribute", value=number)), field=name)
     if kind == "int" and not number.is_integer():
-        raise QuantityError(f"{name}: {value!r} is not a whole number", field=name)
+        raise QuantityError(at_place(name, Message("workload.no_whole_attribute", value=value)), field=name)
     return {name: int(number) if kind == "int" else number}
 
 
 def _text(option: WishOption, value: Any) -> str:
     """Text from a string or a plain number."""
     if isinstance(value, bool) or not isinstance(value, (str, numbers.Real)):
-        raise InputError(f"{_kind_name(value)} is not a value for this option; write for example {option.example}")
+        raise InputError(Message("workload.no_value_of_kind", why=_kind_name(value), example=option.example))
     text = units.normalize(value if isinstance(value, str) else _number_text(value))
     if not text:
-        raise InputError(f"is empty; write for example {option.example}")
+        raise InputError(Message("workload.empty", example=option.example))
     if len(text) > 4096 or not text.isprintable():
-        raise InputError("is not plain text (too long, or with control characters)" + f"; write for example {option.example}")
+        raise InputError(Message("workload.no_plain_text", example=option.example))
     return text
 
 
@@ -331,10 +332,10 @@ def _float(value: numbers.Real) -> float:
         return math.inf if abs(value) == value else -math.inf
 
 
-def _kind_name(value: Any) -> str:
-    return {"bool": "true or false", "list": "a list", "dict": "a mapping", "tuple": "a list"}.get(
-        type(value).__name__, type(value).__name__
-    )
+def _kind_name(value: Any) -> Message | str:
+    kind = type(value).__name__
+    key = {"bool": "flag", "list": "list", "dict": "mapping", "tuple": "list"}.get(kind)
+    return Message(f"workload.kind_{key}") if key else kind
 
 
 def _within(option: WishOption, number: float, *, shown: str) -> float:
@@ -343,8 +344,8 @@ def _within(option: WishOption, number: float, *, shown: str) -> float:
         return number
     low, high = _limit_text(option, option.low), _limit_text(option, option.high)
     nearest = low if not number > option.low else high
-    wrong = "is not positive" if number <= 0 else "makes no sense here" if math.isfinite(number) else "is not a finite number"
-    message = f"{shown} {wrong}; allowed {low} to {high}, nearest {nearest}"
+    wrong = "not_positive" if number <= 0 else "no_sense" if math.isfinite(number) else "not_finite"
+    message = Message(f"workload.limit_{wrong}", value=shown, low=low, high=high, nearest=nearest)
     raise QuantityError(message, field=option.name, allowed=f"{low} to {high}", nearest=(nearest,))
 
 
@@ -377,7 +378,7 @@ def _read_currency(option: WishOption, value: Any) -> dict[str, Any]:
     code = units.currency_code(_text(option, value))
     if code not in money.exchange_rates():
         nearest = vocabulary.nearest_words(code, tuple(money.exchange_rates()))
-        allowed = "known: " + ", ".join(money.exchange_rates()) + "; a price book can give the rate of another"
+        allowed = Message("names.part_own_price_book", names=", ".join(money.exchange_rates()))
         raise UnknownNameError("currency", str(value), nearest=nearest, allowed=allowed, field=option.name)
     return {option.name: code}
 
@@ -401,7 +402,7 @@ def _read_names(option: WishOption, value: Any) -> dict[str, Any]:
     spell = {"cloud": _cloud, "country": _country}.get(option.name, str)
     entries = tuple(dict.fromkeys(spell(entry) for entry in _listed(option, value)))
     if not entries:
-        raise InputError(f"is empty; write for example {option.example}")
+        raise InputError(Message("workload.empty", example=option.example))
     return {option.name: entries}
 
 
@@ -427,7 +428,7 @@ def _read_count(option: WishOption, value: Any) -> dict[str, Any]:
     text = _text(option, value)
     number = _within(option, units.parse_count(text, example=option.example), shown=repr(text))
     if number != int(number):
-        raise QuantityError(f"{text!r} is not a whole number; say {max(1, round(number))}?")
+        raise QuantityError(Message("workload.no_whole_number", value=text, number=max(1, round(number))))
     return {option.name: int(number)}
 
 
@@ -457,10 +458,10 @@ def _read_size(option: WishOption, value: Any) -> dict[str, Any]:
     text = _text(option, value)
     sides = text.casefold().removesuffix("px").replace("\u00d7", "x").replace("*", "x").split("x")
     if len(sides) > 2:
-        raise QuantityError(f"{text!r} is not a size; write for example {option.example} or 512x768")
+        raise QuantityError(Message("workload.no_size", value=text, example=either((option.example, "512x768"))))
     numbers = [_within(option, units.parse_count(side.strip() or text, example=option.example), shown=repr(text)) for side in sides]
     if any(number != int(number) for number in numbers):
-        raise QuantityError(f"{text!r} is not a whole number of pixels; say {max(8, round(numbers[0]))}?")
+        raise QuantityError(Message("workload.no_pixels", value=text, number=max(8, round(numbers[0]))))
     return {option.name: "x".join(str(int(number)) for number in dict.fromkeys(numbers) or numbers)}
 
 
@@ -482,9 +483,7 @@ def _read_share(option: WishOption, value: Any) -> dict[str, Any]:
     text = _text(option, value)
     number = units.parse_count(text.removesuffix("%").strip() or text, example=option.example) / (100.0 if text.endswith("%") else 1.0)
     if number < 0 or number > 1:
-        raise QuantityError(
-            f"{text!r} is not a share; allowed {option.low:g} to {option.high:g}, for example 0.6 or 60%", field=option.name
-        )
+        raise QuantityError(Message("workload.no_share", value=text, low=option.low, high=option.high), field=option.name)
     return {option.name: _within(option, number, shown=repr(text))}
 
 
@@ -493,7 +492,7 @@ def _read_price_pair(option: WishOption, value: Any) -> dict[str, Any]:
     text = _text(option, value)
     parts = [part.strip() for part in text.split("/")]
     if len(parts) > 2 or not all(parts):
-        raise QuantityError(f"cannot read {text!r} as prices per million tokens in and out; write for example {option.example}")
+        raise QuantityError(Message("workload.no_prices", value=text, example=option.example))
     amounts = [_amount(part, option) for part in parts]
     currency = next((money_.currency for money_ in amounts if money_.currency), "usd")
     prices = [_within(option, money.to_usd(units.Money(one.amount, one.currency or currency, False)), shown=repr(text)) for one in amounts]
@@ -505,11 +504,11 @@ def _amount(part: str, option: WishOption) -> units.Money:
     if part.replace(".", "", 1).isdigit():
         return units.Money(float(part), "", False)
     if part.lstrip("-+").replace(".", "", 1).isdigit():
-        raise QuantityError(f"{part!r} is not positive; write for example {option.example}")
+        raise QuantityError(Message("workload.not_positive", value=part, example=option.example))
     try:
         return units.parse_money(part)
     except InputError:
-        raise QuantityError(f"cannot read {part!r} as a price; write for example {option.example}, in USD or with a currency") from None
+        raise QuantityError(Message("workload.no_price", value=part, example=option.example)) from None
 
 
 def _read_duration(option: WishOption, value: Any) -> dict[str, Any]:
@@ -540,8 +539,8 @@ def _read_data(option: WishOption, value: Any) -> dict[str, Any]:
     for attribute, high in limits.items():
         amount = getattr(size, attribute)
         if amount is not None and not 1 <= amount <= high:
-            wrong = "is not positive" if amount <= 0 else "makes no sense here"
-            raise QuantityError(f"{text!r} {wrong}; allowed 1 to {high:g} {attribute}")
+            wrong = "not_positive" if amount <= 0 else "no_sense"
+            raise QuantityError(Message(f"workload.amount_{wrong}", value=text, high=high, unit=attribute))
     sizes = {"data_tokens": size.tokens, "data_samples": size.samples, "data_bytes": size.bytes}
     return {"data": text, "data_unit": size.unit, **{name: amount for name, amount in sizes.items() if amount is not None}}
 
@@ -551,9 +550,9 @@ def _table_size(text: str) -> dict[str, Any]:
     size = parse_table_size(text)
     for number, side, high in ((size.rows, "rows", 1e14), (size.cols, "columns", 1e7)):
         if not number <= high:
-            raise QuantityError(f"{text!r} makes no sense here; allowed 1 to {high:g} {side}")
+            raise QuantityError(Message("workload.amount_no_sense", value=text, high=high, unit=side))
     if size.cols != int(size.cols):
-        raise QuantityError(f"{text!r} has no whole number of columns; say {max(1, round(size.cols))}?")
+        raise QuantityError(Message("workload.no_columns", value=text, number=max(1, round(size.cols))))
     amount = {"data_bytes": size.size_bytes} if size.size_bytes else {"data_samples": size.rows}
     return {**amount, "data_unit": "bytes" if size.size_bytes else "rows", "data_columns": int(size.cols)}
 

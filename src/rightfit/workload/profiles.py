@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from rightfit import reach
 from rightfit.errors import FileInputError, QuantityError, UnknownNameError
+from rightfit.messages import Message, system_problem
 from rightfit.units import SECONDS_PER_HOUR
 from rightfit.workload.traces import Requests
 from rightfit.workload.vocabulary import nearest_words
@@ -55,7 +56,7 @@ def hourly_rates(profile: str, *, peak_per_s: float) -> Array:
     """Rates of 24 hours (24,) [1/s] whose busiest is `peak_per_s`: the name of a shape, or 24 numbers separated by commas (relative or in
     requests/s)."""
     if not 0 < peak_per_s < math.inf:
-        raise QuantityError(f"a rate of {peak_per_s:g}/s makes no sense; give a number above 0", field="rate")
+        raise QuantityError(Message("workload.no_rate", value=peak_per_s), field="rate")
     shape = shape_of(profile)
     return np.asarray(shape / shape.max() * peak_per_s)
 
@@ -66,7 +67,7 @@ def shape_of(profile: str) -> Array:
     if "," in name:
         shape = _typed(profile)
     elif _is_file(profile):
-        shape = _typed(_file_text(profile), where=f"{profile}: ")
+        shape = _typed(_file_text(profile), where=Message("workload.part_before", place=profile))
     elif name in SHAPES:
         shape = np.array(SHAPES[name])
     else:
@@ -74,7 +75,7 @@ def shape_of(profile: str) -> Array:
             "load profile",
             profile,
             nearest=nearest_words(name, list(SHAPES), count=1),
-            allowed=f"allowed: {', '.join(SHAPES)}, 24 numbers with commas, or a file with them",
+            allowed=Message("workload.part_profiles", names=", ".join(SHAPES)),
         )
     return shape
 
@@ -87,15 +88,15 @@ def _is_file(profile: str) -> bool:
 
 def _file_text(path: str) -> str:
     """The numbers of a file with commas: one a line, the last cell where a line has several (hour,rate), a heading left out."""
-    reach.refuse_file(f"profile: {path[:80]!r}", field="profile")
+    reach.refuse_file(repr(path[:80]), field="profile")
     try:
         text = Path(path).read_text("utf-8-sig")
     except FileNotFoundError:
-        raise FileInputError(f"no such file: {path}") from None
+        raise FileInputError(Message("problems.no_file", name=path, hint="")) from None
     except UnicodeDecodeError:
-        raise FileInputError(f"{path} is not UTF-8 text; a load profile has {HOURS} numbers, one a line") from None
+        raise FileInputError(Message("workload.profile_not_text", path=path, hours=HOURS)) from None
     except (OSError, ValueError) as error:
-        raise FileInputError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+        raise FileInputError(Message("problems.cannot_read", name=path, error=system_problem(error))) from None
     lines = [line.strip().strip("[]") for line in text[:100_000].splitlines() if line.strip().strip("[]")]
     if len(lines) == 1:
         return lines[0]
@@ -104,20 +105,20 @@ def _file_text(path: str) -> str:
     return ",".join(line.rstrip(",").rpartition(",")[2] for line in lines)
 
 
-def _typed(profile: str, *, where: str = "") -> Array:
+def _typed(profile: str, *, where: Message | str = "") -> Array:
     cells = [cell.strip() for cell in profile.rstrip(", ").split(",")]
     if len(cells) != HOURS:
-        raise QuantityError(f"{where}a load profile has {HOURS} hours; {len(cells)} numbers were given")
+        raise QuantityError(Message("workload.profile_hours", line=where, hours=HOURS, count=len(cells)))
     values = np.zeros(HOURS)
     for hour, cell in enumerate(cells):
         try:
             values[hour] = float(cell)
         except ValueError:
-            raise QuantityError(f"{where}hour {hour} of the load profile: {cell[:40]!r} is no number") from None
+            raise QuantityError(Message("workload.profile_no_number", line=where, hour=hour, cell=cell[:40])) from None
         if not 0 <= values[hour] < math.inf:
-            raise QuantityError(f"{where}hour {hour} of the load profile: {cell[:40]!r} makes no sense; give 0 or more")
+            raise QuantityError(Message("workload.profile_negative", line=where, hour=hour, cell=cell[:40]))
     if values.max() <= 0:
-        raise QuantityError(f"{where}all 24 hours of the load profile are 0; at least one must be above")
+        raise QuantityError(Message("workload.profile_zero", line=where))
     return values
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rightfit.errors import ContradictionError, InputError
+from rightfit.messages import Message, contradiction, either
 from rightfit.units import exact_number, parse_money
 from rightfit.workload.vocabulary import REINFORCEMENTS, TUNINGS
 
@@ -115,53 +116,100 @@ def defaults(given: Given) -> dict[str, Any]:
     return {name: value for name, value in usual.items() if value is not None and name not in given}
 
 
-def _services(given: Given, task: str) -> list[tuple[str, str]]:
+def _services(given: Given, task: str) -> list[tuple[str, Message]]:
     """Options of services that say the same thing twice, or need another."""
     found = []
     if "prefix_share" in given and "cached_tokens" in given:
-        found.append(("prefix_share", "prefix_share contradicts cached_tokens: both say how much of the prompt is shared; give one"))
+        found.append(
+            (
+                "prefix_share",
+                contradiction(
+                    "prefix_share",
+                    "cached_tokens",
+                    why=Message("contradictions.part_both_shared"),
+                    do=Message("contradictions.part_give_one"),
+                ),
+            )
+        )
     if given.get("cached_tokens", 0) >= given.get("input_tokens", float("inf")):
         found.append(
             (
                 "cached_tokens",
-                f"cached_tokens {given['cached_tokens']} contradicts input_tokens {given['input_tokens']}: it is the shared part of the prompt; "
-                f"at most {max(given['input_tokens'] - 1, 1)}",
+                Message(
+                    "families.cached_tokens",
+                    cached=given["cached_tokens"],
+                    tokens=given["input_tokens"],
+                    most=max(given["input_tokens"] - 1, 1),
+                ),
             )
         )
     found += [
-        (name, f"{name}: of which drafts? give speculative with it, for example speculative ngram")
+        (name, Message("contradictions.of_which_drafts", option=name))
         for name in ("draft_tokens", "acceptance")
         if name in given and "speculative" not in given
     ]
     if "cache_hits" in given and "kv_offload" not in given:
-        found.append(("cache_hits", "cache_hits: found where? give kv_offload with it, for example kv_offload host"))
+        found.append(("cache_hits", Message("problems.ask", place="cache_hits", question=Message("questions.cache_hits"))))
     if "adapter_rank" in given and "adapters" not in given:
-        found.append(("adapter_rank", "adapter_rank: of how many? give adapters with it, for example adapters 20"))
+        found.append(("adapter_rank", Message("problems.ask", place="adapter_rank", question=Message("questions.adapter_rank"))))
     found += [
-        (name, f"{name} contradicts fleet mixed: one kind of server holds all of it; leave one out")
+        (name, contradiction(name, "fleet mixed", why=Message("contradictions.part_one_kind"), do=Message("contradictions.part_leave_one")))
         for name in ("slice", "beside")
         if given.get(name) and given.get("fleet") == "mixed"
     ]
     if given.get("slice") and given.get("tensor_parallel", 1) > 1:
-        found.append(("slice", "slice contradicts tensor_parallel: slices have no links to one another; leave one out"))
+        found.append(
+            (
+                "slice",
+                contradiction(
+                    "slice", "tensor_parallel", why=Message("contradictions.part_slices"), do=Message("contradictions.part_leave_one")
+                ),
+            )
+        )
     if task == "batch" and given.get("fleet") == "mixed":
-        found.append(("fleet", "fleet mixed contradicts task batch: it shares a rate out among servers; leave it out, or say task serve"))
+        found.append(
+            (
+                "fleet",
+                contradiction(
+                    "fleet mixed",
+                    "batch",
+                    kind="task",
+                    why=Message("contradictions.part_shares_rate"),
+                    do=Message("contradictions.part_leave_or_say", what="task serve"),
+                ),
+            )
+        )
     return found
 
 
-def _loads(given: Given, task: str) -> list[tuple[str, str]]:
+def _loads(given: Given, task: str) -> list[tuple[str, Message]]:
     """A trace has its lengths, and users have no rate that a day could change."""
     found = [
-        (name, f"{name} contradicts trace: the trace says how long requests are; leave one out")
+        (name, contradiction(name, "trace", why=Message("contradictions.part_trace_lengths"), do=Message("contradictions.part_leave_one")))
         for name in ("input_tokens", "output_tokens")
         if name in given and "trace" in given
     ]
     if "think_s" in given and "users" not in given:
-        found.append(("think", "think: of whom? it is the time that each of users takes between two requests; give users, or leave it out"))
+        found.append(("think", Message("problems.ask", place="think", question=Message("questions.think"))))
     if "think_s" in given and "rate_per_s" in given:
-        found.append(("think", "think contradicts rate: users who think make their own rate; leave one of the two out"))
+        found.append(
+            (
+                "think",
+                contradiction(
+                    "think", "rate", why=Message("contradictions.part_users_rate"), do=Message("contradictions.part_leave_one_of")
+                ),
+            )
+        )
     return found + [
-        (name, f"{name} contradicts users: it is about requests over time; give rate in place of users, or leave {name} out")
+        (
+            name,
+            contradiction(
+                name,
+                "users",
+                why=Message("contradictions.part_over_time"),
+                do=Message("contradictions.part_give_in_place", what="rate", other="users", option=name),
+            ),
+        )
         for name in ("trace", "profile")
         if name in given and "users" in given
     ]
@@ -214,13 +262,13 @@ def _usual_currency(given: Given) -> str:
     return parse_money(str(given["budget"])).currency if given.get("budget") else "usd"
 
 
-def _missing_model(given: Given, task: str) -> list[tuple[str, str]]:
+def _missing_model(given: Given, task: str) -> list[tuple[str, Message]]:
     if "model" in given or task == "prepare":
         return []
-    return [("model", "model: which one? give a model, for example meta-llama/Meta-Llama-3-8B, 7B, or a path to config.json")]
+    return [("model", Message("problems.ask", place="model", question=Message("questions.model")))]
 
 
-def _against_task(given: Given, task: str) -> list[tuple[str, str]]:
+def _against_task(given: Given, task: str) -> list[tuple[str, Message]]:
     found = []
     if task not in _TRAINING:
         excused = _OF_PREPARATION if task == "prepare" else ()
@@ -229,10 +277,30 @@ def _against_task(given: Given, task: str) -> list[tuple[str, str]]:
         )
         if name:
             shown = f"{name} {given[name]}" if name == "method" else name
-            found.append((name, f"{shown} contradicts task {task}: it is for training; leave it out, or say task finetune"))
+            found.append(
+                (
+                    name,
+                    contradiction(
+                        shown,
+                        task,
+                        kind="task",
+                        why=Message("purposes.training"),
+                        do=Message("contradictions.part_leave_or_say", what="task finetune"),
+                    ),
+                )
+            )
     if task in (*_TRAINING, "prepare"):
         found += [
-            (option, f"{option} contradicts task {task}: it is for serving; leave it out, or say task serve")
+            (
+                option,
+                contradiction(
+                    option,
+                    task,
+                    kind="task",
+                    why=Message("purposes.serving"),
+                    do=Message("contradictions.part_leave_or_say", what="task serve"),
+                ),
+            )
             for attribute, option in _SERVING_ATTRIBUTES.items()
             if attribute in given and not (option in _OF_ANSWERS and given.get("method") in REINFORCEMENTS)
         ]
@@ -240,7 +308,13 @@ def _against_task(given: Given, task: str) -> list[tuple[str, str]]:
         found += [
             (
                 _SERVING_ATTRIBUTES[name],
-                f"{_SERVING_ATTRIBUTES[name]} contradicts task batch: nobody waits; use deadline, or say task serve",
+                contradiction(
+                    _SERVING_ATTRIBUTES[name],
+                    "batch",
+                    kind="task",
+                    why=Message("contradictions.part_nobody_waits"),
+                    do=Message("contradictions.part_use_or_say", what="deadline", other="task serve"),
+                ),
             )
             for name in ("rate_per_s", "users", "ttft_s", "tpot_s", "latency_s", "trace", "profile")
             if name in given
@@ -248,29 +322,40 @@ def _against_task(given: Given, task: str) -> list[tuple[str, str]]:
     return found
 
 
-def _against_model(given: Given, task: str) -> list[tuple[str, str]]:
+def _against_model(given: Given, task: str) -> list[tuple[str, Message]]:
     """What an algorithm of classical machine learning cannot take, and what only such an algorithm takes."""
     model, found = given.get("model", ""), []
     if "operation" in given and task != "prepare":
-        found.append(("operation", f"operation contradicts task {task}: it is for task prepare"))
+        found.append(("operation", contradiction("operation", task, kind="task", why=Message("purposes.prepare"))))
     if not is_classical(given):
         found += [
-            (name, f"{name} contradicts model {model}: it is for classical machine learning, such as xgboost or random-forest")
+            (name, contradiction(name, model, kind="model", why=Message("purposes.classical")))
             for name in ("trees", "depth")
             if name in given and model
         ]
         return found
     if task == "finetune":
-        found.append(("task", f"task finetune contradicts model {model}: it is trained from the start; say task train"))
+        found.append(
+            (
+                "task",
+                contradiction(
+                    "task finetune",
+                    model,
+                    kind="model",
+                    why=Message("contradictions.part_from_start"),
+                    do=Message("contradictions.part_say", what="task train"),
+                ),
+            )
+        )
     found += [
-        (name, f"{name} contradicts model {model}: it is for neural networks; leave it out")
+        (name, contradiction(name, model, kind="model", why=Message("purposes.neural"), do=Message("contradictions.part_leave")))
         for name in _OF_NETWORKS
         if name in given
         and not (name == "method" and given[name] == "full")
         and not (task not in _TRAINING and name in _TRAINING_ATTRIBUTES)
     ]
     found += [
-        (option, f"{option} contradicts model {model}: it does not produce text token by token; leave it out")
+        (option, contradiction(option, model, kind="model", why=Message("purposes.no_output"), do=Message("contradictions.part_leave")))
         for option, attribute in (
             ("ttft", "ttft_s"),
             ("tpot", "tpot_s"),
@@ -282,84 +367,159 @@ def _against_model(given: Given, task: str) -> list[tuple[str, str]]:
     return found
 
 
-def _columns(given: Given, task: str) -> list[tuple[str, str]]:
+def _columns(given: Given, task: str) -> list[tuple[str, Message]]:
     told, asked = given.get("data_columns"), given.get("columns")
     if told is None or asked is None or told == asked:
         return []
-    return [("columns", f"columns {asked} contradicts data {given.get('data')}: it has {told} columns; give one of the two")]
+    return [
+        (
+            "columns",
+            contradiction(
+                f"columns {asked}",
+                given.get("data"),
+                kind="data",
+                why=Message("contradictions.part_columns_told", number=told),
+                do=Message("contradictions.part_give_one_of"),
+            ),
+        )
+    ]
 
 
-def _against_method(given: Given, task: str) -> list[tuple[str, str]]:
+def _against_method(given: Given, task: str) -> list[tuple[str, Message]]:
     method = given.get("method")
-    found: list[tuple[str, str]] = []
+    found: list[tuple[str, Message]] = []
     if is_classical(given):
         return found
     if task == "train" and method in _PARTIAL:
-        found.append(("method", f"method {method} contradicts task train (from scratch, all weights); say task finetune, or method full"))
+        do = Message("contradictions.part_say_or", what="task finetune", other="method full")
+        found.append(("method", contradiction(f"method {method}", Message("contradictions.from_scratch"), do=do)))
     found += _against_tuning(given, method)
     settled = given.get("update", "lora") if method in TUNINGS else method or _usual_method(task, given)
     if settled is not None and settled not in _ADAPTERS:
-        what = "update full" if method in TUNINGS else f"method {method}" if method else f"task {task}, which trains all weights"
+        what = (
+            "update full"
+            if method in TUNINGS
+            else Message("contradictions.of_method", method=method)
+            if method
+            else Message("contradictions.trains_all", task=task)
+        )
         found += [
-            (name, f"{name} contradicts {what}: it is for lora, qlora and dora") for name in ("lora_rank", "lora_targets") if name in given
+            (name, contradiction(name, what, why=Message("contradictions.part_adapters")))
+            for name in ("lora_rank", "lora_targets")
+            if name in given
         ]
     quantization = given.get("quantization", "none")
     if task in _TRAINING and method in ("full", "galore") and quantization not in ("none", "fp8"):
         found.append(
             (
                 "quantization",
-                f"quantization {quantization} contradicts method {method}: quantised weights cannot be trained; say method qlora",
+                contradiction(
+                    f"quantization {quantization}",
+                    method,
+                    kind="method",
+                    why=Message("contradictions.part_quantised"),
+                    do=Message("contradictions.part_say", what="method qlora"),
+                ),
             )
         )
     if task in _TRAINING and (quantization == "any" or quantization.startswith("gguf")) and method not in ("full", "galore"):
         found.append(
-            ("quantization", f"quantization {quantization} contradicts task {task}: it is for serving; say quantization nf4, or task serve")
+            (
+                "quantization",
+                contradiction(
+                    f"quantization {quantization}",
+                    task,
+                    kind="task",
+                    why=Message("purposes.serving"),
+                    do=Message("contradictions.part_say_or", what="quantization nf4", other="task serve"),
+                ),
+            )
         )
     if method in TUNINGS and given.get("update") in ("full", "lora", "dora") and quantization not in ("none", "fp8"):
         trained = given["update"]
-        found.append(("quantization", f"quantization {quantization} contradicts update {trained}: say update qlora, or leave it out"))
+        found.append(
+            (
+                "quantization",
+                contradiction(
+                    f"quantization {quantization}",
+                    f"update {trained}",
+                    why=Message("contradictions.part_say_or_leave", what="update qlora"),
+                ),
+            )
+        )
     if method == "qlora" and given.get("quantization") == "none":
-        found.append(("quantization", "quantization none contradicts method qlora (4-bit weights); say method lora, or quantization nf4"))
+        do = Message("contradictions.part_say_or", what="method lora", other="quantization nf4")
+        found.append(("quantization", contradiction("quantization none", Message("contradictions.qlora"), do=do)))
     return found
 
 
-def _against_tuning(given: Given, method: str | None) -> list[tuple[str, str]]:
+def _against_tuning(given: Given, method: str | None) -> list[tuple[str, Message]]:
     """Options that only tuning on preferences or rewards reads, given beside another method."""
-    shown = f"method {method}" if method else f"model {given.get('model', '')}"
+    kind, shown = ("method", method) if method else ("model", given.get("model", ""))
     return [
-        (name, f"{name} contradicts {shown}: it is for method {', '.join(methods)}; leave it out, or say method {methods[-1]}")
+        (
+            name,
+            contradiction(
+                name,
+                shown,
+                kind=kind,
+                why=Message("contradictions.part_methods", methods=", ".join(methods)),
+                do=Message("contradictions.part_leave_or_say", what=f"method {methods[-1]}"),
+            ),
+        )
         for name, methods in _OF_TUNING.items()
         if name in given and method not in methods
     ]
 
 
-def _money_and_time(given: Given, task: str) -> list[tuple[str, str]]:
+def _money_and_time(given: Given, task: str) -> list[tuple[str, Message]]:
     found = []
     if task == "serve" and "deadline_s" in given:
-        found.append(("deadline", "deadline contradicts task serve: a service has no end; use latency, ttft or tpot, or say task batch"))
+        found.append(
+            (
+                "deadline",
+                contradiction(
+                    "deadline",
+                    "serve",
+                    kind="task",
+                    why=Message("contradictions.part_no_end"),
+                    do=Message("contradictions.part_use_one_of", what="latency, ttft", other="tpot", task="task batch"),
+                ),
+            )
+        )
     if "budget_usd" in given and given.get("budget_per_month", False) != (task == "serve"):
         typed = given.get("budget") or f"{given['budget_usd']:g}usd"
         if task == "serve":
-            found.append(("budget", f"budget: {typed!r} has no period, and a service runs on; say {typed}/month?"))
+            found.append(("budget", Message("contradictions.no_period", typed=typed)))
         else:
-            found.append(("budget", f"budget: {typed!r} is per month, but task {task} ends; give the total, for example 200usd"))
+            found.append(("budget", Message("contradictions.per_month", typed=typed, task=task)))
     if "confidence" in given and "deadline_s" not in given and "budget_usd" not in given:
-        what = "budget" if task == "serve" else "deadline or budget"
-        found.append(("confidence", f"confidence: of what? give {what} with it, for example {_LIMIT_EXAMPLES[task == 'serve']}"))
+        what = "budget" if task == "serve" else either(("deadline", "budget"))
+        found.append(("confidence", Message("contradictions.confidence_of_what", options=what, limit=_LIMIT_EXAMPLES[task == "serve"])))
     return found
 
 
 _LIMIT_EXAMPLES = {True: "budget 1500usd/month", False: "deadline 24h"}
 
 
-def _batches(given: Given, task: str) -> list[tuple[str, str]]:
+def _batches(given: Given, task: str) -> list[tuple[str, Message]]:
     micro, whole = given.get("micro_batch", 1), given.get("global_batch")
     if whole is None or micro <= whole:
         return []
-    return [("micro_batch", f"micro_batch {micro} contradicts global_batch {whole}: it is the part on one GPU; at most {whole}")]
+    return [
+        (
+            "micro_batch",
+            contradiction(
+                f"micro_batch {micro}",
+                f"global_batch {whole}",
+                why=Message("contradictions.part_one_gpu"),
+                do=Message("contradictions.part_at_most", most=whole),
+            ),
+        )
+    ]
 
 
-def _percentile(given: Given, task: str) -> list[tuple[str, str]]:
+def _percentile(given: Given, task: str) -> list[tuple[str, Message]]:
     if "percentile" not in given or any(name in given for name in ("ttft_s", "tpot_s", "latency_s")):
         return []
-    return [("percentile", "percentile: of what? give latency, ttft or tpot with it, for example latency 100ms")]
+    return [("percentile", Message("problems.ask", place="percentile", question=Message("questions.percentile")))]

@@ -6,6 +6,7 @@ import re
 
 from rightfit.errors import QuantityError, RightfitError
 from rightfit.facts.word_tables import says, shape
+from rightfit.messages import Message
 from rightfit.records import dataclass
 from rightfit.units import normalize, parse_bytes, parse_count
 
@@ -55,15 +56,15 @@ def parse_table_size(text: str, *, cell_bytes: float = 8.0) -> TableSize:
     cleaned = normalize(text)
     sides = _SIDES.match(cleaned)
     if sides is None:
-        raise QuantityError(f"cannot read {text[:60]!r} as a table: give rows and columns like {EXAMPLE!r}")
+        raise QuantityError(Message("workload.no_table", value=text[:60], example=EXAMPLE))
     (first, first_kind), (second, second_kind) = _side(sides["first"]), _side(sides["second"])
     if first_kind == "cols" or second_kind == "rows":
         first, first_kind, second, second_kind = second, second_kind, first, first_kind
     if first_kind == "cols" or second_kind == "rows":
-        raise QuantityError(f"cannot read {text[:60]!r} as a table: one side are rows, the other columns, like {EXAMPLE!r}")
+        raise QuantityError(Message("workload.no_sides", value=text[:60], example=EXAMPLE))
     size_bytes = _bytes(first)
     cols = parse_count(second)
     rows = size_bytes / (cols * cell_bytes) if size_bytes and cols else parse_count(first)
     if not (rows >= 1 and cols >= 1):
-        raise QuantityError(f"a table needs at least one row and one column, not {text[:60]!r}")
+        raise QuantityError(Message("workload.empty_table", value=text[:60]))
     return TableSize(float(rows), float(cols), size_bytes)

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from rightfit import reach
 from rightfit.errors import FileInputError, QuantityError
 from rightfit.facts.word_tables import shape
+from rightfit.messages import Message, cause, foreign, system_problem
 from rightfit.records import dataclass
 
 Array = NDArray[np.float64]
@@ -89,7 +90,7 @@ class Requests:
         """The same requests with their times stretched to another mean rate."""
         _check_positive(rate_per_s, "rate")
         if not 0 < self.rate_per_s < math.inf:
-            raise QuantityError("these requests all come at once; their times cannot be stretched to a rate")
+            raise QuantityError(Message("workload.all_at_once"))
         return dataclasses.replace(self, arrival_s=self.arrival_s * (self.rate_per_s / rate_per_s))
 
 
@@ -106,11 +107,11 @@ class Lengths:
     even: bool = False
 
     def __post_init__(self) -> None:
-        _check_positive(self.mean, "mean length")
+        _check_positive(self.mean, "mean_length")
         if not 0 <= self.variation < 100:
-            raise QuantityError(f"a variation of {self.variation:g} makes no sense; allowed: 0 (all equal) to 100")
+            raise QuantityError(Message("workload.variation", variation=self.variation))
         if not 1 <= self.smallest <= self.largest:
-            raise QuantityError(f"lengths from {self.smallest} to {self.largest}; the smallest is at least 1 and not over the largest")
+            raise QuantityError(Message("workload.length_limits", smallest=self.smallest, largest=self.largest))
 
     def quantiles(self, shares: Array) -> Array:
         """Length at each share of the requests, before rounding."""
@@ -141,7 +142,7 @@ class Lengths:
         return dataclasses.replace(self, largest=max(min(self.largest, largest), self.smallest))
 
 
-_LENGTHS_EXAMPLE = "write one number, a range (200..4000), two percentiles (p50=500,p95=3000), or a mean and its variation (mean=512,cv=1)"
+_LENGTHS_EXAMPLE = Message("workload.part_lengths")
 _EVEN = re.compile(r"^([0-9][0-9,_.]*k?)\s*(?:\.\.|-|~|to)\s*([0-9][0-9,_.]*k?)$")
 _NAMED = r"({statistic})\s*[=:]\s*([0-9]+(?:\.[0-9]+)?)(k?)"
 
@@ -154,12 +155,12 @@ def read_lengths(text: str) -> Lengths:
     if between:
         low, high = (_length(part, text) for part in between.groups())
         if low > high:
-            raise QuantityError(f"lengths {text!r}: the first is the shorter one; say {high}..{low}?")
+            raise QuantityError(Message("workload.lengths_swapped", value=text, low=high, high=low))
         return Lengths((low + high) / 2.0, 0.0, low, high, even=low < high)
     parts = shape("amounts", _NAMED)
     named = {name: float(value) * (1024.0 if kilo else 1.0) for name, value, kilo in parts.findall(folded)}
     if parts.sub("", folded).strip(" ,;/") or not named:
-        raise QuantityError(f"cannot read {text!r} as lengths in tokens; {_LENGTHS_EXAMPLE}")
+        raise QuantityError(Message("workload.no_lengths", value=text, why=_LENGTHS_EXAMPLE))
     return _log_normal(named, text)
 
 
@@ -171,7 +172,7 @@ def _length(part: str, text: str) -> int:
         else 0.0
     )
     if not 1 <= number <= LARGEST_TOKENS or number != int(number):
-        raise QuantityError(f"lengths {text!r}: {part!r} is no length in tokens; {_LENGTHS_EXAMPLE}")
+        raise QuantityError(Message("workload.no_length", value=text, word=part, why=_LENGTHS_EXAMPLE))
     return int(number)
 
 
@@ -181,7 +182,7 @@ def _log_normal(named: Mapping[str, float], text: str) -> Lengths:
     if len(shares) == 2 and "mean" not in named and "cv" not in named:
         (low_share, low), (high_share, high) = shares
         if not 0 < low <= high or not 0 < low_share < high_share < 1:
-            raise QuantityError(f"lengths {text!r}: a higher percentile cannot be shorter; {_LENGTHS_EXAMPLE}")
+            raise QuantityError(Message("workload.percentiles", value=text, why=_LENGTHS_EXAMPLE))
         scores = [NormalDist().inv_cdf(share) for share in (low_share, high_share)]
         spread = math.log(high / low) / (scores[1] - scores[0])
         mean, variation = low * math.exp(spread**2 / 2.0 - spread * scores[0]), math.sqrt(math.expm1(spread**2))
@@ -190,7 +191,7 @@ def _log_normal(named: Mapping[str, float], text: str) -> Lengths:
     elif len(shares) == 1 and shares[0][0] == 0.5 and "cv" in named and "mean" not in named:
         mean, variation = shares[0][1] * math.sqrt(1.0 + named["cv"] ** 2), named["cv"]
     else:
-        raise QuantityError(f"lengths {text!r} do not say one law; {_LENGTHS_EXAMPLE}")
+        raise QuantityError(Message("workload.no_law", value=text, why=_LENGTHS_EXAMPLE))
     return Lengths(mean, variation, int(max(named.get("min", 1.0), 1.0)), int(named.get("max", LARGEST_TOKENS)))
 
 
@@ -199,9 +200,9 @@ def draw_requests(count: int, *, rate_per_s: float, inputs: Lengths, outputs: Le
     1/rate)."""
     _check_positive(rate_per_s, "rate")
     if count < 1:
-        raise QuantityError(f"{count} requests; draw at least 1")
+        raise QuantityError(Message("workload.few_requests", count=count))
     if not 0 <= variation <= 100:
-        raise QuantityError(f"gaps with a variation of {variation:g} make no sense; allowed: 0 (regular), 1 (Poisson) to 100 (bursts)")
+        raise QuantityError(Message("workload.gaps", variation=variation))
     dice = np.random.default_rng(seed)
     shape = 1.0 / variation**2 if variation else math.inf
     gaps = np.full(count, 1.0 / rate_per_s) if math.isinf(shape) else dice.gamma(shape, 1.0 / (shape * rate_per_s), count)
@@ -210,7 +211,7 @@ def draw_requests(count: int, *, rate_per_s: float, inputs: Lengths, outputs: Le
 
 def _check_positive(value: float, name: str) -> None:
     if not 0 < value < math.inf:
-        raise QuantityError(f"a {name} of {value:g} makes no sense; give a number above 0")
+        raise QuantityError(Message("workload.nothing_positive", problem=Message(f"workload.positive_{name}"), value=value))
 
 
 def read_trace(path: str | Path) -> Requests:
@@ -227,27 +228,27 @@ def read_trace(path: str | Path) -> Requests:
         inputs.append(_tokens(name, line, keys[1], row.get(keys[1])))
         outputs.append(_tokens(name, line, keys[2], row.get(keys[2])))
     if not times:
-        raise FileInputError(f"{name} has no requests; a trace needs rows with a time, input tokens and output tokens")
+        raise FileInputError(Message("workload.empty_trace", name=name))
     order = np.argsort(np.asarray(times), kind="stable")
     arrival = np.asarray(times)[order]
     return Requests(arrival - arrival[0], np.asarray(inputs, dtype=np.int64)[order], np.asarray(outputs, dtype=np.int64)[order])
 
 
 def _read_text(path: str | Path) -> str:
-    reach.refuse_file(f"trace: {str(path)[:80]!r}", field="trace")
+    reach.refuse_file(repr(str(path)[:80]), field="trace")
     try:
         data = Path(path).read_bytes()
     except FileNotFoundError:
-        raise FileInputError(f"no such file: {path}") from None
+        raise FileInputError(Message("problems.no_file", name=path, hint="")) from None
     except (OSError, ValueError) as error:
-        raise FileInputError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+        raise FileInputError(Message("problems.cannot_read", name=path, error=system_problem(error))) from None
     if len(data) > MAX_TRACE_BYTES:
-        raise FileInputError(f"{path} is too large for a trace (over {MAX_TRACE_BYTES // 1_000_000} MB); cut it to a typical day")
+        raise FileInputError(Message("workload.trace_too_large", name=path, megabytes=MAX_TRACE_BYTES // 1000000))
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise FileInputError(f"{path} line {line}: not UTF-8 text (byte {data[error.start]:#04x})") from None
+        raise FileInputError(Message("workload.not_utf8", name=path, line=line, byte=data[error.start])) from None
 
 
 def _rows(name: str, text: str) -> Iterator[tuple[int, Mapping[str, object]]]:
@@ -261,7 +262,7 @@ def _rows(name: str, text: str) -> Iterator[tuple[int, Mapping[str, object]]]:
 
 def _csv_rows(name: str, text: str) -> Iterator[tuple[int, Mapping[str, object]]]:
     if "\x00" in text:
-        raise FileInputError(f"{name} line {text.count(chr(10), 0, text.index(chr(0))) + 1}: not a text file (a zero byte)")
+        raise FileInputError(Message("workload.zero_byte", name=name, line=text.count(chr(10), 0, text.index(chr(0))) + 1))
     reader = csv.reader(text.splitlines(), delimiter="\t" if "\t" in text.partition("\n")[0] else ",")
     header: list[str] = []
     try:
@@ -271,11 +272,11 @@ def _csv_rows(name: str, text: str) -> Iterator[tuple[int, Mapping[str, object]]
             if not header:
                 header = [cell.strip().casefold() for cell in cells]
             elif len(cells) != len(header):
-                raise FileInputError(f"{name} line {reader.line_num}: {len(cells)} cells, the header has {len(header)}")
+                raise FileInputError(Message("workload.cells", name=name, line=reader.line_num, count=len(cells), wanted=len(header)))
             else:
                 yield reader.line_num, dict(zip(header, cells, strict=True))
     except csv.Error as error:
-        raise FileInputError(f"{name} line {reader.line_num}: {error}") from None
+        raise FileInputError(Message("workload.line", name=name, line=reader.line_num, error=cause(error))) from None
 
 
 def _json_lines(name: str, text: str) -> Iterator[tuple[int, Mapping[str, object]]]:
@@ -284,9 +285,9 @@ def _json_lines(name: str, text: str) -> Iterator[tuple[int, Mapping[str, object
             try:
                 yield line, _json_row(name, line, json.loads(content))
             except json.JSONDecodeError as error:
-                raise FileInputError(f"{name} line {line}: not JSON ({error.msg}); a trace has one object per line or one list") from None
+                raise FileInputError(Message("workload.not_json_lines", name=name, line=line, error=foreign(error.msg))) from None
             except RecursionError:
-                raise FileInputError(f"{name} line {line}: nested too deeply") from None
+                raise FileInputError(Message("workload.nested", name=name, line=line)) from None
 
 
 def _json_rows(name: str, text: str) -> Iterator[tuple[int, Mapping[str, object]]]:
@@ -299,30 +300,39 @@ def _json_rows(name: str, text: str) -> Iterator[tuple[int, Mapping[str, object]
             position += 1
         line, counted = line + text.count("\n", counted, position), position
         if position >= len(text):
-            raise FileInputError(f"{name} line {line}: the list is not closed")
+            raise FileInputError(Message("workload.list_open", name=name, line=line))
         if text[position] == "]":
             return
         try:
             value, position = decoder.raw_decode(text, position)
         except json.JSONDecodeError as error:
-            raise FileInputError(f"{name} line {error.lineno}: not JSON ({error.msg})") from None
+            raise FileInputError(Message("workload.not_json", name=name, line=error.lineno, error=foreign(error.msg))) from None
         except RecursionError:
-            raise FileInputError(f"{name} line {line}: nested too deeply") from None
+            raise FileInputError(Message("workload.nested", name=name, line=line)) from None
         yield line, _json_row(name, line, value)
 
 
 def _json_row(name: str, line: int, value: object) -> Mapping[str, object]:
     if not isinstance(value, dict):
-        raise FileInputError(f"{name} line {line}: {str(value)[:40]!r} is no object with a time, input tokens and output tokens")
+        raise FileInputError(Message("workload.no_request", name=name, line=line, value=str(value)[:40]))
     return {str(key).strip().casefold(): content for key, content in value.items()}
 
 
 def _columns(name: str, line: int, row: Mapping[str, object]) -> tuple[str, str, str]:
     found = []
-    for what, known in (("time", _TIME), ("input tokens", _INPUT), ("output tokens", _OUTPUT)):
+    for what, known in (("time", _TIME), ("input_tokens", _INPUT), ("output_tokens", _OUTPUT)):
         key = next((key for key in known if key in row), None)
         if key is None:
-            raise FileInputError(f"{name} line {line}: no column for {what} among {', '.join(row)[:120] or 'none'}; call it {known[0]}")
+            raise FileInputError(
+                Message(
+                    "workload.no_column",
+                    name=name,
+                    line=line,
+                    problem=Message(f"workload.column_{what}"),
+                    elsewhere=", ".join(row)[:120] or "none",
+                    word=known[0],
+                )
+            )
         found.append(key)
     return found[0], found[1], found[2]
 
@@ -335,7 +345,7 @@ def _time(name: str, line: int, key: str, value: object) -> float:
         except (ValueError, OverflowError, OSError):
             number = None
     if number is None or not math.isfinite(number):
-        raise FileInputError(f"{name} line {line}: {key} {str(value)[:40]!r} is no time; give seconds or an ISO date")
+        raise FileInputError(Message("workload.no_time", name=name, line=line, column=key, value=str(value)[:40]))
     return number / 1000.0 if key.endswith("_ms") else number
 
 
@@ -343,7 +353,7 @@ def _tokens(name: str, line: int, key: str, value: object) -> int:
     number = _number(value)
     if number is None or not math.isfinite(number) or number != int(number) or not 1 <= number <= LARGEST_TOKENS:
         raise FileInputError(
-            f"{name} line {line}: {key} {str(value)[:40]!r} is no token count; give a whole number from 1 to {LARGEST_TOKENS}"
+            Message("workload.no_token_count", name=name, line=line, column=key, value=str(value)[:40], most=LARGEST_TOKENS)
         )
     return int(number)
 

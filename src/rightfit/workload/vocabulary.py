@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from rightfit.errors import UnknownNameError
 from rightfit.facts.currencies import currencies
+from rightfit.messages import Message
 from rightfit.records import dataclass
 from rightfit.units import normalize
 
@@ -28,7 +29,7 @@ class Vocabulary:
             return folded
         if folded in self.aliases:
             return self.aliases[folded]
-        allowed = "allowed: " + ", ".join(self.words)
+        allowed = Message("names.part_allowed_words", names=", ".join(self.words))
         raise UnknownNameError(kind, text, nearest=nearest_words(folded, self.words, aliases=self.aliases), allowed=allowed, field=field)
 
 

@@ -50,7 +50,7 @@ def test_parameters_alone_say_what_is_missing(tmp_path) -> None:
     assert (found.params_total, found.stored_bytes, found.params_embedding) == (PARAMETERS, 2 * PARAMETERS, VOCAB * HIDDEN)
     assert "Llama-like" in found.notes
     assert "2 layers" in found.notes
-    assert "config.json" in missing_text(found)
+    assert "config.json" in str(missing_text(found))
 
 
 def test_a_configuration_beside_it_makes_a_language_model(tmp_path) -> None:

@@ -133,4 +133,4 @@ def test_no_file_starts_what_it_cannot_divide() -> None:
     job = job_of(PlanDocument.model_validate(json.loads(plan.to_json())))
     problems = {target.problem(job) for target in all_targets().values()}
     assert len(problems) == 1
-    assert "no file divides a card" in problems.pop()
+    assert "no file divides a card" in str(problems.pop())

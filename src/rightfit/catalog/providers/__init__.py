@@ -7,6 +7,7 @@ from typing import cast
 
 from rightfit.catalog.providers.base import Provider
 from rightfit.errors import UnknownNameError
+from rightfit.messages import Message
 
 # In the order in which they are asked: a provider's own interface comes after collections of others, so that its word is the last.
 NAMES: tuple[str, ...] = (
@@ -24,7 +25,9 @@ def provider(name: str) -> Provider:
     found = wanted if wanted in NAMES else {"vast.ai": "vast", "vastai": "vast"}.get(wanted) or find_provider(name) or ""
     if found not in NAMES:
         near = fuzzy.nearest(wanted, NAMES, count=3)
-        raise UnknownNameError("source of prices", name, nearest=near, allowed="known: " + ", ".join(NAMES), field="provider")
+        raise UnknownNameError(
+            "source of prices", name, nearest=near, allowed=Message("names.part_known_words", names=", ".join(NAMES)), field="provider"
+        )
     return cast(
         "Provider",
         importlib.import_module(f"rightfit.catalog.providers.{found.replace('lambda', 'lambda_cloud').replace('-', '_')}").PROVIDER,

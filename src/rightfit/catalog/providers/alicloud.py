@@ -13,6 +13,7 @@ from typing import Any
 from rightfit.catalog.providers.base import Known, Need, PriceRow, Row, ServerRow, match_accelerator
 from rightfit.catalog.providers.client import Client, endpoint, refused
 from rightfit.errors import NetworkError, RightfitError
+from rightfit.messages import Message, at_place
 
 _TERMS = (
     ("on-demand", "Hour", 1, 1.0),
@@ -100,10 +101,10 @@ def _code(error: BaseException) -> str:
 def _plain(error: Exception) -> RightfitError:
     code = _code(error)
     if "InvalidTimeStamp" in code:
-        return NetworkError("alicloud: the request's time was refused; this machine's clock is off, set it right")
+        return NetworkError(at_place("alicloud", Message("catalog.request_time")))
     if any(word in code for word in _REFUSALS) or "Credential" in code:
         return refused("alicloud", PROVIDER.needs.credentials)
-    return NetworkError(f"alicloud: the request failed ({code[:80]}); try again later")
+    return NetworkError(at_place("alicloud", Message("catalog.request_failed", code=code[:80])))
 
 
 def _sold(service: Any, client: Client, region: str) -> frozenset[str]:
@@ -179,7 +180,7 @@ def _spot(service: Any, client: Client, *, region: str, name: str) -> Iterator[R
         if not body.next_offset:
             break
         if offset is not None and body.next_offset <= offset:
-            raise NetworkError("alicloud: the list leads back to a page already read; try again later")
+            raise NetworkError(at_place("alicloud", Message("catalog.list_loops")))
         offset = body.next_offset
     if latest:
         yield PriceRow("alicloud", name, region, "spot", min(price for _, price in latest.values()), currency, note="cheapest zone")
@@ -200,7 +201,7 @@ def _types(service: Any, client: Client) -> Iterator[Row]:
         if not token:
             return
         if token in seen:
-            raise NetworkError("alicloud: the list leads back to a page already read; try again later")
+            raise NetworkError(at_place("alicloud", Message("catalog.list_loops")))
         seen.add(token)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from rightfit.catalog.providers.base import InterruptionRow, Known, Need, PriceRow, Row, ServerRow, match_accelerator
 from rightfit.catalog.providers.client import Client, endpoint, refused
 from rightfit.errors import NetworkError, RightfitError
+from rightfit.messages import Message, at_place
 from rightfit.units import HOURS_PER_YEAR
 
 _FILTERS = {
@@ -91,7 +92,7 @@ def _code(error: Exception) -> str:
 def _plain(error: Exception) -> NetworkError:
     code = _code(error)
     if code in _CLOCK:
-        return NetworkError("aws: the request's time was refused; this machine's clock is off, set it right")
+        return NetworkError(at_place("aws", Message("catalog.request_time")))
     if (
         code in _REFUSALS
         or code in ("NoCredentialsError", "PartialCredentialsError", "ProfileNotFound")
@@ -100,8 +101,8 @@ def _plain(error: Exception) -> NetworkError:
     ):
         return refused("aws", PROVIDER.needs.credentials)
     if code == "PaginationError":
-        return NetworkError("aws: the list leads back to a page already read; try again later")
-    return NetworkError(f"aws: the request failed ({code[:80]}); try again later")
+        return NetworkError(at_place("aws", Message("catalog.list_loops")))
+    return NetworkError(at_place("aws", Message("catalog.request_failed", code=code[:80])))
 
 
 def _listed(client: Client, region: str) -> Iterator[Row]:

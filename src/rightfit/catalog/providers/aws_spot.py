@@ -12,6 +12,7 @@ from rightfit.catalog.providers.aws import advisor_rows
 from rightfit.catalog.providers.base import Known, Need, PriceRow, Row
 from rightfit.catalog.providers.client import Client, endpoint
 from rightfit.errors import NetworkError
+from rightfit.messages import Message, at_place
 
 LINUX, CURRENCY = "linux", "USD"
 
@@ -33,7 +34,7 @@ class _AwsSpot:
         try:
             regions = feed["config"]["regions"]
         except (KeyError, TypeError):
-            raise NetworkError("aws-spot: the feed has another form than it had; its prices stay as they were") from None
+            raise NetworkError(at_place("aws-spot", Message("catalog.feed_form"))) from None
         for region in regions:
             yield from _rows(region)
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rightfit.errors import MissingComponentError, NetworkError, RightfitError
+from rightfit.messages import Message, at_place
 from rightfit.records import dataclass
 
 _RETRIED = frozenset([408, 425, 429, 500, 502, 503, 504])
@@ -34,9 +35,9 @@ class Pace:
 class _TryAgainError(Exception):
     """A fault that may pass."""
 
-    def __init__(self, what: str, *, after_s: float | None = None) -> None:
+    def __init__(self, what: Message, *, after_s: float | None = None) -> None:
         super().__init__(what)
-        self.after_s = after_s
+        self.what, self.after_s = what, after_s
 
 
 def endpoint(name: str, default: str) -> str:
@@ -51,7 +52,7 @@ class Client:
         try:
             import httpx
         except ImportError:
-            raise MissingComponentError(f"{provider}: needs httpx and tenacity; pip install 'rightfit[prices]'") from None
+            raise MissingComponentError(Message("catalog.needs_client", provider=provider)) from None
         self.provider, self.credentials, self.pace = provider, credentials, pace or Pace()
         self.skew_s = 0.0  # this machine's clock less the server's
         self._http = httpx.Client(timeout=self.pace.timeout_s, follow_redirects=True)
@@ -83,7 +84,7 @@ class Client:
         while target is not None:
             key = f"{target} {sorted(current.items())}"
             if key in seen:
-                raise NetworkError(f"{self.provider}: page {len(seen)} of the list leads back to a page already read; try again later")
+                raise NetworkError(at_place(self.provider, Message("catalog.page_loops", page=len(seen))))
             seen.add(key)
             page = self.json(target, params=current or None, **request)
             yield page
@@ -110,7 +111,9 @@ class Client:
         try:
             return again(self._once, url, method=method, read=read, **request)
         except _TryAgainError as error:
-            raise NetworkError(f"{self.provider}: {_place(url)} {error} ({pace.tries} tries); try again later") from None
+            raise NetworkError(
+                Message("catalog.tries", provider=self.provider, url=_place(url), problem=error.what, tries=pace.tries)
+            ) from None
 
     def _once(self, url: str, *, method: str, read: Any, **request: Any) -> Any:
         import httpx
@@ -120,11 +123,11 @@ class Client:
         try:
             answer = self._http.request(method, url, **request)
         except httpx.TimeoutException:
-            raise _TryAgainError(f"did not answer within {self.pace.timeout_s:g} s") from None
+            raise _TryAgainError(Message("catalog.part_no_answer", seconds=self.pace.timeout_s)) from None
         except httpx.RemoteProtocolError:
-            raise _TryAgainError("broke off its answer") from None
+            raise _TryAgainError(Message("catalog.part_broken_off")) from None
         except (httpx.TransportError, httpx.InvalidURL) as error:
-            raise _TryAgainError(f"cannot be reached ({type(error).__name__})") from None
+            raise _TryAgainError(Message("catalog.part_unreachable", kind=type(error).__name__)) from None
         self._watch_clock(answer.headers.get("Date", ""))
         self._check_status(answer, url)
         return read(answer)
@@ -133,13 +136,13 @@ class Client:
         status = answer.status_code
         if status in _RETRIED:
             said = answer.headers.get("Retry-After", "")
-            raise _TryAgainError(f"answered {status}", after_s=float(said) if said.replace(".", "", 1).isdigit() else None)
+            raise _TryAgainError(
+                Message("catalog.part_status", status=status), after_s=float(said) if said.replace(".", "", 1).isdigit() else None
+            )
         if status in (401, 403):
             raise refused(self.provider, self.credentials, skew_s=self.skew_s)
         if status >= 400:
-            raise NetworkError(
-                f"{self.provider}: {_place(url)} answered {status}; the service may have changed, see `rightfit catalog refresh --help`"
-            )
+            raise NetworkError(at_place(self.provider, Message("catalog.answered", url=_place(url), status=status)))
 
     def _watch_clock(self, date: str) -> None:
         try:
@@ -152,7 +155,14 @@ class Client:
         if abs(self.skew_s) > _REFUSED_SKEW_S:
             days = self.skew_s / 86400
             raise NetworkError(
-                f"{self.provider}: this machine's clock is {abs(days):.0f} days {'ahead' if days > 0 else 'behind'}; set it right, or prices get wrong dates"
+                at_place(
+                    self.provider,
+                    Message(
+                        "catalog.clock_off",
+                        days=abs(days),
+                        why=(Message("catalog.part_ahead") if days > 0 else Message("catalog.part_behind")),
+                    ),
+                )
             )
 
 
@@ -160,20 +170,20 @@ def _read_json(answer: Any) -> Any:
     try:
         return answer.json()
     except ValueError:
-        raise _TryAgainError("gave an answer that is cut short or not JSON") from None
+        raise _TryAgainError(Message("catalog.part_answer_cut")) from None
 
 
 def refused(provider: str, credentials: str, *, skew_s: float = 0.0) -> NetworkError:
     """Credentials that the provider does not take; a clock that is off is the other usual cause."""
-    clock = f"; this machine's clock is {abs(skew_s) / 60:.0f} minutes off" if abs(skew_s) > _NOTED_SKEW_S else ""
-    way = f"; renew them: {credentials}" if credentials else ""
-    return NetworkError(f"{provider}: the credentials are missing, expired or lack the permission{way}{clock}")
+    clock = Message("catalog.part_clock", minutes=abs(skew_s) / 60) if abs(skew_s) > _NOTED_SKEW_S else ""
+    way = Message("catalog.part_renew", why=Message(f"catalog.part_credentials_{provider}")) if credentials else ""
+    return NetworkError(at_place(provider, Message("catalog.credentials", way=way, clock=clock)))
 
 
 def one_line(provider: str, error: Exception) -> RightfitError:
     """The fault of a provider's own client library as one line without anything secret: its code, not its message."""
     code = str(getattr(error, "code", "") or type(error).__name__)
-    return NetworkError(f"{provider}: the request failed ({code[:80]}); try again later")
+    return NetworkError(at_place(provider, Message("catalog.request_failed", code=code[:80])))
 
 
 def _place(url: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from rightfit.catalog.providers.base import Known, KnownServer, Need, PriceRow, Row
 from rightfit.catalog.providers.client import Client, endpoint, refused
 from rightfit.errors import NetworkError
+from rightfit.messages import Message
 from rightfit.units import HOURS_PER_MONTH
 
 _COMPUTE_ENGINE = "services/6F81-5844-456A"
@@ -97,7 +98,7 @@ def sku_parts(skus: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str, st
             continue
         unit = rates[-1]["unitPrice"]
         if unit.get("currencyCode", "USD") != "USD":
-            raise NetworkError(f"gcp: asked for USD and got prices in {unit['currencyCode']}; nothing taken")
+            raise NetworkError(Message("catalog.wrong_currency", currency=unit["currencyCode"]))
         price = float(unit.get("units", 0) or 0) + float(unit.get("nanos", 0)) / 1e9
         price /= HOURS_PER_MONTH if named[1] == "ssd" else 1.0
         for region in sku.get("serviceRegions", ()):

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from rightfit.catalog.providers.base import Known, Need, PriceRow, Row, ServerRow, match_accelerator
 from rightfit.catalog.providers.client import Client, endpoint
 from rightfit.errors import NetworkError
+from rightfit.messages import Message
 
 
 class _Nebius:
@@ -31,7 +32,7 @@ class _Nebius:
             archive = zipfile.ZipFile(io.BytesIO(client.content(f"{base}/nebius/{version}/catalog.zip")))
             lines = list(csv.DictReader(io.StringIO(archive.read("nebius.csv").decode())))
         except (zipfile.BadZipFile, KeyError, UnicodeDecodeError):
-            raise NetworkError("nebius: the list of prices is damaged or cut short; try again later") from None
+            raise NetworkError(Message("catalog.list_damaged")) from None
         for line in lines:
             name = line["instance_name"].replace(" ", "_")
             count, each = int(float(line["gpu_count"] or 0)), float(line["gpu_memory"] or 0)

@@ -10,6 +10,7 @@ from typing import Any
 from rightfit.catalog.providers.base import Known, Need, PriceRow, Row, match_accelerator
 from rightfit.catalog.providers.client import Client, endpoint
 from rightfit.errors import NetworkError
+from rightfit.messages import Message
 
 _QUERY = (
     "query { gpuTypes { id displayName memoryInGb maxGpuCount secureCloud securePrice secureSpotPrice communityCloud communityPrice } }"
@@ -32,7 +33,7 @@ class _RunPod:
             endpoint("runpod", "https://api.runpod.io") + "/graphql", method="POST", json={"query": _QUERY}, headers=headers
         )
         if answer.get("errors") or not answer.get("data"):
-            raise NetworkError("runpod: the query was refused; its interface may have changed")
+            raise NetworkError(Message("catalog.query_refused"))
         for gpu in answer["data"]["gpuTypes"]:
             name = match_accelerator(gpu["displayName"], memory_gib=gpu["memoryInGb"]) or match_accelerator(gpu["id"])
             asked = _asked(gpu)

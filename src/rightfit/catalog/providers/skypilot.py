@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from rightfit.catalog.providers.base import Known, Need, PriceRow, Row
 from rightfit.catalog.providers.client import Client, endpoint
 from rightfit.errors import NetworkError
+from rightfit.messages import Message, at_place
 
 # Their folder -> our provider, where their instance types are called as in our catalog.
 _FOLDERS: Mapping[str, str] = {
@@ -36,12 +37,12 @@ def folder_rows(client: Client, folder: str, *, inventory: Known) -> Iterator[Ro
     text = client.text(f"{base}/catalogs/{_VERSION.get(folder, 'v8')}/{folder}/vms.csv")
     reader = csv.DictReader(io.StringIO(text))
     if not _COLUMNS.issubset(reader.fieldnames or ()):
-        raise NetworkError(f"{client.provider}: the file of {folder} lacks the columns {', '.join(sorted(_COLUMNS))}; its form has changed")
+        raise NetworkError(at_place(client.provider, Message("catalog.file_lacks", folder=folder, columns=", ".join(sorted(_COLUMNS)))))
     provider = _FOLDERS[folder]
     cheapest: dict[tuple[str, str, str], float] = {}
     for line in reader:
         if None in line.values() or None in line:
-            raise NetworkError(f"{client.provider}: the file of {folder} is cut short at line {reader.line_num}; try again later")
+            raise NetworkError(at_place(client.provider, Message("catalog.file_cut", folder=folder, row=reader.line_num)))
         name = _our_name(line["InstanceType"], inventory.servers[provider])
         for purchase, cell in (("on-demand", line["Price"]), ("spot", line["SpotPrice"])):
             if cell.strip():

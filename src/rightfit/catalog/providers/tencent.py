@@ -14,6 +14,7 @@ from typing import Any
 from rightfit.catalog.providers.base import Known, Need, PriceRow, Row, ServerRow
 from rightfit.catalog.providers.client import Client, endpoint, refused
 from rightfit.errors import NetworkError, RightfitError
+from rightfit.messages import Message, at_place
 
 # Charge type -> (purchase mode, field with the discount that is open to all, list field, hours it covers).
 _MODES: dict[str, tuple[tuple[str, str, str, float], ...]] = {
@@ -116,16 +117,16 @@ def _ask(call: Any, request: Any, client: Client) -> Any:
     except TencentCloudSDKException as error:
         raise _plain(error) from None
     except ValueError:
-        raise NetworkError("tencent: an answer is cut short or not JSON; try again later") from None
+        raise NetworkError(Message("catalog.answer_cut")) from None
 
 
 def _plain(error: Exception) -> RightfitError:
     code = str(getattr(error, "code", "") or type(error).__name__)
     if code == "AuthFailure.SignatureExpire":
-        return NetworkError("tencent: the request's time was refused; this machine's clock is off, set it right")
+        return NetworkError(at_place("tencent", Message("catalog.request_time")))
     if code.startswith(("AuthFailure", "UnauthorizedOperation", "InvalidCredential")) or "Credential" in code or code == "ClientSideError":
         return refused("tencent", PROVIDER.needs.credentials)
-    return NetworkError(f"tencent: the request failed ({code[:80]}); try again later")
+    return NetworkError(at_place("tencent", Message("catalog.request_failed", code=code[:80])))
 
 
 def _listed(service: Any, client: Client, charge: str) -> Sequence[Any]:

@@ -13,6 +13,7 @@ from rightfit.cli.output import Answer, View, emit, note
 from rightfit.errors import InputError
 from rightfit.explain.labels import label
 from rightfit.explain.tables import Column, Table
+from rightfit.messages import Message
 
 _COLUMNS = (Column("target"), Column("group"), Column("summary", flexible=True), Column("checked_by", flexible=True, drop=1))
 _FILES = (Column("path"), Column("bytes", right=True))
@@ -53,9 +54,7 @@ def export(
         emit(Answer(rows, rows, [Table(_COLUMNS, rows)]), view)
         return
     if plan is None:
-        raise InputError(
-            "give the plan to export: rightfit export PLAN.json --to TARGET (write one with rightfit plan ... --format json)", field="plan"
-        )
+        raise InputError(Message("cli.export_no_plan"), field="plan")
     fleet = read_document(plan)
     if fleet is not None:
         _put(files_of_fleet(fleet, to), out, force=force, view=view)

@@ -15,6 +15,7 @@ from rightfit.cli.parameters import is_added
 from rightfit.errors import InputError
 from rightfit.explain.labels import label
 from rightfit.explain.tables import Column, Table
+from rightfit.messages import Message
 
 Query = Annotated[list[str] | None, argument(help="Words that the name must hold; nothing lists all.", metavar="QUERY", show_default=False)]
 Clouds = Annotated[list[str] | None, option("--cloud", help="Only these clouds, e.g. aws,gcp.", metavar="A,B", show_default=False)]
@@ -188,7 +189,7 @@ def servers(
         _by_value(_joined(query), chosen, model or "", plot, view, cloud=cloud, gpu=gpu, region=region, country=country, purchase=purchase)
         return
     if region or country or purchase:
-        raise InputError("region, country and purchase are about prices: give --sort with them, or look at rightfit prices", field="sort")
+        raise InputError(Message("cli.servers_without_sort"), field="sort")
     listing(api.servers(_joined(query), cloud=cloud or (), gpu=gpu or (), catalog=open_market(view)), Table(_SERVER_COLUMNS, []), view)
 
 

@@ -11,6 +11,7 @@ from rightfit.cli.output import Answer, View, emit
 from rightfit.errors import ContradictionError, InputError
 from rightfit.explain.fits import fit_parts
 from rightfit.explain.labels import label
+from rightfit.messages import Message
 
 if TYPE_CHECKING:
     from rightfit.search.own_machine import Machine
@@ -32,7 +33,7 @@ def fit(cards: Cards, count: Count = None, task: Task = "", *, view: View) -> No
 
     machines = [_machine(name, count) for name in cards.split(",") if name.strip()]
     if not machines:
-        raise InputError("gpu: name a card, for example rightfit fit RTX-4090", field="gpu")
+        raise InputError(Message("cli.fit_no_card"), field="gpu")
     catalog = open_market(view)
     found = [fits_of(machine, task=task, catalog=catalog) for machine in machines]
     records = [dataclasses.asdict(one) for fits in found for one in fits]
@@ -47,5 +48,5 @@ def _machine(text: str, count: int | None) -> Machine:
 
     machine = read_machine(text)
     if count is not None and machine.count not in (1, count):
-        raise ContradictionError(f"count {count} contradicts {text.strip()}; say the number once", field="count")
+        raise ContradictionError(Message("cli.count_twice", count=count, card=text.strip()), field="count")
     return machine if count is None else dataclasses.replace(machine, count=count)

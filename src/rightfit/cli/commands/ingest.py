@@ -9,6 +9,7 @@ from rightfit.cli.declared import argument, option
 from rightfit.cli.output import View, note
 from rightfit.errors import InputError, RightfitError
 from rightfit.explain.messages import say
+from rightfit.messages import Message, at_place, did_you_mean
 from rightfit.units import SECONDS_PER_YEAR
 
 if TYPE_CHECKING:
@@ -56,9 +57,11 @@ def ingest(
     from rightfit.measure.store import RunStore
 
     if first_token not in _FIRST:
-        raise InputError(f"--first-token: {first_token!r} is not known; allowed: in, out", field="first_token")
+        raise InputError(Message("cli.not_among", option="--first-token", word=repr(first_token), allowed="in, out"), field="first_token")
     if counter not in ("", "allocated", "reserved", "nvidia-smi"):
-        raise InputError(f"--counter: {counter!r} is not known; allowed: allocated, reserved, nvidia-smi", field="counter")
+        raise InputError(
+            Message("cli.not_among", option="--counter", word=repr(counter), allowed="allocated, reserved, nvidia-smi"), field="counter"
+        )
     definitions = Definitions(_FIRST[first_token], counter, setup_of(given or []), **window_of(last, until), match=match)
     runs = []
     for place in path:
@@ -85,15 +88,15 @@ def window_of(last: str, until: str) -> dict[str, float]:
         try:
             found["last_s"] = parse_duration(last)
         except RightfitError as error:
-            raise InputError(f"--last: {error}", field="last") from None
+            raise InputError(at_place("--last", error.message), field="last") from None
         if not _SHORTEST_S <= found["last_s"] <= SECONDS_PER_YEAR:
-            raise InputError(f"--last: {last!r} is not between 1 min and a year", field="last")
+            raise InputError(Message("cli.last_span", text=last), field="last")
     if until:
         try:
             moment = datetime.datetime.fromisoformat(until)
             found["until"] = (moment if moment.tzinfo else moment.astimezone()).timestamp()
         except (ValueError, OverflowError, OSError):
-            raise InputError(f"--until: {until!r} is no time; write for example 2026-05-01T14:00Z", field="until") from None
+            raise InputError(Message("cli.until_no_time", text=until), field="until") from None
     return found
 
 
@@ -106,11 +109,11 @@ def setup_of(given: list[str]) -> dict[str, str]:
     for pair in given:
         name, equals, value = pair.partition("=")
         if not equals or not value.strip():
-            raise InputError(f"--set: {pair!r} is not NAME=VALUE, for example model=7B", field="set")
+            raise InputError(Message("cli.set_no_pair", pair=pair), field="set")
         if name not in setup_columns():
             near = nearest(name, setup_columns())
             raise InputError(
-                f"--set: no column {name!r}; the columns are those of rightfit predict" + (f"; did you mean {near[0]}?" if near else ""),
+                Message("cli.set_no_column", column=name, hint=did_you_mean(near[:1])),
                 field="set",
             )
         setup[name] = value.strip()

@@ -12,6 +12,7 @@ from rightfit.cli.declared import argument, option
 from rightfit.cli.output import View, note
 from rightfit.errors import InputError
 from rightfit.explain.labels import label
+from rightfit.messages import Message
 
 if TYPE_CHECKING:  # imported where the command runs
     from rightfit.export.job import Job
@@ -97,5 +98,5 @@ def _show(job: Job, launch: Launch, view: View) -> None:
 def _agreed(view: View) -> bool:
     """The user's answer; where nobody can answer, --yes must have been given."""
     if not sys.stdin.isatty():
-        raise InputError("nobody is there to answer the question whether to start; give --yes, or --dry-run for a trial", field="yes")
+        raise InputError(Message("cli.launch_unanswered"), field="yes")
     return click.confirm(label("launch", "question", view.lang))

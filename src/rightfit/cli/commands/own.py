@@ -11,6 +11,7 @@ from rightfit.errors import ContradictionError
 from rightfit.explain.labels import label
 from rightfit.explain.messages import Lang
 from rightfit.explain.tables import Column, Table
+from rightfit.messages import Message
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
@@ -152,7 +153,7 @@ def with_own(answered: Any, catalog: Catalog) -> Any:
         return answered
     server = f"{answered.best.provider}/{answered.best.instance_type}"
     raise ContradictionError(
-        f"own contradicts the best server {server}: it has no accelerator to buy; leave it out, name accelerators with gpu, or ask rightfit own CARD",
+        Message("cli.own_without_card", server=server),
         field="own",
     )
 

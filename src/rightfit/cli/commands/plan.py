@@ -15,6 +15,7 @@ from rightfit.cli.output import View, emit, note
 from rightfit.cli.parameters import Runs
 from rightfit.errors import ContradictionError, InputError
 from rightfit.explain.labels import label
+from rightfit.messages import Message
 
 if TYPE_CHECKING:
     from rightfit.cli.asking import NoModelError
@@ -124,11 +125,11 @@ def plan(
     from rightfit.cli.asking import NoModelError
 
     if have is not None and not have.strip():
-        raise InputError("have: which machine? write for example 2xRTX-3090@home", field="have")
+        raise InputError(Message("cli.have_what"), field="have")
     told = next((name for name, text in (("kind", data_kind), ("goal", goal)) if text), "")
     if told and (model is not None or file is not None or ask is not None):
         named = f"model {model}" if model is not None else "file" if file is not None else "ask"
-        raise ContradictionError(f"{told} contradicts {named}: it is for a wish without a model; leave it out", field=told)
+        raise ContradictionError(Message("cli.wish_has_model", option=told, other=named), field=told)
     if told:
         return _of_kind(data_kind or "", goal or "", {name: value for name, value in wishes.items() if value is not None}, view)
     try:
@@ -188,7 +189,7 @@ def estimate(
         emit(traced_view.trace(_workload(model, file, wishes), on=on, nodes=nodes, view=view), view)
         return 0
     if not on:
-        raise InputError("on: which server? give --on PROVIDER/INSTANCE, for example --on aws/p4d.24xlarge", field="on")
+        raise InputError(Message("cli.which_server", server="aws/p4d.24xlarge"), field="on")
     workload = _workload(model, file, wishes)
     from rightfit import api
     from rightfit.cli.plan_view import estimate_answer
@@ -228,9 +229,9 @@ def _of_table(
 ) -> int:
     """A plan for each row of a table."""
     if table is None:
-        raise InputError("table: out, on and at-once are for a table of wishes; give --table WISHES.csv, or leave them out", field="table")
+        raise InputError(Message("cli.table_missing"), field="table")
     if wrong := next((name for name, value in beside.items() if value), ""):
-        raise ContradictionError(f"{wrong} contradicts table {table}: a table of wishes takes options of workloads alone", field=wrong)
+        raise ContradictionError(Message("cli.table_alone", option=wrong, table=table), field=wrong)
     from rightfit import api
 
     source, target = on_a_table(table, out)
@@ -261,7 +262,7 @@ def _of_kind(kind: str, goal: str, wishes: dict[str, Any], view: View) -> int:
     rows = asked_rows(goal, read_kind(kind) if kind else "")
     answer = typical_answer(rows, wishes, view, catalog=open_market(view))
     if answer is None:
-        raise InputError("model: which one? no typical model is known for these words; name a model, or say --kind images", field="model")
+        raise InputError(Message("cli.no_typical_model"), field="model")
     emit(answer, view)
     return 0
 
@@ -270,10 +271,10 @@ def _server_and_model(server: str | None, model: str | None, on: str | None) -> 
     """The server from --on, else the first word; with --on the first word is the model."""
     if on is None:
         if server is None:
-            raise InputError("on: which server? give --on PROVIDER/INSTANCE, for example --on aws/g5.xlarge", field="on")
+            raise InputError(Message("cli.which_server", server="aws/g5.xlarge"), field="on")
         return server, model
     if server is not None and model is not None:
-        raise ContradictionError(f"on: {on} and {server} are two servers; give one", field="on")
+        raise ContradictionError(Message("cli.two_servers", one=on, other=server), field="on")
     return on, server
 
 
@@ -285,7 +286,7 @@ def _said(
     if ask is None and not (nothing and sys.stdin.isatty() and sys.stderr.isatty()):
         return model, file, wishes
     if ask is not None and file is not None:
-        raise ContradictionError("ask: give a sentence or a file, not both", field="ask")
+        raise ContradictionError(Message("cli.ask_or_file"), field="ask")
     from rightfit.cli import asking
 
     if ask is not None:

@@ -13,6 +13,7 @@ from rightfit.cli.parameters import Runs
 from rightfit.errors import InputError, NoAnswerError
 from rightfit.explain.labels import label
 from rightfit.explain.tables import Column, Table
+from rightfit.messages import Message
 
 
 def _figure(value: Any) -> str:
@@ -85,9 +86,7 @@ def predict(
         _list_columns(str(cases or ""), view)
         return
     if cases is None:
-        raise InputError(
-            "missing argument 'CASES.csv': rightfit predict CASES.csv predicts a table, rightfit predict --columns lists what one may hold"
-        )
+        raise InputError(Message("usage.missing_cases"))
     from rightfit import api
     from rightfit.proof.tables import HIDDEN_COLUMNS, read_cases, write_predictions
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import errno
 import json
-import os
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -17,6 +15,7 @@ from rightfit.cli.output import Answer, View, emit
 from rightfit.errors import AmbiguousNameError, InputError, RightfitError, UnknownNameError
 from rightfit.explain.labels import label
 from rightfit.explain.messages import Lang
+from rightfit.messages import Message, system_problem
 from rightfit.workload.vocabulary import nearest_words
 
 if TYPE_CHECKING:
@@ -47,9 +46,9 @@ def add_price(
     _check_form(words, {"region": region, "purchase": purchase, "gpu": gpu}, unused, lang)
     file = (book_path(view.price_book) or Path(USUAL_BOOK)).expanduser()
     if file.suffix.casefold() == ".csv":
-        raise InputError(label("prices", "add_csv", lang, path=str(file), usual=USUAL_BOOK))
+        raise InputError(Message("cli.price_add_csv", path=str(file), usual=USUAL_BOOK))
     if file.is_dir():
-        raise InputError(label("prices", "add_unwritable", lang, path=str(file), why=os.strerror(errno.EISDIR)))
+        raise InputError(Message("cli.price_add_unwritable", path=str(file), why=Message("others.folder")))
     catalog = open_catalog()
     one = {"region": (region or [""])[0], "purchase": (purchase or [""])[0], "gpu": (gpu or [""])[0]}
     kind, values = entry_of(words[0], words[1], catalog, **one, count=count, lang=lang)
@@ -61,20 +60,20 @@ def add_price(
 def _check_form(words: Sequence[str], single: Mapping[str, list[str] | None], unused: Mapping[str, Any], lang: Lang) -> None:
     """One server, one price, and nothing that would be dropped in silence."""
     if len(words) != 2 or not all(words[0].partition("/")):
-        raise InputError(label("prices", "add_form", lang, example=EXAMPLE))
+        raise InputError(Message("cli.price_add_form", example=EXAMPLE))
     if given := [name for name, value in unused.items() if value]:
-        raise InputError(label("prices", "add_unused", lang, option="--" + given[0].replace("_", "-")))
+        raise InputError(Message("cli.price_add_unused", option="--" + given[0].replace("_", "-")))
     if several := [name for name, value in single.items() if value and (len(value) > 1 or "," in value[0])]:
-        raise InputError(label("prices", "add_several", lang, option=f"--{several[0]}"))
+        raise InputError(Message("cli.price_add_several", option=f"--{several[0]}"))
     from rightfit import units
 
     plain = re.sub(r"\s*/\s*(h|hour|小时|时)$", "", words[1].strip())
     try:
         amount = units.parse_money(plain) if not re.fullmatch(r"[\d.]+", plain) else units.Money(float(plain), "usd")
     except (InputError, ValueError):
-        raise InputError(label("prices", "add_price", lang, price=words[1])) from None
+        raise InputError(Message("cli.price_add_price", price=words[1])) from None
     if not amount.amount > 0 or amount.per_month:
-        raise InputError(label("prices", "add_price", lang, price=words[1]))
+        raise InputError(Message("cli.price_add_price", price=words[1]))
 
 
 def _keep(file: Path, kind: str, values: Mapping[str, Any], catalog: Catalog, lang: Lang) -> None:
@@ -88,7 +87,7 @@ def _keep(file: Path, kind: str, values: Mapping[str, Any], catalog: Catalog, la
         before = file.read_text("utf-8-sig")
         same = [one for one in book.entries if isinstance(one, Server) and kind == "server" and one.name == values["name"]]
         if same:
-            raise InputError(label("prices", "add_twice", lang, server=values["name"], path=str(file), line=same[0].line))
+            raise InputError(Message("cli.price_add_twice", server=values["name"], path=str(file), line=same[0].line))
     text = before or f'as_of = "{datetime.datetime.now(tz=datetime.UTC).date().isoformat()}"\n'
     lines = [f"[[{kind}]]", *(f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in values.items())]
     text = text.rstrip("\n") + "\n\n" + "\n".join(lines) + "\n"
@@ -100,8 +99,8 @@ def _keep(file: Path, kind: str, values: Mapping[str, Any], catalog: Catalog, la
         except UnknownNameError:
             raise
         except RightfitError as error:
-            told = re.sub(r"^\d+:\s*", "", str(error).replace(f"{copy}:", "").replace(str(copy), str(file)))
-            raise InputError(label("prices", "add_refused", lang, why=told)) from None
+            told = re.sub(r"^\d+:\s*", "", error.text(lang).replace(f"{copy}:", "").replace(str(copy), str(file)))
+            raise InputError(Message("cli.price_add_refused", why=told)) from None
     draft = file.with_name(f".{file.name}.part")
     try:
         draft.write_text(text, "utf-8")
@@ -111,7 +110,7 @@ def _keep(file: Path, kind: str, values: Mapping[str, Any], catalog: Catalog, la
     except OSError as error:
         with contextlib.suppress(OSError):
             draft.unlink()
-        raise InputError(label("prices", "add_unwritable", lang, path=str(file), why=os.strerror(error.errno or 0))) from None
+        raise InputError(Message("cli.price_add_unwritable", path=str(file), why=system_problem(error))) from None
 
 
 def entry_of(
@@ -139,8 +138,8 @@ def entry_of(
         if not gpu:
             own = [one for cloud, one in zip(table.provider, table.instance_type, strict=True) if cloud == provider]
             near = nearest_words(name, own, count=2)
-            hint = label("prices", "add_near", lang, names=", ".join(f"{provider}/{one}" for one in near)) if near else ""
-            raise InputError(label("prices", "add_no_server", lang, server=server, hint=hint))
+            hint = Message("cli.price_add_near", names=", ".join(f"{provider}/{one}" for one in near)) if near else ""
+            raise InputError(Message("cli.price_add_no_server", server=server, hint=hint))
         fields: dict[str, Any] = {"provider": provider, "name": name, "gpu": card_named(gpu), "gpus": count or USUAL_CARDS}
     else:
         _check_cards(server, table, at, gpu, count, lang)
@@ -180,7 +179,7 @@ def _check_cards(server: str, table: ServerTable, at: int, gpu: str, count: int 
 
     own, number = table.accelerator_name[at], int(table.num_accelerators[at])
     if (gpu and own not in facts.match_accelerators(gpu)) or (count is not None and count != number):
-        raise InputError(label("prices", "add_cards", lang, server=server, cards=f"{number} x {own}" if own else "0"))
+        raise InputError(Message("cli.price_add_cards", server=server, cards=f"{number} x {own}" if own else "0"))
 
 
 def _known(table: ServerTable, at: int) -> dict[str, Any]:
@@ -208,10 +207,10 @@ def _repriced(catalog: Catalog, provider: str, name: str, place: str, purchase: 
     usual = names.resolve_purchases(["on-demand"])[0]
     way = purchase or (usual if usual in ways or not ways else ways[0])
     if way not in ways:
-        raise InputError(label("prices", "add_way", lang, server=f"{provider}/{name}", way=way, ways=", ".join(ways)))
+        raise InputError(Message("cli.price_add_way", server=f"{provider}/{name}", way=way, ways=", ".join(ways)))
     places = sorted(where for one, where in listed if one == way)
     if place and place not in places:
         near = list(dict.fromkeys([*nearest_words(place, places, count=MOST_NAMES), *places]))
         shown = ", ".join([*near[:MOST_NAMES], *(["..."] if len(near) > MOST_NAMES else [])])
-        raise InputError(label("prices", "add_place", lang, server=f"{provider}/{name}", region=place, way=way, regions=shown))
+        raise InputError(Message("cli.price_add_place", server=f"{provider}/{name}", region=place, way=way, regions=shown))
     return {"provider": [provider], "type": [name], **({"region": [place]} if place else {}), "purchase": [way], "price": price}

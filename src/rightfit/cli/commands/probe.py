@@ -9,6 +9,7 @@ from rightfit.cli.declared import argument, option
 from rightfit.cli.output import View, note
 from rightfit.errors import InputError
 from rightfit.explain.messages import say
+from rightfit.messages import Message
 from rightfit.records import dataclass
 
 if TYPE_CHECKING:
@@ -85,11 +86,11 @@ def probe(
     if url is not None:
         wrong = cmd or stop_when_stable or deep or file or log
         if wrong:
-            raise InputError("--url tests an endpoint: leave the command, --file, --log, --deep and --stop-when-stable out", field="url")
+            raise InputError(Message("cli.url_alone"), field="url")
         return load_test(url, asked, setup=setup_of(given or []), out=out, keep=keep, view=view)
     stray = [name for name, value in asked.items() if value is not None and name not in ("plan", "option")]
     if stray:
-        raise InputError(f"--{stray[0].replace('_', '-')} belongs to a load test: give the endpoint with --url", field=stray[0])
+        raise InputError(Message("cli.load_test_option", option=f"--{stray[0].replace('_', '-')}"), field=stray[0])
     return _command(
         cmd or [],
         Asked(setup_of(given or []), plan, option, file, out, log),
@@ -158,7 +159,7 @@ def _planned(asked: Asked) -> tuple[Planned, Expected | None]:
     from rightfit.measure.probing.joining import Planned
 
     if asked.plan is not None and asked.file is not None:
-        raise InputError("--plan or --file: a plan has its workload already", field="file")
+        raise InputError(Message("cli.plan_or_file"), field="file")
     if asked.plan is not None:
         return _of_plan(asked.plan, asked.option)
     if asked.file is None:

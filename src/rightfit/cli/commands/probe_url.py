@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rightfit.cli.output import View, note
 from rightfit.errors import InputError
 from rightfit.explain.messages import say
+from rightfit.messages import Message, at_place
 
 if TYPE_CHECKING:
     from rightfit.measure.load_test.capacity import Trial
@@ -51,7 +52,7 @@ def _of_plan(path: Path | None, rank: int) -> tuple[dict[str, Any], dict[str, st
 
     document = read_plan(path)
     if document.workload.get("task") != "serve":
-        raise InputError(f"--plan: {path} is no plan of a service", field="plan")
+        raise InputError(Message("cli.plan_of_no_service", path=path), field="plan")
     option = document.option(rank).model_dump()
     wish = {name: number(document.workload.get(name)) for name in ("input_tokens", "output_tokens", "ttft_s", "tpot_s")}
     setup, server = service_of({"workload": document.workload}, option)
@@ -63,15 +64,17 @@ def _test(asked: dict[str, Any]) -> Trial:
 
     variable = asked.pop("key_env", None)
     if variable and variable not in os.environ:
-        raise InputError(f"--key-env: no variable {variable} in the environment", field="key_env")
+        raise InputError(Message("cli.key_variable", variable=variable), field="key_env")
     for name in ("input_tokens", "output_tokens"):
         if name not in asked:
-            raise InputError(f"--url needs --{name.replace('_', '-')}, for example 512 (or a plan that says it, with --plan)", field=name)
+            raise InputError(Message("cli.url_lacks", option=f"--{name.replace('_', '-')}"), field=name)
         asked[name] = int(asked[name])
     seconds = {name: _seconds(asked.pop(option), option) for name, option in _DURATIONS.items() if option in asked}
     percentile = asked.pop("percentile", 95)
     if percentile not in _PERCENTILES:
-        raise InputError(f"--percentile: {percentile} is not known; allowed: {', '.join(map(str, _PERCENTILES))}", field="percentile")
+        raise InputError(
+            Message("cli.not_among", option="--percentile", word=percentile, allowed=", ".join(map(str, _PERCENTILES))), field="percentile"
+        )
     more = {"least_requests": asked.pop("requests")} if "requests" in asked else {}
     return Trial(**{**asked, **seconds, **more}, percentile=percentile / 100.0, key=os.environ.get(variable or "", "") if variable else "")
 
@@ -87,7 +90,7 @@ def _seconds(text: str, option: str) -> float:
     try:
         seconds = parse_duration(text)
     except InputError as error:
-        raise InputError(f"{shown}: {error}", field=option) from None
+        raise InputError(at_place(shown, error.message), field=option) from None
     if not 1e-5 <= seconds <= SECONDS_PER_DAY:
-        raise InputError(f"{shown}: {text} makes no sense here; allowed 10us to 1 day", field=option)
+        raise InputError(Message("cli.target_outside", option=shown, text=text), field=option)
     return seconds

@@ -10,6 +10,7 @@ from rightfit.cli.output import Answer, View, emit, listing, note
 from rightfit.errors import InputError
 from rightfit.explain.messages import say
 from rightfit.explain.tables import Table
+from rightfit.messages import Message
 
 if TYPE_CHECKING:
     from rightfit.measure.record import Run
@@ -74,7 +75,7 @@ def merge(
     from rightfit.measure.store import RunStore
 
     if len(run) < 2:
-        raise InputError("merge needs two records or more", field="run")
+        raise InputError(Message("cli.merge_one"), field="run")
     whole = merged([one(name, store) for name in run])
     if out is None:
         RunStore(store).save([whole])
@@ -95,9 +96,7 @@ def send(
     from rightfit.measure import team
 
     if not team.is_address(address):
-        raise InputError(
-            f"runs send: {address!r} is no address of a server; write for example https://rightfit.example.com", field="address"
-        )
+        raise InputError(Message("cli.send_address", address=address), field="address")
     runs = [one(name, store) for name in run]
     note(say("measure.sent", view.lang, new=team.send(address, runs), count=len(runs), path=address), view)
 
@@ -111,7 +110,7 @@ def one(name: str, store: Path | None) -> Run:
     if is_there(name):
         found = read_runs(name)
         if len(found) != 1:
-            raise InputError(f"{name} holds {len(found)} records; this command takes files of one", field="run")
+            raise InputError(Message("cli.several_records", path=name, count=len(found)), field="run")
         return found[0]
     return RunStore(store).get(name)
 

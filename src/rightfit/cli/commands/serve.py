@@ -10,6 +10,7 @@ from rightfit.cli.declared import option
 from rightfit.cli.output import View, note
 from rightfit.errors import ContradictionError, InputError
 from rightfit.explain.labels import label
+from rightfit.messages import Message
 
 if TYPE_CHECKING:
     from rightfit.rest.settings import Settings
@@ -99,7 +100,7 @@ def _settings(
     is_local = settings_module.is_local(host)
     if not is_local and not token and not allow_anonymous:
         raise ContradictionError(
-            f"host: {host} can be reached by others, and no token is set; give --token-file FILE, or --allow-anonymous if everybody may ask",
+            Message("cli.open_host", host=host),
             field="host",
         )
     for origin in cors:
@@ -118,7 +119,7 @@ def _settings(
 def _check_origin(origin: str) -> None:
     scheme, _, rest = origin.partition("://")
     if scheme not in ("http", "https") or not rest or "/" in rest or "*" in rest:
-        raise InputError(f"cors: {origin[:80]!r} is not an origin; write for example https://tools.example.com", field="cors")
+        raise InputError(Message("cli.no_origin", origin=origin[:80]), field="cors")
 
 
 def _proxy(text: str) -> str:
@@ -127,7 +128,7 @@ def _proxy(text: str) -> str:
     try:
         return str(ipaddress.ip_network(text.strip()))
     except ValueError:
-        raise InputError(f"proxy: {text[:80]!r} is not an address or a range; write for example 10.0.0.0/8", field="proxy") from None
+        raise InputError(Message("cli.no_proxy", address=text[:80]), field="proxy") from None
 
 
 def _with_place(settings: Settings, view: View) -> Settings:

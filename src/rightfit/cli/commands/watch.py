@@ -14,6 +14,7 @@ from rightfit.cli.declared import argument, option
 from rightfit.cli.output import Answer, View, emit, note
 from rightfit.errors import InputError, NetworkError
 from rightfit.explain.messages import say
+from rightfit.messages import Message, at_place
 
 if TYPE_CHECKING:
     from rightfit.explain.sheets import Part
@@ -103,9 +104,9 @@ def _wait_s(text: str | None) -> float:
     try:
         seconds = parse_duration(text)
     except InputError as error:
-        raise InputError(f"--every: {error}", field="every") from None
+        raise InputError(at_place("--every", error.message), field="every") from None
     if not _BETWEEN_S <= seconds <= SECONDS_PER_HOUR:
-        raise InputError(f"--every: {text} makes no sense here; allowed 1s to 1h", field="every")
+        raise InputError(Message("cli.every_outside", text=text), field="every")
     return seconds
 
 
@@ -197,5 +198,5 @@ def _page(listen: str, name: str, view: View) -> Iterator[Any]:
 def _address(listen: str) -> tuple[str, int]:
     host, _, port = listen.rpartition(":")
     if not port.isdigit() or int(port) > 65_535:
-        raise InputError(f"--listen: {listen!r} is no port; write for example 9410 or 127.0.0.1:9410", field="listen")
+        raise InputError(Message("cli.no_port", text=listen), field="listen")
     return host.strip("[]") or "127.0.0.1", int(port)

@@ -12,6 +12,7 @@ from rightfit.export.stack import TRAINED_BY_TRL, ExportStack
 from rightfit.export.targets import deepspeed
 from rightfit.export.targets.trl import packages, script, settings
 from rightfit.export.training_words import PORT, data_problem, launch_script, training_problem, training_stack
+from rightfit.messages import Message
 
 
 def kind(job: Job) -> str:
@@ -88,13 +89,13 @@ def write(job: Job) -> Files:
     return {"train.sh": launch_script(job, found), **found.files}
 
 
-def _refuses(job: Job) -> str:
+def _refuses(job: Job) -> Message | str:
     if problem := training_problem(job, methods=TRAINED_BY_TRL) or data_problem(job) or torch_problem(job):
         return problem
     if kind(job) == "DEEPSPEED":
         return deepspeed.TARGET.refuses(job)
     if job.option.layout.sharding == "hybrid":
-        return "the plan shards within servers and repeats among them (hybrid); use fsdp2"
+        return Message("export.part_hybrid")
     return ""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rightfit.export.job import Job
 from rightfit.export.quoting import comment
 from rightfit.export.registry import Files, Target
+from rightfit.messages import Message
 
 IDLE_MIN = 30
 BUSY_PERCENT = 5
@@ -76,10 +77,10 @@ def write(job: Job) -> Files:
     return {"auto-stop.sh": "\n".join(head) + "\n" + BODY.lstrip("\n"), "auto-stop.service": UNIT % job.plan_id}
 
 
-def _refuses(job: Job) -> str:
+def _refuses(job: Job) -> Message | str:
     if job.is_service:
-        return "a service runs until it is stopped; budget-alarm watches its bill"
-    return "" if job.stop_after_h else "the plan predicts no time; give --stop-after"
+        return Message("export.part_runs_until_stopped")
+    return "" if job.stop_after_h else Message("export.part_no_time")
 
 
 TARGET = Target(

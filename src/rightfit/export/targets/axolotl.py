@@ -27,6 +27,7 @@ from rightfit.export.training_words import (
     training_stack,
     workers,
 )
+from rightfit.messages import Message
 
 PACKAGES = ("axolotl==0.19.0",)
 SPAN: Span = ((2, 11), (2, 13))
@@ -120,12 +121,12 @@ def write(job: Job) -> Files:
     return {"train.sh": launch_script(job, found, span=SPAN), **found.files}
 
 
-def _refuses(job: Job) -> str:
+def _refuses(job: Job) -> Message | str:
     layout = job.option.layout
     if problem := training_problem(job, methods=TRAINED_BY_TRL, moves_activations=True) or torch_problem(job, span=SPAN):
         return problem
     if layout.sharding == "hybrid":
-        return "the plan shards within servers and repeats among them (hybrid); use fsdp2"
+        return Message("export.part_hybrid")
     return deepspeed.TARGET.refuses(job) if deepspeed.stage(job) else ""
 
 

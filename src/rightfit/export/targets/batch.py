@@ -14,6 +14,7 @@ from rightfit.export.serving_words import spans_servers
 from rightfit.export.stack import ExportStack
 from rightfit.export.targets import vllm
 from rightfit.export.training_words import data_problem, launch_script, save_every_s, scripts, training_stack
+from rightfit.messages import Message
 
 COLUMNS = {"generate": (("messages",), ("prompt",), ("text",)), "embed": (("text",),), "transcribe": (("audio",),)}
 """What a row of the data must hold, by what is done."""
@@ -121,14 +122,11 @@ def write(job: Job) -> Files:
     return {"run.sh": launch_script(job, found), **found.files}
 
 
-def _refuses(job: Job) -> str:
+def _refuses(job: Job) -> Message | str:
     if job.task != "batch":
-        return f"it runs a model over a data set once; the plan is to {job.task}"
+        return Message("export.part_runs_once", task=job.task)
     if not kind(job):
-        return (
-            f"there are programs for language models by vLLM, text encoders and Whisper; the plan is made for "
-            f"{job.option.layout.engine or 'a model of tables'}: make one with --framework vllm where the model is a language model"
-        )
+        return Message("export.part_batch_programs", engine=job.option.layout.engine or Message("export.a_model_of_tables"))
     return spans_servers(job) or (vllm.refuses(job) if kind(job) == "generate" else "") or data_problem(job) or torch_problem(job)
 
 

@@ -9,6 +9,7 @@ from rightfit.export.job import Job
 from rightfit.export.operations import most_usd
 from rightfit.export.quoting import shell, shell_lines, to_json
 from rightfit.export.registry import Files, Target
+from rightfit.messages import Message
 
 CLOUDS = ("aws", "azure", "gcp")
 MOST_PERCENT = 100
@@ -124,9 +125,9 @@ def _azure(job: Job) -> Files:
     return {"budget.sh": _script(job, needs={"RIGHTFIT_EMAIL": "who is told"}, lines=[line]), "budget.json": to_json(template)}
 
 
-def _refuses(job: Job) -> str:
+def _refuses(job: Job) -> Message | str:
     if job.option.provider not in CLOUDS:
-        return f"{job.option.provider} has no budget service that is known here; set an alarm at ${limit_usd(job)} in its console"
+        return Message("export.part_no_budget_service", provider=job.option.provider, limit=limit_usd(job))
     return ""
 
 

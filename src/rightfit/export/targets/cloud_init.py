@@ -10,6 +10,7 @@ from rightfit.export.registry import Files, Target
 from rightfit.export.serving_words import spans_servers
 from rightfit.export.stack import stack_problem
 from rightfit.export.terraform_words import own_bucket
+from rightfit.messages import Message
 
 SECRETS = "/etc/rightfit/secrets"
 STORES = {
@@ -49,17 +50,17 @@ def write(job: Job) -> Files:
     return {"user-data.yaml": f"#cloud-config\n# {comment(job.model)}, plan {job.plan_id}\n" + to_yaml(body)}
 
 
-def _refuses(job: Job) -> str:
+def _refuses(job: Job) -> Message | str:
     option = job.option
     if option.nodes > 1 and not job.is_service:
-        return "a run on several servers needs a launcher that knows them all; use skypilot or slurm"
+        return Message("export.part_several_need_launcher")
     scheme = job.settings.bucket.partition("://")[0]
     if job.settings.bucket and scheme not in STORES and not job.is_service:
-        return f"it reaches buckets of {' and '.join(f'{name}://' for name in STORES)} by the server's own role, not {scheme}://"
+        return Message("export.part_reaches_buckets", scheme=scheme)
     if problem := spans_servers(job) or stack_problem(job):
         return problem
     if not job.is_service and not job.settings.bucket:
-        return f"a run needs a place that outlives its server: give --bucket {STORES_NAMED}"
+        return Message("export.part_place_that_outlives", names=STORES_NAMED)
     return ""
 
 

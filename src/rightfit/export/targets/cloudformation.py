@@ -12,6 +12,7 @@ from rightfit.export.registry import Files, Target
 from rightfit.export.stack import stack_of
 from rightfit.export.targets.terraform_aws import ARM_FAMILIES, TLS_POLICY, ground
 from rightfit.export.terraform_words import HALF_SENT_DAYS, OVERWRITTEN_DAYS, made_bucket, own_bucket, problem
+from rightfit.messages import Message
 
 IMAGES = {
     (True, "x86_64"): "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-22.04/latest/ami-id",
@@ -289,7 +290,7 @@ def balancer(job: Job) -> dict[str, Resource]:
     }
 
 
-def _refuses(job: Job) -> str:
+def _refuses(job: Job) -> Message | str:
     return problem(job, "aws")
 
 

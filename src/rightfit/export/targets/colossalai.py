@@ -20,6 +20,7 @@ from rightfit.export.training_words import (
     torchrun,
     training_stack,
 )
+from rightfit.messages import Message
 
 PACKAGES = ("colossalai==0.5.0", "transformers==4.51.3", "datasets==4.3.0", "numpy==1.26.4")
 SPAN: Span = ((2, 2), (2, 5, 1))
@@ -81,24 +82,26 @@ def write(job: Job) -> Files:
     return {"train.sh": launch_script(job, found, span=SPAN), **found.files}
 
 
-def _refuses(job: Job) -> str:
+def _refuses(job: Job) -> Message | str:
     if job.task in SERVING_TASKS or job.task == "prepare":
-        return f"it trains; the plan is to {job.task}"
+        return Message("export.part_it_trains", task=job.task)
     layout, known = job.option.layout, architecture(job)
     if model_kind(job) != "decoder":
-        return "the model is not a language model"
+        return Message("export.part_no_language_model")
     if layout.moves_activations:
         return ACTIVATIONS_ELSEWHERE
     if layout.method != "full":
-        return f"the script trains all weights; the plan is {layout.method}"
+        return Message("export.part_script_trains_all", method=layout.method)
     if layout.sharding == "hybrid" or layout.context * layout.expert > 1 or (splits_model(job) and layout.sharding == "zero-3"):
-        return f"the layout is {layout.sharding} with context {layout.context} and expert {layout.expert} beside tensor {layout.tensor}; use megatron or fsdp2"
+        return Message(
+            "export.part_layout_beside_tensor", sharding=layout.sharding, context=layout.context, expert=layout.expert, tensor=layout.tensor
+        )
     if splits_model(job) and (known is None or known.family not in SHARDED_FAMILIES):
-        return "it has no policy that splits this model"
+        return Message("export.part_no_policy")
     if job.wish("optimizer") not in (None, "adamw", "adamw-fused"):
-        return f"the script uses its Adam; the plan's optimizer is {job.wish('optimizer')}"
+        return Message("export.part_its_adam", optimizer=job.wish("optimizer"))
     if not job.gpus_per_node:
-        return "its kernels are for accelerators; the plan has none"
+        return Message("export.part_kernels_for_accelerators")
     return data_problem(job) or torch_problem(job, span=SPAN)
 
 

@@ -11,6 +11,7 @@ from rightfit.export.job import SERVING_TASKS, Job
 from rightfit.export.quoting import comment, to_json, to_yaml
 from rightfit.export.registry import Files, Target
 from rightfit.export.stack import ExportStack, stack_of, stack_problem
+from rightfit.messages import Message
 
 PYTHON = "3.12"
 PIP = "pip=25.3"
@@ -78,12 +79,12 @@ def write(job: Job) -> Files:
     }
 
 
-def _refuses(job: Job) -> str:
+def _refuses(job: Job) -> Message | str:
     if problem := stack_problem(job):
         return problem
     lines = pip_lines(stack_of(job))
     whole = lines and (job.task in SERVING_TASKS or any(line.startswith("torch==") for line in lines))
-    return "" if whole else "the program comes as a container image, not as packages; use its image"
+    return "" if whole else Message("export.part_container_image")
 
 
 TARGET = Target(

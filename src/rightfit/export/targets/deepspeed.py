@@ -12,6 +12,7 @@ from rightfit.export.registry import Files, Target
 from rightfit.export.stack import TRAINED_BY_TRL, ExportStack
 from rightfit.export.targets.trl import packages, script, settings
 from rightfit.export.training_words import data_problem, launch_script, learning_rate, torchrun, training_problem, training_stack
+from rightfit.messages import Message
 
 VERSION = "deepspeed==0.19.8"
 STAGES = {"zero-1": 1, "zero-2": 2, "zero-3": 3}
@@ -83,16 +84,16 @@ def write(job: Job) -> Files:
     return {"train.sh": launch_script(job, found), **found.files}
 
 
-def _refuses(job: Job) -> str:
+def _refuses(job: Job) -> Message | str:
     layout = job.option.layout
     if problem := training_problem(job, methods=TRAINED_BY_TRL) or data_problem(job) or torch_problem(job):
         return problem
     if layout.sharding == "hybrid":
-        return "the plan shards within servers and repeats among them (hybrid); use fsdp2"
+        return Message("export.part_hybrid")
     if layout.method == "qlora" and stage(job) == 3:
-        return "ZeRO-3 does not shard 4-bit weights that are loaded ready-made; use ZeRO-2 or none"
+        return Message("export.part_zero_3_4_bit")
     if layout.moves_states and job.wish("optimizer") not in (None, "adamw", "adamw-fused"):
-        return f"on the host DeepSpeed has AdamW alone; the plan's optimizer is {job.wish('optimizer')}"
+        return Message("export.part_adamw_on_host", optimizer=job.wish("optimizer"))
     return ""
 
 

@@ -10,6 +10,7 @@ from rightfit.export.registry import Files, Target
 from rightfit.export.serving_words import revision_words
 from rightfit.export.stack import ExportStack
 from rightfit.export.training_words import PORT, launch_script, lora_rank, recomputes, save_every_steps, steps, training_stack, workers
+from rightfit.messages import Message
 
 PACKAGES = (
     "diffusers==0.40.0",
@@ -102,21 +103,30 @@ def write(job: Job) -> Files:
     return {"train.sh": launch_script(job, found), **found.files}
 
 
-def _refuses(job: Job) -> str:
+def _refuses(job: Job) -> Message | str:
     if job.task in SERVING_TASKS or job.task == "prepare":
-        return f"it trains; the plan is to {job.task}"
+        return Message("export.part_it_trains", task=job.task)
     layout = job.option.layout
     if model_kind(job) != "diffusion":
-        return "the model is not a diffusion model"
+        return Message("export.part_no_diffusion_model")
     if job.task == "train":
-        return "its scripts fine-tune; the plan is to train from scratch"
+        return Message("export.part_scripts_fine_tune")
     if not script_of(job):
         known = sorted({family for family, _ in SCRIPTS})
-        return f"no script is chosen for {diffusion_family(job) or 'this model'} by {layout.method}; there are scripts for {', '.join(known)} by full and lora"
+        return Message(
+            "export.part_no_diffusion_script",
+            model=diffusion_family(job) or Message("export.this_model"),
+            method=layout.method,
+            known=", ".join(known),
+        )
     if layout.sharding not in ("none", "ddp") or layout.offload != "none":
-        return f"its scripts hold the whole model on each accelerator; the plan is {layout.sharding}, offloading {layout.offload}"
+        return Message("export.part_whole_model_on_each", sharding=layout.sharding, offload=layout.offload)
     wished = str(job.wish("optimizer") or "adamw")
-    return torch_problem(job) if wished in OPTIMIZERS else f"the optimizer is {wished}; its scripts have {', '.join(OPTIMIZERS)}"
+    return (
+        torch_problem(job)
+        if wished in OPTIMIZERS
+        else Message("export.part_optimizer_of_scripts", optimizer=wished, known=", ".join(OPTIMIZERS))
+    )
 
 
 TARGET = Target(

@@ -11,6 +11,7 @@ from rightfit.export.registry import Files, Target
 from rightfit.export.serving_words import spans_servers
 from rightfit.export.stack import ExportStack, healthy, installs, launched, stack_of, stack_problem
 from rightfit.export.targets import grafana, prometheus
+from rightfit.messages import Message
 
 CADDY, PROMETHEUS, GRAFANA = "caddy:2.10.2", "prom/prometheus:v3.7.3", "grafana/grafana:12.2.1"
 EXPORTER, EXPORTER_PORT = "nvcr.io/nvidia/k8s/dcgm-exporter:4.4.1-4.6.0-ubuntu22.04", 9400
@@ -153,16 +154,16 @@ def write(job: Job) -> Files:
     }
 
 
-def _refuses(job: Job) -> str:
+def _refuses(job: Job) -> Message | str:
     if not job.is_service:
-        return f"the plan is to {job.task}; this keeps a service up"
+        return Message("export.part_keeps_a_service", task=job.task)
     if problem := spans_servers(job) or stack_problem(job):
         return problem
     if stack_of(job).port is None:
-        return "the plan's program listens on no port"
+        return Message("export.part_no_port")
     vendor = str(job.option.facts.get("vendor") or "")
     if job.gpus_per_node and vendor != "NVIDIA":
-        return f"Docker hands over cards of NVIDIA in this way, and the plan's are of {vendor}"
+        return Message("export.part_docker_cards", vendor=vendor)
     return ""
 
 

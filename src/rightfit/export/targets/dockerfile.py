@@ -8,6 +8,7 @@ from rightfit.export.job import Job
 from rightfit.export.quoting import comment, to_json
 from rightfit.export.registry import Files, Target
 from rightfit.export.stack import healthy, launched, stack_of, stack_problem
+from rightfit.messages import Message
 
 START_S = 1800
 """Longest start of a service: the weights come first."""
@@ -39,12 +40,8 @@ def one_line(words: Sequence[str]) -> str:
     return to_json(list(words)).replace("\n", "").replace("  ", " ")
 
 
-def _refuses(job: Job) -> str:
-    return (
-        "a run on several servers is started by its launcher; use skypilot or slurm"
-        if job.num_nodes > 1 and not job.is_service
-        else stack_problem(job)
-    )
+def _refuses(job: Job) -> Message | str:
+    return Message("export.part_started_by_launcher") if job.num_nodes > 1 and not job.is_service else stack_problem(job)
 
 
 TARGET = Target("dockerfile", "environment", "container image with pinned packages", write, _refuses, checked_by="hadolint")

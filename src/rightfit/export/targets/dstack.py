@@ -12,6 +12,7 @@ from rightfit.export.registry import Files, Target
 from rightfit.export.seller_names import dstack_cards, dstack_name, is_by_the_card, name_problem
 from rightfit.export.serving_words import servers_range, spans_servers
 from rightfit.export.stack import key_of, launched, stack_of, stack_problem
+from rightfit.messages import Message
 
 BACKENDS = {
     "aws": "aws",
@@ -134,15 +135,15 @@ def service(job: Job) -> dict[str, Any]:
     return {**found, "replicas": least}
 
 
-def _refuses(job: Job) -> str:
+def _refuses(job: Job) -> Message | str:
     option = job.option
     if option.provider not in BACKENDS:
-        return f"dstack does not rent on {option.provider}"
+        return Message("export.part_dstack_no_provider", provider=option.provider)
     if option.purchase not in ("on-demand", "spot"):
-        return f"it buys on demand or spot, the plan is {option.purchase}"
+        return Message("export.part_buys_on_demand", purchase=option.purchase)
     scheme = job.settings.bucket.partition("://")[0]
     if scheme and scheme != "s3" and not job.is_service:
-        return f"the job copies to s3:// only (or what speaks S3, by AWS_ENDPOINT_URL), not {scheme}://"
+        return Message("export.part_copies_to_s3_only", scheme=scheme)
     return name_problem(option, dstack_name(option), "dstack") or spans_servers(job) or stack_problem(job)
 
 

@@ -7,6 +7,7 @@ from rightfit.export.registry import Files, Target
 from rightfit.export.stack import ExportStack
 from rightfit.export.targets.torchrun import SHARDED, made, problem
 from rightfit.export.training_words import launch_script
+from rightfit.messages import Message
 
 
 def stack(job: Job) -> ExportStack:
@@ -20,10 +21,10 @@ def write(job: Job) -> Files:
     return {"train.sh": launch_script(job, found), **found.files}
 
 
-def _refuses(job: Job) -> str:
+def _refuses(job: Job) -> Message | str:
     found, layout = problem(job), job.option.layout
     if not found and layout.sharding not in SHARDED and not layout.moves_states:
-        return "the plan neither shards nor offloads; use torchrun or trl"
+        return Message("export.part_neither_shards")
     return found
 
 

@@ -18,6 +18,7 @@ from rightfit.export.kubernetes_words import (
 from rightfit.export.quoting import given, to_yaml
 from rightfit.export.registry import Files, Target
 from rightfit.export.stack import stack_problem
+from rightfit.messages import Message
 
 API = "jobset.x-k8s.io/v1alpha2"
 NODE = "node"
@@ -54,11 +55,11 @@ def write(job: Job) -> Files:
     return {"jobset.yaml": to_yaml(*files_objects(job), *queue_objects(job, pods=job.num_nodes), *checkpoint_objects(job), run_set(job))}
 
 
-def _refuses(job: Job) -> str:
+def _refuses(job: Job) -> Message | str:
     if job.task in SERVING_TASKS and job.task != "batch":
-        return f"the plan is to {job.task}; it runs to an end"
+        return Message("export.part_runs_to_an_end", task=job.task)
     if len(job.name) > LONGEST_NAME:
-        return f"the name {job.name} is longer than {LONGEST_NAME} letters, which the names of its pods allow; give a shorter --name"
+        return Message("export.part_name_too_long", word=job.name, most=LONGEST_NAME)
     return stack_problem(job)
 
 

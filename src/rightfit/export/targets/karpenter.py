@@ -11,6 +11,7 @@ from rightfit.export.kubernetes_words import card_resource, metadata
 from rightfit.export.operations import most_servers
 from rightfit.export.quoting import given, label, to_yaml
 from rightfit.export.registry import Files, Target
+from rightfit.messages import Message
 
 CLASSES = {"aws": ("karpenter.k8s.aws", "EC2NodeClass"), "azure": ("karpenter.azure.com", "AKSNodeClass")}
 LONGEST_LIFE = "720h"
@@ -97,11 +98,11 @@ def write(job: Job) -> Files:
     return {"nodepool.yaml": to_yaml(node_class(job), pool(job))}
 
 
-def _refuses(job: Job) -> str:
+def _refuses(job: Job) -> Message | str:
     if job.option.provider not in CLASSES:
-        return f"Karpenter rents on {' and '.join(CLASSES)}; the plan is on {job.option.provider}"
+        return Message("export.part_karpenter", clouds=" and ".join(CLASSES), provider=job.option.provider)
     if job.option.region in ("", "any"):
-        return "the plan names no region"
+        return Message("export.part_no_region")
     return ""
 
 

@@ -9,6 +9,7 @@ from rightfit.export.kubernetes_words import metadata, replicas_range, selector
 from rightfit.export.quoting import to_yaml
 from rightfit.export.registry import Files, Target
 from rightfit.export.targets import kubernetes
+from rightfit.messages import Message
 
 QUERIES = {
     "vllm": "sum(vllm:num_requests_running{{{by}}} + vllm:num_requests_waiting{{{by}}})",
@@ -54,11 +55,11 @@ def threshold(job: Job) -> float:
     return float(job.section("autoscaling").get("target_in_flight") or max(1.0, float(job.option.facts.get("batch") or 1.0)))
 
 
-def _refuses(job: Job) -> str:
+def _refuses(job: Job) -> Message | str:
     if not job.is_service:
-        return "only services are scaled"
+        return Message("export.part_only_services_scaled")
     if job.option.layout.engine.casefold() not in QUERIES:
-        return f"{job.option.layout.engine or 'the engine'} publishes no count of requests in flight that is known here"
+        return Message("export.part_no_count_of_requests", engine=job.option.layout.engine or Message("export.the_engine"))
     return kubernetes.TARGET.refuses(job)
 
 

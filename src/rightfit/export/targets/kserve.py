@@ -9,6 +9,7 @@ from rightfit.export.kubernetes_words import container, files_objects, metadata,
 from rightfit.export.quoting import given, to_yaml
 from rightfit.export.registry import Files, Target
 from rightfit.export.targets import keda, kubernetes
+from rightfit.messages import Message
 
 GROUP = "serving.kserve.io"
 CONTAINER = "kserve-container"  # the name by which KServe knows the container that answers
@@ -59,9 +60,9 @@ def write(job: Job) -> Files:
     return {"inference-service.yaml": to_yaml(*files_objects(job), service(job))}
 
 
-def _refuses(job: Job) -> str:
+def _refuses(job: Job) -> Message | str:
     if not job.is_service:
-        return "it serves; use kubeflow-trainjob or kubernetes for a run"
+        return Message("export.part_it_serves")
     return kubernetes.TARGET.refuses(job)
 
 

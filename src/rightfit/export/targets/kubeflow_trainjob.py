@@ -20,6 +20,7 @@ from rightfit.export.kubernetes_words import (
 from rightfit.export.quoting import given, to_yaml
 from rightfit.export.registry import Files, Target
 from rightfit.export.stack import stack_problem
+from rightfit.messages import Message
 
 API = "trainer.kubeflow.org/v1alpha1"
 NODE = "node"  # the name by which Trainer knows the container that trains
@@ -72,9 +73,9 @@ def write(job: Job) -> Files:
     }
 
 
-def _refuses(job: Job) -> str:
+def _refuses(job: Job) -> Message | str:
     if job.task in SERVING_TASKS:
-        return f"the plan is to {job.task}; it trains"
+        return Message("export.part_task_it_trains", task=job.task)
     return stack_problem(job)
 
 

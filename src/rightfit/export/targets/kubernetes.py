@@ -22,6 +22,7 @@ from rightfit.export.kubernetes_words import (
 from rightfit.export.quoting import given, to_yaml
 from rightfit.export.registry import Files, Target
 from rightfit.export.stack import stack_of, stack_problem
+from rightfit.messages import Message
 
 WATCHERS = {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}
 """Where Prometheus stands (keda.PROMETHEUS): it reads the pods' metrics through the network policy."""
@@ -150,10 +151,10 @@ def run_objects(job: Job) -> list[dict[str, Any]]:
     return [*queue_objects(job, pods=job.num_nodes), *checkpoint_objects(job), heads, run]
 
 
-def _refuses(job: Job) -> str:
+def _refuses(job: Job) -> Message | str:
     layout = job.option.layout
     if job.is_service and job.gpus_per_node and layout.tensor * layout.pipeline > job.gpus_per_node:
-        return "a replica spans several servers"
+        return Message("export.part_replica_spans")
     return stack_problem(job)
 
 

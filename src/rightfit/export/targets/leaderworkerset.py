@@ -21,6 +21,7 @@ from rightfit.export.quoting import to_yaml
 from rightfit.export.registry import Files, Target
 from rightfit.export.serving_words import group_problem, servers_of_replica
 from rightfit.export.stack import stack_problem
+from rightfit.messages import Message
 
 API = "leaderworkerset.x-k8s.io/v1"
 PLACES = Places(node_rank="$(LWS_WORKER_INDEX)", head_address="$(LWS_LEADER_ADDRESS)")
@@ -88,11 +89,11 @@ def write(job: Job) -> Files:
     return {"group.yaml": to_yaml(*files_objects(job), *objects(job))}
 
 
-def _refuses(job: Job) -> str:
+def _refuses(job: Job) -> Message | str:
     if not job.is_service:
-        return f"the plan is to {job.task}; it serves"
+        return Message("export.part_task_it_serves", task=job.task)
     if servers_of_replica(job) == 1:
-        return "each replica has its place on one server; use kubernetes"
+        return Message("export.part_replica_on_one")
     return group_problem(job) or stack_problem(job)
 
 

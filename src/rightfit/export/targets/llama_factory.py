@@ -26,6 +26,7 @@ from rightfit.export.training_words import (
     training_stack,
     workers,
 )
+from rightfit.messages import Message
 
 PACKAGES = ("llamafactory==0.9.5",)
 BITSANDBYTES = "bitsandbytes==0.48.1"
@@ -129,7 +130,7 @@ def write(job: Job) -> Files:
     return {"train.sh": launch_script(job, found), **found.files}
 
 
-def refuses_like_deepspeed(job: Job) -> str:
+def refuses_like_deepspeed(job: Job) -> Message | str:
     """What programs that shard by DeepSpeed refuse."""
     problem = training_problem(job, methods=TRAINED_BY_TRL) or torch_problem(job)
     return problem or (deepspeed.TARGET.refuses(job) if deepspeed.stage(job) or job.option.layout.sharding == "hybrid" else "")

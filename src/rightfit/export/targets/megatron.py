@@ -21,6 +21,7 @@ from rightfit.export.training_words import (
     workers,
 )
 from rightfit.facts import TransformerArchitecture
+from rightfit.messages import Message
 
 IMAGE = "nvcr.io/nvidia/pytorch:25.09-py3"
 """What Megatron-LM's own checks of the pinned commit build on: Transformer Engine and Apex are inside."""
@@ -183,28 +184,28 @@ def _capability(job: Job) -> float:
         return 0.0
 
 
-def _refuses(job: Job) -> str:
+def _refuses(job: Job) -> Message | str:
     if job.task in SERVING_TASKS or job.task == "prepare":
-        return f"it trains; the plan is to {job.task}"
+        return Message("export.part_it_trains", task=job.task)
     layout, model = job.option.layout, architecture(job)
     if model_kind(job) != "decoder" or model is None:
-        return "the model is no decoder whose layers and widths rightfit knows by name"
+        return Message("export.part_no_decoder")
     if layout.moves_activations:
         return ACTIVATIONS_ELSEWHERE
     if layout.method != "full":
-        return f"pretrain_gpt.py trains all weights; the plan is {layout.method}"
+        return Message("export.part_pretrain_gpt", method=layout.method)
     if model.mlp_kind not in ("swiglu", "gelu") or model.kv_lora_rank or model.num_linear_layers or model.num_sliding_layers:
-        return "flags for this model's layers are not written: it has other than SwiGLU or GELU, or latent, linear or sliding attention"
+        return Message("export.part_no_flags")
     if not steps(job):
-        return "the plan does not count its steps"
+        return Message("export.part_no_steps")
     if "param" in layout.offload or layout.sharding == "hybrid":
-        return f"the plan is {layout.sharding}, offloading {layout.offload}; use fsdp2 or deepspeed"
+        return Message("export.part_sharding_offloading", sharding=layout.sharding, offload=layout.offload)
     if layout.moves_states and layout.sharding in STRATEGIES:
-        return f"the plan offloads the optimizer under {layout.sharding}; use deepspeed"
+        return Message("export.part_offloads_under", sharding=layout.sharding)
     if job.wish("optimizer") not in (None, "adamw", "adamw-fused"):
-        return f"it is asked for AdamW; the plan's optimizer is {job.wish('optimizer')}"
+        return Message("export.part_asked_for_adamw", optimizer=job.wish("optimizer"))
     if _capability(job) < LEAST_CAPABILITY:
-        return f"its image needs compute capability {LEAST_CAPABILITY} or later; {job.accelerator or 'a processor'} has less"
+        return Message("export.part_capability", least=LEAST_CAPABILITY, card=job.accelerator or Message("export.a_processor"))
     return torch_problem(job)
 
 

@@ -25,6 +25,7 @@ from rightfit.export.training_words import (
     training_stack,
     workers,
 )
+from rightfit.messages import Message
 
 PACKAGES = ("ms-swift==4.6.0",)
 
@@ -81,9 +82,9 @@ def write(job: Job) -> Files:
     return {"train.sh": launch_script(job, found), **found.files}
 
 
-def _refuses(job: Job) -> str:
+def _refuses(job: Job) -> Message | str:
     if job.task == "train":
-        return "it goes on from trained weights; the plan trains from scratch, which torchrun does"
+        return Message("export.part_from_scratch")
     return refuses_like_deepspeed(job)
 
 

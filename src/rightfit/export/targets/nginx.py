@@ -10,6 +10,7 @@ from rightfit.export.quoting import comment
 from rightfit.export.registry import Files, Target
 from rightfit.export.serving_words import spans_servers
 from rightfit.export.stack import stack_of, stack_problem
+from rightfit.messages import Message
 
 PORT = 8080
 ADDRESSES = "10.60.0."
@@ -89,9 +90,9 @@ server {{
     return {f"{job.name}.conf": body}
 
 
-def _refuses(job: Job) -> str:
+def _refuses(job: Job) -> Message | str:
     if not job.is_service:
-        return f"the plan is to {job.task}; only services have requests to spread"
+        return Message("export.part_only_services_spread", task=job.task)
     return spans_servers(job) or stack_problem(job)
 
 

@@ -11,6 +11,7 @@ from rightfit.export.registry import Files, Target
 from rightfit.export.script import script
 from rightfit.export.serving_words import KEY, PORT
 from rightfit.export.stack import ExportStack
+from rightfit.messages import Message
 
 ENGINES = ("tensorrt", "onnx runtime", "openvino", "pytorch")
 PROVIDERS = {
@@ -77,11 +78,12 @@ def write(job: Job) -> Files:
     return {"serve.sh": script(about, found.command, needs=[KEY]), **found.files}
 
 
-def _refuses(job: Job) -> str:
+def _refuses(job: Job) -> Message | str:
     if job.task not in SERVING_TASKS:
-        return f"the plan is to {job.task}; this serves an encoder or a vision model"
+        return Message("export.part_serves_encoder", task=job.task)
     if job.option.layout.engine.casefold() not in ENGINES:
-        return f"the plan is made for {job.option.layout.engine or 'no engine'}"
+        engine = job.option.layout.engine
+        return Message("export.part_made_for_engine", engine=engine) if engine else Message("export.part_made_for_engine_none")
     return ""
 
 

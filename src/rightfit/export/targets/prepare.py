@@ -12,6 +12,7 @@ from rightfit.export.quoting import shell, to_json
 from rightfit.export.registry import Files, Target
 from rightfit.export.stack import ExportStack
 from rightfit.export.training_words import data_packages, data_problem, launch_script, scripts
+from rightfit.messages import Message
 
 RAY, POLARS, SPARK = "ray[data]==2.51.1", "polars==1.35.2", "pyspark==4.0.1"
 PACKAGES = {
@@ -103,18 +104,18 @@ def write(job: Job) -> Files:
     return {"run.sh": launch_script(job, found), **found.files}
 
 
-def _refuses(job: Job) -> str:
+def _refuses(job: Job) -> Message | str:
     layout, done = job.option.layout, operation(job)
     if job.task != "prepare":
-        return f"it prepares data; the plan is to {job.task}"
+        return Message("export.part_prepares", task=job.task)
     if done not in PACKAGES:
-        return f"{done} needs what no plan says (by which columns, into what); there are scripts for {', '.join(PACKAGES)}"
+        return Message("export.part_needs_what_no_plan_says", operation=done, known=", ".join(PACKAGES))
     if layout.library == "spark" and done not in BY_SPARK:
-        return f"Spark's script knows {', '.join(BY_SPARK)}; the plan is to {done}"
+        return Message("export.part_spark_script", known=", ".join(BY_SPARK), operation=done)
     if layout.library not in (*LIBRARIES, "spark"):
-        return f"the plan is made for {layout.library}; there are scripts for {', '.join(LIBRARIES)} and spark: make one with --framework spark"
+        return Message("export.part_spark_scripts", library=layout.library, known=", ".join(LIBRARIES))
     if job.num_nodes > 1:
-        return "the plan spreads the work over several servers; the script works on one"
+        return Message("export.part_spreads_work")
     return data_problem(job) or torch_problem(job)
 
 

@@ -8,6 +8,7 @@ from rightfit.export.job import Job
 from rightfit.export.operations import MIB, floor_of_utilisation, has_profiling, memory_limit_bytes, most_usd_per_h, usd_per_gpu_h
 from rightfit.export.quoting import to_yaml
 from rightfit.export.registry import Files, Target
+from rightfit.messages import Message
 
 TOO_HOT_C = 88
 WATCH_PORT = 9410  # of `rightfit watch --listen 9410` beside the run
@@ -133,12 +134,12 @@ def _rule(name: str, expression: str, lasts: str, summary: str) -> dict[str, Any
     return {"alert": name, "expr": expression, "for": lasts, "labels": {"severity": "warning"}, "annotations": {"summary": summary}}
 
 
-def refuses(job: Job) -> str:
+def refuses(job: Job) -> Message | str:
     """Why the exporter of NVIDIA's cards has nothing to say ("" if it has)."""
     vendor = str(job.option.facts.get("vendor") or "NVIDIA")
     if not job.gpus_per_node:
-        return "the server has no accelerator to watch"
-    return "" if vendor == "NVIDIA" else f"the exporter of {vendor} cards has other names"
+        return Message("export.part_no_accelerator")
+    return "" if vendor == "NVIDIA" else Message("export.part_exporter_names", vendor=vendor)
 
 
 TARGET = Target(

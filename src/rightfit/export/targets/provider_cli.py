@@ -13,6 +13,7 @@ from rightfit.export.registry import Files, Target
 from rightfit.export.targets import terraform_alicloud, terraform_aws, terraform_azure, terraform_gcp, terraform_tencent
 from rightfit.export.targets.cloudformation import IMAGES as AWS_IMAGES
 from rightfit.export.terraform_words import problem
+from rightfit.messages import Message
 
 BOOT = "first-boot.sh"
 BOOTS: Mapping[str, Callable[[Job], str]] = {
@@ -211,11 +212,11 @@ def tencent(job: Job) -> list[str]:
 COMMANDS: Mapping[str, Callable[[Job], list[str]]] = {"aws": aws, "azure": azure, "gcp": gcp, "alicloud": alicloud, "tencent": tencent}
 
 
-def _refuses(job: Job) -> str:
+def _refuses(job: Job) -> Message | str:
     if job.option.provider not in COMMANDS:
-        return f"the command line of {job.option.provider} is not known here; it knows {', '.join(COMMANDS)}"
+        return Message("export.part_command_line", provider=job.option.provider, known=", ".join(COMMANDS))
     if job.is_service and job.num_nodes > 1:
-        return "a service on several servers needs a balancer; use the target terraform-" + job.option.provider
+        return Message("export.part_needs_balancer", target=f"terraform-{job.option.provider}")
     return problem(job, job.option.provider)
 
 

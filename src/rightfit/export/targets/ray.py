@@ -27,6 +27,7 @@ from rightfit.export.registry import Files, Target
 from rightfit.export.serving_words import servers_of_replica, wrong_engine
 from rightfit.export.stack import launched, stack_of, stack_problem
 from rightfit.export.targets import keda, vllm
+from rightfit.messages import Message
 
 VERSION = "2.51.1"
 IMAGES = {"run": f"rayproject/ray:{VERSION}-py312-cu128", "service": f"rayproject/ray-llm:{VERSION}-py311-cu128"}
@@ -154,15 +155,15 @@ def write(job: Job) -> Files:
     return {"ray.yaml": to_yaml(*(service_objects(job) if job.is_service else run_objects(job)))}
 
 
-def _refuses(job: Job) -> str:
+def _refuses(job: Job) -> Message | str:
     if queue_of(job)[0] == "volcano":
-        return "KubeRay must be told of Volcano when it is installed; use jobset, kubernetes or kubeflow-trainjob, or a queue of Kueue"
+        return Message("export.part_kuberay_volcano")
     if job.task == "batch":
-        return "a batch ends by itself, a server of Ray does not"
+        return Message("export.part_batch_ends")
     if not job.is_service:
         return stack_problem(job)
     if not job.gpus_per_node:
-        return "its server of language models needs cards"
+        return Message("export.part_needs_cards")
     return wrong_engine(job, "vLLM") or stack_problem(job)
 
 

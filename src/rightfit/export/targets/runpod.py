@@ -12,6 +12,7 @@ from rightfit.export.registry import Files, Target
 from rightfit.export.seller_names import RUNPOD, dstack_name, name_problem
 from rightfit.export.serving_words import spans_servers
 from rightfit.export.stack import IMAGES_WITH_PROGRAM, ExportStack, key_of, launched, stack_of, stack_problem
+from rightfit.messages import Message
 
 ANY = ("", "any", "global")
 KILL_AFTER_S = 300
@@ -92,23 +93,23 @@ def write(job: Job) -> Files:
     return {"launch.sh": launch, "boot.sh": boot(job, stack)}
 
 
-def _refuses(job: Job) -> str:
+def _refuses(job: Job) -> Message | str:
     option = job.option
     if option.provider != RUNPOD:
-        return f"the plan's server is one of {option.provider}"
+        return Message("export.part_server_of", provider=option.provider)
     if option.purchase != "on-demand":
-        return f"its command line rents on demand; the plan is {option.purchase}"
+        return Message("export.part_rents_on_demand", purchase=option.purchase)
     if job.num_nodes > 1:
-        return "the plan has several servers, and its pods do not find each other; use skypilot on another cloud"
-    if problem := name_problem(option, dstack_name(option), "RunPod's command line"):
+        return Message("export.part_pods_apart")
+    if problem := name_problem(option, dstack_name(option), Message("export.runpod_command")):
         return problem
     scheme = job.settings.bucket.partition("://")[0]
     if scheme not in ("", "s3") and not job.is_service:
-        return f"the job copies to s3:// (or what speaks S3, by AWS_ENDPOINT_URL), not {scheme}://"
+        return Message("export.part_copies_to_s3", scheme=scheme)
     if problem := spans_servers(job) or stack_problem(job) or torch_problem(job):
         return problem
     if job.is_service and not key_of(stack_of(job)):
-        return f"RunPod opens a service's port to everyone, and {option.layout.engine} asks for no key"
+        return Message("export.part_runpod_port", engine=option.layout.engine)
     return ""
 
 

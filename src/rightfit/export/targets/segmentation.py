@@ -12,6 +12,7 @@ from rightfit.export.registry import Files, Target
 from rightfit.export.stack import ExportStack
 from rightfit.export.targets.torchrun import spreading
 from rightfit.export.training_words import common_settings, launch_script, sample_problem, scripts, torchrun, training_stack
+from rightfit.messages import Message
 
 PACKAGES = ("transformers==4.57.1", "datasets==4.3.0", "torchvision==0.23.0", "pillow==12.0.0", "numpy==2.2.6")
 COLUMNS = (("image", "mask"),)
@@ -47,11 +48,11 @@ def write(job: Job) -> Files:
     return {"train.sh": launch_script(job, found), **found.files}
 
 
-def _refuses(job: Job) -> str:
+def _refuses(job: Job) -> Message | str:
     if modality(job) != "segmentation":
-        return "the model is not one that gives each pixel its class"
+        return Message("export.part_no_segmentation")
     if "/" not in hub_id(job) or hub_id(job).startswith(OTHERS):
-        return f"{hub_id(job)} is not a model of Transformers or torchvision, such as nvidia/segformer-b0-finetuned-ade-512-512 or torchvision/deeplabv3_resnet50"
+        return Message("export.part_no_segmentation_model", model=hub_id(job))
     return sample_problem(job, methods=METHODS) or torch_problem(job)
 
 

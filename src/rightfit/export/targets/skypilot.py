@@ -15,6 +15,7 @@ from rightfit.export.seller_names import name_problem, skypilot_name
 from rightfit.export.serving_words import group_problem, servers_of_replica, servers_range
 from rightfit.export.stack import key_of, launched, stack_of, stack_problem
 from rightfit.export.terraform_words import made_bucket
+from rightfit.messages import Message
 
 CLOUDS = {
     "aws": "aws",
@@ -267,30 +268,30 @@ def header(job: Job) -> str:
     return "\n".join(words) + "\n"
 
 
-def _refuses(job: Job) -> str:
+def _refuses(job: Job) -> Message | str:
     option = job.option
     if option.provider not in CLOUDS:
-        return f"SkyPilot does not rent on {option.provider}"
+        return Message("export.part_skypilot_no_provider", provider=option.provider)
     if option.purchase not in PURCHASES:
-        return f"it buys on demand or spot, the plan is {option.purchase}"
+        return Message("export.part_buys_on_demand", purchase=option.purchase)
     if problem := name_problem(option, skypilot_name(option), "SkyPilot"):
         return problem
     missing = lacks(option.provider)
     if job.is_spot and "spot" in missing:
-        return f"SkyPilot rents no spot servers on {option.provider}"
+        return Message("export.part_skypilot_no_spot", provider=option.provider)
     if job.is_service and "ports" in missing:
-        return f"SkyPilot opens no ports on {option.provider}"
+        return Message("export.part_skypilot_no_ports", provider=option.provider)
     if (job.num_nodes > 1 if not job.is_service else servers_of_replica(job) > 1) and "nodes" in missing:
-        return f"SkyPilot starts no job on several servers of {option.provider}"
+        return Message("export.part_skypilot_one_server", provider=option.provider)
     scheme = job.settings.bucket.partition("://")[0]
     if scheme and scheme != "s3" and copies(job):
-        return f"SkyPilot mounts no bucket on {option.provider}, and the job copies to s3:// only (or what speaks S3, by AWS_ENDPOINT_URL), not {scheme}://"
+        return Message("export.part_skypilot_no_bucket", provider=option.provider, scheme=scheme)
     if scheme and scheme not in BUCKETS and not job.is_service:
-        return f"it mounts buckets given as {', '.join(f'{name}://' for name in BUCKETS)}, not {scheme}://"
+        return Message("export.part_mounts_buckets", known=", ".join(f"{name}://" for name in BUCKETS), scheme=scheme)
     if found := group_problem(job) or stack_problem(job):
         return found
     if job.is_service and not key_of(stack_of(job)):
-        return f"SkyPilot opens a service's port to everyone, and {option.layout.engine} asks for no key; use a target with a gateway (dstack, terraform)"
+        return Message("export.part_skypilot_port", engine=option.layout.engine)
     return ""
 
 

@@ -12,6 +12,7 @@ from rightfit.export.registry import Files, Target
 from rightfit.export.stack import ExportStack
 from rightfit.export.targets.torchrun import spreading
 from rightfit.export.training_words import common_settings, launch_script, sample_problem, scripts, torchrun, training_stack
+from rightfit.messages import Message
 
 PACKAGES = ("transformers==4.57.1", "datasets==4.3.0", "soundfile==0.13.1", "scipy==1.16.3", "numpy==2.2.6")
 COLUMNS = (("audio", "text"),)
@@ -47,13 +48,11 @@ def write(job: Job) -> Files:
     return {"train.sh": launch_script(job, found), **found.files}
 
 
-def _refuses(job: Job) -> str:
+def _refuses(job: Job) -> Message | str:
     if modality(job) != "speech":
-        return "the model is not one that hears speech"
+        return Message("export.part_no_speech")
     if "/" not in hub_id(job):
-        return (
-            f"{hub_id(job)} is not a model of Transformers by its name on the hub, such as openai/whisper-small or facebook/wav2vec2-base"
-        )
+        return Message("export.part_no_speech_model", model=hub_id(job))
     return sample_problem(job, methods=METHODS) or torch_problem(job)
 
 

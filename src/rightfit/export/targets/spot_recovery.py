@@ -8,6 +8,7 @@ from rightfit.export.operations import only_runs
 from rightfit.export.quoting import comment
 from rightfit.export.registry import Files, Target
 from rightfit.export.targets.checkpoint_sync import sync_script
+from rightfit.messages import Message
 from rightfit.records import dataclass
 
 TAKEN_AWAY = 75  # the exit code that says "try again" (EX_TEMPFAIL)
@@ -92,13 +93,13 @@ def write(job: Job) -> Files:
     return {"start.sh": "\n".join(head) + BODY % words, "checkpoint-sync.sh": sync_script(job)}
 
 
-def _refuses(job: Job) -> str:
+def _refuses(job: Job) -> Message | str:
     if problem := only_runs(job):
         return problem
     if not job.is_spot:
-        return f"the servers are bought {job.option.purchase}; only spot servers are taken away"
+        return Message("export.part_only_spot_taken", purchase=job.option.purchase)
     if job.option.provider not in NOTICES:
-        return f"{job.option.provider} gives no notice that is known here; checkpoint-sync keeps what there is"
+        return Message("export.part_no_notice", provider=job.option.provider)
     return ""
 
 

@@ -11,6 +11,7 @@ from rightfit.export.registry import Files, Target
 from rightfit.export.stack import ExportStack
 from rightfit.export.training_words import data_packages, data_problem, launch_script, save_every_s, scripts
 from rightfit.facts import table
+from rightfit.messages import Message
 
 PACKAGES = {
     "xgboost": "xgboost==3.2.0",
@@ -90,17 +91,22 @@ def write(job: Job) -> Files:
     return {"run.sh": launch_script(job, found), **found.files}
 
 
-def _refuses(job: Job) -> str:
+def _refuses(job: Job) -> Message | str:
     layout = job.option.layout
     if layout.job not in ("train", "score"):
-        return "the plan is not one of a model of tables"
+        return Message("export.part_no_tables")
     if job.num_nodes > 1 or layout.cards > 1:
-        return "the plan spreads the table over several servers or cards; the script works with one"
+        return Message("export.part_spreads_table")
     if not estimator(job):
         known = ", ".join(PACKAGES)
-        return f"there is no script for {job.option.facts.get('name')} by {layout.library or 'no library'}; there are scripts for {known}"
+        return Message(
+            "export.part_no_table_script",
+            model=job.option.facts.get("name"),
+            library=layout.library or Message("export.no_library"),
+            known=known,
+        )
     if layout.device == "gpu" and layout.library in NO_CARD:
-        return f"the released package of {layout.library} has no kernels for cards"
+        return Message("export.part_no_kernels", library=layout.library)
     return data_problem(job) or torch_problem(job)
 
 

@@ -9,6 +9,7 @@ from rightfit.export.registry import Files, Target
 from rightfit.export.stack import stack_of
 from rightfit.export.terraform_words import HALF_SENT_DAYS, OVERWRITTEN_DAYS, bucket_output, made_bucket, problem, user_data, variable
 from rightfit.export.terraform_words import variables as common_variables
+from rightfit.messages import Message
 
 PROVIDER_VERSION = "~> 5.100"
 IMAGES = {
@@ -365,7 +366,7 @@ resource "aws_lb_listener" "service" {{
 """
 
 
-def _refuses(job: Job) -> str:
+def _refuses(job: Job) -> Message | str:
     return problem(job, "aws")
 
 

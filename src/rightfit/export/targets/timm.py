@@ -11,6 +11,7 @@ from rightfit.export.pinned import TIMM_COMMIT, pinned_file
 from rightfit.export.registry import Files, Target
 from rightfit.export.stack import ExportStack
 from rightfit.export.training_words import epochs, launch_script, recomputes, torchrun, training_stack, workers
+from rightfit.messages import Message
 
 PACKAGES = ("timm==1.0.29", "torchvision==0.23.0", "pyyaml==6.0.3", "huggingface_hub==0.36.0", "safetensors==0.6.2")
 OPTIMIZERS = {
@@ -74,18 +75,22 @@ def write(job: Job) -> Files:
     return {"train.sh": launch_script(job, found), **found.files}
 
 
-def _refuses(job: Job) -> str:
+def _refuses(job: Job) -> Message | str:
     if job.task in SERVING_TASKS or job.task == "prepare":
-        return f"it trains; the plan is to {job.task}"
+        return Message("export.part_it_trains", task=job.task)
     layout = job.option.layout
     if model_kind(job) == "vision" and lender(job).startswith(PREFIX) and not hub_id(job).startswith(PREFIX):
-        return f"timm does not load {hub_id(job)}; it has that network as {lender(job)}: make the plan with that name"
+        return Message("export.part_other_timm", model=hub_id(job), record=lender(job))
     if model_kind(job) != "vision" or not hub_id(job).startswith(PREFIX):
-        return "the model is not one of timm's image classifiers"
+        return Message("export.part_no_timm")
     if layout.method != "full" or layout.sharding not in ("none", "ddp") or layout.offload != "none":
-        return f"it trains all weights with DDP; the plan is {layout.method}, {layout.sharding}, offloading {layout.offload}"
+        return Message("export.part_ddp", method=layout.method, sharding=layout.sharding, offload=layout.offload)
     wished = str(job.wish("optimizer") or "adamw")
-    return torch_problem(job) if wished in OPTIMIZERS else f"the optimizer is {wished}; it is asked for {', '.join(OPTIMIZERS)}"
+    return (
+        torch_problem(job)
+        if wished in OPTIMIZERS
+        else Message("export.part_optimizer_asked_for", optimizer=wished, known=", ".join(OPTIMIZERS))
+    )
 
 
 TARGET = Target(

@@ -20,6 +20,7 @@ from rightfit.export.training_words import (
     training_problem,
     training_stack,
 )
+from rightfit.messages import Message
 
 PACKAGES = ("transformers==4.57.1", "datasets==4.3.0", "accelerate==1.11.0", "numpy==2.2.6")
 ADAPTER_PACKAGES = ("peft==0.17.1",)
@@ -77,12 +78,12 @@ def write(job: Job) -> Files:
     return {"train.sh": launch_script(job, found), **found.files}
 
 
-def problem(job: Job) -> str:
+def problem(job: Job) -> Message | str:
     """Why the script cannot run the plan ("" if it can)."""
     if job.option.layout.method == "qlora":
-        return "quantised weights are trained by the trl target"
+        return Message("export.part_quantised_by_trl")
     if model_kind(job) == "encoder" and job.task == "train":
-        return "it fine-tunes text encoders as classifiers; their pre-training on masked words is another script"
+        return Message("export.part_encoders_as_classifiers")
     return (
         training_problem(job, methods=METHODS, kinds=("decoder", "encoder"), moves_activations=True)
         or data_problem(job)
@@ -90,11 +91,11 @@ def problem(job: Job) -> str:
     )
 
 
-def _refuses(job: Job) -> str:
+def _refuses(job: Job) -> Message | str:
     layout = job.option.layout
     found = problem(job)
     if not found and layout.moves_states and layout.sharding not in SHARDED:
-        return "the optimizer stays in host memory, which plain PyTorch does not do by itself; use deepspeed, or fsdp2, which keeps weights there too"
+        return Message("export.part_optimizer_in_host")
     return found
 
 

@@ -20,6 +20,7 @@ from rightfit.export.training_words import (
     training_problem,
     training_stack,
 )
+from rightfit.messages import Message
 
 PACKAGES = ("transformers==4.57.1", "trl==0.24.0", "peft==0.17.1", "accelerate==1.11.0", "datasets==4.3.0")
 QUANTIZED = ("qlora",)
@@ -59,14 +60,14 @@ def write(job: Job) -> Files:
     return {"train.sh": launch_script(job, found), **found.files}
 
 
-def _refuses(job: Job) -> str:
+def _refuses(job: Job) -> Message | str:
     layout = job.option.layout
     if problem := training_problem(job, methods=TRAINED_BY_TRL, moves_activations=True) or data_problem(job) or torch_problem(job):
         return problem
     if layout.moves_states:
-        return f"the plan keeps {layout.offload} in host memory; use deepspeed"
+        return Message("export.part_keeps_in_host", offload=layout.offload)
     if layout.sharding in ("zero-1", "zero-2"):
-        return f"the plan shards as {layout.sharding}; use deepspeed or torchrun"
+        return Message("export.part_shards_as", sharding=layout.sharding)
     return ""
 
 

@@ -13,6 +13,7 @@ from rightfit.export.registry import Files, Target
 from rightfit.export.script import script
 from rightfit.export.serving_words import KEY, PORT, is_half, longest_tokens, revision_words, servers_of_replica, wrong_engine
 from rightfit.export.stack import ExportStack, launched
+from rightfit.messages import Message
 
 VERSION = "0.11.0"
 GROUP = "serve_group.sh"
@@ -107,14 +108,14 @@ def beside(job: Job) -> list[str]:
     return words
 
 
-def refuses(job: Job) -> str:
+def refuses(job: Job) -> Message | str:
     """Why vLLM cannot be started as planned."""
     problem = wrong_engine(job, "vLLM", carries=CARRIES)
     drafts = str(job.wish("speculative") or "")
     if not problem and drafts and drafts.casefold() not in HEADS:
-        return f"the plan drafts with {drafts}: vLLM {VERSION} drafts with mtp or ngram as they stand, and a head of eagle must be named to it by hand; make one with --speculative ngram"
+        return Message("export.part_drafts", draft=drafts, version=VERSION)
     if not problem and job.wish("kv_offload") == "ssd":
-        return f"the plan keeps caches on an SSD, which vLLM {VERSION} does through LMCache only; make one with --kv-offload host"
+        return Message("export.part_caches_on_ssd", version=VERSION)
     return problem
 
 

@@ -13,6 +13,7 @@ from rightfit.facts.own.process import run_worker
 from rightfit.facts.own.reference import Reference, parse
 from rightfit.facts.own.tally import Tally, record_of
 from rightfit.facts.records import Model, TracedModel
+from rightfit.messages import Message, system_problem
 
 #: Protobuf itself reads no more.
 LARGEST_ONNX_BYTES = (1 << 31) - 1
@@ -22,7 +23,7 @@ def own_model(text: str) -> Model:
     """The record of a model of the user's own; raises what is wrong with it, in one line."""
     reference = parse(text)
     if reference is None:
-        raise UnknownNameError("model", text, allowed="give a file ending in .onnx or .safetensors, or module:function", field="model")
+        raise UnknownNameError("model", text, allowed=Message("names.part_own_model"), field="model")
     if reference.kind == "function":
         return _known_function(reference)
     path = Path(os.path.expanduser(reference.target))  # noqa: PTH111 - leaves the text as it is where there is no home
@@ -38,16 +39,14 @@ def _file_state(path: Path) -> tuple[int, int]:
     """Size and time of change of a file that can be read."""
     try:
         if not path.is_file():
-            raise FileInputError(f"{path}: no such file", field="model")
+            raise FileInputError(Message("facts.no_such_file", path=path), field="model")
         state = path.stat()
     except (OSError, ValueError) as error:
-        raise FileInputError(f"{path}: cannot be read: {getattr(error, 'strerror', '') or error}", field="model") from None
+        raise FileInputError(Message("facts.unreadable_file", path=path, error=system_problem(error)), field="model") from None
     if state.st_size == 0:
-        raise FileInputError(f"{path}: the file is empty", field="model")
+        raise FileInputError(Message("facts.file_empty", label=path), field="model")
     if state.st_size > LARGEST_ONNX_BYTES:
-        raise FileInputError(
-            f"{path}: {state.st_size / 1e9:.1f} GB; an ONNX file is at most 2 GiB: keep its weights as external data", field="model"
-        )
+        raise FileInputError(Message("facts.onnx_too_large", path=path, gigabytes=state.st_size / 1000000000.0), field="model")
     return state.st_size, state.st_mtime_ns
 
 
@@ -57,7 +56,7 @@ def _onnx_record(reference: Reference, path: str, size: int, changed_ns: int) ->
     try:
         digest = cache.file_digest(Path(path))
     except OSError as error:
-        raise FileInputError(f"{path}: cannot be read: {error.strerror or error}", field="model") from None
+        raise FileInputError(Message("facts.unreadable_file", path=path, error=system_problem(error)), field="model") from None
     # External data are judged by where they lie, so the same bytes in another folder are another case.
     key = cache.key_of("onnx", digest, str(Path(path).resolve().parent), reference.shape.text)
     entry = cache.read(key)
@@ -97,7 +96,5 @@ def _known_function(reference: Reference) -> Model:
     """A function that was run already: code runs where a plan names it, never because a table or a record does."""
     found = _RUN.get((str(Path.cwd()), reference.text))
     if found is None:
-        raise UnknownNameError(
-            "model", reference.text, allowed="module:function runs your code, which plan, estimate and why do", field="model"
-        )
+        raise UnknownNameError("model", reference.text, allowed=Message("names.part_own_code"), field="model")
     return found

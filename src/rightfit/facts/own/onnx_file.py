@@ -15,6 +15,7 @@ from rightfit.facts.own.onnx_operators import COUNTERS, DOMAINS, KEEPS_CONSTANT,
 from rightfit.facts.own.reference import SHAPE_HINT, Shape, read_shape
 from rightfit.facts.own.refusal import RefusedError, one_line
 from rightfit.facts.own.tally import Tally
+from rightfit.messages import Message, foreign, system_problem
 
 LARGEST_NODES, DEEPEST, LARGEST_PARAMETERS, LARGEST_ELEMENTS = 500_000, 8, 10**14, 10**15
 
@@ -40,11 +41,13 @@ def _read(path: Path) -> Any:
         with path.open("rb") as stream:
             model = onnx.load_model(stream, load_external_data=False)
     except OSError as error:
-        raise RefusedError(f"cannot be read: {error.strerror or error}", "file") from None
+        raise RefusedError(Message("facts.own_unreadable", problem=system_problem(error)), "file") from None
     except (DecodeError, ValueError, RecursionError, SystemError) as error:
-        raise RefusedError(f"not an ONNX file, or cut short ({one_line(str(error))[:100] or type(error).__name__})", "file") from None
+        raise RefusedError(
+            Message("facts.own_no_onnx", problem=foreign(one_line(str(error))[:100]) or type(error).__name__), "file"
+        ) from None
     if not model.graph.node:
-        raise RefusedError("holds no operators: not an ONNX model, or cut short", "file")
+        raise RefusedError(Message("facts.own_no_operators"), "file")
     return _without_functions(model)
 
 
@@ -57,7 +60,7 @@ def _without_functions(model: Any) -> Any:
     try:
         return inliner.inline_local_functions(model)
     except (RuntimeError, ValueError, IndexError) as error:
-        raise RefusedError(f"its own functions cannot be resolved: {one_line(str(error))[:120]}", "file") from None
+        raise RefusedError(Message("facts.own_functions", problem=foreign(one_line(str(error))[:120])), "file") from None
 
 
 def _refuse_recursion(model: Any) -> None:
@@ -67,22 +70,22 @@ def _refuse_recursion(model: Any) -> None:
 
     def weigh(key: tuple[str, str], above: tuple[tuple[str, str], ...]) -> int:
         if key in above or len(above) > 64:
-            raise RefusedError(f"its function {key[1][:60]!r} calls itself", "file")
+            raise RefusedError(Message("facts.own_recursion", word=key[1][:60]), "file")
         if key not in weights:
             weights[key] = sum(weigh(inner, (*above, key)) if inner in calls else 1 for inner in calls[key])
         return weights[key]
 
     total = sum(weigh((node.domain, node.op_type), ()) if (node.domain, node.op_type) in calls else 1 for node in model.graph.node)
     if total > LARGEST_NODES:
-        raise RefusedError(f"its functions unfold to over {LARGEST_NODES:,} operators", "file")
+        raise RefusedError(Message("facts.own_unfold", most=LARGEST_NODES), "file")
 
 
 def graphs(graph: Any, depth: int = 0) -> Iterable[Any]:
     """A graph and those inside its operators."""
     if depth > DEEPEST:
-        raise RefusedError(f"graphs inside graphs over {DEEPEST} deep", "file")
+        raise RefusedError(Message("facts.own_deep", most=DEEPEST), "file")
     if len(graph.node) > LARGEST_NODES:
-        raise RefusedError(f"holds {len(graph.node):,} operators; at most {LARGEST_NODES:,} are read", "file")
+        raise RefusedError(Message("facts.own_operators", count=len(graph.node), most=LARGEST_NODES), "file")
     yield graph
     for node in graph.node:
         for attribute in node.attribute:
@@ -101,16 +104,16 @@ def check_tensors(model: Any, folder: Path) -> None:
         stored = [tensor for node in graph.node for attribute in node.attribute for tensor in (attribute.t, *attribute.tensors)]
         for tensor in (*graph.initializer, *stored):
             if any(side < 0 for side in tensor.dims):
-                raise RefusedError(f"tensor {tensor.name[:60]!r} has a negative size", "file")
+                raise RefusedError(Message("facts.own_tensor_negative", word=tensor.name[:60]), "file")
             total += math.prod(tensor.dims)
             if tensor.data_location == onnx.TensorProto.EXTERNAL:
                 _check_location(tensor, folder)
             elif math.prod(tensor.dims) > _LARGEST_SHAPE_TENSOR:
                 tensor.ClearField("raw_data")  # its sizes are wanted, its numbers are not
     if nodes > LARGEST_NODES:
-        raise RefusedError(f"holds {nodes:,} operators; at most {LARGEST_NODES:,} are read", "file")
+        raise RefusedError(Message("facts.own_operators", count=nodes, most=LARGEST_NODES), "file")
     if total > LARGEST_PARAMETERS:
-        raise RefusedError(f"declares {total:.1e} stored numbers, which no file holds", "file")
+        raise RefusedError(Message("facts.own_declares", count=total), "file")
 
 
 def _check_location(tensor: Any, folder: Path) -> None:
@@ -128,7 +131,7 @@ def _check_location(tensor: Any, folder: Path) -> None:
         resolved = Path(os.path.realpath(folder / location))
         outside = not resolved.is_relative_to(folder)
     if outside:
-        raise RefusedError(f"tensor {tensor.name[:60]!r} points at data outside its folder ({location[:80]!r}); that is not read", "file")
+        raise RefusedError(Message("facts.own_outside", word=tensor.name[:60], folder=location[:80]), "file")
 
 
 def settle_inputs(graph: Any, shape: Shape) -> int:
@@ -141,19 +144,21 @@ def settle_inputs(graph: Any, shape: Shape) -> int:
     stored = {tensor.name for tensor in (*graph.initializer, *(sparse.values for sparse in graph.sparse_initializer))}
     inputs = [one for one in graph.input if one.name not in stored]
     if not inputs:
-        raise RefusedError("has no inputs, so there is nothing to count")
+        raise RefusedError(Message("facts.own_no_inputs"))
     batch, names = 0, dict[str, int]()
     main = _main_input(inputs, shape)
     for one in inputs:
         kind = one.type.tensor_type
         if not one.type.HasField("tensor_type") or not kind.HasField("shape"):
-            raise RefusedError(f"input {one.name[:60]!r} is no tensor of known rank; {SHAPE_HINT}")
+            raise RefusedError(Message("facts.own_rank", word=one.name[:60], line=SHAPE_HINT))
         sides = list(kind.shape.dim)
         whole = kind.elem_type in (onnx.TensorProto.INT64, onnx.TensorProto.INT32)
         first = _is_batch(sides)
         wanted = shape.sides if one.name == main.name or (whole and len(sides) == len(shape.sides) + first) else ()
         if wanted and len(wanted) != len(sides) - first:
-            raise RefusedError(f"input {one.name[:60]!r} takes {_shown(sides)}, and {shape.text} has {len(wanted)} sides; {SHAPE_HINT}")
+            raise RefusedError(
+                Message("facts.own_sides", word=one.name[:60], sizes=_shown(sides), given=shape.text, count=len(wanted), line=SHAPE_HINT)
+            )
         for position, side in enumerate(sides):
             if position == 0 and first:
                 batch = max(batch, side.dim_value or 1)
@@ -164,9 +169,7 @@ def settle_inputs(graph: Any, shape: Shape) -> int:
                 names.setdefault(side.dim_param, number)
             side.dim_value = number
         if math.prod(side.dim_value for side in sides) > LARGEST_ELEMENTS:
-            raise RefusedError(
-                f"input {one.name[:60]!r} holds {math.prod(side.dim_value for side in sides):.1e} numbers, which no machine holds", "file"
-            )
+            raise RefusedError(Message("facts.own_holds", word=one.name[:60], count=math.prod(side.dim_value for side in sides)), "file")
     _keep_only(graph, inputs, stored)
     return batch or 1
 
@@ -200,16 +203,14 @@ def _side(name: str, sides: list[Any], position: int, target: int, names: dict[s
     """A size of an input: what is fixed, what was asked for, or what the same letter had before."""
     fixed = sides[position].dim_value
     if fixed < 0:
-        raise RefusedError(f"input {name[:60]!r} has a negative size", "file")
+        raise RefusedError(Message("facts.own_input_negative", word=name[:60]), "file")
     if fixed:
         if target and target != fixed:
-            raise RefusedError(
-                f"input {name[:60]!r} is fixed at {_shown(sides)} in the file; export it with free sizes, or leave the shape out"
-            )
+            raise RefusedError(Message("facts.own_fixed", word=name[:60], sizes=_shown(sides)))
         return int(fixed)
     number = target or names.get(sides[position].dim_param, 0)
     if not number:
-        raise RefusedError(f"input {name[:60]!r} has free sizes ({_shown(sides)}); {SHAPE_HINT}")
+        raise RefusedError(Message("facts.own_free_sizes", word=name[:60], sizes=_shown(sides), line=SHAPE_HINT))
     return number
 
 
@@ -224,7 +225,7 @@ def inferred(model: Any) -> Any:
     try:
         return onnx.shape_inference.infer_shapes(model, data_prop=True)
     except (onnx.shape_inference.InferenceError, RuntimeError, ValueError, MemoryError) as error:
-        raise RefusedError(f"its shapes contradict each other: {one_line(str(error))[:160]}", "file") from None
+        raise RefusedError(Message("facts.own_contradict", problem=foreign(one_line(str(error))[:160])), "file") from None
 
 
 def tally_of(model: Any, batch: int) -> Tally:
@@ -235,12 +236,10 @@ def tally_of(model: Any, batch: int) -> Tally:
     unknown: list[str] = []
     _count_graph(model.graph, shapes, {}, tally, unknown)
     if unknown:
-        raise RefusedError(
-            f"{len(unknown)} operators have sizes that the file does not tell, the first {unknown[0]}; export the model with fixed sizes (onnxsim can do it)"
-        )
+        raise RefusedError(Message("facts.own_untold", count=len(unknown), word=unknown[0]))
     _describe_ends(model.graph, tally, batch)
     if not sum(tally.macs.values()):
-        raise RefusedError("holds no convolution, matrix product or recurrent layer, so there is nothing to size")
+        raise RefusedError(Message("facts.own_nothing"))
     for values in (tally.macs, tally.elements):
         for kind in values:
             values[kind] /= batch
@@ -248,7 +247,7 @@ def tally_of(model: Any, batch: int) -> Tally:
     tally.tokens /= batch
     tally.gathered /= batch
     if not math.isfinite(sum(tally.macs.values())) or sum(tally.macs.values()) > LARGEST_ELEMENTS * 1e6:
-        raise RefusedError("asks for more arithmetic than any machine has", "file")
+        raise RefusedError(Message("facts.own_arithmetic"), "file")
     return tally
 
 
@@ -330,15 +329,13 @@ def _count_graph(graph: Any, shapes: dict[str, Dims | None], constants: dict[str
                 for g in graphs(attribute.g)
                 for inner in g.node
             ):
-                raise RefusedError(
-                    f"holds a {node.op_type} with products inside, and how often it runs is not in the file; export the model without it"
-                )
+                raise RefusedError(Message("facts.own_loop", word=node.op_type))
             continue
         if node.op_type == "If":
             _count_dearer(node, shapes, constants, tally, unknown)
             continue
         if node.domain not in DOMAINS:
-            raise RefusedError(f"holds the operator {node.domain[:60]}.{node.op_type[:60]}, which is not of ONNX: its work is not known")
+            raise RefusedError(Message("facts.own_operator", word=f"{node.domain[:60]}.{node.op_type[:60]}"))
         _count_node(node, shapes, constants, tally, unknown)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rightfit.errors import FileInputError, InputError, MissingComponentError
+from rightfit.messages import Message, at_place, from_data
 
 #: Files are read in well under a second each 100 MB; building and tracing large PyTorch modules takes minutes at most.
 SECONDS = {"onnx": 60, "function": 300}
@@ -45,14 +46,14 @@ def run_worker(kind: str, target: str, shape: str, *, label: str) -> dict[str, A
         try:
             done = _run(command, seconds)
         except subprocess.TimeoutExpired:
-            raise _failure(kind)(f"{label}: not understood within {seconds} s; {_cure(kind)}", field="model") from None
+            raise _failed(kind, label, Message("facts.own_time", seconds=seconds)) from None
         values = _answer(answer)
     if values is None:
-        raise _failure(kind)(f"{label}: {_end(kind, done.returncode, done.stderr, address)}; {_cure(kind)}", field="model")
+        raise _failed(kind, label, _end(kind, done.returncode, done.stderr, address))
     if "missing" in values:
-        raise MissingComponentError(f"{label}: needs {values['missing']}: pip install 'rightfit[{_EXTRAS[kind]}]'")
+        raise MissingComponentError(Message("facts.needs_package", label=label, package=values["missing"], extra=_EXTRAS[kind]))
     if "error" in values:
-        raise _ERRORS[values.get("type", "input")](f"{label}: {values['error']}", field="model")
+        raise _ERRORS[values.get("type", "input")](at_place(label, from_data(values["error"])), field="model")
     return values
 
 
@@ -102,21 +103,20 @@ def _answer(path: Path) -> dict[str, Any] | None:
     return values if isinstance(values, dict) else None
 
 
-def _failure(kind: str) -> type[InputError]:
-    return FileInputError if kind == "onnx" else InputError
+def _failed(kind: str, label: str, problem: Message) -> InputError:
+    """The error of a worker that gave no answer, with what may help."""
+    cure = Message("facts.own_cure_onnx" if kind == "onnx" else "facts.own_cure_function")
+    told = Message("facts.own_failed", label=label, problem=problem, cure=cure)
+    return (FileInputError if kind == "onnx" else InputError)(told, field="model")
 
 
-def _end(kind: str, code: int, said: str, address_bytes: int) -> str:
+def _end(kind: str, code: int, said: str, address_bytes: int) -> Message:
     """Why a process ended without an answer."""
     if code < 0 and -code == getattr(signal, "SIGXCPU", 0):
-        return f"not understood within {_seconds(kind)} s of computing"
+        return Message("facts.own_cpu_time", seconds=_seconds(kind))
     last = next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "")
     if "MemoryError" in last or "bad_alloc" in last or (kind == "onnx" and "memory" in last.casefold()):
-        return f"takes over {address_bytes / 2**30:.0f} GiB of memory to read" if kind == "onnx" else "ran out of memory"
-    return f"reading it crashed ({signal.Signals(-code).name})" if code < 0 else f"ended early: {last[:160] or 'without a word'}"
-
-
-def _cure(kind: str) -> str:
-    if kind == "onnx":
-        return "is it a sound ONNX file? try onnx.checker.check_model"
-    return "does it build and run by itself? RIGHTFIT_TRACE_SECONDS allows more time"
+        return Message("facts.own_too_much_memory", size=address_bytes / 2**30) if kind == "onnx" else Message("facts.own_out_of_memory")
+    if code < 0:
+        return Message("facts.own_crashed", signal=signal.Signals(-code).name)
+    return Message("facts.own_ended", word=last[:160]) if last else Message("facts.own_ended_silently")

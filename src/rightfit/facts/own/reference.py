@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 from rightfit.errors import ContradictionError, InputError, QuantityError
+from rightfit.messages import Message
 from rightfit.records import dataclass
 
 FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
@@ -17,7 +18,14 @@ _SHAPE = re.compile(r"(\d+(?:x\d+)*)\s*(tokens)?")
 # The names that hubs are written with before a colon (rightfit.facts.hub) are not modules.
 _HUB_PREFIXES = ("ms", "hf", "modelscope")
 LARGEST_SIDE, LARGEST_INPUT = 2**24, 2**36
-SHAPE_HINT = "write for example --image-size 224, --input-shape 3x224x224 or --seq-len 512"
+#: Options that say the same in different ways.
+_PAIRS = {
+    frozenset(("input_shape", "image_size")): Message("facts.part_shape_and_image"),
+    frozenset(("input_shape", "seq_len")): Message("facts.part_shape_and_tokens"),
+    frozenset(("image_size", "seq_len")): Message("facts.part_image_and_tokens"),
+    frozenset(("input_shape", "image_size", "seq_len")): Message("facts.part_all_shapes"),
+}
+SHAPE_HINT = Message("facts.part_shape_hint")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +114,15 @@ def read_shape(text: str) -> Shape:
         return Shape()
     found = _SHAPE.fullmatch(plain)
     if found is None:
-        raise QuantityError(f"input_shape: {text[:60]!r} is not a shape of one sample; {SHAPE_HINT}", field="input_shape")
+        raise QuantityError(Message("facts.no_shape", text=text[:60], hint=Message("facts.part_shape")), field="input_shape")
     sides = tuple(int(side) for side in found[1].split("x")[:9] if len(side) < 12) if len(found[1]) < 90 else ()
     if not sides or len(sides) > 5 or len(sides) != len(found[1].split("x")):
         raise QuantityError(
-            f"input_shape: {text[:60]!r} must have one to five sides below {LARGEST_SIDE:,}; {SHAPE_HINT}", field="input_shape"
+            Message("facts.shape_sides", text=text[:60], largest=LARGEST_SIDE, hint=Message("facts.part_shape")), field="input_shape"
         )
     if min(sides) < 1 or max(sides) > LARGEST_SIDE or math.prod(sides) > LARGEST_INPUT:
         raise QuantityError(
-            f"input_shape: {text[:60]!r} is not possible: sides from 1 to {LARGEST_SIDE:,}; {SHAPE_HINT}", field="input_shape"
+            Message("facts.shape_impossible", text=text[:60], largest=LARGEST_SIDE, hint=Message("facts.part_shape")), field="input_shape"
         )
     return Shape(sides, bool(found[2]))
 
@@ -124,7 +132,7 @@ def with_input(text: str, *, input_shape: str = "", image_size: str = "", seq_le
     is."""
     reference = parse(text)
     if reference is None:
-        raise InputError(f"{text!r} is no model of your own", field="model")
+        raise InputError(Message("facts.no_own_model", text=text), field="model")
     given: dict[str, Shape] = {}
     if input_shape:
         given["input_shape"] = read_shape(input_shape)
@@ -134,12 +142,10 @@ def with_input(text: str, *, input_shape: str = "", image_size: str = "", seq_le
     if seq_len:
         given["seq_len"] = Shape((seq_len,), is_tokens=True)
     if len(given) > 1 and len(set(given.values())) > 1:
-        raise ContradictionError(
-            f"{' and '.join(given)} contradict each other: each says what one input looks like; give one", field=next(iter(given))
-        )
+        raise ContradictionError(Message("facts.shapes_contradict", problem=_PAIRS[frozenset(given)]), field=next(iter(given)))
     if not given:
         return reference.text
     name, shape = next(iter(given.items()))
     if reference.shape.sides and reference.shape != shape:
-        raise ContradictionError(f"{name} contradicts model {text}: it names another input in brackets; leave one out", field=name)
+        raise ContradictionError(Message("facts.shape_contradicts", option=name, model=text), field=name)
     return dataclasses.replace(reference, shape=shape).text

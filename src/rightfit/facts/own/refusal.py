@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from rightfit.messages import Message
+
 
 class RefusedError(Exception):
     """Something that the user must know; `kind` is "file" or "input"."""
 
-    def __init__(self, message: str, kind: str = "input") -> None:
+    def __init__(self, message: Message, kind: str = "input") -> None:
         super().__init__(message)
-        self.kind = kind
+        self.message, self.kind = message, kind
 
 
 def one_line(text: str) -> str:

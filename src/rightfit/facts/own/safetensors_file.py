@@ -18,6 +18,7 @@ from typing import Any
 from rightfit.errors import FileInputError, MissingComponentError, RightfitError
 from rightfit.facts.own.tally import Tally, record_of
 from rightfit.facts.records import Model, TracedModel, TransformerArchitecture
+from rightfit.messages import Message, foreign, system_problem
 
 MOST_SHARDS, LARGEST_INDEX_BYTES = 2000, 100_000_000
 _HALVES = 2  # packed formats hold two 4-bit numbers a byte
@@ -35,12 +36,12 @@ def read_tensors(path: Path, *, name: str) -> Model:
     for file in files:
         for key, value in header(file).items():
             if key in tensors:
-                raise FileInputError(f"{file}: tensor {key[:60]!r} stands in two files", field="model")
+                raise FileInputError(Message("facts.tensor_twice", path=file, tensor=key[:60]), field="model")
             tensors[key] = value
     if not tensors:
-        raise FileInputError(f"{path}: holds no tensors", field="model")
+        raise FileInputError(Message("facts.no_tensors", path=path), field="model")
     if any(_ADAPTER.search(key) for key in tensors):
-        raise FileInputError(f"{path}: holds an adapter (LoRA), not a model; name the model that it was trained on", field="model")
+        raise FileInputError(Message("facts.adapter", path=path), field="model")
     tally = counts(tensors)
     folder = path if path.is_dir() else path.parent
     source = f"header of {path.name or path.resolve().name}"
@@ -58,13 +59,13 @@ def shards(path: Path) -> list[Path]:
             found = [path]
         missing = next((one for one in found if not one.is_file()), None)
     except (OSError, ValueError) as error:
-        raise FileInputError(f"{path}: cannot be read: {getattr(error, 'strerror', '') or error}", field="model") from None
+        raise FileInputError(Message("facts.unreadable_file", path=path, error=system_problem(error)), field="model") from None
     if missing is not None:
-        raise FileInputError(f"{missing}: no such file", field="model")
+        raise FileInputError(Message("facts.no_such_file", path=missing), field="model")
     if len(found) > MOST_SHARDS:
-        raise FileInputError(f"{path}: {len(found)} files; at most {MOST_SHARDS} are read", field="model")
+        raise FileInputError(Message("facts.too_many_files", path=path, count=len(found), most=MOST_SHARDS), field="model")
     if len({_stem(one) for one in found}) > 1:
-        raise FileInputError(f"{path}: holds several models ({', '.join(one.name for one in found[:3])}); name one file", field="model")
+        raise FileInputError(Message("facts.several_models", path=path, files=", ".join(one.name for one in found[:3])), field="model")
     return found
 
 
@@ -75,18 +76,16 @@ def _stem(path: Path) -> str:
 def _indexed(path: Path) -> list[Path]:
     """Shards of an index file; none of them may lie outside its folder."""
     if path.stat().st_size > LARGEST_INDEX_BYTES:
-        raise FileInputError(f"{path}: over {LARGEST_INDEX_BYTES / 1e6:.0f} MB is no index", field="model")
+        raise FileInputError(Message("facts.index_too_large", path=path, megabytes=LARGEST_INDEX_BYTES / 1000000.0), field="model")
     try:
         values = json.loads(path.read_text("utf-8"))
         names = sorted(set(values["weight_map"].values()))
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError):
-        raise FileInputError(
-            f"{path}: not an index of safetensors files (it has a weight_map from tensors to files)", field="model"
-        ) from None
+        raise FileInputError(Message("facts.no_index", path=path), field="model") from None
     folder = path.resolve().parent
     for name in names:
         if not isinstance(name, str) or not name.endswith(".safetensors") or Path(name).name != name:
-            raise FileInputError(f"{path}: {str(name)[:60]!r} is no file in its folder", field="model")
+            raise FileInputError(Message("facts.not_in_folder", path=path, file=str(name)[:60]), field="model")
     return [folder / name for name in names]
 
 
@@ -95,14 +94,14 @@ def header(file: Path) -> Mapping[str, tuple[str, tuple[int, ...]]]:
     try:
         import safetensors
     except ImportError:
-        raise MissingComponentError(f"{file}: needs the safetensors package: pip install 'rightfit[safetensors]'") from None
+        raise MissingComponentError(Message("facts.needs_safetensors", path=file)) from None
     try:
         with safetensors.safe_open(file, framework="numpy") as opened:
             slices = {key: opened.get_slice(key) for key in opened.keys()}  # noqa: SIM118 - the object has no other way
             return {key: (one.get_dtype(), tuple(one.get_shape())) for key, one in slices.items()}
     except (safetensors.SafetensorError, OSError, ValueError, OverflowError) as error:
         reason = " ".join(str(error).split())[:120]
-        raise FileInputError(f"{file}: not a safetensors file, or cut short ({reason})", field="model") from None
+        raise FileInputError(Message("facts.no_safetensors", path=file, error=foreign(reason)), field="model") from None
 
 
 def counts(tensors: Mapping[str, tuple[str, tuple[int, ...]]]) -> Tally:
@@ -145,7 +144,13 @@ def _described(config: Path, tally: Tally, name: str, source: str) -> Model | No
     found = read_config(config)
     if not tally.params * 0.97 <= found.params_total <= tally.params * 1.03 and not _is_tied(found, tally):
         raise FileInputError(
-            f"{name}: holds {tally.params / 1e9:.4g} B parameters, and {config} describes {found.params_total / 1e9:.4g} B; do they belong together?",
+            Message(
+                "facts.config_of_another",
+                path=name,
+                count=tally.params / 1000000000.0,
+                config=config,
+                described=found.params_total / 1000000000.0,
+            ),
             field="model",
         )
     return dataclasses.replace(found, source=f"{source} and config.json", params_stored=tally.params)
@@ -198,11 +203,11 @@ def _family(keys: Sequence[str]) -> str:
     return "of no family that its tensor names tell"
 
 
-def missing_text(record: Model) -> str:
+def missing_text(record: Model) -> Message | str:
     """What a record of parameters alone lacks for a plan; empty when it lacks nothing."""
     if not isinstance(record, TracedModel) or record.kind:
         return ""
     try:
-        return f"{record.name} has {record.params_total / 1e6:,.1f} M parameters ({record.notes}), or give the model as ONNX or module:function"
+        return Message("facts.tensors_alone", model=record.name, params=record.params_total / 1e6, notes=record.notes)
     except (TypeError, RightfitError):
-        return f"{record.name}: how its tensors are used is not known"
+        return Message("facts.tensors_unknown", model=record.name)

@@ -21,10 +21,11 @@ from typing import Any
 from rightfit.facts.own.reference import SHAPE_HINT, Shape, read_shape
 from rightfit.facts.own.refusal import RefusedError, one_line
 from rightfit.facts.own.tally import Tally
+from rightfit.messages import Message, cause
 
 _BATCHES = (2, 4)
 _LARGEST_FILE_BYTES = 10_000_000
-_RETURN_HINT = "the function may return (module, inputs), with inputs a tuple or dictionary of tensors"
+_RETURN_HINT = Message("facts.part_return_hint")
 
 
 def count_function(target: str, shape: str) -> dict[str, Any]:
@@ -44,7 +45,7 @@ def count_function(target: str, shape: str) -> dict[str, Any]:
         return {"tally": tally.as_dict(), "config": config, "files": own_files(before)}
     tally = traced(module, inputs) if inputs else tally
     if not inputs:
-        raise RefusedError(f"what does its input look like? {SHAPE_HINT}; or {_RETURN_HINT}")
+        raise RefusedError(Message("facts.own_what_input", line=SHAPE_HINT, elsewhere=_RETURN_HINT))
     return {"tally": tally.as_dict(), "config": config, "files": own_files(before)}
 
 
@@ -56,14 +57,15 @@ def load(target: str) -> Callable[[], Any]:
         function = getattr(importlib.import_module(module_name), name)
     except ModuleNotFoundError as error:
         missing = error.name or module_name
-        where = f" in {Path.cwd()} or on the path" if module_name.startswith(missing) else f", which {module_name} imports"
-        raise RefusedError(f"no module named {missing!r}{where}") from None
+        if module_name.startswith(missing):
+            raise RefusedError(Message("facts.own_no_module", word=missing, folder=Path.cwd())) from None
+        raise RefusedError(Message("facts.own_no_inner_module", word=missing, module=module_name)) from None
     except AttributeError as error:
-        raise RefusedError(f"cannot be loaded: {error}") from None
+        raise RefusedError(Message("facts.own_not_loaded", problem=cause(error))) from None
     except (Exception, SystemExit) as error:
-        raise RefusedError(f"importing {module_name} failed with {type(error).__name__}: {error}") from None
+        raise RefusedError(Message("facts.own_importing", word=module_name, kind=type(error).__name__, problem=cause(error))) from None
     if not callable(function):
-        raise RefusedError(f"{name} is not callable; name a function that returns a torch module")
+        raise RefusedError(Message("facts.own_not_callable", name=name))
     return function  # type: ignore[no-any-return]
 
 
@@ -82,9 +84,9 @@ def built(build: Callable[[], Any]) -> tuple[Any, Any]:
             continue
         module, example = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
         if not isinstance(module, torch.nn.Module):
-            raise RefusedError(f"returned {type(module).__name__}, not a torch.nn.Module; return a module, or (module, inputs)")
+            raise RefusedError(Message("facts.own_returned", word=type(module).__name__))
         return (module if isinstance(mode, FakeTensorMode) else pretended(module)), example
-    raise RefusedError(f"building it failed with {type(problem).__name__}: {one_line(str(problem))}")
+    raise RefusedError(Message("facts.own_building", kind=type(problem).__name__, problem=one_line(str(problem))))
 
 
 def pretended(module: Any) -> Any:
@@ -179,7 +181,7 @@ def parameters(module: Any) -> Tally:
     }
     tally.params_embedding = sum(tables.values())
     if not tally.params:
-        raise RefusedError("the module has no parameters")
+        raise RefusedError(Message("facts.own_no_parameters"))
     return tally
 
 
@@ -194,7 +196,7 @@ def traced(module: Any, ways: list[Inputs]) -> Tally:
             raise
         except (Exception, SystemExit) as error:
             problems.append(f"{type(error).__name__}: {one_line(str(error))[:180]}")
-    raise RefusedError(f"one step failed with {problems[-1]}; {SHAPE_HINT}; or {_RETURN_HINT}")
+    raise RefusedError(Message("facts.own_step", problem=problems[-1], line=SHAPE_HINT, elsewhere=_RETURN_HINT))
 
 
 def per_sample(small: Tally, large: Tally) -> Tally:

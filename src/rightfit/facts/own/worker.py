@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rightfit.facts.own.refusal import RefusedError, one_line
+from rightfit.messages import Message
 
 
 def limit(address_bytes: int, seconds: int) -> None:
@@ -39,15 +40,18 @@ def answer_of(kind: str, target: str, shape: str) -> dict[str, Any]:
     try:
         return counter_of(kind)(target, shape)
     except RefusedError as refusal:
-        return {"error": one_line(str(refusal)), "type": refusal.kind}
+        return {"error": refusal.message.to_data(), "type": refusal.kind}
     except ModuleNotFoundError as error:
         if error.name in ("onnx", "torch"):
             return {"missing": {"onnx": "the onnx package", "torch": "PyTorch"}[error.name]}
-        return {"error": one_line(f"No module named {error.name!r}"), "type": "input"}
+        return {"error": Message("others.no_module", module=repr(error.name)).to_data(), "type": "input"}
     except MemoryError:
-        return {"error": "takes more memory to read than such a file may", "type": "file" if kind == "onnx" else "input"}
+        return {"error": Message("facts.own_memory").to_data(), "type": "file" if kind == "onnx" else "input"}
     except Exception as error:  # what a parser or the user's code raises is not ours to list
-        return {"error": one_line(f"cannot be understood ({type(error).__name__}: {error})"), "type": "file" if kind == "onnx" else "input"}
+        return {
+            "error": Message("facts.own_not_understood", kind=type(error).__name__, problem=one_line(str(error))).to_data(),
+            "type": "file" if kind == "onnx" else "input",
+        }
 
 
 def main() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rightfit.search.honours import Honours
+from rightfit.messages import Message
+from rightfit.search.honours import Honours, leave_out
 from rightfit.workload.vocabulary import REINFORCEMENTS, TUNINGS
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def settle(workload: Workload) -> Workload:
     return workload.from_the_start() if pretraining_tokens(workload) else workload
 
 
-LEAVE = "it is a language model; leave it out"
+LEAVE = leave_out("is_language")
 HONOURS = Honours(
     frozenset({"data", "method", "epochs", "seq_len", "global_batch", "micro_batch", "optimizer", "lora_rank", "lora_targets"})
     | {"recompute", "attention", "precision", "quantization", "tensor_parallel", "pipeline_parallel", "sharding", "offload", "framework"}
@@ -43,7 +44,7 @@ HONOURS = Honours(
 OF_REWARDS = frozenset({"rollout", "completions", "reward_model", "input_tokens", "output_tokens"})
 PREFERENCE_HONOURS = Honours(HONOURS.options | {"update"}, because=HONOURS.because)
 REWARD_HONOURS = Honours(
-    PREFERENCE_HONOURS.options - {"seq_len"} | OF_REWARDS, because={**HONOURS.because, "seq_len": "say input_tokens and output_tokens"}
+    PREFERENCE_HONOURS.options - {"seq_len"} | OF_REWARDS, because={**HONOURS.because, "seq_len": Message("purposes.say_lengths")}
 )
 
 

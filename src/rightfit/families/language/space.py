@@ -11,6 +11,7 @@ from rightfit.errors import ContradictionError, RightfitError
 from rightfit.estimate.data_path import DataLoad
 from rightfit.estimate.setup import TrainingCase, setup_fields
 from rightfit.facts import trainers
+from rightfit.messages import Message, cause
 from rightfit.physics.columns import MemoryCounter, Method, Recompute, SetupColumns
 from rightfit.search.market import Volume
 from rightfit.search.software import ADAPTER_METHODS, assumed_framework, splits_models
@@ -143,7 +144,7 @@ def base_setup(wish: TrainingWish, variants: Sequence[Variant]) -> SetupColumns:
     try:
         rows = [setup_fields(training_case(wish, variant)) for variant in variants]
     except KeyError as error:
-        raise RightfitError(f"the setup of method {wish.workload.method} cannot be resolved: {error}") from None
+        raise RightfitError(Message("families.setup_unresolved", method=wish.workload.method, error=cause(error))) from None
     names = {name: [row[name] for row in rows] for name in rows[0]}
     sync = {"weight_sync": 1.0} if wish.tuning and wish.tuning.rollout else {}
     sync |= {"offload_activations": 1.0} if moves_activations(wish.workload) else {}
@@ -157,7 +158,7 @@ def load_of(wish: TrainingWish, volume: Volume) -> DataLoad:
     tokens = wish.amount.tokens / epochs
     decode = workload.decode or "tokenized"
     if decode not in CORE_COST:
-        raise ContradictionError(f"decode {decode} does not fit a language model; it reads tokenized data or text", field="decode")
+        raise ContradictionError(Message("families.decode_language", decode=decode), field="decode")
     storage = workload.storage or ""
     check_storage(storage)
     return DataLoad(

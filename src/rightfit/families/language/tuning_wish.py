@@ -10,6 +10,7 @@ from rightfit import facts
 from rightfit.errors import ContradictionError, InputError
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.facts.tuning import TuningMethod, tuning_methods
+from rightfit.messages import Message
 from rightfit.search.answer import Layout
 from rightfit.search.notes import Notes
 from rightfit.search.training.wish import Amount, TrainingWish, Tuning
@@ -28,18 +29,17 @@ def read_tuning(workload: Workload, model: TransformerArchitecture, notes: Notes
         return None
     if model.kind not in DECODERS and method.method != "reward":
         raise ContradictionError(
-            f"method {method.method} contradicts model {model.name}: it is for models that write text; say method full, or another model",
+            Message("families.method_writes_text", method=method.method, model=model.name),
             field="method",
         )
     if workload.offload == "activations":
         raise ContradictionError(
-            f"offload activations contradicts method {method.method}: no trainer of it moves them; say offload optimizer, or leave it out",
+            Message("families.activations_tuned", method=method.method),
             field="offload",
         )
     if workload.offload in ("params", "all"):
         raise ContradictionError(
-            f"offload {workload.offload} contradicts method {method.method}: its passes would fetch the weights again and again; "
-            "say offload optimizer, or leave it out",
+            Message("families.offload_method", offload=workload.offload, method=method.method),
             field="offload",
         )
     update = _update(workload, notes)
@@ -87,7 +87,7 @@ def _reward_model(workload: Workload, method: TuningMethod, model: TransformerAr
     if workload.reward_model:
         found = facts.model(workload.reward_model, field="reward_model")
         if not isinstance(found, TransformerArchitecture):
-            raise InputError(f"reward_model: {found.name} is no language model; name one, for example {model.name}", field="reward_model")
+            raise InputError(Message("families.reward_model", found=found.name, model=model.name), field="reward_model")
         return found
     if method.reward:
         notes.take("reward_model", model.name, "reward_model")
@@ -107,7 +107,9 @@ def tuned_length(workload: Workload, tuning: Tuning, model: TransformerArchitect
             wanted = min(wanted, limit) if limit else wanted
             notes.take("seq_len", wanted, "pair_seq_len")
     if limit and wanted > limit:
-        raise ContradictionError(f"{field}: {wanted} tokens in all are over the limit of {model.name}, which is {limit}", field=field)
+        raise ContradictionError(
+            Message("families.tokens_over_limit", option=field, tokens=wanted, model=model.name, limit=limit), field=field
+        )
     return wanted
 
 

@@ -11,6 +11,7 @@ from rightfit.errors import ContradictionError, InputError, UnavailableError, Un
 from rightfit.facts.records import Dataset, TransformerArchitecture
 from rightfit.facts.trainers import names_target, target_words
 from rightfit.families.language.tuning_wish import read_tuning, tuned_amount, tuned_batch, tuned_length
+from rightfit.messages import Message, either
 from rightfit.physics.columns import Method
 from rightfit.search.notes import Notes
 from rightfit.search.own_model import note_own
@@ -82,8 +83,7 @@ def refuse_kept_activations(workload: Workload) -> None:
     """Trainers move the inputs of layers that recomputation keeps; without recomputation every operator's would cross the bus."""
     if workload.offload == "activations" and workload.recompute not in (None, "full"):
         raise ContradictionError(
-            f"offload activations contradicts recompute {workload.recompute}: what is moved are the inputs of layers that are computed again; "
-            "say recompute full, or leave it out",
+            Message("families.activations_kept", recompute=workload.recompute),
             field="offload",
         )
 
@@ -105,7 +105,7 @@ def refuse_unknown_targets(workload: Workload) -> None:
                 "layer",
                 name,
                 nearest=nearest_words(name.casefold(), target_words()),
-                allowed="for example: q,k,v,o or all-linear",
+                allowed=Message("names.part_for_example", names=either(("q,k,v,o", "all-linear"))),
                 field="lora_targets",
             )
 
@@ -116,19 +116,16 @@ SAMPLE_METHODS = ("dreambooth", "textual-inversion")
 def refuse_sample_methods(workload: Workload, name: str) -> None:
     """Methods that mean nothing for a language model."""
     if workload.method in SAMPLE_METHODS:
-        raise ContradictionError(
-            f"method {workload.method} contradicts model {name}: it is for diffusion models; say method lora", field="method"
-        )
+        raise ContradictionError(Message("families.method_diffusion", method=workload.method, model=name), field="method")
 
 
 def transformer(workload: Workload) -> TransformerArchitecture:
     """The architecture that `workload.model` names; other kinds of models come later."""
     model = facts.model(workload.model)
     if not isinstance(model, TransformerArchitecture):
-        kind = {"VisionModel": "vision", "DiffusionModel": "diffusion"}.get(
-            type(model).__name__, getattr(model, "kind", "") or "this kind of"
-        )
-        raise UnavailableError(f"{model.name} is a {kind} model: rightfit plans transformers only; other models come with version 0.3")
+        key = {"VisionModel": "vision", "DiffusionModel": "diffusion"}.get(type(model).__name__, "this_kind")
+        kind = getattr(model, "kind", "") if key == "this_kind" else ""
+        raise UnavailableError(Message("families.not_a_transformer", model=model.name, problem=kind or Message(f"families.part_{key}")))
     return model
 
 
@@ -138,7 +135,7 @@ def sequence_length(workload: Workload, model: TransformerArchitecture, notes: N
     if workload.seq_len is not None:
         if limit and workload.seq_len > limit and model.certainty != "typical":
             raise ContradictionError(
-                f"seq-len {workload.seq_len} is over the limit of {model.name}, which is {limit}; use {limit} or less", field="seq_len"
+                Message("families.seq_len_over_limit", seq_len=workload.seq_len, model=model.name, limit=limit), field="seq_len"
             )
         return workload.seq_len
     usual = int(facts.coefficients("planning")[f"{workload.task}_seq_len"])
@@ -182,7 +179,7 @@ def sample_tokens(workload: Workload, model: TransformerArchitecture, seq_len: i
 
 def _from_samples(samples: float, unit: str, seq_len: int, notes: Notes, per_token: float, *, full: bool = True) -> Amount:
     if unit in ("images", "frames", "hours", "videos", "clips", "utterances", "interactions", "nodes"):
-        raise InputError(f"data in {unit} does not fit a language model; give tokens, samples or bytes, for example 50Mtok", field="data")
+        raise InputError(Message("families.data_unit_language", unit=unit), field="data")
     tokens = samples * seq_len
     notes.take("data_tokens", tokens, "tokens_from_samples" if full else "tokens_from_usual_samples", samples=samples, seq_len=seq_len)
     return Amount(tokens, tokens * per_token, samples)
@@ -193,9 +190,7 @@ def _from_dataset(dataset: Dataset, seq_len: int, notes: Notes, per_token: float
     if dataset.tokens:
         return Amount(float(dataset.tokens), dataset.size_bytes or dataset.tokens * per_token, float(dataset.samples))
     if dataset.domain not in ("text", "code", "preference", "instruction", "pretraining", "math"):
-        raise InputError(
-            f"dataset {dataset.name} holds {dataset.domain}, and its tokens are not known; give an amount, for example 50Mtok", field="data"
-        )
+        raise InputError(Message("families.dataset_tokens", dataset=dataset.name, domain=dataset.domain), field="data")
     if dataset.size_bytes:
         tokens = dataset.size_bytes / per_token
         notes.take("data_tokens", tokens, "tokens_from_bytes", bytes=dataset.size_bytes, bytes_per_token=per_token)

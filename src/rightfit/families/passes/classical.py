@@ -27,6 +27,7 @@ from rightfit.families.passes.forward import (
     forward_rate,
     forward_space,
 )
+from rightfit.messages import Message
 from rightfit.search.classical_wish import gpu_only_libraries, library_asked, note_assumed, refuse_idle_words, table_case, table_of
 from rightfit.search.notes import Notes
 from rightfit.search.offers import Market, read_market, sound_offers
@@ -55,9 +56,7 @@ def read_classical_service(workload: Workload, notes: Notes) -> ServingWish:
     rows, cols = _trained_on(workload, notes)
     library, is_named = library_asked(workload, named)
     if library in gpu_only_libraries():
-        raise UnavailableError(
-            f"task serve: {library} scores on GPUs, and such services are not measured; leave library out for processors"
-        )
+        raise UnavailableError(Message("families.library_on_gpus", library=library))
     task = classical_task(table_case(workload, named, library=library, rows=rows, cols=cols))
     refuse_idle_words(workload, named, task)
     for text in task.assumptions:
@@ -80,9 +79,7 @@ def read_classical_service(workload: Workload, notes: Notes) -> ServingWish:
 
 def _refuse_accelerators(workload: Workload) -> None:
     if any(workload.gpu):
-        raise ContradictionError(
-            f"gpu contradicts model {workload.model}: single rows are scored on processors; leave gpu out", field="gpu"
-        )
+        raise ContradictionError(Message("families.rows_on_processors", model=workload.model), field="gpu")
 
 
 def _trained_on(workload: Workload, notes: Notes) -> tuple[float, float]:
@@ -92,7 +89,7 @@ def _trained_on(workload: Workload, notes: Notes) -> tuple[float, float]:
         return rows, cols
     if not workload.columns:
         raise InputError(
-            "columns: how many numbers has a request? give --columns 30, or with --data '1Mrows x 30cols' the table that the model was trained on",
+            Message("families.columns_unsaid"),
             field="columns",
         )
     rows = float(usual()["trained_rows"])

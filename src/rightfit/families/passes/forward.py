@@ -27,6 +27,7 @@ from rightfit.estimate.forward_records import ForwardWish
 from rightfit.facts.networks import PassEngine, pass_engines
 from rightfit.facts.records import Accelerator
 from rightfit.families.passes.inputs import read_inputs, seconds_of
+from rightfit.messages import Message
 from rightfit.physics.columns import Array, DeviceColumns, LinkColumns, ModelColumns
 from rightfit.physics.serving_columns import ServeColumns
 from rightfit.records import dataclass
@@ -60,11 +61,9 @@ def read_forward_wish(workload: Workload, model: Any, notes: Notes) -> ServingWi
     """A workload whose model does not generate text."""
     work = forward_work(ForwardWish(model.name))
     if work is None:
-        raise InputError(
-            f"model: how fast {model.name} runs is not known; encoders, vision, diffusion, speech and language models are", field="model"
-        )
+        raise InputError(Message("families.speed_unknown", model=model.name), field="model")
     if work.modality != "text" and workload.input_tokens is not None:
-        raise ContradictionError(f"input_tokens contradicts model {workload.model}: it reads no tokens; leave it out", field="input_tokens")
+        raise ContradictionError(Message("families.reads_no_tokens", model=workload.model), field="input_tokens")
     note_own(model, notes)
     tokens = 0
     if work.modality == "text":
@@ -120,13 +119,13 @@ def _requests(workload: Workload, modality: str, tokens: int) -> float:
     if workload.data_samples is not None:
         if unit.startswith("hour"):
             if modality != "audio":
-                raise InputError("data in hours is for speech models; give images or samples", field="data")
+                raise InputError(Message("families.hours_of_speech"), field="data")
             return workload.data_samples * 3600.0 / seconds_of(workload)
         _refuse_unit(unit, modality)
         return workload.data_samples
     if workload.data_tokens is not None and tokens:
         return max(1.0, workload.data_tokens / tokens)
-    raise InputError("data: how much is there to work through? give --data, for example 100kimages, 1Msamples or 10000hours", field="data")
+    raise InputError(Message("families.amount_of_passes"), field="data")
 
 
 #: Units of data that only some kinds of input have.
@@ -142,7 +141,7 @@ def _refuse_unit(unit: str, modality: str) -> None:
     """Data in the unit of another kind of input are another job."""
     if unit in _UNITS_OF and modality not in _UNITS_OF[unit]:
         instead = next((name for name, kinds in _UNITS_OF.items() if modality in kinds), "samples")
-        raise InputError(f"data in {unit} do not fit this model; give {instead} or samples, for example 10k{instead}", field="data")
+        raise InputError(Message("families.data_unit_passes", unit=unit, instead=instead), field="data")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,14 +163,12 @@ def read_forward_choice(workload: Workload, modality: str) -> ForwardChoice:
             names = sorted({one.name for one in able})
             plain = {name.lower().replace(" ", ""): name for name in names}
             near = [plain[word] for word in nearest_words(lowered.replace(" ", ""), plain, count=2)]
-            allowed_names = "allowed for this model: " + ", ".join(names)
+            allowed_names = Message("names.part_allowed_here", names=", ".join(names))
             raise UnknownNameError("serving engine", workload.framework, nearest=near, allowed=allowed_names, field="framework")
     wanted = workload.quantization if workload.quantization not in (None, "none", "any") else workload.precision
     if wanted and not any(wanted in one.dtypes for one in engines):
         allowed = sorted({dtype for one in engines for dtype in one.dtypes})
-        raise ContradictionError(
-            f"quantization {wanted} is not served for this kind of model; allowed: {', '.join(allowed)}", field="quantization"
-        )
+        raise ContradictionError(Message("families.quantization_unserved", wanted=wanted, formats=", ".join(allowed)), field="quantization")
     return ForwardChoice(tuple(engines), wanted or "")
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from rightfit.errors import ContradictionError
 from rightfit.estimate.forward_records import ForwardWish, ForwardWork
 from rightfit.facts.networks import drawn_size, heard_seconds
 from rightfit.facts.records import DiffusionModel
+from rightfit.messages import Message, contradiction
 from rightfit.search.notes import Notes
 from rightfit.search.service.wish import usual
 
@@ -16,11 +18,11 @@ if TYPE_CHECKING:
     from rightfit.workload import Workload
 
 #: Options of an input, and why a model that does not take one refuses it.
-_INSTEAD = {
-    "image_size": "it takes and draws no images",
-    "frames": "it makes no videos of a length that can be chosen",
-    "denoise_steps": "it does not denoise",
-    "audio_length": "it takes and makes no sound",
+_INSTEAD: Mapping[str, Message] = {
+    "image_size": Message("contradictions.part_no_images"),
+    "frames": Message("contradictions.part_no_videos"),
+    "denoise_steps": Message("contradictions.part_no_denoise"),
+    "audio_length": Message("contradictions.part_no_sound"),
 }
 
 
@@ -39,8 +41,8 @@ def read_inputs(workload: Workload, model: Model, work: ForwardWork, notes: Note
     given = {name: getattr(workload, f"{name}_s" if name == "audio_length" else name) for name in _INSTEAD}
     for name, value in given.items():
         if value is not None and name not in taken:
-            allowed = f"; it takes {', '.join(taken)}" if taken else "; leave it out"
-            raise ContradictionError(f"{name} contradicts model {workload.model}: {_INSTEAD[name]}{allowed}", field=name)
+            do = Message("contradictions.part_takes", options=", ".join(taken)) if taken else Message("contradictions.part_leave")
+            raise ContradictionError(contradiction(name, workload.model, kind="model", why=_INSTEAD[name], do=do), field=name)
     _note_usual(model, work, {name for name in taken if given[name] is None}, notes)
     height, _, width = (workload.image_size or "0").partition("x")
     return ForwardWish(

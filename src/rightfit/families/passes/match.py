@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rightfit.search.honours import Honours
+from rightfit.messages import Message
+from rightfit.search.honours import Honours, leave_out
 
 if TYPE_CHECKING:
     from rightfit.workload import Workload
@@ -26,22 +27,22 @@ def matches(workload: Workload) -> bool:
     return scores_rows(workload) or not is_generating(facts.model(workload.model))
 
 
-_OF_TOKENS = "it is for models that produce text token by token; leave it out"
-_ANSWERS_ONCE: dict[str, str] = {
-    **dict.fromkeys(("ttft", "tpot"), "it does not produce text token by token; use latency"),
-    "output_tokens": "it does not produce text token by token; leave it out",
-    "trace": "it answers in one pass, and traces are for models that generate text; give rate",
-    "attention": "its engine chooses the kernel; leave it out",
-    "seq_len": "a request has input_tokens; give those",
-    "tensor_parallel": "a replica is one accelerator or one processor; leave it out",
-    "pipeline_parallel": "a replica is one accelerator or one processor; leave it out",
+_OF_TOKENS = leave_out("tokens")
+_ANSWERS_ONCE: dict[str, Message] = {
+    **dict.fromkeys(("ttft", "tpot"), Message("purposes.use_latency")),
+    "output_tokens": leave_out("no_output"),
+    "trace": Message("purposes.no_trace"),
+    "attention": leave_out("chosen_kernel"),
+    "seq_len": Message("purposes.one_length"),
+    "tensor_parallel": leave_out("one_replica"),
+    "pipeline_parallel": leave_out("one_replica"),
 }
 _LOAD = frozenset({"rate", "users", "profile", "latency", "percentile", "fleet"})
 #: What of the last four a model takes its own reading of the wish says.
 _NETWORK = frozenset({"input_tokens", "precision", "quantization", "framework", "image_size", "frames", "denoise_steps", "audio_length"})
 SERVICE = Honours(
     _LOAD | _NETWORK | {"slice", "beside"},
-    because={**_ANSWERS_ONCE, "data": "a service has no amount of data; give rate or users, or say task batch"},
+    because={**_ANSWERS_ONCE, "data": Message("purposes.no_amount")},
 )
 BATCH = Honours(_NETWORK | {"data"}, because=_ANSWERS_ONCE)
 ROWS = Honours(_LOAD | {"data", "columns", "library", "framework", "trees", "depth", "settings", "precision"}, because=_ANSWERS_ONCE)

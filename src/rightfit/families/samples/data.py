@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rightfit import facts
 from rightfit.errors import ContradictionError, InputError
+from rightfit.messages import Message
 from rightfit.records import dataclass
 from rightfit.search.notes import Notes
 from rightfit.search.sources import check_storage
@@ -61,7 +62,7 @@ def amount_of_samples(workload: Workload, work: ModelWork, usual: UsualTraining,
         epochs = _usual_epochs(workload, usual, samples)
         notes.take("epochs", epochs, "sample_epochs")
     if samples * epochs < 1.0:
-        raise InputError(f"epochs: {epochs:g} passes over {samples:g} samples are less than one sample", field="epochs")
+        raise InputError(Message("families.less_than_a_sample", epochs=epochs, samples=samples), field="epochs")
     return Samples(samples, size, epochs, usual.unit)
 
 
@@ -80,7 +81,7 @@ def _one_pass(workload: Workload, work: ModelWork, usual: UsualTraining, sample:
         return _of_dataset(workload.data, work, usual, each, notes)
     if workload.data_tokens is not None:
         raise InputError(
-            f"data in tokens does not fit {workload.model}; give {usual.unit}, samples or bytes, for example 10k{usual.unit}",
+            Message("families.data_unit_samples", unit="tokens", model=workload.model, own=usual.unit),
             field="data",
         )
     if workload.data_samples is not None:
@@ -109,7 +110,7 @@ def _counted(workload: Workload, usual: UsualTraining, sample: Mapping[str, Any]
     unit, count = workload.data_unit or "samples", float(workload.data_samples or 0.0)
     if unit not in (usual.unit, *UNITS[usual.domain], "samples"):
         raise InputError(
-            f"data in {unit} does not fit {workload.model}; give {usual.unit}, samples or bytes, for example 10k{usual.unit}",
+            Message("families.data_unit_samples", unit=unit, model=workload.model, own=usual.unit),
             field="data",
         )
     if unit == "hours":
@@ -124,7 +125,7 @@ def _of_dataset(name: str, work: ModelWork, usual: UsualTraining, each: float, n
     record = facts.dataset(name)
     if record.domain not in _DOMAINS[usual.domain]:
         raise InputError(
-            f"dataset {record.name} holds {record.domain}, and {work.name} learns from {usual.unit}; give an amount, for example 100k{usual.unit}",
+            Message("families.dataset_of_another_kind", dataset=record.name, domain=record.domain, model=work.name, own=usual.unit),
             field="data",
         )
     size = float(record.size_bytes or 0.0)
@@ -136,7 +137,7 @@ def _of_dataset(name: str, work: ModelWork, usual: UsualTraining, each: float, n
         return float(record.samples), size or record.samples * each
     if not size:
         raise InputError(
-            f"dataset {record.name}: neither its samples nor its size are known; give an amount, for example 100k{usual.unit}",
+            Message("families.dataset_size", dataset=record.name, own=usual.unit),
             field="data",
         )
     samples = size / each
@@ -152,10 +153,12 @@ def load_of(workload: Workload, usual: UsualTraining, latents: str, sample: Mapp
     check_storage(workload.storage or "")
     allowed = _DECODES.get(domain, ("raw",))
     if workload.decode and workload.decode not in allowed:
-        raise ContradictionError(f"decode {workload.decode} does not fit data of this kind; allowed: {', '.join(allowed)}", field="decode")
+        raise ContradictionError(
+            Message("families.decode_of_another_kind", decode=workload.decode, allowed=", ".join(allowed)), field="decode"
+        )
     if workload.decode not in (None, "raw") and latents == "cached":
         raise ContradictionError(
-            f"decode {workload.decode} contradicts latents cached: images are decoded once, beforehand; leave it out, or say latents live",
+            Message("families.decode_cached", decode=workload.decode),
             field="decode",
         )
     plain = latents == "cached" or domain == "tabular"

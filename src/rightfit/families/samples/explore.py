@@ -14,6 +14,7 @@ from rightfit.catalog.offers import ServerTable
 from rightfit.errors import InputError
 from rightfit.estimate.vision_training import train_devices
 from rightfit.families.samples.engine import SampleEngine
+from rightfit.messages import Message
 from rightfit.physics.columns import DeviceColumns, Dtype, MemoryCounter, Method, Recompute, SetupColumns
 from rightfit.search.training.machines import Fleet, behind, build_fleet, collapse
 from rightfit.search.training.space import Sharding, SpaceLimits
@@ -106,6 +107,6 @@ def refuse_what_never_fits(wish: SampleWish, engine: SampleEngine, machines: Mac
     field = "image_size" if workload.image_size else "frames" if workload.frames else "audio_length"
     size = getattr(workload, field) if field != "audio_length" else f"{workload.audio_length_s:g}s"
     raise InputError(
-        f"{field}: one sample of {size} alone takes {needed / 2**30:,.0f} GiB on a card, and the largest card has {largest / 2**30:,.0f} GiB; use a smaller one",
+        Message("families.sample_never_fits", option=field, size=size, needed=needed / 2**30, largest=largest / 2**30),
         field=field,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rightfit.search.honours import Honours
+from rightfit.search.honours import Honours, leave_out
 
 if TYPE_CHECKING:
     from rightfit.workload import Workload
@@ -42,11 +42,11 @@ HONOURS = Honours(
     | {"sharding", "offload", "framework", "storage", "data_location", "decode", "workers"}
     | {"image_size", "frames", "audio_length", "latents"},
     because={
-        "seq_len": "it reads no tokens; leave it out",
-        "tensor_parallel": "it is trained with data parallelism; leave it out",
-        "pipeline_parallel": "it is trained with data parallelism; leave it out",
-        "attention": "its attention kernel is PyTorch's own; leave it out",
-        "lora_targets": "its adapters sit on the attention layers; leave it out",
+        "seq_len": leave_out("no_tokens"),
+        "tensor_parallel": leave_out("data_parallel"),
+        "pipeline_parallel": leave_out("data_parallel"),
+        "attention": leave_out("own_kernel"),
+        "lora_targets": leave_out("own_adapters"),
     },
 )
 

@@ -11,6 +11,7 @@ from rightfit.errors import ContradictionError
 from rightfit.estimate.model_work import usual_optimizer_bytes
 from rightfit.facts.trainers import sample_optimizer_bytes, sample_stack
 from rightfit.families.samples.sample_wish import Recipe
+from rightfit.messages import Message
 from rightfit.search.notes import Notes
 
 if TYPE_CHECKING:
@@ -40,13 +41,11 @@ def settle_method(workload: Workload, work: ModelWork, notes: Notes) -> Workload
     allowed = methods_of(work)
     method = workload.method or "full"
     if workload.lora_rank and not any(name in ADAPTERS for name in allowed):
-        raise ContradictionError(
-            f"lora_rank contradicts model {workload.model}: it is trained with {', '.join(allowed)}; leave it out", field="lora_rank"
-        )
+        raise ContradictionError(Message("families.no_adapters", model=workload.model, methods=", ".join(allowed)), field="lora_rank")
     if "method" not in workload.assumed and workload.method is not None:
         if method not in allowed:
             raise ContradictionError(
-                f"method {method} contradicts model {workload.model}: it is trained with {', '.join(allowed)}", field="method"
+                Message("families.method_samples", method=method, model=workload.model, methods=", ".join(allowed)), field="method"
             )
         return workload
     adapts = workload.quantization or workload.lora_rank  # only an adapter has use for either
@@ -59,7 +58,7 @@ def refuse_quantization(workload: Workload) -> None:
     """Weights are quantised only where they do not learn; the method is settled before."""
     if workload.quantization not in (None, "none") and workload.method not in ADAPTERS:
         raise ContradictionError(
-            f"quantization {workload.quantization} contradicts model {workload.model}: weights are quantised under adapters only; leave it out",
+            Message("families.adapters_only", quantization=workload.quantization, model=workload.model),
             field="quantization",
         )
 
@@ -67,26 +66,20 @@ def refuse_quantization(workload: Workload) -> None:
 def refuse_other_values(workload: Workload, work: ModelWork) -> None:
     """Values that this model gives no meaning."""
     if workload.precision == "fp8":
-        raise ContradictionError(
-            f"precision fp8 contradicts model {workload.model}: allowed are fp32, tf32, fp16 and bf16", field="precision"
-        )
+        raise ContradictionError(Message("families.precision_fp8", model=workload.model), field="precision")
     if workload.recompute == "selective":
-        raise ContradictionError(f"recompute selective contradicts model {workload.model}: allowed are none and full", field="recompute")
+        raise ContradictionError(Message("families.recompute_selective", model=workload.model), field="recompute")
     if workload.latents and work.modality != "diffusion":
-        raise ContradictionError(
-            f"latents contradicts model {workload.model}: only diffusion models have them; leave it out", field="latents"
-        )
+        raise ContradictionError(Message("families.no_latents", model=workload.model), field="latents")
     if workload.offload not in (None, "none", "params", "all") or (
         workload.offload in ("params", "all") and work.kind not in ("dit", "denoiser")
     ):
         raise ContradictionError(
-            f"offload {workload.offload} contradicts model {workload.model}: weights of diffusion models can be moved (offload params), nothing else",
+            Message("families.offload_samples", offload=workload.offload, model=workload.model),
             field="offload",
         )
     if workload.sharding in ("zero1", "zero2"):
-        raise ContradictionError(
-            f"sharding {workload.sharding} contradicts model {workload.model}: allowed are none, zero3 and fsdp", field="sharding"
-        )
+        raise ContradictionError(Message("families.sharding_samples", sharding=workload.sharding, model=workload.model), field="sharding")
 
 
 def read_recipe(workload: Workload, work: ModelWork, sample: Mapping[str, Any], notes: Notes) -> Recipe:
@@ -117,9 +110,7 @@ def _latents(workload: Workload, work: ModelWork, method: str, notes: Notes) -> 
         return ""
     if workload.latents:
         if workload.latents == "cached" and method in ("dreambooth", "textual-inversion"):
-            raise ContradictionError(
-                f"latents cached contradicts method {method}: its text encoder works in every step; say latents live", field="latents"
-            )
+            raise ContradictionError(Message("families.latents_cached", method=method), field="latents")
         return workload.latents
     chosen = "live" if method in ("dreambooth", "textual-inversion") else "cached"
     notes.take("latents", chosen, f"latents_{chosen}")

@@ -24,6 +24,7 @@ from rightfit.families.samples.data import amount_of_samples, load_of
 from rightfit.families.samples.models import sample_model
 from rightfit.families.samples.recipe import read_recipe, refuse_other_values, refuse_quantization, settle_method
 from rightfit.families.samples.sample_wish import SampleWish
+from rightfit.messages import Message
 from rightfit.physics.columns import Method
 from rightfit.search.notes import Notes
 from rightfit.search.own_model import note_own
@@ -122,7 +123,7 @@ def _work(workload: Workload, record: Any, *, audio_s: float = 0.0) -> tuple[Mod
             return train_work(dataclasses.replace(wish, model=name)), wish
         except UnknownNameError:
             continue
-    raise UnavailableError(f"{names[-1]}: what training it takes is not known in this version; models that are: see rightfit models")
+    raise UnavailableError(Message("families.training_unknown", model=names[-1]))
 
 
 def _without_owner(name: str) -> list[str]:
@@ -156,14 +157,14 @@ def _sample(workload: Workload, record: Any, asked: TrainWish, usual: UsualTrain
     if pictures and height and not workload.image_size:
         notes.take("image_size", f"{height:.0f}x{width:.0f}", "image_size")
     if workload.image_size and not pictures:
-        raise ContradictionError(f"image_size contradicts model {workload.model}: it takes no images; leave it out", field="image_size")
+        raise ContradictionError(Message("families.takes_no_images", model=workload.model), field="image_size")
     seconds = workload.audio_length_s or usual.seconds
     if workload.audio_length_s and usual.domain != "speech":
-        raise ContradictionError(f"audio_length contradicts model {workload.model}: it takes no sound; leave it out", field="audio_length")
+        raise ContradictionError(Message("families.takes_no_sound", model=workload.model), field="audio_length")
     if usual.domain == "speech" and not workload.audio_length_s:
         notes.take("audio_length_s", seconds, "audio_length")
     if workload.frames and asked.frames > 1 and usual.domain != "video":
-        raise ContradictionError(f"frames contradicts model {workload.model}: it takes single images; leave it out", field="frames")
+        raise ContradictionError(Message("families.takes_single_images", model=workload.model), field="frames")
     return {"domain": usual.domain, "height": height, "width": width, "frames": asked.frames, "seconds": seconds}
 
 

@@ -9,6 +9,7 @@ from rightfit.errors import ContradictionError
 from rightfit.estimate.serving_extras import ServingExtras
 from rightfit.facts.draft_heads import draft_head
 from rightfit.facts.records import TransformerArchitecture
+from rightfit.messages import Message
 from rightfit.search.notes import Notes
 
 if TYPE_CHECKING:
@@ -48,8 +49,7 @@ def _shared(workload: Workload, input_tokens: int) -> float:
     """Tokens of the shared prefix; at least one token of each prompt is its own."""
     if workload.cached_tokens is not None and workload.cached_tokens >= input_tokens:
         raise ContradictionError(
-            f"cached_tokens {workload.cached_tokens} contradicts input_tokens {input_tokens}: it is the shared part of the prompt; at most "
-            f"{max(input_tokens - 1, 1)}",
+            Message("families.cached_tokens", cached=workload.cached_tokens, tokens=input_tokens, most=max(input_tokens - 1, 1)),
             field="cached_tokens",
         )
     shared = float(workload.cached_tokens or 0) or float(round((workload.prefix_share or 0.0) * input_tokens))
@@ -64,8 +64,7 @@ def _found_again(workload: Workload, notes: Notes) -> tuple[float, float]:
     for name in ("prefix_share", "cached_tokens"):
         if getattr(workload, name):
             raise ContradictionError(
-                f"kv_offload contradicts {name}: what all requests share stays on the card; give the share of the whole prompt that is found "
-                "as cache_hits, or leave one out",
+                Message("families.kv_offload_shared", option=name),
                 field="kv_offload",
             )
     if workload.cache_hits is None:
@@ -90,8 +89,7 @@ def _head(workload: Workload, model: TransformerArchitecture, notes: Notes) -> t
         return None
     if not head.suits(model):
         raise ContradictionError(
-            f"speculative {workload.speculative} contradicts model {model.name}: its checkpoint holds no layers that predict several tokens; "
-            "give eagle3, a smaller model of the same family, or ngram",
+            Message("families.no_multi_token_layers", draft=workload.speculative, model=model.name),
             field="speculative",
         )
     if not workload.draft_tokens:
@@ -122,7 +120,7 @@ def _drafts(workload: Workload, model: TransformerArchitecture, notes: Notes) ->
         return draft, drafted, Chance(workload.acceptance)
     if is_ngram:
         raise ContradictionError(
-            "acceptance: n-grams hit as often as answers repeat their prompt, which only your own traffic tells; give acceptance, for example 0.4",
+            Message("families.acceptance_unsaid"),
             field="acceptance",
         )
     acceptance = usual["draft_acceptance"]
@@ -134,17 +132,12 @@ def _draft_model(name: str, model: TransformerArchitecture) -> TransformerArchit
     """The draft's architecture: smaller, and with the model's vocabulary."""
     draft = facts.model(name, field="speculative")
     if not isinstance(draft, TransformerArchitecture) or draft.kind not in ("decoder", "moe-decoder"):
-        raise ContradictionError(
-            f"speculative {name}: it does not produce text; give a smaller language model, or ngram", field="speculative"
-        )
+        raise ContradictionError(Message("families.draft_no_text", draft=name), field="speculative")
     if draft.params_total >= model.params_total:
-        raise ContradictionError(
-            f"speculative {name} contradicts model {model.name}: a draft must be smaller than the model that checks it", field="speculative"
-        )
+        raise ContradictionError(Message("families.draft_too_large", draft=name, model=model.name), field="speculative")
     if abs(draft.vocab_size - model.vocab_size) > VOCABULARY_SLACK * model.vocab_size:
         raise ContradictionError(
-            f"speculative {name} contradicts model {model.name}: their vocabularies differ ({draft.vocab_size} and {model.vocab_size} tokens); "
-            "give a model of the same family, or ngram",
+            Message("families.draft_vocabulary", draft=name, model=model.name, own=draft.vocab_size, other=model.vocab_size),
             field="speculative",
         )
     return draft

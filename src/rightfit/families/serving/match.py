@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rightfit.search.honours import Honours, by_task
+from rightfit.messages import Message
+from rightfit.search.honours import Honours, by_task, leave_out
 
 if TYPE_CHECKING:
     from rightfit.workload import Workload
@@ -26,8 +27,8 @@ _OF_BOTH = frozenset(
     | {"images", "image_size", "frames", "audio_length"}
     | {"api_price", "prefix_share", "cached_tokens", "adapters", "adapter_rank", "speculative", "draft_tokens", "acceptance"}
 )
-_LENGTH = "requests have the lengths input_tokens and output_tokens; give those"
-_ENGINE = "the serving engine chooses its kernel; name the engine with framework, or leave it out"
+_LENGTH = Message("purposes.lengths")
+_ENGINE = Message("purposes.engine_kernel")
 SERVICE = Honours(
     _OF_BOTH
     | {
@@ -46,12 +47,12 @@ SERVICE = Honours(
         "percentile",
         "fleet",
     },
-    because={"data": "a service has no amount of data; give rate or users, or say task batch", "seq_len": _LENGTH, "attention": _ENGINE},
+    because={"data": Message("purposes.no_amount"), "seq_len": _LENGTH, "attention": _ENGINE},
     against=by_task,
 )
 BATCH = Honours(
     _OF_BOTH | {"data"},
-    because={"kv_offload": "a batch reads each prompt once; leave it out", "seq_len": _LENGTH, "attention": _ENGINE},
+    because={"kv_offload": leave_out("read_once"), "seq_len": _LENGTH, "attention": _ENGINE},
     against=by_task,
 )
 

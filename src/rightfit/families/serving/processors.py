@@ -21,6 +21,7 @@ from rightfit.errors import ContradictionError
 from rightfit.facts.machines import processor_kind
 from rightfit.facts.records import Accelerator
 from rightfit.facts.serving_devices import find_device
+from rightfit.messages import Message
 from rightfit.recent import Recent
 from rightfit.search.offers import Market, open_market, read_market, sound_offers
 from rightfit.search.service.cpu_servers import cheapest_cpu_offers, cpu_machine
@@ -95,7 +96,7 @@ def suits_cpus(wish: ServingWish, stacks: StackWish, filters: Wanted) -> bool:
     runs = not stacks.engines or bool(set(engines) & set(stacks.engines))
     if not runs and filters.gpus == ("",):
         raise ContradictionError(
-            f"framework {stacks.engines[0]} contradicts gpu none: of the engines of the table {', '.join(engines)} run on CPUs; name one of them",
+            Message("families.framework_on_cpus", engine=stacks.engines[0], engines=", ".join(engines)),
             field="framework",
         )
     if filters.gpus or not runs:

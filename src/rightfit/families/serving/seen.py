@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rightfit.errors import ContradictionError
 from rightfit.facts.image_tokens import ImageRule, image_rule
 from rightfit.facts.records import TransformerArchitecture
+from rightfit.messages import Message
 from rightfit.records import dataclass
 from rightfit.search.notes import Notes
 from rightfit.search.service.wish import usual
@@ -49,17 +50,16 @@ def read_seen(workload: Workload, model: TransformerArchitecture, notes: Notes) 
 def _refuse(name: str, workload: Workload, rule: ImageRule | None) -> None:
     if name == "audio_length":
         if rule is None or not rule.audio_tokens_per_s:
-            raise ContradictionError(f"audio_length contradicts model {workload.model}: it hears no sound; leave it out", field=name)
+            raise ContradictionError(Message("families.hears_no_sound", model=workload.model), field=name)
     elif rule is None or not rule.takes_images:
         raise ContradictionError(
-            f"{name} contradicts model {workload.model}: it sees no images; leave it out, or take a vision-language model, for example "
-            "Qwen/Qwen2.5-VL-7B-Instruct",
+            Message("families.sees_no_images", option=name, model=workload.model, other="Qwen/Qwen2.5-VL-7B-Instruct"),
             field=name,
         )
 
 
 def _against_lengths(name: str, other: str) -> None:
-    raise ContradictionError(f"{name} contradicts {other}: it says how long whole prompts are, images included; leave one out", field=name)
+    raise ContradictionError(Message("families.images_in_lengths", option=name, other=other), field=name)
 
 
 def _sound_tokens(workload: Workload, rule: ImageRule, notes: Notes) -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rightfit.errors import ContradictionError, QuantityError
+from rightfit.messages import Message
 from rightfit.physics.replicas import ReplicaColumns
 from rightfit.search.answer import Option
 from rightfit.search.service.replicas import replica_columns
@@ -31,10 +32,10 @@ def refuse_simulation(wish: ServingWish) -> None:
     """What cannot be simulated is said before the search: batch jobs and models of one forward pass have no continuous batching under
     load."""
     if wish.is_batch:
-        raise ContradictionError("simulate contradicts task batch: nobody waits there; leave it out, or say task serve", field="simulate")
+        raise ContradictionError(Message("families.simulate_batch"), field="simulate")
     if not wish.generates:
         raise ContradictionError(
-            f"simulate: {wish.workload.model} answers in one pass; the simulation is of language models that generate text",
+            Message("families.simulate_one_pass", model=wish.workload.model),
             field="simulate",
         )
 

@@ -13,6 +13,7 @@ from rightfit.facts.image_tokens import image_rule
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.families.serving.extras import read_extras
 from rightfit.families.serving.seen import Seen, read_seen
+from rightfit.messages import Message
 from rightfit.search.notes import Notes
 from rightfit.search.own_model import note_own
 from rightfit.search.service.load import busiest_rate_per_s, mean_lengths, peak_of, read_load, trace_of
@@ -61,8 +62,15 @@ def _with_seen(prompt: int, output: int, seen: Seen, workload: Workload, model: 
     if seen.tokens and limit and whole + output > limit:
         name = next(name for name in ("images", "frames", "image_size", "audio_length_s") if getattr(workload, name) is not None)
         raise ContradictionError(
-            f"{name.removesuffix('_s')}: {seen.tokens} tokens beside {prompt} of text and {output} of the answer are over the limit of "
-            f"{model.name}, which is {limit}; give fewer or smaller ones, or less text",
+            Message(
+                "families.prompt_over_limit",
+                option=name.removesuffix("_s"),
+                tokens=seen.tokens,
+                prompt=prompt,
+                output=output,
+                model=model.name,
+                limit=limit,
+            ),
             field=name.removesuffix("_s"),
         )
     return whole
@@ -79,7 +87,7 @@ def token_lengths(workload: Workload, model: TransformerArchitecture, notes: Not
             notes.take(name, value, f"serve_{name}_within" if is_cut else f"serve_{name}", **({"limit": limit} if is_cut else {}))
     if limit and sum(chosen) > limit:
         raise ContradictionError(
-            f"input-tokens {chosen[0]} + output-tokens {chosen[1]} is over the limit of {model.name}, which is {limit}; use {limit} or less together",
+            Message("families.lengths_over_limit", prompt=chosen[0], output=chosen[1], model=model.name, limit=limit),
             field="input_tokens",
         )
     return chosen[0], chosen[1]
@@ -139,9 +147,7 @@ def requests_of(workload: Workload, model: TransformerArchitecture, prompt: int,
     if workload.data_unit == "images" and workload.data_samples is not None and (rule := image_rule(model)) and rule.takes_images:
         return workload.data_samples / (workload.images or 1)
     if workload.data_samples is not None and (workload.data_unit or "samples") in ("images", "frames", "hours", "videos", "clips"):
-        raise InputError(
-            f"data in {workload.data_unit} does not fit a language model; give samples or tokens, for example 100ksamples", field="data"
-        )
+        raise InputError(Message("families.data_unit_serving", unit=workload.data_unit), field="data")
     if workload.data_samples is not None:
         return workload.data_samples
     tokens = workload.data_tokens
@@ -150,7 +156,7 @@ def requests_of(workload: Workload, model: TransformerArchitecture, prompt: int,
         tokens = workload.data_bytes / per_token
         notes.take("data_tokens", tokens, "tokens_from_bytes", bytes=workload.data_bytes, bytes_per_token=per_token)
     if tokens is None:
-        raise InputError("data: how much is there to work through? give --data, for example 100ksamples or 50Mtok", field="data")
+        raise InputError(Message("families.amount_of_prompts"), field="data")
     count = max(1.0, tokens / prompt)
     notes.take("requests", count, "serve_requests", tokens=tokens, input_tokens=prompt)
     return count

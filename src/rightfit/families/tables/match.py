@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rightfit.errors import InputError, RightfitError, UnknownNameError
 from rightfit.facts import classical
+from rightfit.messages import Message
 from rightfit.search.honours import Honours, by_task
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def embedding_workload(workload: Workload) -> Workload:
     """The batch job that embedding data is."""
     if not workload.model:
         raise InputError(
-            "operation embed runs a model over the data: name it, for example rightfit plan bge-large-en --task prepare --operation embed",
+            Message("families.embed_model"),
             field="model",
         )
     from rightfit import facts
@@ -53,7 +54,7 @@ def _is_classical(name: str) -> bool:
         return True
     if library := classical.library_without_algorithm(name):
         raise InputError(
-            f"model: {library} is a library; name the algorithm too, for example random-forest or {library} logistic-regression",
+            Message("families.library_alone", library=library),
             field="model",
         )
     if near := classical.nearest_classical(name):

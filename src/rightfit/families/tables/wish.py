@@ -11,6 +11,7 @@ from rightfit.estimate.classical import ClassicalTask, classical_task, gpu_suppo
 from rightfit.facts import classical
 from rightfit.facts.classical import ClassicalModel
 from rightfit.facts.word_tables import words_in
+from rightfit.messages import Message
 from rightfit.physics.classical_work import Algorithm
 from rightfit.records import dataclass
 from rightfit.search.answer import Assumption
@@ -90,9 +91,7 @@ def _read_classical(workload: Workload, notes: Notes) -> HostWish:
     scores = workload.task == "batch"
     task = classical_task(table_case(workload, named, library=library, rows=rows, cols=cols, predicts=scores))
     if scores and task.algorithm not in _TREE_TASKS:
-        raise UnavailableError(
-            f"task batch: how fast {named.name} scores a table is not measured; trees are (xgboost, lightgbm, catboost, random-forest)"
-        )
+        raise UnavailableError(Message("families.scoring_speed", model=named.name))
     refuse_idle_words(workload, named, task)
     for text in task.assumptions:
         note_assumed(notes, text, task)
@@ -101,9 +100,9 @@ def _read_classical(workload: Workload, notes: Notes) -> HostWish:
     on_gpu = _gpu_task(task, is_named=is_named, library=library)
     on_cpu = None if library in gpu_only_libraries() else task
     if on_cpu is None and (on_gpu is None or not _cuml_runs(task)):
-        raise InputError(f"library: {library} does not run {named.name}; leave it out for one that does", field="library")
+        raise InputError(Message("families.library_does_not_run", library=library, model=named.name), field="library")
     if workload.gpu and on_gpu is None:
-        raise ContradictionError(f"gpu contradicts model {named.name}: no GPU library runs it with {library}; leave gpu out", field="gpu")
+        raise ContradictionError(Message("families.no_gpu_library", model=named.name, library=library), field="gpu")
     doubts = float(sum(assumption.why.key.startswith("assumed_host") and assumption.field != "library" for assumption in notes.taken))
     return HostWish(
         workload,
@@ -123,7 +122,7 @@ def _read_classical(workload: Workload, notes: Notes) -> HostWish:
 def refuse_task(workload: Workload, named: ClassicalModel) -> None:
     """Tasks that these algorithms are not planned for."""
     if workload.epochs is not None and named.name not in ("mlp", "sgd", "logistic-regression", "linear-svm"):
-        raise ContradictionError(f"epochs contradicts model {named.name}: it has none; use trees or settings", field="epochs")
+        raise ContradictionError(Message("families.no_epochs", model=named.name), field="epochs")
 
 
 def _gpu_task(task: ClassicalTask, *, is_named: bool, library: str) -> ClassicalTask | None:
@@ -164,26 +163,20 @@ def refuse_idle_preparation(workload: Workload, task: PreparationTask, stored: s
     from rightfit.estimate.preparation import preparation_task
 
     if workload.columns and stored != "memory":
-        raise ContradictionError(
-            f"columns contradicts data {workload.data}: its size is known without; leave it out, or give data in rows", field="columns"
-        )
+        raise ContradictionError(Message("families.columns_of_known_data", data=workload.data), field="columns")
     if not workload.settings:
         return
     word = stored_word(workload)
     if not word:
         raise InputError(
-            f"settings: nothing in {workload.settings!r} says how a table is stored, and task prepare reads no more; write csv, parquet or jsonl",
+            Message("families.settings_say_nothing", settings=workload.settings),
             field="settings",
         )
     if stored:
-        raise ContradictionError(
-            f"settings {word} contradicts data {workload.data}, which is its size in memory; give bytes", field="settings"
-        )
+        raise ContradictionError(Message("families.settings_of_memory", word=word, data=workload.data), field="settings")
     plain = preparation_task(task.operation, data_bytes=task.input_bytes, library=task.library)
     if dataclasses.replace(task, assumptions=()) == dataclasses.replace(plain, assumptions=()) and task.assumptions == plain.assumptions:
-        raise ContradictionError(
-            f"settings {word} contradicts operation {task.operation}: it does not read a table; leave it out", field="settings"
-        )
+        raise ContradictionError(Message("families.settings_of_operation", word=word, operation=task.operation), field="settings")
 
 
 def stored_word(workload: Workload) -> str:
@@ -204,7 +197,7 @@ def operation_of(workload: Workload, notes: Notes) -> str:
     if workload.operation:
         return _known_operation(workload.operation)
     if not workload.model:
-        raise InputError(f"operation: what is to be done with the data? give --operation, one of {known}", field="operation")
+        raise InputError(Message("families.operation_unsaid", known=known), field="operation")
     usual_one = _usual_operation(workload.model)
     notes.take("operation", usual_one, "host_operation", model=workload.model)
     return usual_one
@@ -224,7 +217,7 @@ def _known_operation(text: str) -> str:
             "operation",
             text,
             nearest=nearest_words(text.casefold(), names),
-            allowed="allowed: " + ", ".join(sorted(names)),
+            allowed=Message("names.part_allowed_words", names=", ".join(sorted(names))),
             field="operation",
         ) from None
     return text
@@ -240,20 +233,18 @@ def _usual_operation(model: str) -> str:
         return _TEXT_OPERATION
     if type(record).__name__ in ("VisionModel", "DiffusionModel"):
         return _VISION_OPERATION
-    raise InputError(f"operation: what is to be done with the data of {record.name}? give --operation", field="operation")
+    raise InputError(Message("families.operation_of_model", model=record.name), field="operation")
 
 
 def stored_bytes(workload: Workload, operation: str, notes: Notes) -> tuple[float, str]:
     """Bytes of the data as stored, and their format where the amount implies it."""
     unit = workload.data_unit
     if workload.data is None:
-        raise InputError(
-            "data: how much is to be prepared? give a size like 500GB, rows and columns, or the name of a data set", field="data"
-        )
+        raise InputError(Message("families.amount_to_prepare"), field="data")
     if unit == "dataset":
         record = facts.dataset(workload.data)
         if not record.size_bytes:
-            raise InputError(f"data: how large {record.name} is stands nowhere; give a size like 500GB", field="data")
+            raise InputError(Message("families.dataset_size_nowhere", dataset=record.name), field="data")
         return float(record.size_bytes), ""
     if workload.data_bytes is not None:
         return workload.data_bytes, ""
@@ -268,6 +259,4 @@ def stored_bytes(workload: Workload, operation: str, notes: Notes) -> tuple[floa
         return workload.data_samples * width, ""
     if unit in ("rows", "samples") and workload.data_samples and cols:
         return workload.data_samples * cols * usual()["cell_bytes"], "memory"
-    raise InputError(
-        f"data in {unit} says nothing of its size; give bytes like 500GB, or rows and columns like '11Mrows x 28cols'", field="data"
-    )
+    raise InputError(Message("families.data_unit_tables", unit=unit), field="data")

@@ -23,6 +23,7 @@ from rightfit.measure.load_test.http import Client, Place
 from rightfit.measure.load_test.level import Level, closed, opened
 from rightfit.measure.load_test.percentile import Z80, keeps
 from rightfit.measure.load_test.stream import Answer
+from rightfit.messages import Message
 from rightfit.records import dataclass
 
 
@@ -157,18 +158,18 @@ class _Search:
     def _counts(self, level: Level) -> bool:
         """Keep the level, unless the client was its limit. Raises where the first one already says that nothing can be measured."""
         if level.error_share > self.rule["useless"]:
-            failed = next((one.error for one in level.inside if one.error), "none was sent")
-            said = f"{len(level.inside) - len(level.good)} of {len(level.inside)} requests failed at {_load(level)}"
+            failed = next((one.error for one in level.inside if one.error), Message("measure.part_none_sent"))
+            said = Message("measure.failed", failed=len(level.inside) - len(level.good), count=len(level.inside), load=_load(level))
             if not self.levels:
-                raise NetworkError(f"{self.client.place}: {said}, so nothing was measured: {failed}")
+                raise NetworkError(Message("measure.requests_failed", address=self.client.place, why=said, error=failed))
             self.notes.append(f"{said}: {failed}")
             if level.rate:
                 self.open.append(level)
             return False
         if level.is_client_bound:
-            said = f"the client was the limit at {_load(level)} ({100 * level.cpu_share:.0f} % of a core, {1e3 * level.lag_s:.1f} ms late)"
+            said = Message("measure.client_limit", load=_load(level), share=100 * level.cpu_share, late=1e3 * level.lag_s)
             if not self.levels:
-                raise UnavailableError(f"{said}, so nothing was measured: run it on a less busy machine, with more tokens a request")
+                raise UnavailableError(Message("measure.client_was_the_limit", why=said))
             self._cut(f"{said}: that level does not count, and the server may take more")
             return False
         self.levels.append(level)
@@ -189,8 +190,8 @@ class _Search:
     def result(self, elapsed_s: float) -> Capacity:
         """What was found, with what does not agree."""
         if not self.levels:
-            took = f"the warm-up took {self.warm_up_s:.0f} s of them, an answer {self.latency_s:.2g} s"
-            raise UnavailableError(f"no level fitted into {self.test.limit_s:g} s ({took}), so nothing was measured; give more with --time")
+            took = Message("measure.part_took", seconds=self.warm_up_s, answer=self.latency_s)
+            raise UnavailableError(Message("measure.no_level_in_time", seconds=self.test.limit_s, why=took))
         held = self._held()
         best = next((level for level in self.open if level.rate == held), None)
         sure = [level.rate * (1.0 - _open_rate(level)) for level in self.open if holds(level, self.test)[1] and level.rate <= held]
@@ -208,5 +209,5 @@ def _open_rate(level: Level) -> float:
     return min(Z80 / math.sqrt(max(len(level.inside), 1)), 1.0)
 
 
-def _load(level: Level) -> str:
-    return f"{level.rate:.3g} requests/s" if level.rate else f"{level.streams} streams"
+def _load(level: Level) -> Message:
+    return Message("measure.at_rate", rate=level.rate) if level.rate else Message("measure.at_streams", streams=level.streams)

@@ -12,6 +12,7 @@ from rightfit.facts.fuzzy import nearest
 from rightfit.measure.load_test.http import Client, HttpError
 from rightfit.measure.load_test.stream import Answer, Question, ask
 from rightfit.measure.readers.exposition import Sample, samples_of
+from rightfit.messages import Message, cause, did_you_mean, system_problem
 from rightfit.records import dataclass
 
 _ENGINES = ("vllm", "sglang")
@@ -36,7 +37,7 @@ async def found_at(client: Client, *, model: str, input_tokens: int, output_toke
     return Endpoint(question, engine, await _warm(client, question), tuple(notes))
 
 
-async def _model(client: Client, wanted: str) -> tuple[str, str, str]:
+async def _model(client: Client, wanted: str) -> tuple[str, str, Message | None]:
     """The model to ask for, the engine, and what to say where the server refuses that model and its list lacks it. The one that is named is tried also
     where it is on no list: servers that load what they are asked for (transformers serve) list what lies in a cache."""
     place = client.place
@@ -44,27 +45,29 @@ async def _model(client: Client, wanted: str) -> tuple[str, str, str]:
         async with client.ask("GET", f"{place.base}/models") as reply:
             status, text = reply.status, await reply.text()
     except (OSError, HttpError) as error:
-        raise NetworkError(f"cannot reach {place}: {getattr(error, 'strerror', None) or error}") from None
+        raise NetworkError(
+            Message("measure.cannot_reach", address=place, error=cause(error) if isinstance(error, HttpError) else system_problem(error))
+        ) from None
     if status in (401, 403):
-        raise InputError(f"{place} asks for a key (HTTP {status}); name the variable that holds it with --key-env", field="key_env")
+        raise InputError(Message("measure.asks_for_a_key", address=place, status=status), field="key_env")
     served = _served(text) if status == 200 else None
     if served is None:
         if wanted:
-            return wanted, "", ""
+            return wanted, "", None
         raise InputError(
-            f"{place} is not an OpenAI API: {place.base}/models answers HTTP {status} without a list of models; "
-            "give the address before /chat/completions, or the model's name with --model",
+            Message("measure.not_openai", address=place, base=place.base, status=status),
             field="url",
         )
     names = list(served)
-    shown = f"; served: {', '.join(names[:5]) or 'none'}"
+    shown = Message("measure.part_served", names=", ".join(names[:5])) if names else Message("measure.part_served_none")
     if not wanted and len(names) != 1:
-        raise InputError(f"{place} serves {len(names)} models: name one with --model{shown}", field="model")
+        raise InputError(Message("measure.serves_several_models", address=place, count=len(names), line=shown), field="model")
     name = wanted or names[0]
     if name not in served:
         near = nearest(wanted, names)
-        return name, "", f"no model {wanted!r} at {place}{shown}" + (f"; did you mean {near[0]}?" if near else "")
-    return name, served[name] if served[name] in _ENGINES else "", ""
+        hint = did_you_mean(near[:1])
+        return name, "", Message("measure.no_model", model=wanted, address=place, served=shown, hint=hint)
+    return name, served[name] if served[name] in _ENGINES else "", None
 
 
 def _served(text: str) -> dict[str, str] | None:
@@ -79,7 +82,7 @@ def _served(text: str) -> dict[str, str] | None:
     return {str(item["id"]): str(item.get("owned_by", "")) for item in data if isinstance(item, dict) and "id" in item}
 
 
-async def _accepted(client: Client, question: Question, unlisted: str) -> tuple[Question, list[str]]:
+async def _accepted(client: Client, question: Question, unlisted: Message | None) -> tuple[Question, list[str]]:
     """The question in the form that the server takes; refusals of the first request are told as they are, after `unlisted`."""
     answer = await _one(client, question)
     notes = []
@@ -88,14 +91,12 @@ async def _accepted(client: Client, question: Question, unlisted: str) -> tuple[
         answer = await _one(client, question)
         notes = ["the server does not take ignore_eos: answers may be shorter than asked for"]
     if answer.error and unlisted and answer.status:
-        raise InputError(f"{unlisted} ({answer.error})", field="model")
+        raise InputError(Message("measure.refused_model", problem=unlisted, error=answer.error), field="model")
     if answer.error:
         kind: Any = InputError if answer.status in (400, 401, 403, 404, 405, 413, 422) else NetworkError
-        raise kind(f"{client.place} does not answer a chat completion, so nothing was measured: {answer.error}")
+        raise kind(Message("measure.no_chat", address=client.place, error=answer.error))
     if not answer.tokens_out or not answer.tokens_in:
-        raise InputError(
-            f"{client.place} reports no usage on a stream (stream_options.include_usage), so tokens cannot be counted", field="url"
-        )
+        raise InputError(Message("measure.no_usage", address=client.place), field="url")
     return question, notes
 
 
@@ -118,7 +119,7 @@ async def _warm(client: Client, question: Question) -> tuple[Answer, ...]:
     for _ in range(int(rule["most_warm_up"])):
         answers.append(await _one(client, question))
         if answers[-1].error:
-            raise NetworkError(f"{client.place} stopped answering while it was warmed up: {answers[-1].error}")
+            raise NetworkError(Message("measure.stopped_answering", address=client.place, error=answers[-1].error))
         last = answers[-int(rule["least_warm_up"]) :]
         if len(last) == rule["least_warm_up"] and max(one.ttft for one in last) <= rule["settled"] * min(one.ttft for one in answers):
             break

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Mapping
 from urllib.parse import urlsplit
 
 from rightfit.errors import InputError
+from rightfit.messages import Message
 from rightfit.records import dataclass
 
 _PIECE = 65_536
@@ -18,6 +19,10 @@ _PIECE = 65_536
 
 class HttpError(Exception):
     """An answer that is no HTTP, or a connection that broke."""
+
+    def __init__(self, message: Message) -> None:
+        super().__init__(message)
+        self.message = message
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +46,9 @@ def place_of(url: str) -> Place:
     except ValueError:
         parts, port = urlsplit(""), None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InputError(f"--url: {url[:80]!r} is no address of a server; write for example http://127.0.0.1:8000/v1", field="url")
+        raise InputError(Message("measure.no_server_address", address=url[:80]), field="url")
     if parts.username or parts.password or parts.query:
-        raise InputError(
-            "--url: no user, password or query in the address; name the variable that holds the key with --key-env", field="url"
-        )
+        raise InputError(Message("measure.no_secrets_in_address"), field="url")
     path = parts.path.rstrip("/")
     for ending in ("/chat/completions", "/completions", "/models"):
         path = path.removesuffix(ending)
@@ -94,7 +97,7 @@ class Client:
             yield Reply(status, _body(reader, headers, done))
             is_whole = bool(done) and headers.get("connection", "").lower() != "close"
         except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError) as error:
-            raise HttpError("the answer broke off, or is no HTTP") from error
+            raise HttpError(Message("measure.part_broke_off_no_http")) from error
         finally:
             if is_whole:
                 self._idle.append((reader, writer))
@@ -136,7 +139,7 @@ async def _first_line(reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 def _status(line: bytes) -> int:
     words = line.split()
     if len(words) < 2 or not words[0].startswith(b"HTTP/") or not words[1].isdigit():
-        raise HttpError("no answer in HTTP" if line else "the server closed the connection without an answer")
+        raise HttpError(Message("measure.part_no_http" if line else "measure.part_closed"))
     return int(words[1])
 
 
@@ -161,7 +164,7 @@ async def _body(reader: asyncio.StreamReader, headers: Mapping[str, str], done: 
         while left > 0:
             piece = await reader.read(min(left, _PIECE))
             if not piece:
-                raise HttpError("the answer broke off")
+                raise HttpError(Message("measure.part_broke_off"))
             left -= len(piece)
             yield piece
         done.append(True)

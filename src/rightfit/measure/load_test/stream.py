@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rightfit.measure.load_test.http import Client, HttpError
+from rightfit.messages import Message, cause
 from rightfit.records import dataclass
 
 _LONGEST = 200
@@ -32,7 +33,7 @@ class Answer:
     last: float = math.inf
     tokens_in: int = 0
     tokens_out: int = 0
-    error: str = ""
+    error: Message | str = ""
     status: int = 0
 
     @property
@@ -94,15 +95,16 @@ async def ask(client: Client, question: Question, *, due: float | None = None, t
                     return dataclasses.replace(start, error=_told(reply.status, await reply.text()), status=reply.status)
                 return await _read(start, reply.body)
     except TimeoutError:
-        return dataclasses.replace(start, error=f"no whole answer within {timeout_s:g} s")
+        return dataclasses.replace(start, error=Message("measure.part_no_whole_answer", seconds=timeout_s))
     except asyncio.CancelledError:
-        return dataclasses.replace(start, error="not finished when the level ended")
+        return dataclasses.replace(start, error=Message("measure.part_not_finished"))
     except (OSError, HttpError) as error:
-        return dataclasses.replace(start, error=str(error) or type(error).__name__)
+        return dataclasses.replace(start, error=cause(error) if str(error) else type(error).__name__)
 
 
 async def _read(start: Answer, body: Any) -> Answer:
-    first, silent, last, rest, failure = math.inf, math.inf, math.inf, b"", ""
+    first, silent, last, rest = math.inf, math.inf, math.inf, b""
+    failure: Message | str = ""
     usage: Mapping[str, Any] = {}
     async for piece in body:
         now = time.perf_counter()
@@ -120,7 +122,7 @@ async def _read(start: Answer, body: Any) -> Answer:
     if not math.isfinite(first) and _count(usage, "completion_tokens"):
         first = silent  # tokens without text (part of a character, an end that is ignored): what follows the role is the first of them
     if not failure and not math.isfinite(first):
-        failure = "the answer has no text, or is no stream of server-sent events"
+        failure = Message("measure.part_no_text")
     found = dataclasses.replace(start, first=first, last=last, error=failure, status=200)
     return dataclasses.replace(found, tokens_in=_count(usage, "prompt_tokens"), tokens_out=_count(usage, "completion_tokens"))
 

@@ -28,6 +28,7 @@ from rightfit.measure.probing.profile import profile_of
 from rightfit.measure.readers.item import figure
 from rightfit.measure.record import Measured, Run, Source, own_version, sealed
 from rightfit.measure.steady import steady
+from rightfit.messages import Message, system_problem
 from rightfit.units import GIB
 
 AGENT = Path(__file__).parent / "agent"
@@ -49,7 +50,7 @@ def probe(
     three steps, and an out-of-memory error leaves PyTorch's memory snapshot at `snapshot`.PID.pickle. `log`: a file that the command writes, read where no steps could be
     counted. Raises InputError where it cannot start."""
     if not command:
-        raise InputError("probe needs a command: rightfit probe -- python train.py", field="command")
+        raise InputError(Message("measure.no_command"), field="command")
     started = datetime.datetime.now(tz=datetime.UTC).isoformat(timespec="seconds")
     with tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX, ignore_cleanup_errors=True) as folder:
         process = _start(command, folder, _deep(snapshot) if deep else {})
@@ -80,7 +81,7 @@ def _start(command: Sequence[str], folder: str, more: Mapping[str, str]) -> subp
     try:
         return subprocess.Popen(list(command), env=environment, start_new_session=True)  # noqa: S603 (the user's own command)
     except OSError as error:
-        raise InputError(f"cannot start {command[0]!r}: {error.strerror or error}", field="command") from None
+        raise InputError(Message("measure.cannot_start", program=command[0], error=system_problem(error)), field="command") from None
 
 
 @contextlib.contextmanager

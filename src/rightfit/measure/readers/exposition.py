@@ -19,6 +19,7 @@ from rightfit.errors import FileInputError
 from rightfit.measure.cards_named import card_named
 from rightfit.measure.readers.item import Item, Reader, figure, number, words
 from rightfit.measure.record import Measured, Run, Source
+from rightfit.messages import Message
 from rightfit.records import dataclass
 
 _LINE = re.compile(r"^([a-zA-Z_:][\w:]*)(?:\{(.*?)\})?\s+([-+]?(?:[\d.eE+-]+|Inf|NaN))(?:\s+(-?[\d.]+))?\s*$")
@@ -195,12 +196,8 @@ def _run(item: Item, samples: list[Sample], kind: str) -> list[Run]:
     names = {sample.name for sample in samples}
     if not figures:
         counters = sorted(name for name in names if unit_name(name) in known())
-        why = (
-            f"only totals without a time ({', '.join(counters[:3])}): give two pages, or the answer of /api/v1/query_range"
-            if counters
-            else "no name of DCGM, vLLM, SGLang, TGI or Triton"
-        )
-        raise FileInputError(f"{item.shown}: {len(names)} names of Prometheus, {why}")
+        why = Message("measure.part_only_totals", metrics=", ".join(counters[:3])) if counters else Message("measure.part_no_exporter_name")
+        raise FileInputError(Message("measure.no_prometheus_names", file=item.shown, count=len(names), why=why))
     return [record_of(samples, kind, where=item.shown)]
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from rightfit.errors import FileInputError
 from rightfit.measure.record import Measured, Run, Source, measured
+from rightfit.messages import Message, cause
 from rightfit.records import dataclass
 from rightfit.units import GIB
 
@@ -59,11 +60,11 @@ class Item:
         """The whole file, unpacked where it is a .gz. Raises FileInputError."""
         try:
             if self.path.stat().st_size > MOST_BYTES:
-                raise FileInputError(f"{self.shown} is larger than 1 GiB; give its last part")
+                raise FileInputError(Message("measure.too_large", file=self.shown))
             raw = self.path.read_bytes()
             return gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
         except (OSError, EOFError) as error:
-            raise FileInputError(f"cannot read {self.shown}: {error}") from None
+            raise FileInputError(Message("problems.cannot_read", name=self.shown, error=cause(error))) from None
 
     @functools.cached_property
     def text(self) -> str:

@@ -13,15 +13,14 @@ from typing import Any
 from rightfit.errors import FileInputError
 from rightfit.measure.readers.item import Definitions, Item, Reader, figure, number, words
 from rightfit.measure.record import Measured, Run
+from rightfit.messages import Message
 
 _PERCENTILES = {"50": "p50", "90": "p90", "95": "p95", "99": "p99"}
 
 
 def _without_answers(item: Item, completed: float | None, failed: float) -> None:
     if not completed:
-        raise FileInputError(
-            f"{item.shown}: no request succeeded ({failed:g} failed), so nothing was measured, although the program ended with 0"
-        )
+        raise FileInputError(Message("measure.no_request_succeeded", file=item.shown, failed=failed))
 
 
 def _failures(completed: float | None, failed: float) -> list[Measured]:

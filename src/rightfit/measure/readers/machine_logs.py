@@ -11,6 +11,7 @@ from rightfit.measure.cards_named import card_named
 from rightfit.measure.readers.item import Definitions, Item, Reader, figure, number, words
 from rightfit.measure.readers.trackers import mean_of
 from rightfit.measure.record import Measured, Run
+from rightfit.messages import Message
 from rightfit.units import GIB
 
 _UNIT = re.compile(r"^(.*?)\s*\[(.+)\]$")
@@ -57,7 +58,7 @@ def _smi(item: Item, _definitions: Definitions) -> list[Run]:
     cards = {row[columns["index"]] for row in item.table} if "index" in columns else set()
     figures = device_figures(values("utilization.gpu"), values("memory.used"), values("power.draw"))
     if not figures:
-        raise FileInputError(f"{item.shown}: every value is missing ([N/A]): this card or its MIG parts do not tell")
+        raise FileInputError(Message("measure.every_value_missing", file=item.shown))
     missing = [name for name in ("utilization.gpu", "memory.used") if name in columns and not values(name)]
     warnings = [f"{', '.join(missing)}: not told by this card (MIG parts have none)"] if missing else []
     return [
@@ -97,7 +98,7 @@ def _dmon(item: Item, _definitions: Definitions) -> list[Run]:
                     columns.setdefault(name, []).append(float(text))
     figures = device_figures(columns.get("sm", []), columns.get("fb", []), columns.get("pwr", []))
     if not figures:
-        raise FileInputError(f"{item.shown}: no column sm, fb or pwr with values; record with nvidia-smi dmon -s pucvmet")
+        raise FileInputError(Message("measure.no_dmon_columns", file=item.shown))
     return [item.run("nvidia-smi-dmon", figures, tool="nvidia-smi", setup=words(n_gpus=len(cards)), warnings=[_ALLOCATORS])]
 
 

@@ -20,6 +20,7 @@ from rightfit.facts.constants import constant_group
 from rightfit.measure.readers.exposition import Sample, known, known_name, record_of, samples_of_api, unit_name
 from rightfit.measure.readers.item import MOST_BYTES, Definitions
 from rightfit.measure.record import Run
+from rightfit.messages import Message, cause
 
 KIND = "prometheus-server"
 _TIMEOUT_S = 30
@@ -53,10 +54,8 @@ def runs_of_server(address: str, definitions: Definitions) -> list[Run]:
         answer = _asked(address, "query_range", {**window, "query": query, "step": f"{step:.3f}"})
         samples += [Sample(name, sample.labels, sample.value, sample.at) for sample in samples_of_api(answer)]
     if not samples:
-        ours = f"; {len(names)} other names are there" if names else ""
-        raise FileInputError(
-            f"{shown(address)}: no figure of DCGM, vLLM, SGLang, TGI or Triton in this window{ours} (--last, --until, --match)"
-        )
+        ours = Message("measure.part_other_names", count=len(names)) if names else ""
+        raise FileInputError(Message("measure.no_figure_in_window", address=shown(address), line=ours))
     _refuse_several(samples, address)
     started = datetime.datetime.fromtimestamp(min(sample.at for sample in samples if sample.at is not None), tz=datetime.UTC)
     return [record_of(samples, KIND, where=shown(address), started=started.isoformat(timespec="seconds"))]
@@ -77,13 +76,13 @@ def _asked(address: str, path: str, question: Mapping[str, str]) -> dict[str, An
     except urllib.error.HTTPError as error:
         raise _refused(error, address, path) from None
     except (OSError, ValueError) as error:
-        raise NetworkError(f"cannot read {shown(address)}: {getattr(error, 'reason', error)}") from None
+        raise NetworkError(Message("problems.cannot_read", name=shown(address), error=cause(getattr(error, "reason", error)))) from None
     try:
         found = json.loads(content)
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise FileInputError(f"{shown(address)}: /api/v1/{path} does not answer as a Prometheus does")
+        raise FileInputError(Message("measure.no_prometheus", address=shown(address), path=path))
     return found
 
 
@@ -93,8 +92,12 @@ def _refused(error: urllib.error.HTTPError, address: str, path: str) -> Exceptio
     except (OSError, ValueError, AttributeError):
         said = ""
     if error.code in (400, 422) and said:
-        return InputError(f"--match: Prometheus refuses the question: {str(said)[:200]}", field="match")
-    return NetworkError(f"cannot read {shown(address)}: /api/v1/{path} answers {error.code} {str(said)[:200]}".rstrip())
+        return InputError(Message("measure.question_refused", message=str(said)[:200]), field="match")
+    told = str(said)[:200].rstrip()
+    problem = Message("measure.part_prometheus_status", path=path, status=error.code)
+    if told:
+        problem = Message("measure.part_prometheus_answers", path=path, status=error.code, message=told)
+    return NetworkError(Message("problems.cannot_read", name=shown(address), error=problem))
 
 
 def shown(address: str) -> str:

@@ -16,6 +16,7 @@ from rightfit.errors import FileInputError
 from rightfit.measure.readers.item import Definitions, Item, Reader, figure, number, words
 from rightfit.measure.record import Measured, Run
 from rightfit.measure.steady import steady
+from rightfit.messages import Message, at_place, cause
 
 
 def step_figures(points: Sequence[tuple[float, float]]) -> list[Measured]:
@@ -30,8 +31,8 @@ def step_figures(points: Sequence[tuple[float, float]]) -> list[Measured]:
     )
 
 
-def _nothing(item: Item, what: str) -> FileInputError:
-    return FileInputError(f"{item.shown}: {what}")
+def _nothing(item: Item, what: Message) -> FileInputError:
+    return FileInputError(at_place(item.shown, what))
 
 
 # ---- Hugging Face Trainer --------------------------------------------------------------------------------------------------------------
@@ -57,7 +58,7 @@ def _trainer(item: Item, definitions: Definitions) -> list[Run]:
     if not figures:
         raise _nothing(
             item,
-            "no time in this trainer state: the run did not end, and its log lines carry no time; use the TensorBoard, W&B or MLflow files of the run",
+            Message("measure.no_trainer_time"),
         )
     setup = words(micro_batch=state.get("train_batch_size"))
     return [
@@ -91,7 +92,7 @@ def _trainer_log(item: Item, _definitions: Definitions) -> list[Run]:
     points = trainer_log_points(item)
     figures = step_figures(points)
     if not figures:
-        raise _nothing(item, "fewer than three logged steps, so there is no step time")
+        raise _nothing(item, Message("measure.few_steps"))
     last = item.json[-1]
     return [
         item.run(
@@ -135,7 +136,7 @@ def _tensorboard(item: Item, _definitions: Definitions) -> list[Run]:
     points = tensorboard_points(item)
     figures = step_figures(points)
     if not figures:
-        raise _nothing(item, "fewer than three steps in these TensorBoard files, so there is no step time")
+        raise _nothing(item, Message("measure.few_tensorboard_steps"))
     moments = [at for at, _ in points]
     start = min(moments)
     return [item.run("tensorboard", figures, tool="TensorBoard", started=_iso(start), duration_s=max(moments) - start)]
@@ -179,7 +180,7 @@ def _wandb(item: Item, _definitions: Definitions) -> list[Run]:
                 )
             )
     if not runs:
-        raise _nothing(item, "no steps with times and no system figures in these W&B files")
+        raise _nothing(item, Message("measure.no_wandb_steps"))
     return runs
 
 
@@ -248,11 +249,11 @@ def _rows(path: Path, question: str, values: Sequence[str] = ()) -> list[tuple[A
     try:
         connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
     except sqlite3.Error as error:
-        raise FileInputError(f"cannot read {path}: {error}") from None
+        raise FileInputError(Message("problems.cannot_read", name=path, error=cause(error))) from None
     try:
         return connection.execute(question, values).fetchall()
     except sqlite3.Error as error:
-        raise FileInputError(f"cannot read {path}: {error}") from None
+        raise FileInputError(Message("problems.cannot_read", name=path, error=cause(error))) from None
     finally:
         connection.close()
 
@@ -278,7 +279,7 @@ def _mlflow(item: Item, _definitions: Definitions) -> list[Run]:
             started = _iso(min(at for points in series.values() for at, _, _ in points))
             runs.append(Item(item.path, f"{item.shown}#{name}").run("mlflow", figures, tool="MLflow", setup=setup, started=started))
     if not runs:
-        raise _nothing(item, f"{len(found)} MLflow runs, none with three steps or system figures")
+        raise _nothing(item, Message("measure.no_mlflow_steps", count=len(found)))
     return runs
 
 

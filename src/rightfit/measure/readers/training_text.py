@@ -14,6 +14,7 @@ from rightfit.measure.memory_failures import failure_of
 from rightfit.measure.readers.item import Definitions, Item, Reader, figure, number, words
 from rightfit.measure.record import Measured, Run, metrics
 from rightfit.measure.steady import steady
+from rightfit.messages import Message
 from rightfit.units import GIB
 
 # ---- log lines -------------------------------------------------------------------------------------------------------------------------
@@ -146,9 +147,7 @@ def _snapshot(item: Item, _definitions: Definitions) -> list[Run]:
     """Reserved and allocated at the peak of the recorded history; at the moment of the snapshot where no history was recorded."""
     found = _snapshot_of(item)
     if found is None:
-        raise FileInputError(
-            f"{item.shown}: not a memory snapshot of PyTorch (torch.cuda.memory._dump_snapshot), or it holds more than plain data"
-        )
+        raise FileInputError(Message("measure.not_a_memory_snapshot", file=item.shown))
     segments = found["segments"]
     reserved, allocated = (sum(number(part.get(name)) or 0.0 for part in segments) for name in ("total_size", "allocated_size"))
     peak = max([allocated, *(_peak(trace, allocated) for trace in found.get("device_traces") or [])])
@@ -193,7 +192,7 @@ def _own_run(item: Item, line: int, row: Mapping[str, str], definitions: Definit
             continue
         value = number(text)
         if name not in metrics() or value is None or value <= 0:
-            raise FileInputError(f"{where}: {name} = {text!r} is not a positive figure of a known metric")
+            raise FileInputError(Message("measure.not_a_figure", place=where, metric=name, value=text))
         figures += _own_figure(where, name, value, row, definitions)
     return Item(item.path, f"{item.shown}#{line}").run("own-table", figures, setup=setup)
 
@@ -202,9 +201,7 @@ def _own_figure(where: str, name: str, value: float, row: Mapping[str, str], def
     if name.startswith("peak_mem"):
         counter = row.get("mem_kind") or row.get("counter") or definitions.counter
         if not counter:
-            raise InputError(
-                f"{where}: {name} of which counter? give a column mem_kind, or --counter allocated, reserved or nvidia-smi", field="counter"
-            )
+            raise InputError(Message("measure.which_counter", place=where, metric=name), field="counter")
         return figure(name, value, statistic="max", counter=counter)
     if name == "tpot_ms":
         return figure(name, _without_first(where, value, row, definitions))
@@ -215,14 +212,14 @@ def _without_first(where: str, value: float, row: Mapping[str, str], definitions
     """Time per token without the first; end to end over all tokens is turned into it where first token and tokens are known."""
     if definitions.counts_first_token is None:
         raise InputError(
-            f"{where}: does tpot_ms count the first token? --first-token out: (end to end - first token) / (tokens - 1); --first-token in: end to end / tokens",
+            Message("measure.counts_first_token", place=where),
             field="first_token",
         )
     if not definitions.counts_first_token:
         return value
     first, tokens = number(row.get("ttft_ms")), number(row.get("output_tokens"))
     if first is None or not tokens or tokens < 2 or value * tokens <= first:
-        raise InputError(f"{where}: to take the first token out of tpot_ms, the row needs ttft_ms and output_tokens", field="first_token")
+        raise InputError(Message("measure.take_first_token_out", place=where), field="first_token")
     return (value * tokens - first) / (tokens - 1)
 
 

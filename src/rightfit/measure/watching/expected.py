@@ -9,6 +9,7 @@ from typing import Any
 from rightfit.errors import FileInputError
 from rightfit.estimate.figures import Figure
 from rightfit.measure.readers.item import number
+from rightfit.messages import Message, at_place
 from rightfit.records import dataclass
 
 _BOUNDS = ("mid", "low80", "high80", "low95", "high95")
@@ -39,8 +40,8 @@ def expected_of(document: Mapping[str, Any], rank: int) -> Expected:
     options = [found for found in document.get("options") or [] if isinstance(found, Mapping)]
     chosen = next((found for found in options if found.get("rank") == rank), None)
     if chosen is None:
-        ranks = ", ".join(str(found.get("rank")) for found in options) or "none"
-        raise FileInputError(f"--option: the plan has no option {rank}; it has {ranks}", field="option")
+        ranks = ", ".join(str(found.get("rank")) for found in options) or Message("measure.part_none")
+        raise FileInputError(at_place("--option", Message("measure.plan_lacks_option", number=rank, why=ranks)), field="option")
     said, cost = chosen.get("facts") or {}, chosen.get("cost") or {}
     figures = {name: figure for name, text in (chosen.get("estimate") or {}).items() if (figure := _figure(text)) is not None}
     return Expected(

@@ -14,6 +14,7 @@ from rightfit.measure.readers.exposition import Sample, figures_of, known_name, 
 from rightfit.measure.readers.item import MOST_BYTES
 from rightfit.measure.record import without_secrets
 from rightfit.measure.watching.look import Look
+from rightfit.messages import Message, cause
 from rightfit.units import GIB
 
 _TIMEOUT_S = 10
@@ -43,7 +44,7 @@ class ExporterSource:
         page = [dataclasses.replace(sample, at=moment) for sample in samples_of(_fetched(self.address))]
         if not any(known_name(sample.name) for sample in page):
             raise InputError(
-                f"{self.name}: {len(page)} values, no name of DCGM, vLLM, SGLang, TGI or Triton; give the address of their /metrics",
+                Message("measure.no_known_values", address=self.name, count=len(page)),
                 field="target",
             )
         figures = _figures(since(self._before, page))
@@ -86,14 +87,16 @@ def _fetched(address: str) -> str:
         with urllib.request.urlopen(address, timeout=_TIMEOUT_S) as answer:  # noqa: S310 (http and https only)
             return str(answer.read(MOST_BYTES).decode("utf-8", "replace"))
     except (OSError, ValueError, urllib.error.URLError) as error:
-        raise NetworkError(f"cannot read {without_secrets(address)}: {getattr(error, 'reason', error)}") from None
+        raise NetworkError(
+            Message("problems.cannot_read", name=without_secrets(address), error=cause(getattr(error, "reason", error)))
+        ) from None
 
 
 def exporter_source(address: str) -> ExporterSource:
     """The source of an address; without a path it is that of /metrics. Raises InputError for what is no address."""
     parts = urlsplit(address)
     if not parts.hostname:
-        raise InputError(f"{address[:80]!r} is no address; write for example http://127.0.0.1:8000/metrics", field="target")
+        raise InputError(Message("measure.no_exporter_address", address=address[:80]), field="target")
     path = parts.path if parts.path.strip("/") not in ("", "v1") else "/metrics"
     whole = urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
     return ExporterSource(whole, without_secrets(whole))

@@ -16,6 +16,7 @@ from rightfit.measure.readers import trackers
 from rightfit.measure.readers.item import Item, number
 from rightfit.measure.readers.training_text import log_intervals
 from rightfit.measure.watching.look import LastStep, Look
+from rightfit.messages import Message
 from rightfit.records import dataclass
 from rightfit.units import MIB
 
@@ -47,9 +48,7 @@ def history_of(path: Path) -> History:
     newest = _newest_log(path)
     if newest is not None:
         return _log(newest)
-    raise FileInputError(
-        f"{path}: no history of a run that is known: TensorBoard, W&B offline, MLflow, trainer_state.json, trainer_log.jsonl, or a log with its progress"
-    )
+    raise FileInputError(Message("measure.no_history", file=path))
 
 
 def _of_points(points: Sequence[tuple[float, float]], whole: float | None = None, figures: Mapping[str, float] | None = None) -> History:
@@ -190,6 +189,6 @@ class FolderSource:
 def folder_source(path: Path) -> FolderSource:
     """The source of a file or folder. Raises InputError where it does not exist, FileInputError where nothing in it is known."""
     if not is_there(path):
-        raise InputError(f"no file or folder {str(path)!r}, and no process of that number; nothing to watch", field="target")
+        raise InputError(Message("measure.nothing_to_watch", word=str(path)), field="target")
     history_of(path)
     return FolderSource(path, str(path))

@@ -16,6 +16,7 @@ from rightfit.measure.probing.cards import optional
 from rightfit.measure.probing.counters import Machine
 from rightfit.measure.probing.counts import FOLDER_PREFIX, FOLDER_VARIABLE, counted, leading
 from rightfit.measure.watching.look import LastStep, Look
+from rightfit.messages import Message
 
 
 @dataclasses.dataclass(slots=True)
@@ -70,10 +71,10 @@ def _inside(tally: Mapping[str, Any]) -> dict[str, float]:
 def process_source(pid: int) -> ProcessSource:
     """The source of a process id. Raises InputError where there is none, MissingComponentError without psutil."""
     if optional("psutil") is None:
-        raise MissingComponentError("watching a process needs psutil: pip install 'rightfit[measure]'")
+        raise MissingComponentError(Message("measure.no_psutil"))
     process = _process(pid)
     if process is None:
-        raise InputError(f"no process {pid} is running here; give the id of one that runs, a folder of logs, or an address", field="target")
+        raise InputError(Message("measure.no_process", pid=pid), field="target")
     return ProcessSource(pid, f"process {pid} ({process.name()})", Machine(pid))
 
 
@@ -109,7 +110,7 @@ def only_probe() -> int:
                 found[pid] = folder
     if not found:
         raise InputError(
-            "what shall be watched? no rightfit probe runs here; give a process id, the folder or log of a run, or the address of a service",
+            Message("measure.what_to_watch"),
             field="target",
         )
     if len(found) > 1:

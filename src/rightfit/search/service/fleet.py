@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit.errors import MissingComponentError
+from rightfit.messages import Message
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
 from rightfit.search.answer import Option, Reason, Section
@@ -56,7 +57,7 @@ def solver() -> Any:
     try:
         return importlib.import_module("highspy")
     except ImportError:
-        raise MissingComponentError("fleet mixed needs the solver HiGHS; install it with: pip install 'rightfit[fleet]'") from None
+        raise MissingComponentError(Message("search.no_solver")) from None
 
 
 def cover(usd_per_h: Array, capacity: Array, *, load: float) -> NDArray[np.intp]:

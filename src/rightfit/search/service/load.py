@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from rightfit.errors import ContradictionError, FileInputError
 from rightfit.estimate.loads import length_atoms
+from rightfit.messages import Message
 from rightfit.physics.queueing import LoadColumns, atoms_of
 from rightfit.records import dataclass
 from rightfit.units import SECONDS_PER_HOUR
@@ -65,7 +66,7 @@ def trace_of(workload: Workload) -> Requests | None:
         return None
     trace = read_trace(workload.trace)
     if not trace.arrival_s[-1] > 0:
-        raise FileInputError(f"{workload.trace}: all {len(trace)} requests come at one moment, which says no rate; a trace spans some time")
+        raise FileInputError(Message("search.trace_moment", file=workload.trace, count=len(trace)))
     return trace.at_rate(workload.rate_per_s) if workload.rate_per_s else trace
 
 
@@ -73,8 +74,7 @@ def refuse_law(workload: Workload) -> None:
     """Models of one forward pass take one length."""
     if workload.input_law:
         raise ContradictionError(
-            f"input_tokens {workload.input_law!r} does not fit {workload.model}, which answers in one pass: laws of lengths are for models that "
-            "generate text; give one length",
+            Message("search.law_of_one_pass", law=workload.input_law, model=workload.model),
             field="input_tokens",
         )
 
@@ -109,7 +109,7 @@ def read_load(
     if trace is not None and longest and int((trace.input_tokens + trace.output_tokens).max()) > longest:
         worst = int((trace.input_tokens + trace.output_tokens).argmax())
         total = int(trace.input_tokens[worst] + trace.output_tokens[worst])
-        raise ContradictionError(f"trace: a request of {total} tokens is over the limit of the model, which is {longest}", field="trace")
+        raise ContradictionError(Message("search.trace_too_long", count=total, most=longest), field="trace")
     room = [max(longest - other, 1) if longest else 0 for other in reversed(lengths)]
     inputs, outputs = (
         law_of(workload, side, mean=mean, room=limit) for side, mean, limit in zip(("input", "output"), lengths, room, strict=True)

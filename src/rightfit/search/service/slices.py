@@ -10,6 +10,7 @@ import numpy as np
 
 from rightfit.errors import ContradictionError, InputError
 from rightfit.facts.slices import cut, slice_of
+from rightfit.messages import Message
 from rightfit.search.answer import Reason, Section
 from rightfit.search.constraints import accelerators_of
 from rightfit.search.family import explored
@@ -32,8 +33,7 @@ def sliced_fleet(fleet: ServingFleet, workload: Workload, servers: ServerTable) 
     asked = tuple(name for gpu in workload.gpu for name in accelerators_of(gpu) if name)
     if asked and not any(slice_of(name, workload.slice) for name in asked):
         raise ContradictionError(
-            f"slice {workload.slice} contradicts gpu {', '.join(workload.gpu)}: {asked[0]} cannot be cut into such slices; take a card with MIG "
-            "(A100, H100, H200, B200, A30, RTX PRO 6000), or a fraction such as 1/4, which programs share in turn",
+            Message("search.no_such_slice", slice=workload.slice, cards=", ".join(workload.gpu), card=asked[0]),
             field="slice",
         )
     known = np.array([part is not None for part in parts] or np.zeros(0), dtype=np.bool_)
@@ -63,7 +63,7 @@ def neighbours_of(workload: Workload) -> tuple[Workload, ...]:
     for text in workload.beside:
         name, _, rate = text.rpartition("@") if "@" in text else (text, "", "")
         if not name.strip():
-            raise InputError(f"beside: {text!r} names no model; write for example bert-base-uncased@50/s", field="beside")
+            raise InputError(Message("search.beside_no_model", text=text), field="beside")
         shared = {key: value for key in ("cloud", "region", "country", "gpu", "purchase") if (value := getattr(workload, key))}
         wishes = {"model": name.strip(), "task": "serve", **({"rate": rate} if rate else {}), **shared}
         found.append(type(workload)(**wishes, **({"slice": workload.slice} if workload.slice else {})))

@@ -12,6 +12,7 @@ from rightfit import facts
 from rightfit.errors import ContradictionError, UnknownNameError
 from rightfit.facts.engines import published_format, stacks_named
 from rightfit.facts.records import Accelerator
+from rightfit.messages import Message
 from rightfit.records import dataclass
 from rightfit.workload.vocabulary import nearest_words
 
@@ -76,7 +77,9 @@ def _engines(text: str) -> tuple[str, ...]:
     if not found:
         names = [row["name"] for row in stack_rows()]
         near = nearest_words(lowered, names, count=2)
-        raise UnknownNameError("serving engine", text, nearest=near, allowed="allowed: " + ", ".join(names), field="framework")
+        raise UnknownNameError(
+            "serving engine", text, nearest=near, allowed=Message("names.part_allowed_words", names=", ".join(names)), field="framework"
+        )
     return found
 
 
@@ -90,15 +93,17 @@ def _formats(quantization: str, precision: str) -> tuple[tuple[str, ...], bool]:
         found = tuple(name for name, row in format_rows().items() if name == lowered or lowered in row["words"].split("|"))
         if not found:
             raise UnknownNameError(
-                "quantization", quantization, nearest=(), allowed="allowed: none, any, " + ", ".join(format_rows()), field="quantization"
+                "quantization",
+                quantization,
+                nearest=(),
+                allowed=Message("names.part_allowed_words", names=f"none, any, {', '.join(format_rows())}"),
+                field="quantization",
             )
         return (found if lowered in ("none", "off", "no") else found[:1]), False
     if precision in ("fp16", "bf16", "fp8"):
         return (precision,), False
     if precision:
-        raise ContradictionError(
-            f"precision {precision} contradicts task serve: language models are served in bf16, fp16 or fp8", field="precision"
-        )
+        raise ContradictionError(Message("search.serve_precision", precision=precision), field="precision")
     return SIXTEEN_BIT, False
 
 
@@ -193,19 +198,17 @@ def refuse_wrong_pair(wish: StackWish, cards: tuple[tuple[Accelerator, str], ...
     raise ContradictionError(pair_problem(name, lacks, wish), field="gpu")
 
 
-def pair_problem(name: str, lacks: str, wish: StackWish) -> str:
+def pair_problem(name: str, lacks: str, wish: StackWish) -> Message:
     """One line on why engine, format and card do not go together, and what would."""
     accelerator = facts.accelerators()[name]
     if lacks == "engine" and wish.engines:
         row = next(row for row in stack_rows() if row["name"] == wish.engines[0])
-        others = "a newer card" if accelerator.vendor == "NVIDIA" else "another card or engine"
-        return f"{row['name']} does not run {', '.join(wish.formats[:2])} weights on {name} ({row['source']}); use {others}"
+        key = "_nvidia" if accelerator.vendor == "NVIDIA" else ""
+        return Message(f"search.pair_engine{key}", engine=row["name"], formats=", ".join(wish.formats[:2]), card=name, source=row["source"])
     if lacks == "kv_cache":
-        return f"{name} has no engine of the table that keeps its cache in {wish.kv[0]}; use kv_cache 16bit, or a newer card"
+        return Message("search.pair_cache", card=name, format=wish.kv[0])
     if lacks in format_rows():
-        return (
-            f"{name} has no {lacks} arithmetic: {lacks} weights are not served on it; use quantization awq or gptq, or a card that has it"
-        )
+        return Message("search.pair_arithmetic", card=name, format=lacks)
     if lacks == "specifications":
-        return f"{name}: the vendor publishes too little about it to predict how it serves"
-    return f"no serving engine of the table runs {', '.join(wish.formats[:3])} weights on {name}; name another card"
+        return Message("search.pair_specifications", card=name)
+    return Message("search.pair_none", formats=", ".join(wish.formats[:3]), card=name)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rightfit.errors import UnavailableError
+from rightfit.messages import Message
 from rightfit.search.answer import Assumption, Counts, Option, Reason, Section
 from rightfit.search.constraints import assumed_purchases, read_wanted
 from rightfit.search.family import Beside, Family, Given
@@ -67,9 +68,7 @@ def given_servers(craft: Craft, workload: Workload, market: Market, nodes: int, 
     """The job on so many servers of one type; where no set-up fits, as if the one that needs least memory did."""
     servers = market.offers.servers
     if not servers.accelerator_name[0]:
-        raise UnavailableError(
-            f"{servers.provider[0]}/{servers.instance_type[0]} has no accelerator; training on CPUs is not in this version"
-        )
+        raise UnavailableError(Message("search.training_without_card", server=f"{servers.provider[0]}/{servers.instance_type[0]}"))
     wanted = dataclasses.replace(read_wanted(workload, catalog), any_software=True)
     found = explore(craft.read(workload), market, wanted, craft, node_counts=(nodes,))
     fits = bool(np.isfinite(found.bill.total_s).any())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rightfit.errors import UnknownNameError
 from rightfit.facts.trainers import framework_names, strange_words
+from rightfit.messages import Message
 from rightfit.physics.columns import Method
 from rightfit.records import dataclass
 from rightfit.search.answer import Assumption
@@ -83,7 +84,11 @@ def read_framework(workload: Workload, notes: Notes) -> None:
     if near or not any(word in text for word in known):
         nearest = nearest_words(near or text, known)
         raise UnknownNameError(
-            "framework", workload.framework or "", nearest=nearest, allowed="for example: transformers, axolotl, nemo", field="framework"
+            "framework",
+            workload.framework or "",
+            nearest=nearest,
+            allowed=Message("names.part_for_example", names="transformers, axolotl, nemo"),
+            field="framework",
         )
     if strange:
         notes.take("framework", workload.framework or "", "framework_unread", words=" ".join(strange))

@@ -15,6 +15,7 @@ from typing import Any
 from rightfit import facts
 from rightfit.errors import InputError
 from rightfit.facts import word_tables
+from rightfit.messages import Message
 from rightfit.records import dataclass
 from rightfit.units import normalize
 from rightfit.workload.ask import grammar, names, words
@@ -96,11 +97,11 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     """Read a wish from plain words. `today` settles "by Monday". InputError when there is nothing to read."""
     plain = normalize(text)
     if not plain:
-        raise InputError('say what you want to run, for example "fine-tune Llama-3-8B with LoRA on 50k samples within 2 days"', field="ask")
+        raise InputError(Message("workload.say_what"), field="ask")
     if len(plain) > LONGEST_SENTENCE:
-        raise InputError(f"the sentence has {len(plain)} characters; {LONGEST_SENTENCE} is the most", field="ask")
+        raise InputError(Message("workload.sentence_too_long", count=len(plain), most=LONGEST_SENTENCE), field="ask")
     if endless := re.search(rf"\d{{{LONGEST_NUMBER + 1}}}", plain):  # every rule for quantities would try each of its digits
-        raise InputError(f"a number of over {LONGEST_NUMBER} digits ({endless[0][:10]}...) makes no sense", field="ask")
+        raise InputError(Message("workload.endless_number", count=LONGEST_NUMBER, digits=endless[0][:10]), field="ask")
     _refuse_unplanned(plain)
     sentence = _Sentence(_with_digits(plain))
     unused: list[str] = []
@@ -127,8 +128,7 @@ def _refuse_unplanned(text: str) -> None:
         match = pattern.search(text)
         if match and not _NEGATION.search(text[: match.start()]):
             raise InputError(
-                f"{match[0]}: {name} is not planned by this version; say the method that is nearest, "
-                "for example: GRPO train Qwen2.5-7B on 7k prompts",
+                Message("workload.unplanned_method", word=match[0], method=name),
                 field="ask",
             )
 
