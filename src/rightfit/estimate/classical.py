@@ -42,6 +42,7 @@ from rightfit.estimate.classical_rates import (
 from rightfit.estimate.classical_words import AlgorithmSettings, algorithm_of, library_of, settings_of
 from rightfit.facts.constants import constant_group, constants
 from rightfit.facts.word_tables import meaning, shape
+from rightfit.messages import Message
 from rightfit.physics.classical import ClassicalWork, CpuColumns, GpuColumns, classical_terms, gpu_terms, speedup
 from rightfit.physics.classical_memory import gpu_peak_bytes, input_bytes, memory_terms
 from rightfit.physics.classical_work import Algorithm, JobColumns, classical_work, grown_levels
@@ -128,13 +129,11 @@ def classical_task(
     """
     for name, value in (("rows", rows), ("columns", cols)):
         if not (math.isfinite(value) and value >= 1):
-            raise InputError(f"{name} must be a number of at least 1, not {value:g}")
+            raise InputError(Message("estimate.not_a_count", option=name, value=f"{value:g}"))
     name = library_of(library if library else f"{library} {algorithm}".strip(), settings)
     kind = algorithm_of(algorithm, name, settings)
     if kind is None:
-        raise InputError(
-            f"algorithm {algorithm[:60]!r} is not known; known are boosting, forests, linear models, SVM, k-means, PCA, kNN, DBSCAN, t-SNE, UMAP, naive Bayes, small networks"
-        )
+        raise InputError(Message("estimate.no_algorithm", algorithm=repr(algorithm[:60])))
     if predicts and kind in (*_BOOSTED, *_FORESTS) and kind != Algorithm.SHAP:
         kind = Algorithm.PREDICT_TREES
     words = settings_of(settings, data, algorithm)

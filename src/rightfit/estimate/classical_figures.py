@@ -13,6 +13,7 @@ from rightfit.estimate.classical_advice import advice_codes
 from rightfit.estimate.classical_intervals import classical_interval
 from rightfit.estimate.classical_rates import ClassicalKinds, coefficients
 from rightfit.estimate.figures import FigureColumns
+from rightfit.messages import Message
 from rightfit.physics.classical import CpuColumns, GpuColumns
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
@@ -35,7 +36,7 @@ class ClassicalFigures:
 def classical_columns(task: ClassicalTask, cpu: CpuColumns, *, gpu: GpuColumns | None = None) -> ClassicalFigures:
     """Time, memory, what fits and advice of one task on N servers; with `gpu` on their GPUs (see `gpu_support` for which tasks can)."""
     if gpu is not None and (supported := gpu_support(task)) is None:
-        raise InputError(f"no GPU library runs {task.algorithm.name.lower().replace('_', ' ')} of {task.library}; plan it on processors")
+        raise InputError(Message("estimate.no_gpu_library", algorithm=task.algorithm.name.lower().replace("_", " "), library=task.library))
     if gpu is not None:
         assert supported is not None
         task = supported

@@ -31,6 +31,7 @@ from rightfit.errors import InputError, UnknownNameError
 from rightfit.estimate.classical_intervals import group_interval
 from rightfit.estimate.figures import FigureColumns
 from rightfit.facts.constants import constant_group, constants
+from rightfit.messages import Message
 from rightfit.physics.classical import CpuColumns
 from rightfit.physics.columns import Array
 from rightfit.physics.preparation import (
@@ -126,7 +127,7 @@ def operations() -> tuple[str, ...]:
 def _operation(text: str) -> dict[str, str]:
     wanted = text.strip().lower()
     if re.search(r"\bembed", wanted):
-        raise InputError("embedding is inference of an encoder: plan it with --task serve of that model, not as data preparation")
+        raise InputError(Message("estimate.embedding_is_inference"))
     exact = next((row for row in _operation_rows() if row["operation"] == wanted), None)
     found = exact or next((row for row in _operation_rows() if re.search(row["pattern"], wanted)), None)
     if found is None or not wanted:
@@ -142,7 +143,7 @@ def preparation_task(operation: str, *, data_bytes: float, library: str = "", st
     """The operation over `data_bytes` of stored data. `stored`: csv, parquet, jsonl or memory for tables (parquet where nothing is
     said)."""
     if not (math.isfinite(data_bytes) and data_bytes > 0):
-        raise InputError(f"the size of the data must be a positive number of bytes, not {data_bytes:g}")
+        raise InputError(Message("estimate.no_size_of_data", value=f"{data_bytes:g}"))
     row = _operation(operation)
     name = _ALIASES.get(library.strip().lower(), library.strip().lower()) or row["library"]
     if name not in _LIBRARIES:
@@ -150,7 +151,7 @@ def preparation_task(operation: str, *, data_bytes: float, library: str = "", st
     rate = _rate(row["operation"], name)
     if rate is None:
         able = sorted({found["library"] for found in facts.table("preparation_rates") if found["operation"] == row["operation"]})
-        raise InputError(f"{name} has no measured rate for {row['operation']}; measured are {', '.join(able)}")
+        raise InputError(Message("estimate.no_measured_rate", library=name, operation=row["operation"], libraries=", ".join(able)))
     found = _task(row, rate, name, float(data_bytes), stored.strip().lower())
     if library or found.spills or found.held_bytes * found.ram_factor <= _MANY_BYTES:
         return found

@@ -36,6 +36,7 @@ from rightfit.estimate.serving_words import (
 from rightfit.facts.constants import constant_group, constants
 from rightfit.facts.records import Accelerator, TransformerArchitecture
 from rightfit.facts.word_tables import says, shape
+from rightfit.messages import Message
 from rightfit.physics.columns import DeviceColumns, IntraKind, LinkColumns, ModelColumns
 from rightfit.physics.serving_columns import Math, ServeColumns, ServingCounter
 from rightfit.records import dataclass
@@ -204,7 +205,7 @@ _GPU_CLASSES = ("graph", "async", "sglang", "vendor", "vendor-torch", "vendor-pd
 
 def _architecture(name: str, params_b: float, taken: list[str]) -> TransformerArchitecture:
     if not name and not params_b:
-        raise UnknownNameError("model", "", allowed="the row names no model")
+        raise UnknownNameError("model", "", allowed=Message("names.part_row_names_none"))
     record, assumption = architecture(name or f"{params_b:g}B", params_b)
     if assumption:
         taken.append(assumption)
@@ -212,7 +213,7 @@ def _architecture(name: str, params_b: float, taken: list[str]) -> TransformerAr
         # Only the first release of this model slides its window; a bare name means a later one.
         record = architecture(_UNWINDOWED, 0.0)[0]
     if not isinstance(record, TransformerArchitecture):
-        raise UnknownNameError("language model", name, allowed="its record is of another kind")
+        raise UnknownNameError("language model", name, allowed=Message("names.part_other_kind"))
     return record
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from rightfit import facts
 from rightfit.errors import InputError
@@ -18,6 +18,7 @@ from rightfit.estimate.software import speed_words
 from rightfit.facts.constants import constants
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.facts.word_tables import occurs, says, senses, shape
+from rightfit.messages import Message, either
 from rightfit.physics import parameters
 from rightfit.physics.columns import Array, AttentionKernel, Dtype, Loss, MemoryCounter, Method, ModelColumns, Recompute
 from rightfit.records import dataclass
@@ -173,6 +174,11 @@ def stated_habit_pattern() -> str:
     return rf"(?<![\w-])({'|'.join(_habit_names())})\s*=\s*([^\s;,]+)"
 
 
+def _numbers_or(words: Sequence[str]) -> Message:
+    """What a setting can be that is a number, or one of some words."""
+    return Message("estimate.part_at_least_0_or", names=either(words)) if words else Message("estimate.part_at_least_0")
+
+
 def stated_habits(flags: str) -> dict[str, str]:
     """Settings that a case gives itself, as `name=value` among its flags: they overrule what is known of the stack.
 
@@ -183,10 +189,15 @@ def stated_habits(flags: str) -> dict[str, str]:
         allowed = _WORDED_HABITS.get(name, ())
         if value not in allowed and not re.fullmatch(r"\d+(\.\d+)?(e\d+)?", value):
             raise InputError(
-                f"{name}={value[:20]}: give {' or '.join(allowed) if name == 'loss' else ' or '.join(('a number of at least 0', *allowed))}"
+                Message(
+                    "estimate.habit",
+                    option=name,
+                    value=value[:20],
+                    why=either(allowed) if name == "loss" else _numbers_or(allowed),
+                )
             )
         if name == "loss" and value not in allowed:
-            raise InputError(f"loss={value[:20]}: give {' or '.join(allowed)}")
+            raise InputError(Message("estimate.habit", option="loss", value=value[:20], why=either(allowed)))
         found[name] = value
     return found
 

@@ -22,13 +22,14 @@ from rightfit.estimate.train_words import TABLE
 from rightfit.facts.constants import constants
 from rightfit.facts.records import TracedModel
 from rightfit.facts.word_tables import shape
+from rightfit.messages import Message
 
 
 def train_work(wish: TrainWish) -> ModelWork:
     """Work of one sample of `wish`; UnknownNameError when nothing is known that it could be told from."""
     work = _own(wish) if facts.own_reference(wish.model) else _cached(wish)
     if work is None:
-        raise UnknownNameError("model", wish.model, allowed="give its parameters, or the name of a bundled model")
+        raise UnknownNameError("model", wish.model, allowed=Message("names.part_bundled"))
     return work
 
 
