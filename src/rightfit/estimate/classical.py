@@ -22,6 +22,7 @@ from rightfit.estimate.classical_rates import (
 )
 from rightfit.facts.classical_words import AlgorithmSettings
 from rightfit.facts.constants import constant_group, constants
+from rightfit.messages import Message
 from rightfit.physics.classical import ClassicalWork, CpuColumns, GpuColumns, classical_terms, gpu_terms, speedup
 from rightfit.physics.classical_memory import gpu_peak_bytes, input_bytes, memory_terms
 from rightfit.physics.classical_work import Algorithm, JobColumns, classical_work, grown_levels
@@ -105,7 +106,7 @@ def classical_task(case: TableCase) -> ClassicalTask:
     """The job of a case; defaults of the library where nothing is said, each named in `assumptions`."""
     for name, value in (("rows", case.rows), ("columns", case.cols)):
         if not (math.isfinite(value) and value >= 1):
-            raise InputError(f"{name} must be a number of at least 1, not {value:g}")
+            raise InputError(Message("estimate.not_a_count", option=name, value=f"{value:g}"))
     kind = case.algorithm
     if case.predicts and kind in (*_BOOSTED, *_FORESTS) and kind != Algorithm.SHAP:
         kind = Algorithm.PREDICT_TREES

@@ -17,6 +17,7 @@ from rightfit import facts
 from rightfit.errors import UnavailableError
 from rightfit.estimate.classical import ClassicalTask, job_columns
 from rightfit.estimate.classical_rates import counts
+from rightfit.messages import Message
 from rightfit.physics.classical import CpuColumns
 from rightfit.physics.classical_service import pass_s, request_core_s, worker_bytes
 from rightfit.physics.classical_work import Algorithm, grown_leaves, grown_levels
@@ -70,9 +71,7 @@ def classical_service(name: str, task: ClassicalTask) -> ClassicalService:
     """The service of a model that was trained by a task; raises for algorithms that score no single rows."""
     family = FAMILIES.get(task.algorithm)
     if family is None:
-        raise UnavailableError(
-            f"task serve: {name} scores no single rows as its libraries have it; it can be planned with --task train, or as a batch"
-        )
+        raise UnavailableError(Message("estimate.scores_no_rows", algorithm=name))
     operations, model_bytes = _size(task, family)
     trees = task.trees * task.outputs if family in _TREES else 0.0
     return ClassicalService(name, task.library, family, task.cols, trees, operations, model_bytes)

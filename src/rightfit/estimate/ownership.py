@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from rightfit import facts
 from rightfit.errors import InputError, QuantityError, UnknownNameError
+from rightfit.messages import Message
 from rightfit.physics import ownership
 from rightfit.physics.ownership import Ownership, YearlyCost
 from rightfit.records import dataclass
@@ -125,13 +127,13 @@ def own_server(accelerator: str, num_cards: int, given: Mapping[str, Any] | None
     Raises InputError where nobody sells the card, or no price of it is known and none is given.
     """
     if num_cards < 1:
-        raise QuantityError(f"count: {num_cards} is not possible; give 1 or more", field="count")
+        raise QuantityError(Message("estimate.count_not_possible", number=num_cards), field="count")
     chosen = read_overrides(given or {})
     values = {name: row.value for name, row in {**defaults(), **habits_of(place)}.items()} | chosen
     record = facts.accelerator(accelerator)
     price = _price(record.name, record.equivalent_to, num_cards, values, own_price=chosen.get(PRICE))
     if not record.tdp_w:
-        raise InputError(f"the power of {record.name} is not known, so it cannot be reckoned as one's own", field="gpu")
+        raise InputError(Message("estimate.no_power", card=record.name), field="gpu")
     full_w = num_cards * record.tdp_w * (1.0 + values["host_power_share"]) + values["host_power_w"] * price.hosts
     return OwnServer(
         accelerator=record.name,
@@ -170,9 +172,7 @@ def _price(name: str, equivalent: str, num_cards: int, values: Mapping[str, floa
     if own_price is not None:
         hosts = math.ceil(num_cards / MODULES_PER_SERVER)
         return _Price(own_price, own_price, own_price, hosts, False, "given")
-    raise UnknownNameError(
-        "price of a server with", name, allowed="it is not sold, or no price is known; give the price of the whole server", field="price"
-    )
+    raise UnknownNameError("price of a server with", name, allowed=Message("names.part_not_sold"), field="price")
 
 
 def can_be_bought(accelerator: str) -> bool:
@@ -185,28 +185,41 @@ def read_overrides(given: Mapping[str, Any]) -> dict[str, float]:
     known, found = defaults(), {}
     for name, value in given.items():
         if name != PRICE and name not in known:
-            raise UnknownNameError("figure of owning", name, allowed="known: " + ", ".join((PRICE, *known)), field=name)
+            raise UnknownNameError(
+                "figure of owning", name, allowed=Message("names.part_known_words", names=", ".join((PRICE, *known))), field=name
+            )
         found[name] = _checked(name, value)
     return found
 
 
 def _checked(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise QuantityError(f"{name}: {value!r} is not a number", field=name)
+        raise QuantityError(Message("estimate.not_a_number", option=name, value=repr(value)), field=name)
     row = defaults().get(name)
     if value < 0 or (value == 0 and name in _NEVER_ZERO):
-        raise QuantityError(f"{name}: {value:g} is not possible; {'usual ' + _range(row) if row else 'give a positive price'}", field=name)
-    if row is not None and row.unit.startswith("share") and value > 1:
-        raise QuantityError(f"{name}: {value:g} is more than everything; give a share, for example {row.value:g}", field=name)
-    if name == "pue" and value < 1:
         raise QuantityError(
-            f"pue: {value:g} is not possible, a building draws at least what its servers draw; usual {_range(row)}", field=name
+            Message(
+                "estimate.value_not_possible",
+                option=name,
+                value=f"{value:g}",
+                why=_usual(row) if row else Message("estimate.part_positive_price"),
+            ),
+            field=name,
+        )
+    if row is not None and row.unit.startswith("share") and value > 1:
+        raise QuantityError(Message("estimate.more_than_everything", option=name, value=f"{value:g}", share=f"{row.value:g}"), field=name)
+    if name == "pue" and row is not None and value < 1:
+        raise QuantityError(
+            Message("estimate.pue_below_one", value=f"{value:g}", why=Message("estimate.part_ratio", low=row.low, high=row.high)),
+            field=name,
         )
     return float(value)
 
 
-def _range(row: Default | None) -> str:
-    return "" if row is None else f"{row.low:g} to {row.high:g} {row.unit}"
+def _usual(row: Default) -> Message:
+    """What a figure usually is, with its unit."""
+    unit = re.sub(r"\W", "_", row.unit.lower())
+    return Message(f"estimate.part_usual_{unit}", low=row.low, high=row.high)
 
 
 _NEVER_ZERO = frozenset({PRICE, "years", "servers_per_administrator", "utilisation", "small_host_cards", "pue"})

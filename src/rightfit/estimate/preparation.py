@@ -31,6 +31,7 @@ from rightfit.estimate.figures import FigureColumns
 from rightfit.facts.constants import constant_group, constants
 from rightfit.facts.preparation import LibraryRate, Operation, library_rates, operation_named, operations
 from rightfit.facts.word_tables import words_in
+from rightfit.messages import Message
 from rightfit.physics.classical import CpuColumns
 from rightfit.physics.columns import Array
 from rightfit.physics.preparation import (
@@ -115,7 +116,7 @@ class PreparationFigures:
 
 def _operation(text: str) -> Operation:
     if any(word.startswith("embed") for word in words_in(text)):
-        raise InputError("embedding is inference of an encoder: plan it with --task serve of that model, not as data preparation")
+        raise InputError(Message("estimate.embedding_is_inference"))
     found = operation_named(text)
     if found is None:
         raise UnknownNameError("operation", text, nearest=list(operations()))
@@ -126,14 +127,14 @@ def preparation_task(operation: str, *, data_bytes: float, library: str = "", st
     """The operation over `data_bytes` of stored data. `stored`: csv, parquet, jsonl or memory for tables (parquet where nothing is
     said)."""
     if not (math.isfinite(data_bytes) and data_bytes > 0):
-        raise InputError(f"the size of the data must be a positive number of bytes, not {data_bytes:g}")
+        raise InputError(Message("estimate.no_size_of_data", value=f"{data_bytes:g}"))
     asked = _operation(operation)
     name = _ALIASES.get(library.strip().lower(), library.strip().lower()) or asked.library
     if name not in _LIBRARIES:
         raise UnknownNameError("library", library, nearest=list(_LIBRARIES))
     rates = library_rates(asked.name)
     if name not in rates:
-        raise InputError(f"{name} has no measured rate for {asked.name}; measured are {', '.join(sorted(rates))}")
+        raise InputError(Message("estimate.no_measured_rate", library=name, operation=asked.name, libraries=", ".join(sorted(rates))))
     found = _task(asked, rates[name], name, float(data_bytes), stored.strip().lower())
     if library or found.spills or found.held_bytes * found.ram_factor <= _MANY_BYTES or SPILLING not in rates:
         return found

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit.errors import QuantityError, UnknownNameError
+from rightfit.messages import Message
 from rightfit.physics.replicas import ReplicaColumns
 from rightfit.records import dataclass
 from rightfit.workload.traces import Requests
@@ -153,7 +154,12 @@ class _Replica:
                 can_admit = batch < max_batch and max(committed, cached) + inputs[request] + reserve * outputs[request] <= capacity
                 if not can_admit and not batch:
                     raise QuantityError(
-                        f"request {request + 1} needs {inputs[request] + outputs[request]} tokens of cache; the replica holds {capacity:.0f}"
+                        Message(
+                            "estimate.request_above_this_cache",
+                            number=request + 1,
+                            tokens=inputs[request] + outputs[request],
+                            capacity=f"{capacity:.0f}",
+                        )
                     )
             elif batch:
                 can_admit = False
@@ -298,7 +304,7 @@ class _Replica:
         youngest = max(self.running, key=lambda item: item[1])
         if len(self.running) == 1:
             raise QuantityError(
-                f"request {youngest[2] + 1} alone needs more than the {self.limits.cache_tokens:.0f} tokens of cache of a replica"
+                Message("estimate.request_above_cache_alone", number=youngest[2] + 1, capacity=f"{self.limits.cache_tokens:.0f}")
             )
         self.running.remove(youngest)
         heapify(self.running)
@@ -353,7 +359,7 @@ def simulate_closed(
     are ignored."""
     _check_fleet(requests, replicas, row=row, num_replicas=num_replicas)
     if users < 1:
-        raise QuantityError(f"{users} users; give at least 1", field="users")
+        raise QuantityError(Message("estimate.no_users", count=users), field="users")
     fleet, first, finish = _fleet(replicas, requests, row=row, num_replicas=num_replicas)
     for number, replica in enumerate(fleet):
         mine = list(range(number, len(requests), num_replicas))
@@ -372,14 +378,14 @@ def simulate_closed(
 
 def _check_fleet(requests: Requests, replicas: ReplicaColumns, *, row: int, num_replicas: int) -> None:
     if num_replicas < 1:
-        raise QuantityError(f"{num_replicas} replicas; give at least 1")
+        raise QuantityError(Message("estimate.no_replicas", count=num_replicas))
     if len(requests) == 0:
-        raise QuantityError("no requests to simulate")
+        raise QuantityError(Message("estimate.no_requests"))
     capacity = float(replicas.cache_tokens[row])
     total = requests.input_tokens + requests.output_tokens
     if capacity and total.max() > capacity:
         worst = int(total.argmax())
-        raise QuantityError(f"request {worst + 1} needs {int(total[worst])} tokens of cache; a replica holds {capacity:.0f}")
+        raise QuantityError(Message("estimate.request_above_cache", number=worst + 1, tokens=int(total[worst]), capacity=f"{capacity:.0f}"))
 
 
 def _fleet(replicas: ReplicaColumns, requests: Requests, *, row: int, num_replicas: int) -> tuple[list[_Replica], list[float], list[float]]:
@@ -391,7 +397,7 @@ def _fleet(replicas: ReplicaColumns, requests: Requests, *, row: int, num_replic
 
 def _route_blind(fleet: list[_Replica], times: list[float], *, routing: str, seed: int) -> None:
     if routing not in ("round-robin", "random", "two-choices"):
-        raise UnknownNameError("routing", routing, allowed="allowed: round-robin, random, two-choices")
+        raise UnknownNameError("routing", routing, allowed=Message("names.part_allowed_words", names="round-robin, random, two-choices"))
     count = len(fleet)
     if routing == "random":
         chosen = np.random.default_rng(seed).integers(count, size=len(times)).tolist()

@@ -23,12 +23,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rightfit.errors import ContradictionError, FileInputError, InputError, MissingComponentError
+from rightfit.messages import Message, cause
 from rightfit.records import dataclass
 
 if TYPE_CHECKING:
     from rightfit.facts.records import TransformerArchitecture
 
-INSTALL_HINT = "the traced engine needs PyTorch and transformers: pip install 'rightfit[trace]'"
+INSTALL_HINT = Message("estimate.no_torch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +94,16 @@ def load_function(target: str) -> Callable[[], Any]:
     """`module:function` from the current folder or the path, or a clear InputError."""
     module_name, _, function_name = target.partition(":")
     if not module_name or not function_name:
-        raise InputError(f"{target!r} is not of the form module:function")
+        raise InputError(Message("estimate.not_a_function", word=repr(target)))
     sys.path.insert(0, os.getcwd())  # noqa: PTH109 - what `python -m` does
     try:
         function = getattr(importlib.import_module(module_name), function_name)
     except (ImportError, AttributeError) as error:
-        raise InputError(f"cannot load {target!r}: {error}") from error
+        raise InputError(Message("estimate.cannot_load", word=repr(target), error=cause(error))) from error
     finally:
         sys.path.pop(0)
     if not callable(function):
-        raise InputError(f"{target!r} is not callable")
+        raise InputError(Message("estimate.not_callable", word=repr(target)))
     return function  # type: ignore[no-any-return]
 
 
@@ -112,9 +113,9 @@ def read_config(path: Path) -> dict[str, Any]:
     try:
         values = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise FileInputError(f"cannot read {file}: {error}") from error
+        raise FileInputError(Message("problems.cannot_read", name=file, error=cause(error))) from error
     if not isinstance(values, dict) or "model_type" not in values:
-        raise FileInputError(f"{file} has no key model_type; a Hugging Face config.json has one")
+        raise FileInputError(Message("estimate.no_model_type", file=file))
     return values
 
 
@@ -133,9 +134,7 @@ def config_of(architecture: TransformerArchitecture) -> dict[str, Any]:
     }
     model_type = MODEL_TYPES.get(architecture.family)
     if model_type is None:
-        raise ContradictionError(
-            f"the traced engine cannot build {architecture.name} (family {architecture.family!r}) by itself; give its config.json"
-        )
+        raise ContradictionError(Message("estimate.cannot_build", model=architecture.name, family=repr(architecture.family)))
     if model_type == "gpt2":
         return {
             "model_type": "gpt2",
@@ -178,7 +177,7 @@ def _build_from_config(values: dict[str, Any], *, attention: str, recompute: boo
             if recompute:
                 model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
             return model
-    raise InputError(f"no language-model class for model_type {config.model_type!r}")
+    raise InputError(Message("estimate.no_class_of_model", kind=repr(config.model_type)))
 
 
 def _from_config(auto: Any, config: Any, attention: str) -> Any:
@@ -285,7 +284,7 @@ def _build(build: Callable[[], Any], dtype: str) -> Any:
 
     names = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
     if dtype not in names:
-        raise InputError(f"the traced engine knows the dtypes {', '.join(names)}, not {dtype!r}")
+        raise InputError(Message("estimate.no_dtype", known=", ".join(names), dtype=repr(dtype)))
     before = torch.get_default_dtype()
     torch.set_default_dtype(names[dtype])
     try:

@@ -15,6 +15,7 @@ from rightfit.estimate.convert import device_columns
 from rightfit.estimate.setup import TrainSettings
 from rightfit.facts.own.reference import FUNCTION
 from rightfit.facts.records import TransformerArchitecture
+from rightfit.messages import Message
 from rightfit.physics import memory_overheads as overheads
 from rightfit.physics.columns import SetupColumns
 from rightfit.records import dataclass
@@ -69,11 +70,11 @@ def traced_estimate(
         dtype, recompute = settings.dtype, settings.recompute
     for name, value in (("micro-batch", micro_batch), ("seq-len", seq_len), ("cards", shard_degree)):
         if value < 1:
-            raise InputError(f"{name}: {value} is not possible; give at least 1")
+            raise InputError(Message("estimate.below_one", option=name, value=value))
     shared = {"micro_batch": micro_batch, "seq_len": seq_len, "dtype": dtype, "shard_degree": shard_degree}
     if FUNCTION.fullmatch(model):
         if recompute:
-            raise ContradictionError(f"recompute full with {model}: build the checkpointing into the module that the function returns")
+            raise ContradictionError(Message("estimate.recompute_of_function", model=model))
         result = traced.trace_function(model, **shared)  # type: ignore[arg-type]
     else:
         attention = settings.attention if settings is not None else "sdpa"
@@ -102,7 +103,7 @@ def config_of(model: str) -> dict[str, Any]:
         return traced.read_config(path)
     record = facts.model(model, network=False)
     if not isinstance(record, TransformerArchitecture):
-        raise ContradictionError(f"the traced engine reads transformers and module:function, and {record.name} is neither")
+        raise ContradictionError(Message("estimate.not_traceable", model=record.name))
     return traced.config_of(record)
 
 

@@ -33,6 +33,7 @@ from rightfit.facts.trained_networks import (
     without_note,
     without_recipe,
 )
+from rightfit.messages import Message
 from rightfit.units import FP32_BYTES
 
 _FIGURES = constants("training_work")
@@ -42,7 +43,7 @@ def train_work(wish: TrainWish) -> ModelWork:
     """Work of one sample of `wish`; UnknownNameError when nothing is known that it could be told from."""
     work = _own(wish) if facts.own_reference(wish.model) else _cached(wish)
     if work is None:
-        raise UnknownNameError("model", wish.model, allowed="give its parameters, or the name of a bundled model")
+        raise UnknownNameError("model", wish.model, allowed=Message("names.part_bundled"))
     return work
 
 

@@ -14,7 +14,6 @@ from rightfit.errors import (
     UnavailableError,
     UnknownNameError,
 )
-from rightfit.explain.refusals import part, refusal
 from rightfit.messages import Lang, Message
 from rightfit.records import dataclass
 
@@ -64,19 +63,4 @@ def _problem(error: RightfitError, lang: Lang) -> Problem:
     field = (error.field or "") if isinstance(error, InputError) else ""
     allowed, nearest = (str(error.allowed), error.nearest) if isinstance(error, InputError) else ("", ())
     title = Message(f"problems.title_{code}").text(lang)
-    return Problem(code, title, _message(error, lang), field, allowed, tuple(nearest[:_MOST_NAMES]), error.key)
-
-
-def _message(error: RightfitError, lang: Lang) -> str:
-    """What an error says; one that is raised with English text alone, as rooms do that have no catalog yet, is found among the sentences of the catalogs."""
-    if lang == "en" or isinstance(error.message, Message):
-        return error.text(lang)
-    lines = error.message.splitlines()
-    told = [refusal(line) for line in lines]
-    if not isinstance(error, InputError) or len(lines) > 1 or all(told):
-        return "\n".join(said or line for said, line in zip(told, lines, strict=True))
-    if isinstance(error, QuantityError) and error.allowed and error.field:
-        hint = Message("problems.nearest", names=error.nearest[:3]).text(lang) if error.nearest else ""
-        return Message("problems.outside", field=error.field, allowed=error.allowed).text(lang) + hint
-    message = error.message.removeprefix(f"{error.field}: ") if error.field else error.message
-    return Message("problems.unreadable", field=error.field, message=part(message)).text(lang) if error.field else message
+    return Problem(code, title, error.text(lang), field, allowed, tuple(nearest[:_MOST_NAMES]), error.key)

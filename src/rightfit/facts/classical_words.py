@@ -11,6 +11,7 @@ from rightfit.facts.constants import constant_group
 from rightfit.facts.pattern_tables import first_match, matches
 from rightfit.facts.tables import table
 from rightfit.facts.word_tables import meaning, number_in, says, shape
+from rightfit.messages import Message
 
 
 class AlgorithmSettings(NamedTuple):
@@ -75,9 +76,7 @@ def algorithm_named(algorithm: str, *, library: str = "", settings: str = "", da
     named = library_of(library if library else f"{library} {algorithm}".strip(), settings)
     kind = algorithm_of(algorithm, named, settings)
     if not kind:
-        raise InputError(
-            f"algorithm {algorithm[:60]!r} is not known; known are boosting, forests, linear models, SVM, k-means, PCA, kNN, DBSCAN, t-SNE, UMAP, naive Bayes, small networks"
-        )
+        raise InputError(Message("estimate.no_algorithm", algorithm=repr(algorithm[:60])))
     return AlgorithmNamed(named, kind, settings_of(settings, data, algorithm))
 
 

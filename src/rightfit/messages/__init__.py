@@ -1,9 +1,8 @@
 """What is said to the user, by key and fields: `Message("fleet.no_team", name=name).text("zh")`. The sentences stand in gettext catalogs, one a room and language."""
 
+from rightfit.messages.catalogs import LANGS, Lang
 from rightfit.messages.foreign import cause, foreign, system_problem
 from rightfit.messages.message import (
-    LANGS,
-    Lang,
     Message,
     at_place,
     contradiction,

@@ -8,8 +8,10 @@ import io
 import os
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
-from rightfit.messages.message import Lang
+Lang = Literal["en", "zh"]
+LANGS: tuple[Lang, ...] = ("en", "zh")
 
 LOCALE = Path(__file__).with_name("locale")
 

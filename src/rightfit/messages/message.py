@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
 
-Lang = Literal["en", "zh"]
-LANGS: tuple[Lang, ...] = ("en", "zh")
+from rightfit.messages.catalogs import Lang, sentence
 
 # Compiled on use by re, which keeps them: an English answer needs none.
 _HAN_LATIN = r"([\u4e00-\u9fff])([A-Za-z0-9$¥<>])"
@@ -49,8 +47,6 @@ class Message:
 
     def text(self, lang: Lang) -> str:
         """The sentence in a language."""
-        from rightfit.messages.catalogs import sentence
-
         said = sentence(self.key, lang).format_map({name: _shown(value, lang) for name, value in self.fields.items()})
         return spaced(said) if lang == "zh" else said
 

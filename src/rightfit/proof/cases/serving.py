@@ -36,6 +36,7 @@ from rightfit.facts.engines import (
 from rightfit.facts.records import Accelerator, TransformerArchitecture
 from rightfit.facts.serving_devices import device_count, dies_of, find_device, linked_name
 from rightfit.facts.word_tables import says, shape
+from rightfit.messages import Message
 from rightfit.physics.columns import DeviceColumns, IntraKind, LinkColumns, ModelColumns
 from rightfit.physics.serving_columns import Load, ServeColumns, ServingCounter
 from rightfit.proof.cases.reader import counts_tensors, read_rows, word
@@ -167,7 +168,7 @@ def _reads_peers(accelerator: Accelerator, row: Mapping[str, str]) -> bool:
 
 def _architecture(name: str, params_b: float, taken: list[str]) -> TransformerArchitecture:
     if not name and not params_b:
-        raise UnknownNameError("model", "", allowed="the row names no model")
+        raise UnknownNameError("model", "", allowed=Message("names.part_row_names_none"))
     record, assumption = architecture(name or f"{params_b:g}B", params_b)
     if assumption:
         taken.append(assumption)
@@ -175,7 +176,7 @@ def _architecture(name: str, params_b: float, taken: list[str]) -> TransformerAr
         # Only the first release of this model slides its window; a bare name means a later one.
         record = architecture(_UNWINDOWED, 0.0)[0]
     if not isinstance(record, TransformerArchitecture):
-        raise UnknownNameError("language model", name, allowed="its record is of another kind")
+        raise UnknownNameError("language model", name, allowed=Message("names.part_other_kind"))
     return record
 
 

@@ -25,6 +25,7 @@ from rightfit.facts.constants import constants
 from rightfit.facts.records import Accelerator, TransformerArchitecture
 from rightfit.facts.trainers import Habits, StackRule
 from rightfit.facts.word_tables import says, shape
+from rightfit.messages import Message, either
 from rightfit.physics.columns import DeviceColumns, LinkColumns, Method, ModelColumns, Recompute, SetupColumns
 from rightfit.proof.cases.models import listed_name, read_accelerator, read_architecture
 from rightfit.proof.cases.reader import number, read_rows, word
@@ -281,6 +282,11 @@ def stated_habit_pattern() -> str:
     return rf"(?<![\w-])({'|'.join(_habit_names())})\s*=\s*([^\s;,]+)"
 
 
+def _numbers_or(words: Sequence[str]) -> Message:
+    """What a setting can be that is a number, or one of some words."""
+    return Message("estimate.part_at_least_0_or", names=either(words)) if words else Message("estimate.part_at_least_0")
+
+
 def stated_habits(flags: str) -> dict[str, str]:
     """Settings that a case gives itself, as `name=value` among its flags: they overrule what is known of the stack.
 
@@ -290,11 +296,10 @@ def stated_habits(flags: str) -> dict[str, str]:
     for name, value in re.findall(stated_habit_pattern(), flags.lower()):
         allowed = _WORDED_HABITS.get(name, ())
         if value not in allowed and not re.fullmatch(r"\d+(\.\d+)?(e\d+)?", value):
-            raise InputError(
-                f"{name}={value[:20]}: give {' or '.join(allowed) if name == 'loss' else ' or '.join(('a number of at least 0', *allowed))}"
-            )
+            why = either(allowed) if name == "loss" else _numbers_or(allowed)
+            raise InputError(Message("estimate.habit", option=name, value=value[:20], why=why))
         if name == "loss" and value not in allowed:
-            raise InputError(f"loss={value[:20]}: give {' or '.join(allowed)}")
+            raise InputError(Message("estimate.habit", option="loss", value=value[:20], why=either(allowed)))
         found[name] = value
     return found
 
