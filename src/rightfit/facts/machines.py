@@ -33,6 +33,11 @@ class ProcessorKind:
     bandwidth: float
 
     @property
+    def clock_ghz(self) -> float:
+        """The clock as its table tells it [GHz]."""
+        return self.clock_hz / 1e9
+
+    @property
     def has_matrix_units(self) -> bool:
         """Whether bf16 products run on units of their own."""
         return self.bf16_per_cycle >= _MATRIX_RATIO * self.fp32_per_cycle
@@ -51,6 +56,38 @@ def processor_kind(words: str) -> ProcessorKind:
         bf16_per_cycle=float(row["bf16_per_cycle"]),
         int8_per_cycle=float(row["int8_per_cycle"]),
         bandwidth=float(row["bandwidth_gbps"]) * 1e9,
+    )
+
+
+def processor_record(kind: ProcessorKind, *, cores: int, memory_bytes: float) -> Accelerator:
+    """So many cores of a processor in the form of an accelerator without a name; `num_sms` are its cores. What a server's processors draw is not told here."""
+    rate = cores * kind.clock_hz
+    return Accelerator(
+        name="",
+        vendor="CPU",
+        architecture="",
+        release_year=0,
+        memory_bytes=memory_bytes,
+        memory_bandwidth=kind.bandwidth * min(1.0, cores / kind.cores),
+        fp32_flops=rate * kind.fp32_per_cycle,
+        tf32_flops=0.0,
+        fp16_flops=0.0,
+        bf16_flops=rate * kind.bf16_per_cycle if kind.bf16_per_cycle > kind.fp32_per_cycle else 0.0,
+        fp8_flops=0.0,
+        int8_ops=rate * kind.int8_per_cycle,
+        int4_ops=0.0,
+        fp4_flops=0.0,
+        fp64_flops=0.0,
+        nvlink_bandwidth=0.0,
+        pcie_generation=0.0,
+        tdp_w=0.0,
+        num_sms=cores,
+        l2_bytes=0.0,
+        compute_capability=0.0,
+        min_cuda="",
+        form="",
+        equivalent_to="",
+        source="facts/data/forward_cpus.csv",
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rightfit import facts
 from rightfit.catalog import open_catalog
 from rightfit.families.passes.forward import _device_of
 from rightfit.search.service.cpu_servers import cpu_machine
@@ -10,8 +9,7 @@ from rightfit.search.service.cpu_servers import cpu_machine
 
 def test_every_server_counts_all_of_its_cores() -> None:
     servers = open_catalog().all_offers().servers
-    some = next(iter(facts.accelerators().values()))
     listed = [row for row in range(len(servers)) if not servers.accelerator_name[row]]
-    machines = {servers.instance_type[row]: one for row in listed if (one := cpu_machine(servers, row, some)) is not None}
+    machines = {servers.instance_type[row]: one for row in listed if (one := cpu_machine(servers, row)) is not None}
     assert machines["c4a-standard-16"].card.num_sms == 16  # Arm servers of Google: a core each virtual CPU
     assert {name: _device_of(one).units for name, one in machines.items()} == {name: one.card.num_sms for name, one in machines.items()}

@@ -206,10 +206,9 @@ def forward_fleet(servers: ServerTable, offers: OfferTable, choice: ForwardChoic
     keys: dict[tuple[object, ...], int] = {}
     machines: list[PassMachine] = []
     first: list[int] = []
-    some = next(iter(facts.accelerators().values()))  # the form of a machine; a processor overwrites what matters
     for server in listed.tolist():
         name, count = servers.accelerator_name[server], float(servers.num_accelerators[server])
-        found = _card_machine(known.get(name), count) if name else cpu_machine(servers, server, some)
+        found = _card_machine(known.get(name), count) if name else cpu_machine(servers, server)
         lacks = "accelerator" if found is None else "" if stacks[found.family] else "engine"
         if name and count != int(count):
             lacks = "whole accelerators"

@@ -133,11 +133,10 @@ def cpu_machines(servers: ServerTable, listed: Index, wish: ServingWish, stacks:
 
     Memory beyond what an engine would use is left out, so that servers that differ in nothing else are one class.
     """
-    some = next(iter(facts.accelerators().values()))
     out: dict[int, Accelerator] = {}
     most = most_bytes(wish)
     for server in listed.tolist():
-        found = None if servers.accelerator_name[server] else cpu_machine(servers, server, some)
+        found = None if servers.accelerator_name[server] else cpu_machine(servers, server)
         if found is not None and found.memory_bytes > 0:
             is_arm = servers.arch[server].startswith("arm")
             chip = processor(found.device, float(found.card.num_sms), min(found.memory_bytes, most), is_arm=is_arm)
@@ -155,7 +154,7 @@ def processor(text: str, cores: float, memory_bytes: float, *, is_arm: bool) -> 
     """
     whole, kind = find_device(text)[0], processor_kind(text)
     cores_used = min(cores, float(whole.num_sms))
-    share, cycles = cores_used / max(float(whole.num_sms), 1.0), cores_used * kind.clock_hz
+    share, cycles = cores_used / max(float(whole.num_sms), 1.0), cores_used * kind.clock_ghz * 1e9
     single, half = kind.fp32_per_cycle, kind.bf16_per_cycle
     fp16 = min(whole.fp16_flops * share, cycles * half)
     return dataclasses.replace(

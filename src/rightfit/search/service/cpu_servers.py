@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit.catalog.offers import PURCHASE_CODES, OfferTable, ServerTable
-from rightfit.facts.machines import ProcessorKind, processor_kind
+from rightfit.facts.machines import ProcessorKind, processor_kind, processor_record
 from rightfit.facts.records import Accelerator
 from rightfit.records import dataclass
 from rightfit.search.constraints import Wanted, filter_failures
@@ -46,7 +46,7 @@ class PassMachine:
     processor: ProcessorKind | None = None
 
 
-def cpu_machine(servers: ServerTable, server: int, some: Accelerator) -> PassMachine | None:
+def cpu_machine(servers: ServerTable, server: int) -> PassMachine | None:
     """A CPU server as a machine of one replica; its number of cores stands in `num_sms`."""
     if servers.category[server] in _SKIPPED or not servers.vcpus[server] >= 2 or servers.vcpus[server] > 192:
         return None
@@ -54,12 +54,12 @@ def cpu_machine(servers: ServerTable, server: int, some: Accelerator) -> PassMac
     cores = max(1, int(servers.vcpus[server] * (1.0 if arm else usual()["cpu_physical_share"])))
     memory = float(servers.memory_bytes[server])
     prefix = servers.instance_type[server].partition(".")[0]
-    return _machine(f"CPU {servers.cpu_model[server]} {prefix}.", cores, 0.0 if math.isnan(memory) else memory, some)
+    return _machine(f"CPU {servers.cpu_model[server]} {prefix}.", cores, 0.0 if math.isnan(memory) else memory)
 
 
 @functools.lru_cache(maxsize=8192)
-def _machine(text: str, cores: int, memory_bytes: float, some: Accelerator) -> PassMachine:
+def _machine(text: str, cores: int, memory_bytes: float) -> PassMachine:
     """Kept, because four thousand servers are a few hundred machines."""
     kind = processor_kind(text)
-    card = dataclasses.replace(some, name="", vendor="CPU", memory_bytes=memory_bytes, num_sms=cores, equivalent_to="")
+    card = processor_record(kind, cores=cores, memory_bytes=memory_bytes)
     return PassMachine(text, "cpu-amx" if kind.has_matrix_units else "cpu", 1, memory_bytes, card, kind)
