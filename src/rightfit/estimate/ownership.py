@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -218,7 +217,7 @@ def _checked(name: str, value: Any) -> float:
 
 def _usual(row: Default) -> Message:
     """What a figure usually is, with its unit."""
-    unit = re.sub(r"\W", "_", row.unit.lower())
+    unit = "".join(letter if letter.isalnum() else "_" for letter in row.unit.lower())
     return Message(f"estimate.part_usual_{unit}", low=row.low, high=row.high)
 
 

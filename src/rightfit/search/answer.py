@@ -326,13 +326,13 @@ class Plan:
 
     def export(
         self, target: str, *, option: int = 1, out: str | Path | None = None, force: bool = False, **settings: Any
-    ) -> Mapping[str, str]:
+    ) -> dict[str, str]:
         """Files that start an option: {path: text}, also written below `out` when given. `target` and `settings` as in `rightfit
         export`."""
         # By name, because exports read plans and lie above them; nothing here may depend on them.
         exports = importlib.import_module("rightfit.export")
         job = exports.job_of(exports.plan_document(self.to_dict()), rank=option, settings=exports.ExportSettings(**settings))
-        files: Mapping[str, str] = exports.files_of(job, target)
+        files: dict[str, str] = exports.files_of(job, target)
         if out is not None:
             exports.write_files(files, out, force=force)
         return files

@@ -16,13 +16,13 @@ from rightfit.units import SECONDS_PER_MONTH
 
 
 @functools.cache
-def grids() -> Mapping[str, Mapping[str, str]]:
+def grids() -> dict[str, dict[str, str]]:
     """Country -> how much CO2 its grid emits, with year and source (facts/data/grid_intensity.csv)."""
     return {row["country"]: row for row in facts.table("grid_intensity")}
 
 
 @functools.cache
-def buildings() -> Mapping[str, Mapping[str, str]]:
+def buildings() -> dict[str, dict[str, str]]:
     """Seller -> PUE that it publishes, with year and source (facts/data/power_usage.csv)."""
     return {row["provider"]: row for row in facts.table("power_usage")}
 

@@ -35,7 +35,7 @@ ASKS_NOTHING: Mapping[str, tuple[Any, ...]] = MappingProxyType(
     }
 )
 #: What the options are for that only some kinds of work take, by key of the purposes among the messages.
-PURPOSES: Mapping[str, str] = MappingProxyType(
+PURPOSES = MappingProxyType(
     {
         **dict.fromkeys(("method", "optimizer", "recompute", "sharding", "offload", "micro_batch"), "networks"),
         **dict.fromkeys(("global_batch", "lora_rank"), "networks"),

@@ -30,7 +30,7 @@ class Market:
 
     offers: OfferTable
     charges: MarketFacts
-    as_of: Mapping[str, str]
+    as_of: Mapping[str, Any]  # provider -> date
     doubt: PriceDoubt | None = None
 
     def take(self, rows: NDArray[np.intp]) -> Market:

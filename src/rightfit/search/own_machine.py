@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,13 +12,12 @@ from rightfit.errors import InputError
 from rightfit.messages import Message
 from rightfit.records import dataclass
 from rightfit.search.ownership import read_place
+from rightfit.workload.cards import read_cards
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
     from rightfit.catalog.offers import OfferTable
     from rightfit.catalog.priced import PricedCatalog
-
-_FORM = re.compile(r"(?:(?P<count>\d{1,3})\s*[x×*]?\s*)?(?P<gpu>[A-Za-z][\w .+-]*?)\s*(?:@\s*(?P<place>[^@]+))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +36,15 @@ class Machine:
 
 def read_machine(text: str) -> Machine:
     """ "2x RTX-3090@home", "RTX-4090", "4 A100-SXM-80GB@office". Raises InputError, with the nearest cards."""
-    form = _FORM.fullmatch(text.strip())
-    if form is None:
+    said = read_cards(text)
+    if said is None:
         raise InputError(Message("search.have_unread", text=text), field="have")
-    if form["count"] and not int(form["count"]):
+    count, gpu, place = said
+    if not count:
         raise InputError(Message("search.have_none", text=text), field="have")
-    found = facts.named_accelerators(form["gpu"], field="have")
-    name = max(found, key=lambda one: (one.casefold() == form["gpu"].casefold(), facts.accelerators()[one].memory_bytes))
-    return Machine(name, int(form["count"] or 1), read_place(form["place"]))
+    found = facts.named_accelerators(gpu, field="have")
+    name = max(found, key=lambda one: (one.casefold() == gpu.casefold(), facts.accelerators()[one].memory_bytes))
+    return Machine(name, count, read_place(place))
 
 
 def with_machine(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -34,9 +33,9 @@ _NEIGHBOURS = frozenset(
 
 
 @functools.cache
-def silicon() -> tuple[tuple[re.Pattern[str], dict[str, str]], ...]:
-    """Chips of the clouds' own and of Chinese makers: pattern of the name, and the row of facts/data/silicon.csv."""
-    return tuple((re.compile(row["match"]), row) for row in facts.table("silicon"))
+def silicon() -> tuple[tuple[tuple[str, ...], dict[str, str]], ...]:
+    """Chips of the clouds' own and of Chinese makers: beginnings of their names, and the row of facts/data/silicon.csv."""
+    return tuple((tuple(row["beginning"].split("|")), row) for row in facts.table("silicon"))
 
 
 def providers(catalog: Catalog, *, asked: Sequence[str] = (), lang: str = "en") -> list[dict[str, Any]]:
@@ -84,8 +83,8 @@ def _makers(cards: Sequence[str], priced: set[str], kind: str, lang: str) -> lis
     """Makers of chips of one kind among the cards; one whose cards have no sound price says so."""
     found: dict[str, bool] = {}
     for card in cards:
-        for pattern, row in silicon():
-            if row["kind"] == kind and pattern.search(card):
+        for beginnings, row in silicon():
+            if row["kind"] == kind and card.startswith(beginnings):
                 found[row[lang]] = found.get(row[lang], False) or card in priced
     return [maker if has else f"{maker}{_NO_PRICE[lang]}" for maker, has in found.items()]
 
