@@ -264,7 +264,7 @@ def test_a_folder_stays_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert hub_id(asking(planned("chat-8b-aws"), text)) == text
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_every_repository_that_borrows_a_shape_is_planned_and_exported_as_itself() -> None:
     faults: list[str] = []
     for record, repository in LENT:
