@@ -219,7 +219,7 @@ def test_timm_names_its_own_network_where_the_checkpoint_is_anothers() -> None:
         ("google/vit-base-patch16-224", "timm/vit_base_patch16_224"),
         ("facebook/dinov2-base", "timm/vit_base_patch14_dinov2"),
     ):
-        problem = all_targets()["timm"].problem(asking(planned("resnet-gcp"), repository))
+        problem = str(all_targets()["timm"].problem(asking(planned("resnet-gcp"), repository)))
         assert repository in problem
         assert own in problem
         assert not all_targets()["timm"].problem(asking(planned("resnet-gcp"), own))
