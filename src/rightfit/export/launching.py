@@ -11,18 +11,17 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rightfit.errors import FileInputError, InputError, MissingComponentError, UnavailableError
+from rightfit.export import skypilot_words
 from rightfit.export.job import Job
 from rightfit.export.operations import most_usd
-from rightfit.export.recipes import Command, sky_commands, terraform_commands
+from rightfit.export.recipes import Command, bucket_is_there, sky_commands, terraform_commands
 from rightfit.export.registry import Files, all_targets
+from rightfit.export.targets import skypilot
 from rightfit.export.writing import write_files
 from rightfit.records import dataclass
 
 TOOLS = ("skypilot", "terraform")
-INSTALL = {
-    "sky": 'pip install "skypilot[{cloud}]==0.14.1"',
-    "terraform": "see https://developer.hashicorp.com/terraform/install",
-}
+TERRAFORM_INSTALL = "see https://developer.hashicorp.com/terraform/install"
 MARK = ".rightfit-plan"
 #: Beside a launch while a command runs that would rent once more if it were repeated: it stays where nobody saw how that ended.
 BEGUN = ".rightfit-begun"
@@ -50,9 +49,11 @@ def launch_of(job: Job, *, tool: str = "skypilot", dry_run: bool = False) -> Lau
         known = [name.removeprefix("terraform-") for name in all_targets() if name.startswith("terraform-")]
         raise InputError(f"no Terraform is written for {job.option.provider}; there is {', '.join(known)}", field="with")
     files = {**all_targets()[target].files(job), MARK: job.plan_id + "\n"}
-    program = "sky" if tool == "skypilot" else "terraform"
-    commands = sky_commands(job, dry_run=dry_run, environment=os.environ) if tool == "skypilot" else terraform_commands(dry_run=dry_run)
-    return Launch(program, target, files, commands, INSTALL[program].format(cloud=job.option.provider))
+    if tool != "skypilot":
+        return Launch("terraform", target, files, terraform_commands(dry_run=dry_run), TERRAFORM_INSTALL)
+    if dry_run and not bucket_is_there(job, os.environ):
+        files |= skypilot.write_unmounted(job)
+    return Launch("sky", target, files, sky_commands(job, dry_run=dry_run, environment=os.environ), skypilot_words.install(job))
 
 
 def _check_trial(job: Job, tool: str) -> None:
