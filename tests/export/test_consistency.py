@@ -16,7 +16,8 @@ from typical_plans import FURTHER, OTHER_KINDS, WISHES, plan_values
 import rightfit
 from rightfit import facts
 from rightfit.errors import InputError
-from rightfit.export import ExportSettings, Files, Job, all_targets, files_of, find_target, job_of, plan_document
+from rightfit.export import ExportSettings, Files, Job, all_targets, files_of, find_target, job_of, plan_document, skypilot_words
+from rightfit.export.buckets import scheme_of
 from rightfit.export.job import SERVING_TASKS
 from rightfit.export.kubernetes_words import CLUSTER_SELLERS, EFA
 from rightfit.export.mirrors import mirrors_of
@@ -103,7 +104,111 @@ def test_secrets_of_the_files_are_those_of_the_readme(name: str) -> None:
     if "skypilot" in written:
         task = yaml.safe_load(bundle(name)["skypilot/task.yaml"])
         asked = set(task.get("secrets", {})) | {variable for variable, value in task.get("envs", {}).items() if value is None}
-        assert asked == {variable for variable, _ in recipe_of(job(name), "skypilot").needs}
+        recipe = recipe_of(job(name), "skypilot")
+        derived = set(re.findall(r"^export (\w+)=", "\n".join(recipe.before), re.MULTILINE))
+        assert asked - derived == {variable for variable, _ in recipe.needs}
+        assert derived <= {skypilot_words.ROOT}
+
+
+def mount_problems(task: dict[str, Any]) -> list[str]:
+    """What SkyPilot 0.14 refuses, or silently drops, of the buckets that a task mounts (tests/exporters/test_skypilot.py asks SkyPilot itself): it mounts whole buckets
+    that are there, by their address. By `name` without `source` it takes none but what it made itself; a folder behind the bucket it refuses, and of Azure it
+    mounts the container all the same."""
+    found = []
+    for path, store in task.get("file_mounts", {}).items():
+        if store.get("mode") not in ("MOUNT", "MOUNT_CACHED"):
+            found.append(f"{path} is not mounted: {store}")
+        elif "name" in store or not re.fullmatch(
+            r"(s3|gs)://[^/]+|https://[^/]+/[^/]+|\$\{RIGHTFIT_BUCKET_ROOT\}", store.get("source", "")
+        ):
+            found.append(f"{path} is not a whole bucket that is there: {store}")
+        if f"{path}/" not in task["setup"] or "/checkpoints" not in task["setup"]:
+            found.append(f"the set-up leads /checkpoints not to {path}")
+    return found
+
+
+def test_the_rule_of_mounts_finds_what_skypilot_refuses() -> None:
+    setup = "ln -s /bucket/a /checkpoints"
+    refused = (
+        {"name": "mine"},
+        {"source": "s3://mine/runs"},
+        {"source": "https://a.blob.core.windows.net/box/runs"},
+        {"source": "${RIGHTFIT_BUCKET}/runs"},
+    )
+    for words in refused:
+        assert len(mount_problems({"setup": setup, "file_mounts": {"/bucket": {**words, "mode": "MOUNT_CACHED"}}})) == 1, words
+    whole = {"/bucket": {"source": "s3://mine", "mode": "MOUNT_CACHED"}}
+    assert (mount_problems({"setup": setup, "file_mounts": whole}), len(mount_problems({"setup": "", "file_mounts": whole}))) == ([], 1)
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_every_skypilot_task_mounts_its_bucket_as_skypilot_does(name: str) -> None:
+    """No bucket, one of each cloud's, alone and with a folder: what is mounted is the bucket, where the README copies to is the plan's folder in it."""
+    target = find_target("skypilot")
+    for bucket in ("", "s3://mine", "gs://mine/runs", "https://mine.blob.core.windows.net/box/runs/of/us"):
+        found = job(name, bucket=bucket)
+        if target.refuses(found):
+            continue
+        task, recipe = yaml.safe_load(target.files(found)["task.yaml"]), recipe_of(found, "skypilot")
+        assert mount_problems(task) == []
+        assert bool(task.get("file_mounts")) == (not found.is_service and "mount" not in skypilot_words.lacks(found.option.provider))
+        if task.get("file_mounts") and bucket:
+            [store] = task["file_mounts"].values()
+            assert recipe.kept == f"{bucket}/rightfit-job-{found.plan_id}"
+            assert recipe.kept.startswith(store["source"] + "/")
+            assert f"kept={skypilot_words.MOUNTED}/{recipe.kept.removeprefix(store['source'] + '/')}" in task["setup"].splitlines()
+        elif task.get("file_mounts") and skypilot_words.bucket_is_made(
+            found
+        ):  # before the data are brought, and before SkyPilot looks for it
+            assert re.search(r"\b(mb|create) (s3|gs)://rightfit-job-", recipe.before[0])
+
+
+@pytest.mark.parametrize("provider", sorted(skypilot_words.CLOUDS))
+def test_skypilot_is_installed_with_every_cloud_that_a_job_needs(provider: str) -> None:
+    """The server's, that of the bucket which it mounts, and one that can have the controller of services and managed jobs; the README and the task say so."""
+    cloud = skypilot_words.CLOUDS[provider]
+    for name, purchase in (("lora-8b-aws", "on-demand"), ("lora-8b-aws", "spot"), ("chat-8b-aws", "on-demand")):
+        found = moved(name, provider=provider, purchase=purchase)
+        needed = skypilot_words.clouds(found)
+        assert needed[0] == cloud
+        if skypilot_words.mounts(found):
+            assert {"s3": "aws", "gs": "gcp", "https": "azure"}[scheme_of(found)] in needed
+        if found.is_service or skypilot_words.managed(found):
+            assert set(needed) - set(skypilot_words.NO_CONTROLLER)
+            assert bool(skypilot_words.controller_words(found)) == (cloud in skypilot_words.NO_CONTROLLER)
+        assert skypilot_words.install(found).startswith(f'pip install "skypilot[{",".join(needed)}')
+        if not found.is_service and (skypilot_words.copies(found) or scheme_of(found) == "s3"):
+            assert "aws" in skypilot_words.install(found)  # the program that copies to S3
+        if not find_target("skypilot").refuses(found):
+            recipe = recipe_of(found, "skypilot")
+            assert f"sky check {' '.join(needed)}" in recipe.program[1]
+            told = skypilot_words.controller_words(found)
+            assert (told in recipe.program[1], told in find_target("skypilot").files(found)["task.yaml"]) == (True, True)
+
+
+def test_a_run_on_lambda_with_s3_and_a_service_there_name_amazon_too() -> None:
+    for name, purchase in (("lora-8b-aws", "on-demand"), ("chat-8b-aws", "on-demand")):
+        assert skypilot_words.install(moved(name, provider="lambda", purchase=purchase)) == 'pip install "skypilot[lambda,aws]==0.14.1"'
+    assert (
+        skypilot_words.install(moved("lora-8b-aws", provider="digitalocean", purchase="on-demand"))
+        == 'pip install "skypilot[do,aws]==0.14.1"'
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "bucket"),
+    [
+        ("lora-8b-aws", "s3://Mine/runs"),
+        ("lora-8b-aws", "s3://mine/../theirs"),
+        ("lora-8b-aws", "s3://mine//runs"),
+        ("full-8b-gcp", "gs://google-runs"),
+        ("bert-azure", "https://mine.blob.core.windows.net"),
+        ("bert-azure", "https://example.com/box"),
+    ],
+)
+def test_a_bucket_that_skypilot_cannot_mount_is_refused_at_the_export(name: str, bucket: str) -> None:
+    with pytest.raises(InputError, match=f"SkyPilot cannot mount {re.escape(bucket)}: it takes s3://NAME"):
+        find_target("skypilot").files(job(name, bucket=bucket))
 
 
 @pytest.mark.parametrize("name", PLANS)

@@ -6,8 +6,9 @@ import pytest
 
 from rightfit.catalog import launchers, names, sellers
 from rightfit.catalog.offers import PURCHASES
+from rightfit.export import skypilot_words
 from rightfit.export.registry import all_targets
-from rightfit.export.targets import dstack, skypilot, terraform_alicloud, terraform_tencent
+from rightfit.export.targets import dstack, terraform_alicloud, terraform_tencent
 
 ROWS = launchers.launchers()
 
@@ -15,7 +16,7 @@ ROWS = launchers.launchers()
 def can(launcher: str, seller: str) -> dict[str, bool]:
     """What a target does at a seller."""
     if launcher == "skypilot":
-        return {"spot": "spot" not in skypilot.lacks(seller), "subscription": False} if seller in skypilot.CLOUDS else {}
+        return {"spot": "spot" not in skypilot_words.lacks(seller), "subscription": False} if seller in skypilot_words.CLOUDS else {}
     if launcher == "dstack":
         return {"spot": True, "subscription": False} if seller in dstack.BACKENDS else {}
     module = {"terraform-alicloud": terraform_alicloud, "terraform-tencent": terraform_tencent}[launcher]
@@ -32,7 +33,7 @@ def test_a_row_is_what_its_target_does(seller: str) -> None:
 
 def test_every_seller_of_the_catalog_that_a_target_knows_has_a_row() -> None:
     known = set(names.names_data()["providers"])
-    assert known & (set(skypilot.CLOUDS) | set(dstack.BACKENDS)) <= set(ROWS)
+    assert known & (set(skypilot_words.CLOUDS) | set(dstack.BACKENDS)) <= set(ROWS)
     assert set(ROWS) <= known
 
 

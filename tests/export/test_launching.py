@@ -19,7 +19,8 @@ from typical_plans import plan_values
 from rightfit.cli import main
 from rightfit.errors import FileInputError, InputError, UnavailableError
 from rightfit.export import ExportSettings, Job, job_of, plan_document
-from rightfit.export.launching import INSTALL, launch_of, money_at_risk, prepare, run_in
+from rightfit.export.launching import launch_of, money_at_risk, prepare, run_in
+from rightfit.export.skypilot_words import install
 
 STAND_IN = '#!/bin/sh\necho "$PWD|$0|$*" | sed "s|$0|$(basename "$0")|" >> CALLS\nls -A "$PWD" >> CALLS\nexit ${CODE:-0}\n'
 
@@ -44,7 +45,8 @@ def saved(name: str, folder: Path) -> str:
 
 def test_a_trial_runs_under_probe_and_takes_its_server_down(tools: Path) -> None:
     found = launch_of(job("lora-8b-aws", trial=True))
-    assert found.commands == (("sky", "launch", "--yes", "--down", "--cluster", "rightfit-job", *found.commands[0][6:-1], "task.yaml"),)
+    *_, words = found.commands
+    assert words == ("sky", "launch", "--yes", "--down", "--cluster", "rightfit-job", *words[6:-1], "task.yaml")
     by_hand = launch_of(job("qlora-8b", trial=True)).commands[0]
     assert by_hand[:3] == ("sky", "jobs", "launch")  # SkyPilot cannot take servers down there but by its controller
     task, plain = (yaml.safe_load(launch_of(job("lora-8b-aws", trial=trial)).files["task.yaml"]) for trial in (True, False))
@@ -78,7 +80,9 @@ def test_what_no_trial_can_be_made_of_is_said(name: str, tool: str, text: str) -
     ("name", "tool", "dry_run", "begin"),
     [
         ("qlora-8b", "skypilot", False, ["sky jobs launch --yes --name rightfit-job"]),
-        ("full-8b-gcp", "skypilot", False, ["sky launch --yes --cluster rightfit-job"]),
+        ("full-8b-gcp", "skypilot", False, ["sh -c gcloud storage buckets list", "sky launch --yes --cluster rightfit-job"]),
+        ("lora-8b-aws", "skypilot", False, ["sh -c aws s3api list-buckets", "sky jobs launch --yes --name rightfit-job"]),
+        ("lora-8b-aws", "skypilot", True, ["sky launch --dryrun --yes --cluster rightfit-job"]),
         ("chat-8b-aws", "skypilot", False, ["sky serve up --yes --service-name rightfit-job"]),
         ("qlora-8b", "skypilot", True, ["sky launch --dryrun --yes --cluster rightfit-job"]),
         ("lora-8b-aws", "terraform", False, ["terraform init -input=false", "terraform apply -input=false -auto-approve"]),
@@ -109,6 +113,44 @@ def test_secrets_go_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="set VLLM_API_KEY in the environment"):
         launch_of(job("chat-8b-aws"))
     assert "VLLM_API_KEY=dry-run" in launch_of(job("chat-8b-aws"), dry_run=True).commands[0]
+
+
+def test_the_bucket_is_told_without_its_folder_beside_its_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SkyPilot mounts whole buckets; it is given by name what the user set, and by value what is cut from it."""
+    address = "https://mine.blob.core.windows.net/box"
+    monkeypatch.setenv("RIGHTFIT_BUCKET", f"{address}/runs/of us/")
+    words = launch_of(job("bert-azure")).commands[-1]
+    assert [words[number + 1] for number, word in enumerate(words) if word == "--env"] == [
+        "RIGHTFIT_BUCKET",
+        f"RIGHTFIT_BUCKET_ROOT={address}",
+    ]
+    monkeypatch.setenv("RIGHTFIT_BUCKET", "oss://mine/runs")
+    with pytest.raises(InputError, match="SkyPilot cannot mount oss://mine/runs: it takes s3://NAME"):
+        launch_of(job("bert-azure"))
+
+
+@pytest.mark.parametrize(
+    ("name", "bucket", "told", "mounted"),
+    [
+        ("lora-8b-aws", "", "", False),  # one of the plan's own, which a dry run does not make
+        ("lora-8b-aws", "", "s3://mine", False),
+        ("lora-8b-aws", "s3://mine/runs", "", True),
+        ("bert-azure", "", "", False),
+        ("bert-azure", "", "https://mine.blob.core.windows.net/box/runs", True),
+    ],
+)
+def test_a_dry_run_looks_for_a_bucket_only_where_there_can_be_one(
+    name: str, bucket: str, told: str, mounted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SkyPilot asks for the bucket in a dry run too, and by its name would make it."""
+    monkeypatch.setenv("RIGHTFIT_BUCKET", told) if told else monkeypatch.delenv("RIGHTFIT_BUCKET", raising=False)
+    found = launch_of(job(name, bucket=bucket), dry_run=True)
+    task = yaml.safe_load(found.files["task.yaml"])
+    assert ("file_mounts" in task) == mounted
+    [words] = found.commands
+    given = [words[number + 1].partition("=")[0] for number, word in enumerate(words) if word == "--env"]
+    assert given == [variable for variable, value in task["envs"].items() if value is None]
+    assert "file_mounts" in yaml.safe_load(launch_of(job(name, bucket=bucket or "s3://mine")).files["task.yaml"])
 
 
 def test_what_cannot_be_launched_is_said() -> None:
@@ -190,7 +232,7 @@ def test_a_missing_program_is_named_with_its_install_line(
     path = saved("lora-8b-aws", tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert main(["launch", path, "--dry-run"]) == 3
-    assert capfd.readouterr().err.strip() == f"error: sky is not installed; get it: {INSTALL['sky'].format(cloud='aws')}"
+    assert capfd.readouterr().err.strip() == f"error: sky is not installed; get it: {install(job('lora-8b-aws'))}"
     assert main(["launch", path, "--with", "terraform", "--dry-run"]) == 3
 
 

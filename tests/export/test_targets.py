@@ -89,10 +89,8 @@ def test_images_are_pinned_and_labelled() -> None:
 def test_spot_tasks_recover_and_take_only_alternatives_that_run_the_same() -> None:
     task = yaml.safe_load(files("skypilot", "lora-8b-aws", bucket="s3://mine/runs")["task.yaml"])
     assert task["resources"]["job_recovery"]["strategy"] == "EAGER_NEXT_REGION"
-    assert task["file_mounts"]["/checkpoints"] == {
-        "source": f"s3://mine/runs/rightfit-job-{task_plan('lora-8b-aws')}",
-        "mode": "MOUNT_CACHED",
-    }
+    assert task["file_mounts"] == {"/bucket": {"source": "s3://mine", "mode": "MOUNT_CACHED"}}
+    assert task["setup"].splitlines()[-2] == f"kept=/bucket/runs/rightfit-job-{task_plan('lora-8b-aws')}"
     assert task["secrets"] == {"HF_TOKEN": None}
     first = plan_values("lora-8b-aws")["options"][0]
     places = task["resources"]["any_of"]

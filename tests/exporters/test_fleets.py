@@ -71,6 +71,7 @@ def test_skypilot_reads_every_job_with_its_servers_in_order() -> None:
         assert [one.use_spot for one in asked] == [place["use_spot"] for place in given]
         assert task.num_nodes == row["servers"]
         assert all(one.job_recovery["strategy"] == "FAILOVER" for one in asked)
+        assert not task.storage_mounts  # the data are the user's own affair; a bucket would be mounted as test_skypilot.py has it
 
 
 def test_the_submitting_script_is_a_script() -> None:

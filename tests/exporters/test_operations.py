@@ -3,6 +3,7 @@ for the clouds."""
 
 from __future__ import annotations
 
+import dataclasses
 import http.server
 import json
 import os
@@ -19,6 +20,8 @@ from pathlib import Path
 
 import pytest
 from jobs import files, hostile, job, taken
+
+from rightfit.export.recipes import bucket_made, sky_commands
 
 BIN = Path(sys.executable).parent
 AWS = shutil.which("aws", path=str(BIN))
@@ -109,6 +112,32 @@ def test_checkpoints_go_to_the_bucket_and_come_back(simulated_aws: dict[str, str
     assert sync(tmp_path, "restore", there).stdout == f"restored checkpoint-10 from {place}\n"
     assert (tmp_path / "there/checkpoint-10/model.bin").read_text() == "weights 10 " * 100
     assert not (tmp_path / "there/checkpoint-5").exists()
+
+
+@simulated
+def test_the_bucket_of_a_plan_is_made_once_and_a_stranger_s_is_not_taken(simulated_aws: dict[str, str]) -> None:
+    """The line before SkyPilot, where nobody named a bucket: beside the server, once; one of that name in another account ends it, even where it may be read."""
+    plain = job("lora-8b-aws")
+    found, other = (dataclasses.replace(plain, settings=dataclasses.replace(plain.settings, name=name)) for name in ("ours", "theirs"))
+    [line] = bucket_made(found)
+    [*makes, _sky] = sky_commands(found, dry_run=False)
+    assert makes == [("sh", "-c", line)]  # what `rightfit launch` does is what the README says
+    for _ in range(2):
+        done = subprocess.run(makes[0], env=simulated_aws, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+    names = json.loads(aws(simulated_aws, "s3api", "list-buckets"))["Buckets"]
+    assert [each["Name"] for each in names if each["Name"].startswith("ours-")] == [f"ours-{found.plan_id}"]
+    place = json.loads(aws(simulated_aws, "s3api", "get-bucket-location", "--bucket", f"ours-{found.plan_id}"))
+    assert place["LocationConstraint"] == found.option.region
+    taken_name = f"theirs-{found.plan_id}"
+    role = ("--role-arn", "arn:aws:iam::111111111111:role/theirs", "--role-session-name", "theirs")
+    keys = json.loads(aws(simulated_aws, "sts", "assume-role", *role))["Credentials"]
+    theirs = {"AWS_ACCESS_KEY_ID": keys["AccessKeyId"], "AWS_SECRET_ACCESS_KEY": keys["SecretAccessKey"]}
+    aws({**simulated_aws, **theirs, "AWS_SESSION_TOKEN": keys["SessionToken"]}, "s3", "mb", f"s3://{taken_name}")
+    aws(simulated_aws, "s3", "ls", f"s3://{taken_name}")  # it answers, as a bucket that is open to everybody does
+    [line] = bucket_made(other)
+    done = subprocess.run(["sh", "-c", line], env=simulated_aws, capture_output=True, text=True, check=False)
+    assert (done.returncode, "BucketAlreadyExists" in done.stderr) == (1, True), done.stderr
 
 
 @simulated

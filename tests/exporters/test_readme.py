@@ -48,6 +48,33 @@ def test_the_readme_leads_to_the_result(name: str, tmp_path: Path, monkeypatch: 
     assert bundle.calls.count("server begun") <= 1 or bundle.job.num_nodes > 1
 
 
+@pytest.mark.parametrize(
+    ("name", "bucket", "told"),
+    [
+        ("lora-8b-aws", "s3://own", "exported"),
+        ("tokenize-aws", "s3://own/runs/of.us/", "exported"),
+        ("bge-batch", "s3://own/runs", "exported"),
+        ("full-8b-gcp", "gs://own/runs/of.us", "exported"),
+        ("bert-azure", "https://own.blob.core.windows.net/box/runs/of.us/", "exported"),
+        ("bert-azure", "https://own.blob.core.windows.net/box", "launched"),
+        ("bert-azure", "https://own.blob.core.windows.net/box/runs/of us/", "launched"),
+    ],
+)
+def test_data_and_result_lie_in_the_bucket_s_folder_where_the_job_works(
+    name: str, bucket: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SkyPilot mounts the bucket; the folder behind it is the job's and the README's affair, and they mean the same one."""
+    bundle = Bundle(name, tmp_path, monkeypatch, **({"bucket": bucket} if told == "exported" else {}))
+    place = bundle.box / "store" / bucket.partition("://")[2].strip("/")
+    place.mkdir(parents=True)
+    done = bundle.run("\n".join(bundle.steps), RIGHTFIT_BUCKET=bucket)
+    assert "FAILED" not in done.stderr, done.stderr[-3000:]
+    assert any((bundle.folder / "result").iterdir()), done.stderr[-2000:]
+    [kept] = place.iterdir()
+    assert kept.name == f"rightfit-job-{bundle.job.plan_id}"
+    assert {"data", "rightfit-job"} <= {each.name for each in kept.iterdir()}
+
+
 @pytest.mark.parametrize("name", RUNS)
 def test_a_job_that_fails_gives_its_server_back_and_one_that_is_killed_goes_on(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -40,6 +40,26 @@ def bucket_of(address: str) -> Bucket:
     return Bucket(scheme, name, prefix, account=first)
 
 
+def whole(bucket: Bucket) -> str:
+    """Address of the bucket itself, without a folder."""
+    return "/".join((f"{bucket.scheme}:/", *filter(None, (bucket.account, bucket.name))))
+
+
+def whole_words(job: Job) -> str:
+    """The same as one word of shell, of the address that the environment holds."""
+    return f'"$(printf %s "${BUCKET}" | cut -d / -f 1-{_depth(job)})"'
+
+
+def folder_words(job: Job) -> str:
+    """The folder of that address as one word of shell, empty where it has none."""
+    return f'"$(printf %s "${BUCKET}" | cut -s -d / -f {_depth(job) + 1}-)"'
+
+
+def _depth(job: Job) -> int:
+    """Fields between slashes that name a bucket: s3: "" NAME, and of Azure https: "" HOST CONTAINER."""
+    return 4 if scheme_of(job) == "https" else 3
+
+
 def place_of(job: Job) -> str:
     """Folder of a bucket that belongs to this plan alone: two plans in one bucket never restore each other's checkpoints."""
     return f"{job.name}-{job.plan_id}"

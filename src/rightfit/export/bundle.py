@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from rightfit.export.buckets import scheme_of
 from rightfit.export.checking import check_script, data_columns, step_of
 from rightfit.export.job import Job
 from rightfit.export.operations import most_usd
@@ -142,8 +141,8 @@ def _needs(job: Job, recipe: Recipe) -> list[str]:
     """Programs, variables and data, one a line."""
     name, install = recipe.program
     lines = [f"- the program `{name}`: `{install}`"]
-    if not job.is_service and job.settings.bucket and (client := CLIENTS[scheme_of(job)])[0] != name:
-        lines.append(f"- the program `{client[0]}`, which copies to the bucket: `{client[1]}`")
+    typed = set() if job.is_service else {line.split()[0] for line in (*recipe.before, *recipe.result)} - {name}
+    lines += [f"- the program `{client}`, which copies to the bucket: `{how}`" for client, how in CLIENTS.values() if client in typed]
     lines += [f"- `{variable}` in the environment: {about}" for variable, about in recipe.needs]
     for name, about in brings(job).items():
         columns = data_columns(job) if name == "data" else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 
-from rightfit.export.buckets import BUCKET, scheme_of
+from rightfit.export.buckets import BUCKET, bucket_of, scheme_of, whole, whole_words
 from rightfit.export.job import Job
 from rightfit.export.model_words import hub_id
 from rightfit.export.quoting import shell
@@ -101,8 +101,8 @@ def _bucket(job: Job, recipe: Recipe | None) -> str:
     asked = any(name == BUCKET for name, _ in recipe.needs)
     if not job.settings.bucket and not asked:
         return ""
-    whole = "/".join(job.settings.bucket.split("/")[:3])  # a folder of it may not be there yet
-    address = shell([whole]) if job.settings.bucket else '"${RIGHTFIT_BUCKET%/}"'
+    # A folder of it may not be there yet.
+    address = shell([whole(bucket_of(job.settings.bucket))]) if job.settings.bucket else whole_words(job)
     program, install = CLIENTS[scheme]
     return (
         f"if ! command -v {program} >/dev/null 2>&1; then lacks {shell([f'the program {program}: {install}'])}\n"

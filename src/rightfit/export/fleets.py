@@ -24,9 +24,9 @@ from rightfit.export.fleet_slurm import slurm
 from rightfit.export.fleet_terraform import terraform
 from rightfit.export.quoting import comment, given, label, shell, to_yaml
 from rightfit.export.seller_names import dstack_cards, dstack_name, is_by_the_card, skypilot_name
+from rightfit.export.skypilot_words import CLOUDS
 from rightfit.export.targets.dstack import BACKENDS
 from rightfit.export.targets.karpenter import CLASSES
-from rightfit.export.targets.skypilot import CLOUDS
 from rightfit.messages import Message
 from rightfit.records import dataclass
 

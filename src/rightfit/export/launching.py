@@ -11,18 +11,17 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rightfit.errors import FileInputError, InputError, MissingComponentError, UnavailableError
+from rightfit.export import skypilot_words
 from rightfit.export.job import Job
 from rightfit.export.operations import most_usd
-from rightfit.export.recipes import Command, sky_commands, terraform_commands
+from rightfit.export.recipes import Command, bucket_is_there, sky_commands, terraform_commands
 from rightfit.export.registry import Files, all_targets
+from rightfit.export.targets import skypilot
 from rightfit.export.writing import write_files
 from rightfit.messages import Message, system_problem
 from rightfit.records import dataclass
 
 TOOLS = ("skypilot", "terraform")
-INSTALL = {
-    "sky": 'pip install "skypilot[{cloud}]==0.14.1"',
-}
 MARK = ".rightfit-plan"
 #: Beside a launch while a command runs that would rent once more if it were repeated: it stays where nobody saw how that ended.
 BEGUN = ".rightfit-begun"
@@ -50,9 +49,11 @@ def launch_of(job: Job, *, tool: str = "skypilot", dry_run: bool = False) -> Lau
         known = [name.removeprefix("terraform-") for name in all_targets() if name.startswith("terraform-")]
         raise InputError(Message("export.no_terraform", provider=job.option.provider, providers=", ".join(known)), field="with")
     files = {**all_targets()[target].files(job), MARK: job.plan_id + "\n"}
-    program = "sky" if tool == "skypilot" else "terraform"
-    commands = sky_commands(job, dry_run=dry_run, environment=os.environ) if tool == "skypilot" else terraform_commands(dry_run=dry_run)
-    return Launch(program, target, files, commands, _install(program, job.option.provider))
+    if tool != "skypilot":
+        return Launch("terraform", target, files, terraform_commands(dry_run=dry_run), TERRAFORM_INSTALL)
+    if dry_run and not bucket_is_there(job, os.environ):
+        files |= skypilot.write_unmounted(job)
+    return Launch("sky", target, files, sky_commands(job, dry_run=dry_run, environment=os.environ), skypilot_words.install(job))
 
 
 def _check_trial(job: Job, tool: str) -> None:
@@ -76,13 +77,6 @@ def money_at_risk(job: Job) -> dict[str, float]:
     cost = job.option.cost
     whole = (cost.monthly_usd if job.is_service else cost.total_usd) or 0.0
     return {"hourly_usd": cost.hourly_usd, "whole_usd": whole, "most_usd": max(whole, most_usd(job))}
-
-
-def _install(program: str, provider: str) -> Message | str:
-    """How a program is got."""
-    if program == "terraform":
-        return Message("export.part_see", address="developer.hashicorp.com/terraform/install")
-    return INSTALL[program].format(cloud=provider)
 
 
 def check_program(launch: Launch) -> None:

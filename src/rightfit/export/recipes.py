@@ -10,13 +10,14 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 
 from rightfit.errors import InputError
-from rightfit.export.buckets import BUCKET, PASSED_ON, SCHEMES, kept_words, place_of, scheme_of
+from rightfit.export import skypilot_words
+from rightfit.export.buckets import BUCKET, PASSED_ON, SCHEMES, bucket_of, kept_words, place_of, scheme_of, whole, whole_words
 from rightfit.export.job import Job
 from rightfit.export.model_words import hub_id
 from rightfit.export.quoting import comment, shell
 from rightfit.export.settings import DATA_FOLDER
 from rightfit.export.stack import stack_name, stack_of
-from rightfit.export.targets import dstack, provider_cli, skypilot, terraform_azure, terraform_gcp
+from rightfit.export.targets import dstack, provider_cli, terraform_azure, terraform_gcp
 from rightfit.export.targets.checkpoint_sync import COPIERS
 from rightfit.export.terraform_words import made_bucket
 from rightfit.messages import Message
@@ -156,21 +157,27 @@ def sky_commands(job: Job, *, dry_run: bool, environment: Environment | None = N
     words = _given(job, dry_run=dry_run, environment=environment)
     if dry_run:
         return (("sky", "launch", "--dryrun", "--yes", "--cluster", job.name, *words, "task.yaml"),)
+    made = tuple(("sh", "-c", line) for line in bucket_made(job))
     if job.is_service:
         return (("sky", "serve", "up", "--yes", "--service-name", job.name, *words, "task.yaml"),)
-    if skypilot.managed(job):
-        return (("sky", "jobs", "launch", "--yes", "--name", job.name, *words, "task.yaml"),)
+    if skypilot_words.managed(job):
+        return (*made, ("sky", "jobs", "launch", "--yes", "--name", job.name, *words, "task.yaml"))
     if job.settings.trial:  # a plain cluster, taken down behind the run: a trial is not brought back when a spot server is taken
-        return (("sky", "launch", "--yes", "--down", "--cluster", job.name, *words, "task.yaml"),)
-    return (("sky", "launch", "--yes", "--cluster", job.name, *words, "task.yaml"),)
+        return (*made, ("sky", "launch", "--yes", "--down", "--cluster", job.name, *words, "task.yaml"))
+    return (*made, ("sky", "launch", "--yes", "--cluster", job.name, *words, "task.yaml"))
+
+
+def bucket_is_there(job: Job, environment: Environment) -> bool:
+    """Whether a dry run can look for the bucket: SkyPilot asks for it even then."""
+    return bool(job.settings.bucket or (skypilot_words.bucket_is_told(job) and environment.get(BUCKET)))
 
 
 def _given(job: Job, *, dry_run: bool, environment: Environment | None) -> Command:
-    """Secrets and variables by their names."""
+    """Secrets and variables by their names; the bucket without its folder by its value where that is known."""
     found: list[str] = []
-    address = _ADDRESSES["s3" if skypilot.copies(job) else scheme_of(job)]
-    place = (BUCKET,) if skypilot.bucket_is_told(job) else ()
-    for flag, names in (("--secret", skypilot.secrets(job)), ("--env", place)):
+    address = _ADDRESSES["s3" if skypilot_words.copies(job) else scheme_of(job)]
+    place = skypilot_words.bucket_variables(job) if skypilot_words.bucket_is_told(job) else ()
+    for flag, names in (("--secret", skypilot_words.secrets(job)), ("--env", place)):
         for name in names:
             found += [flag, _by_name(name, address, dry_run=dry_run, environment=environment)]
     if environment is not None:
@@ -179,6 +186,11 @@ def _given(job: Job, *, dry_run: bool, environment: Environment | None) -> Comma
 
 
 def _by_name(name: str, address: str, *, dry_run: bool, environment: Environment | None) -> str:
+    if name == skypilot_words.ROOT and environment is not None:
+        told = environment.get(BUCKET) or address.replace("NAME", WITHOUT_REPLY)
+        if BUCKET in environment and (problem := skypilot_words.address_problem(told)):
+            raise InputError(problem, field="bucket")
+        return f"{name}={whole(bucket_of(told))}"
     if environment is None or name in environment:
         return name
     if dry_run:
@@ -194,24 +206,27 @@ def _by_name(name: str, address: str, *, dry_run: bool, environment: Environment
 
 
 def _skypilot(job: Job) -> Recipe:
-    cloud = skypilot.CLOUDS[job.option.provider]
-    [dry], [start] = sky_commands(job, dry_run=True, environment=dict.fromkeys(_names(job), "x")), sky_commands(job, dry_run=False)
-    told = skypilot.bucket_is_told(job) or bool(job.settings.bucket)
+    [dry], [*_, start] = sky_commands(job, dry_run=True), sky_commands(job, dry_run=False)
     passed = "" if job.is_service else " " + " ".join(f"${{{name}:+--env {name}}}" for name in PASSED_ON)
-    where = place_words(job) if told else f"{scheme_of(job)}://{made_bucket(job)}"
-    bring = _bucket_made(job, where) if not told and brings(job) else ()
-    follow = f"sky jobs logs --name {job.name}" if skypilot.managed(job) else f"sky logs {job.name}"
+    where = shell([skypilot_words.kept_address(job)]) if skypilot_words.bucket_is_made(job) else place_words(job)
+    whole_bucket = (
+        (f"export {skypilot_words.ROOT}={whole_words(job)}   # SkyPilot mounts a bucket as a whole",)
+        if skypilot_words.bucket_is_told(job) and skypilot_words.mounts(job)
+        else ()
+    )
+    follow = f"sky jobs logs --name {job.name}" if skypilot_words.managed(job) else f"sky logs {job.name}"
     end = f"sky down --yes {job.name}"
-    if skypilot.managed(job):
+    if skypilot_words.managed(job):
         end = f"sky jobs cancel --yes --name {job.name}"
     if job.is_service:
         follow, end = f"sky serve status {job.name}", f"sky serve down --yes {job.name}"
     needs = secret_needs(job, _names(job))
+    controller = f"   # {found}" if (found := skypilot_words.controller_words(job)) else ""
     return Recipe(
         "skypilot",
-        ("sky", f'pip install "skypilot[{cloud}]==0.14.1" && sky check {cloud}'),
+        ("sky", f"{skypilot_words.install(job)} && sky check {' '.join(skypilot_words.clouds(job))}{controller}"),
         needs,
-        (*bring, *exports_model(job), *(() if job.is_service else copies_up(job, where))),
+        (*bucket_made(job), *whole_bucket, *exports_model(job), *(() if job.is_service else copies_up(job, where))),
         (f"{shell(dry)}   # chooses the server and rents nothing", f"{shell(start[:-1])}{passed} {start[-1]}"),
         (follow,) if job.is_service else (follow, *copies_down(job, where)),
         (end,),
@@ -220,19 +235,25 @@ def _skypilot(job: Job) -> Recipe:
 
 
 def _names(job: Job) -> tuple[str, ...]:
-    place = (BUCKET,) if skypilot.bucket_is_told(job) else ()
-    return (*skypilot.secrets(job), *place)
+    place = (BUCKET,) if skypilot_words.bucket_is_told(job) else ()
+    return (*skypilot_words.secrets(job), *place)
 
 
-def _bucket_made(job: Job, where: str) -> tuple[str, ...]:
-    """The bucket that SkyPilot would make, made before it, so that the data can lie in it."""
-    name, region = made_bucket(job), job.option.region
-    return {
-        "s3": (f"aws s3 ls {shell([where])} >/dev/null 2>&1 || aws s3 mb {shell([where])} --region {shell([region])}",),
+def bucket_made(job: Job) -> tuple[str, ...]:
+    """The bucket of a plan that names none, made before SkyPilot mounts it and the data lie in it. Only one of the account's own will do: whoever made one of
+    that name before us would read what the job writes."""
+    if not skypilot_words.bucket_is_made(job):
+        return ()
+    found = skypilot_words.stored(job)
+    name, address, region = shell([found.name]), shell([whole(found)]), shell([skypilot_words.bucket_region(job)])
+    listed, make = {
+        "s3": ('aws s3api list-buckets --query "Buckets[].Name" --output text | tr "\\t" "\\n"', f"aws s3 mb {address} --region {region}"),
         "gs": (
-            f"gcloud storage ls {shell([where])} >/dev/null 2>&1 || gcloud storage buckets create {shell([where])} --location {shell([region])}",
+            f'gcloud storage buckets list --filter name={name} --format "value(name)"',
+            f"gcloud storage buckets create {address} --location {region}",
         ),
-    }.get(scheme_of(job), (f"# make the bucket {comment(name)} first",))
+    }[found.scheme]
+    return (f"{listed} | grep -x {name} >/dev/null || {make}",)
 
 
 # ------------------------------------------------------------------------------------------------ dstack

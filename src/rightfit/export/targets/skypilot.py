@@ -6,67 +6,38 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from rightfit.export.buckets import BUCKET, COPIER, COPIER_SECRETS, copied, kept_in, place_of
+from rightfit.export.buckets import BUCKET, copied, place_of, whole
 from rightfit.export.document import OptionPart
 from rightfit.export.job import Job
 from rightfit.export.quoting import comment, given, shell, to_yaml
 from rightfit.export.registry import Files, Target
 from rightfit.export.seller_names import name_problem, skypilot_name
 from rightfit.export.serving_words import group_problem, servers_of_replica, servers_range
+from rightfit.export.skypilot_words import (
+    CLOUDS,
+    MOUNTED,
+    STORES,
+    address_problem,
+    bucket_is_told,
+    bucket_variables,
+    controller_words,
+    copies,
+    folder,
+    kept_address,
+    lacks,
+    mounts,
+    secrets,
+    source,
+    stored,
+)
 from rightfit.export.stack import key_of, launched, stack_of, stack_problem
-from rightfit.export.terraform_words import made_bucket
 from rightfit.messages import Message
 
-CLOUDS = {
-    "aws": "aws",
-    "azure": "azure",
-    "gcp": "gcp",
-    "lambda": "lambda",
-    "oci": "oci",
-    "runpod": "runpod",
-    "fluidstack": "fluidstack",
-    "paperspace": "paperspace",
-    "cudo": "cudo",
-    "vast": "vast",
-    "nebius": "nebius",
-    "ibm": "ibm",
-    "digitalocean": "do",
-    "verda": "verda",
-    "hyperbolic": "hyperbolic",
-    "seeweb": "seeweb",
-    "primeintellect": "primeintellect",
-    "shadeform": "shadeform",
-    "mithril": "mithril",
-    "scp": "scp",
-    "vsphere": "vsphere",
-    "yotta": "yotta",
-}
-LACKS = {
-    "lambda": {"spot"},
-    "runpod": {"mount", "nodes"},
-    "fluidstack": {"spot"},
-    "paperspace": {"spot"},
-    "cudo": {"spot"},
-    "vast": {"mount", "nodes"},
-    "ibm": {"ports"},
-    "do": {"spot"},
-    "verda": {"mount", "nodes", "ports", "stop"},
-    "hyperbolic": {"mount", "nodes", "ports", "stop", "spot"},
-    "seeweb": {"mount", "nodes", "spot"},
-    "primeintellect": {"nodes", "stop"},
-    "shadeform": {"mount", "nodes", "spot"},
-    "mithril": {"ports"},
-    "scp": {"spot"},
-    "vsphere": {"nodes", "ports", "spot"},
-    "yotta": {"mount", "nodes", "stop", "spot"},
-}
-"""What SkyPilot 0.14 cannot do on a cloud: mount buckets, several nodes, open ports, stop by itself, spot. Compared with SkyPilot's own table in our tests."""
 MOST_ALTERNATIVES = 8
 KILL_AFTER_S = 300  # from being told to stop: a last checkpoint is written
 FAST = ("aws", "gcp", "nebius", "oci")
 """Clouds whose fast network between servers SkyPilot turns on (network_tier)."""
 PSEUDO_REGIONS = ("", "any", "global", "eu", "cheapest-listed")
-BUCKETS = ("s3", "gs", "https")
 PURCHASES = ("on-demand", "spot")
 LEAST_START_S = 300
 PROBE, RECORD = 'pip install "$RIGHTFIT_PACKAGE"', "/checkpoints/run.json"
@@ -115,11 +86,6 @@ def places(job: Job) -> list[dict[str, Any]]:
     return [place for number, place in enumerate(found) if place not in found[:number]][: 1 + MOST_ALTERNATIVES]
 
 
-def lacks(provider: str) -> set[str]:
-    """What SkyPilot cannot do there."""
-    return LACKS.get(CLOUDS[provider], set())
-
-
 def runs_the_same(option: OptionPart, other: OptionPart) -> bool:
     """Whether the job's command, written for `option`, is right on `other` too."""
     return (
@@ -141,8 +107,8 @@ def _place(provider: str, region: str, instance_type: str, purchase: str) -> dic
     }
 
 
-def task(job: Job) -> dict[str, Any]:
-    """The task as SkyPilot's schema has it."""
+def task(job: Job, *, mounted: bool = True) -> dict[str, Any]:
+    """The task as SkyPilot's schema has it. Without `mounted` for a dry run before there is a bucket: SkyPilot looks for it then too."""
     stack = stack_of(job)
     words = launched(
         probed(job, stack.command) if job.settings.trial else stack.command, node_rank="@rank@", num_nodes="@nodes@", head_address="@head@"
@@ -151,7 +117,8 @@ def task(job: Job) -> dict[str, Any]:
     run = limit + shell(words).replace("@rank@", _RANK).replace("@nodes@", _NODES).replace("@head@", _HEAD)
     envs: dict[str, str | None] = {**stack.environment, **(PACKAGE if job.settings.trial else {})}
     if bucket_is_told(job):
-        envs[BUCKET] = None  # SkyPilot starts nothing before it is given with --env: what is made would be lost
+        # SkyPilot starts nothing before they are given with --env: what is made would be lost
+        envs |= dict.fromkeys(bucket_variables(job))
     body = given(
         name=job.name,
         resources=resources(job),
@@ -159,7 +126,7 @@ def task(job: Job) -> dict[str, Any]:
         envs=envs or None,
         secrets=dict.fromkeys(secrets(job)) or None,  # null: given at launch with --secret, never written
         workdir="." if stack.files else None,
-        file_mounts={"/checkpoints": checkpoints(job)} if mounts(job) else None,
+        file_mounts={MOUNTED: {"source": source(job), "mode": "MOUNT_CACHED"}} if mounted and mounts(job) else None,
         setup="\n".join([*stack.setup, *([PROBE] if job.settings.trial else []), *folder(job)]) + "\n",
         run=(copied(job, run) if copies(job) else run) + "\n",
     )
@@ -180,53 +147,6 @@ def probed(job: Job, command: Sequence[str]) -> tuple[str, ...]:
     }
     pairs = [word for name, value in known.items() if value for word in ("--set", f"{name}={value}")]
     return ("rightfit", "probe", "--stop-when-stable", "--out", RECORD, *pairs, "--", *command)
-
-
-def mounts(job: Job) -> bool:
-    """Whether checkpoints go to a bucket that SkyPilot mounts."""
-    return not job.is_service and "mount" not in lacks(job.option.provider)
-
-
-def copies(job: Job) -> bool:
-    """Whether the job itself copies them to S3, because SkyPilot mounts nothing on that cloud."""
-    return not job.is_service and not mounts(job)
-
-
-MAKES_BUCKETS = ("aws", "gcp")
-"""Clouds where a bucket of a given name is made under an address that is known before."""
-
-
-def bucket_is_told(job: Job) -> bool:
-    """Whether the bucket is named at launch, by a variable without which SkyPilot starts nothing."""
-    return not job.is_service and not job.settings.bucket and (copies(job) or job.option.provider not in MAKES_BUCKETS)
-
-
-def secrets(job: Job) -> tuple[str, ...]:
-    """Names of what the task is given at launch and no file holds."""
-    return (*stack_of(job).secrets, *(COPIER_SECRETS if copies(job) else ()))
-
-
-def managed(job: Job) -> bool:
-    """Whether a controller of SkyPilot's watches the run: it comes back when its spot server is taken, and the server goes when the run ends,
-    where SkyPilot's own timer cannot do that."""
-    return not job.is_service and ((job.is_spot and not job.settings.trial) or "stop" in lacks(job.option.provider))
-
-
-def folder(job: Job) -> list[str]:
-    """The folder of checkpoints where nothing is mounted there."""
-    if job.is_service or mounts(job):
-        return []
-    made = ['sudo mkdir -p /checkpoints && sudo chown "$(id -u)" /checkpoints']
-    return [*made, f"pip install {COPIER}"]
-
-
-def checkpoints(job: Job) -> dict[str, str]:
-    """A bucket as a folder, written through a cache: what a recovered job finds again. Without an address SkyPilot makes one, and keeps
-    it."""
-    if bucket_is_told(job):
-        return {"source": f"${{{BUCKET}}}/{place_of(job)}", "mode": "MOUNT_CACHED"}
-    kept = {"source": kept_in(job)} if job.settings.bucket else {"name": made_bucket(job)}
-    return {**kept, "mode": "MOUNT_CACHED"}
 
 
 def service(job: Job, health_path: str) -> dict[str, Any]:
@@ -253,11 +173,14 @@ def write(job: Job) -> Files:
     return {"task.yaml": header(job) + to_yaml(task(job)), **stack_of(job).files}
 
 
+def write_unmounted(job: Job) -> Files:
+    """The same without the bucket, for a dry run before there is one."""
+    return {**write(job), "task.yaml": header(job) + to_yaml(task(job, mounted=False))}
+
+
 def header(job: Job) -> str:
     """What it is, and where what it makes stays."""
-    kept = kept_in(job) or (
-        f"${{{BUCKET}}}/{place_of(job)}" if bucket_is_told(job) else f"a bucket {made_bucket(job)} of {job.option.provider}"
-    )
+    kept = f"${{{BUCKET}}}/{place_of(job)}" if bucket_is_told(job) else kept_address(job)
     words = [f"# {comment(job.model)}, plan {job.plan_id}: README.md of the whole export says how to start it"]
     if job.is_service:
         words.append(
@@ -265,6 +188,8 @@ def header(job: Job) -> str:
         )
     else:
         words.append(f"# What it makes is kept in {comment(kept)}; the server is given back when it ends.")
+    if found := controller_words(job):
+        words.append(f"# {found}.")
     return "\n".join(words) + "\n"
 
 
@@ -286,8 +211,10 @@ def _refuses(job: Job) -> Message | str:
     scheme = job.settings.bucket.partition("://")[0]
     if scheme and scheme != "s3" and copies(job):
         return Message("export.part_skypilot_no_bucket", provider=option.provider, scheme=scheme)
-    if scheme and scheme not in BUCKETS and not job.is_service:
-        return Message("export.part_mounts_buckets", known=", ".join(f"{name}://" for name in BUCKETS), scheme=scheme)
+    if scheme and scheme not in STORES and not job.is_service:
+        return Message("export.part_mounts_buckets", known=", ".join(f"{name}://" for name in STORES), scheme=scheme)
+    if mounts(job) and not bucket_is_told(job) and (problem := address_problem(job.settings.bucket or whole(stored(job)))):
+        return problem
     if found := group_problem(job) or stack_problem(job):
         return found
     if job.is_service and not key_of(stack_of(job)):
