@@ -11,6 +11,7 @@ from rightfit.errors import MissingComponentError
 from rightfit.fleet.instance import Array, Instance, Picked, Placed
 from rightfit.fleet.listing import job_loads, mode_loads, other_loads, purchase_loads
 from rightfit.records import dataclass
+from rightfit.search.solver import quiet_highs, solver_module
 
 Column = tuple[int, int, int]  # demand, choice, start
 
@@ -18,10 +19,9 @@ Column = tuple[int, int, int]  # demand, choice, start
 def highs() -> Any:
     """The solver's module; MissingComponentError without the extra."""
     try:
-        import highspy
+        return solver_module()
     except ModuleNotFoundError:
         raise MissingComponentError("planning a fleet needs: pip install 'rightfit[fleet]' (highspy is missing)") from None
-    return highspy
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -242,8 +242,7 @@ class Matrix:
 
     def _loaded(self, *, integer: bool) -> Any:
         module = highs()
-        solver = module.Highs()
-        solver.setOptionValue("output_flag", False)
+        solver = quiet_highs()
         solver.setOptionValue("threads", 1)
         model = module.HighsLp()
         sizes = np.array([0, *(rows.shape[0] for rows, _ in self.entries)])
