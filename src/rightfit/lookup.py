@@ -135,20 +135,38 @@ def prices(
     limit: int | None = None,
     catalog: Catalog | None = None,
 ) -> PriceList:
-    """Prices of such servers, cheapest first; a word of the query may also be a region's code."""
+    """Prices of such servers, cheapest first; a word of the query may also be a region's code.
+
+    Superseded prices are among them only where a word is the whole former name.
+    """
+    import dataclasses
+
     import numpy as np
 
     from rightfit.catalog.market import PriceList
     from rightfit.catalog.queries import first_offers
 
     market = catalog or _open()
-    offers = market.offers(_filter(cloud=cloud, region=region, country=country, gpu=gpu, purchase=purchase))
     words = _words(query)
+    former = _former_names(market.servers(), words)
+    chosen = _filter(cloud=cloud, region=region, country=country, gpu=gpu, purchase=purchase)
+    offers = market.offers(dataclasses.replace(chosen, include_quarantined=bool(former)))
+    if former:
+        offers = offers.take(~offers.is_quarantined | np.isin(offers.server_index, former))
     named = {word for word in words if word in {region.casefold() for region in offers.regions}}
     in_region = np.array([not named or region.casefold() in named for region in offers.regions])
     fits = np.array(_server_fits(offers.servers, [word for word in words if word not in named]))
     rows = np.flatnonzero(in_region[offers.region_index] & fits[offers.server_index])
     return PriceList(offers.take(first_offers(offers, rows, sort="price", limit=limit)), len(rows))
+
+
+def _former_names(table: ServerTable, words: list[str]) -> list[int]:
+    """Rows of the servers of which a word is the whole name, and which their seller lists under another one by now."""
+    from rightfit.catalog.offers import SUPERSEDED_BY
+
+    rows = [row for row, reason in enumerate(table.not_recommended) if reason.startswith(SUPERSEDED_BY)] if words else []
+    names = {row: table.instance_type[row].casefold() for row in rows}
+    return [row for row, name in names.items() if not {name, f"{table.provider[row]}/{name}"}.isdisjoint(words)]
 
 
 def price_history(

@@ -160,3 +160,17 @@ def test_what_would_silently_do_nothing_is_refused(catalog: Catalog, tmp_path: P
         priced(catalog, tmp_path, text)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_fixed_price_of_a_former_name_brings_it_back(catalog: Catalog, tmp_path: Path) -> None:
+    """Crusoe lists l40s-48gb.1x as 1x_L40S by now; who has a price for the older name is sold it."""
+    wanted = OfferFilter(providers=("crusoe",), gpus=("L40S",))
+    assert "l40s-48gb.1x" not in {row["instance_type"] for row in catalog.prices(wanted, limit=None).rows()}
+    mine = priced(catalog, tmp_path, '[[discount]]\nprovider = "crusoe"\ntype = "l40s-48gb.1x"\nprice = 0.9\n')
+    back = [row for row in mine.prices(wanted, limit=None).rows() if row["instance_type"] == "l40s-48gb.1x"]
+    assert {row["price_usd_per_h"] for row in back} == {0.9}
+    assert {row["superseded_by"] for row in back} == {""}
+    elsewhere = priced(catalog, tmp_path, '[[discount]]\nprovider = "runpod"\ntype = "*"\nprice = 0.9\n')
+    assert "l40s-48gb.1x" not in {row["instance_type"] for row in elsewhere.prices(wanted, limit=None).rows()}
+    cheaper = priced(catalog, tmp_path, '[[discount]]\nprovider = "crusoe"\npercent = 5\n')
+    assert "l40s-48gb.1x" not in {row["instance_type"] for row in cheaper.prices(wanted, limit=None).rows()}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import os
 
 import pytest
 
@@ -64,3 +66,21 @@ def test_the_answer_says_whether_it_fits(capacity: float, word: str) -> None:
     assert word in answer.parts[0]
     assert answer.data["fits"] is (capacity > 3e9)
     assert answer.data["terms"]["weights"] == 2e9
+
+
+def test_what_the_traced_module_prints_is_no_answer(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    from rightfit.cli import main
+
+    def loud(model: str, **_: object) -> TracedEstimate:
+        print("loading")  # as Python prints
+        os.write(1, b"compiling\n")  # and as C does
+        return TracedEstimate(
+            model=model, num_parameters=10, micro_batch=1, seq_len=8, dtype="bf16", recompute=False, shard_degree=1, saved_activations_bytes=1e9,
+            terms={"weights": 2e9}, peak_bytes=2e9, accelerator="", capacity_bytes=None,
+        )  # fmt: skip
+
+    monkeypatch.setattr("rightfit.estimate.traced_estimate.traced_estimate", loud)
+    assert main(["estimate", "gpt2", "--engine", "traced", "--format", "json"]) == 0
+    shown = capfd.readouterr()
+    assert json.loads(shown.out)["engine"] == "traced"
+    assert sorted(shown.err.split()) == ["compiling", "loading"]

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from rightfit.fleet.checking import faults
-from rightfit.fleet.instance import Choice, Demand, Instance, Placed, Solution, solution
+from rightfit.fleet.instance import Array, Choice, Demand, Instance, Placed, Solution, solution
 from rightfit.fleet.listing import listed
+from rightfit.fleet.matrix import Answer, Matrix
 from rightfit.fleet.solver import solve
 
 _spec = importlib.util.spec_from_file_location("synthetic", Path(__file__).parent / "synthetic.py")
@@ -121,6 +122,32 @@ def test_small_fleets_equal_brute_force(block: int) -> None:
         missing, usd = brute_force(made)
         assert found.plan.missing == pytest.approx(missing, abs=1e-6), seed
         assert found.plan.cost_usd == pytest.approx(usd, rel=1e-5, abs=1e-5), seed
+
+
+@pytest.mark.parametrize("seed", [143, 279, 318])
+def test_a_start_never_makes_a_plan_dearer(seed: int) -> None:
+    """HiGHS 1.16.0 gave these starts back as the optimum, at a value that their placements do not have."""
+    made = synthetic.instance(seed, jobs=3, offers=2, modes=1, periods=4, limits=1, purchases=seed % 2, count=1, tight=0.4)
+    found = solve(made, gap=1e-9)
+    missing, usd = brute_force(made)
+    assert found.plan.missing == pytest.approx(missing, abs=1e-6)
+    assert found.plan.cost_usd == pytest.approx(usd, rel=1e-5, abs=1e-5)
+    assert found.bound_usd <= found.plan.cost_usd + 1e-6
+
+
+def test_an_answer_that_does_not_cost_what_it_says_is_asked_again_without_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    real = Matrix._solved
+
+    def misvaluing(self: Matrix, *, start: Array | None, **wanted: Any) -> Answer:
+        asked.append(start is not None)
+        found = real(self, start=start, **wanted)
+        return found if start is None else dataclasses.replace(found, columns=start, value=0.0, bound=0.0)
+
+    monkeypatch.setattr(Matrix, "_solved", misvaluing)
+    made = synthetic.instance(143, jobs=3, offers=2, modes=1, periods=4, limits=1, purchases=1, count=1, tight=0.4)
+    assert solve(made, gap=1e-9).plan.cost_usd == pytest.approx(brute_force(made)[1], rel=1e-5)
+    assert asked[-2:] == [True, False]
 
 
 def _key(made: Instance) -> tuple[float, float]:

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from rightfit.catalog import overlay, tables
+from rightfit.catalog import overlay, tables, twins
 from rightfit.catalog.blocks import CREATE_BLOCK, write_block
 from rightfit.catalog.charges import place_prices
-from rightfit.catalog.integrity import CheckedMarket, Finding, quarantined_rows, run_checks
+from rightfit.catalog.integrity import CheckedMarket, Finding, check_price_superseded, quarantined_rows, run_checks
 from rightfit.catalog.layout import APPLICATION_ID, SCHEMA_VERSION
 from rightfit.catalog.names import Region
 from rightfit.catalog.offers import Flags, ServerTable
@@ -87,7 +87,19 @@ def _market(
     advisor = packed("interruptions")
     prices = tables.price_columns(packed_prices, servers=servers, regions=regions, rule=rule, interruptions=advisor)
     market = CheckedMarket(servers, prices, regions, accelerator_memory(), market_levels(packed("market_gpu_prices")))
-    return servers, prices, run_checks(market, rule=rule)
+    findings = run_checks(market, rule=rule)
+    return _without_former_names(servers, prices, regions, findings, rule=rule), prices, findings
+
+
+def _without_former_names(
+    servers: ServerTable, prices: tables.PriceColumns, regions: tables.RegionTable, findings: list[Finding], *, rule: Mapping[str, Any]
+) -> ServerTable:
+    """The servers, those marked whose seller lists them under another name by now."""
+    others = [finding for finding in findings if finding.check != check_price_superseded.__name__]
+    bad_servers, bad_prices = quarantined_rows(others, num_servers=len(servers), num_prices=len(prices))
+    sound = ~(bad_prices | bad_servers[np.maximum(prices.server_index, 0)])
+    newer = twins.superseded(servers, prices, regions, sound=~bad_prices, rule=rule["checks"][check_price_superseded.__name__])
+    return twins.marked(servers, prices, newer, sound=sound)
 
 
 def regions_of(records: Iterable[Region]) -> tables.RegionTable:

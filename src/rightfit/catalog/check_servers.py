@@ -26,7 +26,7 @@ from rightfit.catalog.check_answers import (
 )
 from rightfit.catalog.claims import Claim, parse_claims
 from rightfit.catalog.market import Catalog
-from rightfit.catalog.offers import PURCHASE_CODES, Floats
+from rightfit.catalog.offers import PURCHASE_CODES, SUPERSEDED_BY, Floats
 from rightfit.catalog.verdicts import ClaimVerdict, Text, cards, judge_series, judge_server, number, say
 
 
@@ -114,6 +114,9 @@ def _withdrawn(catalog: Catalog, row: int) -> tuple[list[Text], list[int]]:
     if reason.startswith("alias of "):
         original = reason.removeprefix("alias of ")
         return [say("status_alias", name=original)], list(server_names.exact_servers(catalog, original))
+    if reason.startswith(SUPERSEDED_BY):
+        newer = catalog.server_rows[servers.provider[row], reason.removeprefix(SUPERSEDED_BY)]
+        return [say("status_superseded", name=servers.instance_type[newer])], [newer]
     instead = successors(catalog, row)
     texts = [say("no_price" if reason == "no price" else f"status_{reason}")]
     if instead:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from rightfit.catalog.offers import PURCHASE_CODES, PURCHASES, Flags, Floats, Indices, ServerTable
 from rightfit.catalog.tables import PriceColumns, RegionTable
+from rightfit.catalog.twins import superseded
 from rightfit.records import dataclass
 from rightfit.units import GIB
 
@@ -181,6 +182,19 @@ def check_price_conversion(market: CheckedMarket, limits: Limits, sound: Flags) 
     )
 
 
+def check_price_superseded(market: CheckedMarket, limits: Limits, sound: Flags) -> CheckFailures:
+    """A price of a server that its seller lists under another name at a newer price."""
+    prices, servers = market.prices, market.servers
+    newer = superseded(servers, prices, market.regions, sound=sound, rule=limits)
+
+    def quoted(row: int) -> str:
+        return f"{_usd(prices.price_usd_per_h[row])} of {prices.as_of_dates[prices.as_of_index[row]]}"
+
+    bad = np.zeros(len(prices), dtype=np.bool_)
+    bad[list(newer)] = True
+    return failures(bad, had=quoted, limit=lambda i: f"{servers.instance_type[prices.server_index[newer[i]]]} at {quoted(newer[i])}")
+
+
 # ---- one price against others of its kind ----------------------------------------------------------------------------------------
 
 
@@ -343,6 +357,7 @@ PRICE_CHECKS: tuple[Check, ...] = (
     check_price_jump_between_purchases,
     check_spot_below_on_demand,
     check_commitment_below_on_demand,
+    check_price_superseded,
 )
 CHECK_NAMES: tuple[str, ...] = (*(check.__name__ for check in SERVER_CHECKS + PRICE_CHECKS), "check_price_stale")
 

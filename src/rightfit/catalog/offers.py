@@ -22,6 +22,8 @@ Flags = NDArray[np.bool_]
 # Purchase modes in the user's form; the position is the code in `OfferTable.purchase_index`. Append only.
 #: Why a server type without any public price is never recommended.
 NO_PRICE = "no price"
+#: How the reason begins for a former name, all of whose prices are old: the name under which its seller lists it now follows.
+SUPERSEDED_BY = "superseded by "
 PURCHASES: tuple[str, ...] = (
     "on-demand",
     "on-demand-tier3",
@@ -169,7 +171,13 @@ class OfferTable:
             "is_stale": bool(self.is_stale[index]),
             "is_pseudo_region": bool(self.is_pseudo_region[index]),
             "is_quarantined": bool(self.is_quarantined[index]),
+            "superseded_by": self.superseded_by(index),
         }
+
+    def superseded_by(self, index: int) -> str:
+        """The name under which the seller lists the server now; empty for a price that holds."""
+        reason = self.servers.not_recommended[self.server_index[index]] if self.is_quarantined[index] else ""
+        return reason.removeprefix(SUPERSEDED_BY) if reason.startswith(SUPERSEDED_BY) else ""
 
     @property
     def interruption_range(self) -> tuple[Floats, Floats]:

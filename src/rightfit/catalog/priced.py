@@ -18,7 +18,7 @@ from rightfit.catalog import names
 from rightfit.catalog.charges import PlacePrices
 from rightfit.catalog.market import Catalog
 from rightfit.catalog.names import Region
-from rightfit.catalog.offers import INTERRUPTION_BANDS, NO_PRICE, PRICE_KINDS, PURCHASE_CODES, Flags, OfferTable, ServerTable
+from rightfit.catalog.offers import INTERRUPTION_BANDS, NO_PRICE, PRICE_KINDS, PURCHASE_CODES, SUPERSEDED_BY, Flags, OfferTable, ServerTable
 from rightfit.catalog.price_book import Credit, Discount, Owned, PriceBook, QuotaEntry, Server, Tax
 from rightfit.catalog.quotas import Quota, read_quota
 from rightfit.messages import Message
@@ -82,14 +82,27 @@ class PricedCatalog(Catalog):
                 whole = self._base.servers()
                 rest = whole.take(np.arange(len(first), len(whole)))
                 self._priced[key] = _stack(_stack(_stack(first, with_cards), rest), others)
-            quoted = {(names.resolve_provider(entry.provider), entry.name) for entry in self._added if self._is_quoted(entry)}
-            if quoted:
-                whole = self._priced[key]
-                rows = zip(whole.provider, whole.instance_type, whole.not_recommended, strict=True)
-                kept = tuple("" if (provider, name) in quoted else why for provider, name, why in rows)
-                self._priced[key] = dataclasses.replace(whole, not_recommended=kept)
+            self._priced[key] = self._sold_to_us(self._priced[key])
         table: ServerTable = self._priced[key]
         return table
+
+    def _sold_to_us(self, table: ServerTable) -> ServerTable:
+        """The servers without a reason against those that the book has a price of: a type without a public price, a former name."""
+        quoted = {(names.resolve_provider(entry.provider), entry.name) for entry in self._added if self._is_quoted(entry)}
+        fixed = [entry for entry in self.book.of(Discount) if entry.price is not None]
+        if not quoted and not fixed:
+            return table
+        keys = list(zip(table.provider, table.instance_type, strict=True))
+        own = [key in quoted for key in keys]
+        for rule in fixed:
+            providers = {names.resolve_provider(name) for name in rule.provider}
+            rows = zip(own, _server_flags(rule, table).tolist(), table.provider, table.not_recommended, strict=True)
+            own = [
+                is_own or (fits and why.startswith(SUPERSEDED_BY) and (not providers or provider in providers))
+                for is_own, fits, provider, why in rows
+            ]
+        kept = tuple("" if is_own else why for is_own, why in zip(own, table.not_recommended, strict=True))
+        return dataclasses.replace(table, not_recommended=kept)
 
     def all_offers(self, *, has_accelerator: bool | None = None) -> OfferTable:
         """As of the base, priced by the book, with the offers of the added servers."""

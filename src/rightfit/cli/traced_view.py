@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rightfit.cli.aside import printing_aside
 from rightfit.cli.market import open_market
 from rightfit.cli.output import Answer, View
 from rightfit.cli.plan_view import terms_table
@@ -51,15 +52,16 @@ def trace(workload: Workload, *, on: str | None, nodes: int, view: View) -> Answ
         raise ContradictionError(Message("cli.gpu_and_on", server=on), field="gpu")
     accelerator, cards = card_of(on, view) if on else (workload.gpu[0] if workload.gpu else "", 1)
     sharded = workload.sharding in ("zero3", "fsdp")
-    found = traced_estimate(
-        workload.model,
-        micro_batch=workload.micro_batch or 1,
-        seq_len=workload.seq_len or 2048,
-        dtype=workload.precision or "bf16",
-        recompute=workload.recompute == "full",
-        shard_degree=cards * nodes if sharded else 1,
-        accelerator=accelerator,
-    )
+    with printing_aside():  # the user's module runs, and may print
+        found = traced_estimate(
+            workload.model,
+            micro_batch=workload.micro_batch or 1,
+            seq_len=workload.seq_len or 2048,
+            dtype=workload.precision or "bf16",
+            recompute=workload.recompute == "full",
+            shard_degree=cards * nodes if sharded else 1,
+            accelerator=accelerator,
+        )
     return traced_answer(found, view)
 
 

@@ -15,6 +15,7 @@ from rightfit.errors import UnknownNameError
 from rightfit.explain import quantities as q
 from rightfit.explain.labels import label
 from rightfit.explain.messages import Lang
+from rightfit.explain.price_remarks import price_remark
 from rightfit.explain.tables import Column, Table
 from rightfit.messages import Message
 from rightfit.records import dataclass
@@ -244,7 +245,6 @@ def _price_keys(offers: OfferTable, lang: Lang, sort: str) -> Floats | None:
 
 def _price_record(offers: Any, index: int, lang: Lang) -> dict[str, Any]:
     record, server = offers.row(index), int(offers.server_index[index])
-    flags = [name for name in ("is_estimate", "is_stale", "is_pseudo_region") if record[name]]
     gpus, vcpus = float(offers.servers.num_accelerators[server]), float(offers.servers.vcpus[server])
     return {
         **record,
@@ -256,7 +256,7 @@ def _price_record(offers: Any, index: int, lang: Lang) -> dict[str, Any]:
         "purchase": q.purchase_text(record["purchase"], lang),
         "num_accelerators": gpus,
         "accelerator_name": offers.servers.accelerator_name[server],
-        "remark": ", ".join(label("remark", flag, lang) for flag in flags),
+        "remark": price_remark(record, lang),
     }
 
 

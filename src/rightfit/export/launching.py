@@ -22,6 +22,7 @@ from rightfit.messages import Message, system_problem
 from rightfit.records import dataclass
 
 TOOLS = ("skypilot", "terraform")
+TERRAFORM_INSTALL = Message("export.part_see", address="developer.hashicorp.com/terraform/install")
 MARK = ".rightfit-plan"
 #: Beside a launch while a command runs that would rent once more if it were repeated: it stays where nobody saw how that ended.
 BEGUN = ".rightfit-begun"

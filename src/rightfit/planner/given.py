@@ -24,7 +24,7 @@ from rightfit.search.rank import Row, ordered, score_of
 from rightfit.search.refusals import failed_criteria, nearest_to_passing, placeless, refusal, standing_of
 from rightfit.search.several import slower_than_one
 from rightfit.search.trust import with_market_warnings
-from rightfit.search.verdict import Verdict, find_server, market_of_one, names_of
+from rightfit.search.verdict import Verdict, find_server, former_name, market_of_one, names_of
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
@@ -155,8 +155,10 @@ def _refused(family: Family[Any], exploration: Found, offers: NDArray[np.intp], 
         standing = standing_of(failed)
     else:
         alone = _enough(exploration.workload, server, catalog)
-        is_priced, failed = market_of_one(catalog, find_server(catalog, server))[1], alone.rejected
-        standing = (Reason("why_unlisted" if is_priced else "why_unpriced", {}), *map(refusal, failed))
+        row = find_server(catalog, server)
+        is_priced, failed = market_of_one(catalog, row)[1], alone.rejected
+        unlisted = (Reason("why_unlisted", {}),) if is_priced else (Reason("why_unpriced", {}), *former_name(catalog, row))
+        standing = (*unlisted, *map(refusal, failed))
     return Verdict(
         exploration.workload,
         assumptions_of(family, exploration),

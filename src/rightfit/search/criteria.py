@@ -53,6 +53,7 @@ WARNINGS (Option.warnings):
     no_half_precision {accelerator}, no_flash_attention {accelerator}, price_one_region {region, source}
 
     price_unknown {}                               no sound price of the given server is known
+    price_superseded {newer}                       its seller lists it under another name at a newer price
 
 STANDING of one server (Verdict.standing): why_best {total_usd, total_time_s} (of a service {monthly_usd, latency_s}, likewise below),
 why_unpriced {},

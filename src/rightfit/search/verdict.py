@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rightfit.catalog.offers import SUPERSEDED_BY
 from rightfit.errors import AmbiguousNameError, UnknownNameError
 from rightfit.records import dataclass
 from rightfit.search.answer import Assumption, Lang, Option, Reason, Rejection, Render, finite, render_all, room
@@ -94,6 +95,15 @@ def names_of(catalog: Catalog, server: str) -> tuple[str, str]:
     """Provider and instance type as the catalog spells them."""
     row = find_server(catalog, server)
     return next(key for key, number in catalog.server_rows.items() if number == row)
+
+
+def former_name(catalog: Catalog, row: int) -> tuple[Reason, ...]:
+    """What a server is called by now whose seller lists it under another name at a newer price; nothing for others."""
+    servers = catalog.servers()
+    reason = servers.not_recommended[row]
+    if not reason.startswith(SUPERSEDED_BY):
+        return ()
+    return (Reason("price_superseded", {"newer": f"{servers.provider[row]}/{reason.removeprefix(SUPERSEDED_BY)}"}),)
 
 
 def market_of_one(catalog: Catalog, row: int) -> tuple[Market, bool]:

@@ -14,6 +14,7 @@ from rightfit.cli.output import Answer, View, emit, listing, note
 from rightfit.cli.parameters import is_added
 from rightfit.errors import InputError
 from rightfit.explain.labels import label
+from rightfit.explain.price_remarks import price_remark, server_status
 from rightfit.explain.tables import Column, Table
 from rightfit.messages import Message
 
@@ -190,7 +191,9 @@ def servers(
         return
     if region or country or purchase:
         raise InputError(Message("cli.servers_without_sort"), field="sort")
-    listing(api.servers(_joined(query), cloud=cloud or (), gpu=gpu or (), catalog=open_market(view)), Table(_SERVER_COLUMNS, []), view)
+    records = api.servers(_joined(query), cloud=cloud or (), gpu=gpu or (), catalog=open_market(view))
+    shown = records if view.is_machine else [{**record, "status": server_status(record, view.lang)} for record in records]
+    listing(shown, Table(_SERVER_COLUMNS, []), view)
 
 
 def _by_value(query: str, sort: str, model: str, plot: str | None, view: View, **filters: list[str] | None) -> None:
@@ -262,7 +265,7 @@ def prices(
     )
     columns = (*_PRICE_COLUMNS, Column("source", flexible=True)) if view.verbose else _PRICE_COLUMNS
     records = found.rows()
-    shown = records if view.is_machine else [{**record, "remark": _remark(record, view)} for record in records]
+    shown = records if view.is_machine else [{**record, "remark": price_remark(record, view.lang)} for record in records]
     listing(shown, Table(columns, []), view, total=found.total)
 
 
@@ -287,11 +290,6 @@ def _joined(query: list[str] | None) -> str:
 
 def _records(items: Sequence[Any]) -> list[dict[str, Any]]:
     return [dataclasses.asdict(record) for record in items]
-
-
-def _remark(record: Mapping[str, Any], view: View) -> str:
-    flags = [name for name in ("is_estimate", "is_stale", "is_pseudo_region") if record.get(name)]
-    return ", ".join(label("remark", flag, view.lang) for flag in flags)
 
 
 def _flat(result: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,6 @@ Hall, Mathematical Programming Computation, 2018), which is the optional extra `
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import math
 from typing import Any
 
@@ -27,6 +26,7 @@ from rightfit.search.placement import has_fabric
 from rightfit.search.service.found import ServingExploration
 from rightfit.search.service.sizing import weights_gb
 from rightfit.search.service.wish import usual
+from rightfit.search.solver import quiet_highs, solver_module
 
 Index = NDArray[np.intp]
 Mask = NDArray[np.bool_]
@@ -55,7 +55,7 @@ class ServerKinds:
 def solver() -> Any:
     """The solver's module; raises where the extra is not installed."""
     try:
-        return importlib.import_module("highspy")
+        return solver_module()
     except ImportError:
         raise MissingComponentError(Message("search.no_solver")) from None
 
@@ -63,8 +63,7 @@ def solver() -> Any:
 def cover(usd_per_h: Array, capacity: Array, *, load: float) -> NDArray[np.intp]:
     """Whole numbers of each kind that carry `load` at least cost even without any one unit; usd_per_h, capacity: (K,)."""
     capacity, load = capacity / load, 1.0  # figures near one suit the solver's tolerances
-    highs = solver().Highs()
-    highs.setOptionValue("output_flag", False)
+    highs = quiet_highs()
     highs.setOptionValue("mip_rel_gap", GAP)
     most = [math.ceil(load / one - 1e-9) + 1 for one in capacity.tolist()]
     counts = [highs.addIntegral(0, top, price) for top, price in zip(most, usd_per_h.tolist(), strict=True)]
