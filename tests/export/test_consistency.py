@@ -22,7 +22,7 @@ from rightfit.export.job import SERVING_TASKS
 from rightfit.export.kubernetes_words import CLUSTER_SELLERS, EFA
 from rightfit.export.mirrors import mirrors_of
 from rightfit.export.model_words import architecture
-from rightfit.export.recipes import OPTIONAL_SECRETS, brings, has_recipe, launcher_of, recipe_of
+from rightfit.export.recipes import CLIENTS, OPTIONAL_SECRETS, brings, has_recipe, launcher_of, recipe_of
 from rightfit.export.serving_words import context_tokens, longest_tokens
 from rightfit.export.stack import installs, stack_of, stack_problem
 
@@ -88,6 +88,12 @@ def test_the_readme_names_what_the_bundle_has_and_says_all_that_it_needs(name: s
             said = readme.partition(f"`{target}/`")[2] or readme
             for variable in known - {"AWS_ENDPOINT_URL", "MLFLOW_TRACKING_URI", "MLFLOW_RUN_ID", "id"}:
                 assert f"`{variable}` in the environment" in said or f"`{variable}` in the environment" in readme
+            for program, install in CLIENTS.values():
+                if not job(name).is_service and any(line.startswith(f"{program} ") for line in (*recipe.before, *recipe.result)):
+                    assert program == recipe.program[0] or f"`{program}`, which copies to the bucket: `{install}`" in said, (
+                        target,
+                        program,
+                    )
             assert recipe.end, f"{target} does not say how it is ended"
             assert job(name).is_service or recipe.kept, f"{target} keeps nothing of what the job makes"
 

@@ -9,6 +9,7 @@ import pytest
 from bundles import Bundle
 from typical_plans import plan_values
 
+from rightfit.export.buckets import bucket_of, whole
 from rightfit.export.recipes import recipe_of
 
 KINDS = {
@@ -66,7 +67,7 @@ def test_data_and_result_lie_in_the_bucket_s_folder_where_the_job_works(
     """SkyPilot mounts the bucket; the folder behind it is the job's and the README's affair, and they mean the same one."""
     bundle = Bundle(name, tmp_path, monkeypatch, **({"bucket": bucket} if told == "exported" else {}))
     place = bundle.box / "store" / bucket.partition("://")[2].strip("/")
-    place.mkdir(parents=True)
+    (bundle.box / "store" / whole(bucket_of(bucket)).partition("://")[2]).mkdir(parents=True)  # the folder in it is not there yet
     done = bundle.run("\n".join(bundle.steps), RIGHTFIT_BUCKET=bucket)
     assert "FAILED" not in done.stderr, done.stderr[-3000:]
     assert any((bundle.folder / "result").iterdir()), done.stderr[-2000:]
