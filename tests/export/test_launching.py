@@ -18,7 +18,6 @@ from typical_plans import plan_values
 
 from rightfit.cli import main
 from rightfit.errors import FileInputError, InputError, UnavailableError
-from rightfit.explain.refusals import refusal
 from rightfit.export import ExportSettings, Job, job_of, plan_document
 from rightfit.export.launching import launch_of, money_at_risk, prepare, run_in
 from rightfit.export.skypilot_words import install
@@ -128,7 +127,7 @@ def test_the_bucket_is_told_without_its_folder_beside_its_address(monkeypatch: p
     monkeypatch.setenv("RIGHTFIT_BUCKET", "oss://mine/runs")
     with pytest.raises(InputError, match="SkyPilot cannot mount oss://mine/runs: it takes s3://NAME") as caught:
         launch_of(job("bert-azure"))
-    assert "SkyPilot 无法挂载 oss://mine/runs" in str(refusal(str(caught.value)))
+    assert "SkyPilot 无法挂载 oss://mine/runs" in caught.value.text("zh")
 
 
 @pytest.mark.parametrize(
