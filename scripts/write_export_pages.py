@@ -23,7 +23,7 @@ from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "exports"
-sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "export"), str(ROOT / "scripts")]
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "export"), str(ROOT / "tests" / "support"), str(ROOT / "scripts")]
 
 from docs_examples import excerpt  # noqa: E402
 from typical_plans import FURTHER, OTHER_KINDS, WISHES, plan_values  # noqa: E402
