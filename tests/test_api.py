@@ -8,6 +8,7 @@ import pytest
 
 import rightfit
 from rightfit.api import read_workload
+from rightfit.errors import MissingComponentError
 
 
 def test_forms_of_a_workload(tmp_path: Path) -> None:
@@ -58,3 +59,13 @@ def test_predict_keeps_the_order_of_rows() -> None:
     assert answers[0]["predicted"] > 10
     assert answers[1]["predicted"] is None
     assert answers[1]["error"]
+
+
+def test_a_form_without_its_libraries_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One library is there and the other is not, whatever this environment has."""
+    from rightfit import notebook
+
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "anywidget" else object())
+    with pytest.raises(MissingComponentError) as caught:
+        notebook.form(model="7B")
+    assert caught.value.message.fields["names"] == "anywidget"
