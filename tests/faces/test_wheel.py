@@ -66,7 +66,11 @@ def test_the_wheel_is_small_and_whole(wheel: Path) -> None:
         if path.is_file() and "__pycache__" not in path.parts
     }
     tracked = set(subprocess.run(["git", "ls-files", "src"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split())
-    assert {name for name in sources if f"src/{name}" in tracked} <= set(names)
+    carried = {name for name in sources if f"src/{name}" in tracked}
+    compiled = {name.removesuffix(".po") + ".mo" for name in carried if name.endswith(".po")}
+    assert compiled, "catalogs of messages travel as they are read"
+    assert {name for name in carried if not name.endswith(".po")} | compiled <= set(names)
+    assert not [name for name in names if name.endswith(".po")]
 
 
 def test_pip_install_and_the_main_job(home: Path) -> None:
