@@ -444,7 +444,7 @@ RECIPES: Mapping[str, Recipe] = {
             ),
         ),
         (
-            "tests/explain/test_messages.py::test_every_message_has_both_languages_with_the_same_fields",
+            "tests/explain/test_messages.py::test_every_message_has_both_languages_with_the_same_fields_and_marks",
             "tests/explain/test_messages.py::test_every_message_that_is_said_is_there",
         ),
         ((("-c", "from rightfit.explain.messages import say; print(say('terms.acme', 'zh', what=1))"), "acme 说 1"),),

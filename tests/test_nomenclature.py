@@ -71,7 +71,7 @@ def test_rows_are_complete_and_units_agree_with_suffixes() -> None:
         if not whole or (suffix is not None and unit not in SUFFIX_UNITS[suffix]):
             faults.append(f"{section}: {name}")
     assert ROWS
-    assert faults == []
+    assert not faults, "; ".join(faults)
 
 
 def test_one_word_means_one_thing_across_sections() -> None:
