@@ -282,7 +282,8 @@ def test_the_old_price_of_crusoe_leads_no_list(catalog: Catalog) -> None:
 
 
 @pytest.mark.parametrize(("lang", "said"), [("en", "superseded by 1x_L40S"), ("zh", "已由 1x_L40S 取代")])
-def test_lists_on_the_screen_say_so(lang: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lists_on_the_screen_say_so(lang: str, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "140")  # a narrow screen has no column of remarks
     for command in ("servers", "prices"):
         assert main([command, "l40s-48gb.1x", "--lang", lang]) == 0
         assert said in capsys.readouterr().out
