@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 import re
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+from loaded import load_script
 
 ROOT = Path(__file__).parent.parent
 
 
-def load_script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("play_recipes", ROOT / "scripts" / "play_recipes.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["play_recipes"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-script = load_script()
+script = load_script("play_recipes")
 SECTIONS = dict(re.findall(r"^### (.+?)\n(.*?)(?=^##|\Z)", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.MULTILINE | re.DOTALL))
 
 

@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
 import tomllib
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+from loaded import load_script
 from quick import is_quick
 
 ROOT = Path(__file__).parents[1]
 
 
-def load_script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("run_tests", ROOT / "scripts" / "run_tests.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["run_tests"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-script = load_script()
+script = load_script("run_tests")
 TABLE = script.read_table()
 
 

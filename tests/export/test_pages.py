@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+from loaded import load_script
 
 from rightfit.export import all_targets
 
@@ -16,17 +14,7 @@ ROOT = Path(__file__).parents[2]
 INDEX = ROOT / "docs" / "commands" / "export.md"
 
 
-def load_script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("write_export_pages", ROOT / "scripts" / "write_export_pages.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["write_export_pages"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-pages = load_script()
+pages = load_script("write_export_pages")
 
 
 @pytest.mark.parametrize("name", list(all_targets()))
