@@ -151,7 +151,7 @@ def flatten(table: dict[str, Any], prefix: str = "") -> list[tuple[str, dict[str
 
 API_CLASSES = (
     ("rightfit.workload.model", "Workload"),
-    ("rightfit.search.answer", "Plan"),
+    ("rightfit.answers", "Plan"),
     ("rightfit.search.answer", "Option"),
     ("rightfit.search.answer", "Layout"),
     ("rightfit.search.service.options", "ServingLayout"),
@@ -167,7 +167,7 @@ API_CLASSES = (
     ("rightfit.search.answer", "Reason"),
     ("rightfit.search.answer", "Section"),
     ("rightfit.search.answer", "Counts"),
-    ("rightfit.search.verdict", "Verdict"),
+    ("rightfit.answers", "Verdict"),
 )
 
 
@@ -199,7 +199,7 @@ def class_section(kind: Any) -> str:
     if fields := fields_of(kind):
         lines.append("\n| field | type |\n|---|---|\n")
         lines += [f"| `{name}` | {f'`{kind_}`' if kind_ else ''} |\n" for name, kind_ in fields]
-    for name, member in vars(kind).items():
+    for name, member in members_of(kind).items():
         if name.startswith("_") or not inspect.getdoc(member):
             continue
         if isinstance(member, property):
@@ -208,6 +208,12 @@ def class_section(kind: Any) -> str:
             function = getattr(kind, name)
             lines.append(f"\n```python\n.{name}{signature(function)}\n```\n\n{inspect.getdoc(member)}\n")
     return "".join(lines)
+
+
+def members_of(kind: Any) -> dict[str, Any]:
+    """What a class of ours and those of ours that it goes back to define, the first first."""
+    ours = [base for base in reversed(kind.__mro__) if base.__module__.startswith("rightfit.")]
+    return {name: member for base in ours for name, member in vars(base).items()}
 
 
 def fields_of(kind: Any) -> list[tuple[str, str]]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rightfit.messages import Message
 
 if TYPE_CHECKING:
+    from rightfit.answers import Plan, Verdict
     from rightfit.catalog import Catalog
     from rightfit.catalog.check_answers import CheckResult
     from rightfit.facts import Accelerator, Dataset, Model
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
     from rightfit.measure.evidence import Evidence
     from rightfit.measure.record import Run
     from rightfit.measure.resizing import Advice
-    from rightfit.search.answer import Plan
-    from rightfit.search.verdict import Verdict
+    from rightfit.search import answer
     from rightfit.spread.pieces import Done, Progress
     from rightfit.workload.ask import Understood
     from rightfit.workload.model import Workload
@@ -51,22 +51,35 @@ def plan(
     `staged`: with the smallest trial that would confirm the choice, in `sections`.
     `runs`: a folder of run records, a file or a store ("mine" is the user's own): figures are corrected by what these runs missed.
     """
+    from rightfit.answers import plan_of
+
+    return plan_of(_planned(workload, catalog=catalog, top=top, simulate=simulate, staged=staged, runs=runs, wishes=wishes))
+
+
+def _planned(
+    workload: Workload | str | Path | None,
+    *,
+    catalog: Catalog | None,
+    top: int | None,
+    simulate: bool,
+    staged: bool,
+    runs: str | Path | None,
+    wishes: Mapping[str, Any],
+) -> answer.Plan:
     from rightfit.planner.plan import TOP
     from rightfit.planner.plan import plan as search_plan
 
     shown = TOP if top is None else top
     if runs is None:
         found = search_plan(read_workload(workload, wishes), catalog=catalog, simulate=simulate, top=shown)
-        return _staged(found, catalog) if staged else found
-    from rightfit.measure.planning import MOST_OPTIONS, with_runs
+    else:
+        from rightfit.measure.planning import MOST_OPTIONS, with_runs
 
-    evidence = _evidence(runs)
-    found = search_plan(read_workload(workload, wishes), catalog=catalog, simulate=simulate, top=max(shown, MOST_OPTIONS))
-    found = with_runs(found, evidence, top=shown)
-    return _staged(found, catalog) if staged else found
-
-
-def _staged(found: Plan, catalog: Catalog | None) -> Plan:
+        evidence = _evidence(runs)
+        found = search_plan(read_workload(workload, wishes), catalog=catalog, simulate=simulate, top=max(shown, MOST_OPTIONS))
+        found = with_runs(found, evidence, top=shown)
+    if not staged:
+        return found
     from rightfit.planner.staged import with_trial
 
     return with_trial(found, catalog)
@@ -90,14 +103,15 @@ def estimate(
     **wishes: Any,
 ) -> Plan:
     """What a workload does on one given server ("aws/p4d.24xlarge"), without a search over servers; `runs` as in `plan`."""
+    from rightfit.answers import plan_of
     from rightfit.planner.given import estimate_one
 
     found = estimate_one(read_workload(workload, wishes), on=on, nodes=nodes, catalog=catalog)
     if runs is None:
-        return found
+        return plan_of(found)
     from rightfit.measure.planning import with_runs
 
-    return with_runs(found, _evidence(runs), top=len(found.options))
+    return plan_of(with_runs(found, _evidence(runs), top=len(found.options)))
 
 
 def resize(runs: str | Path | Sequence[Run], /, *, tests: int = 2, catalog: Catalog | None = None, **wishes: Any) -> Advice:
@@ -128,9 +142,10 @@ def resize(runs: str | Path | Sequence[Run], /, *, tests: int = 2, catalog: Cata
 
 def why(server: str, workload: Workload | str | Path | None = None, /, *, catalog: Catalog | None = None, **wishes: Any) -> Verdict:
     """Why a server ("aws/g5.xlarge") was or was not chosen, and the least change that would alter it."""
+    from rightfit.answers import verdict_of
     from rightfit.planner.given import why as why_server
 
-    return why_server(read_workload(workload, wishes), server, catalog=catalog)
+    return verdict_of(why_server(read_workload(workload, wishes), server, catalog=catalog))
 
 
 def fleet(

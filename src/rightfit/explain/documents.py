@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rightfit.explain.checks import check_rules
 from rightfit.explain.messages import Lang
 from rightfit.explain.voices import voice_of
-from rightfit.search.answer import Cost
+from rightfit.search.answer import Cost, summary
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
@@ -47,6 +47,12 @@ def flat_option(option: Option) -> dict[str, Any]:
         "price_as_of": option.price_as_of,
         "price_source": option.price_source,
     }
+
+
+def flat_point(option: Option) -> dict[str, Any]:
+    """A point of the Pareto front as one line of a table."""
+    accelerator = option.accelerator
+    return {**summary(option), "accelerator": accelerator.name, "accelerators_per_node": accelerator.count_per_node}
 
 
 def _money(option: Option) -> dict[str, Any]:

@@ -7,12 +7,10 @@ listed in reasons.py. `to_dict(render=...)` takes the function that does so, so 
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import json
 import math
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from rightfit.estimate.figures import Figure
 from rightfit.records import as_dict, dataclass
@@ -20,7 +18,6 @@ from rightfit.records import as_dict, dataclass
 SCHEMA_VERSION = 1
 
 Render = Callable[["Reason"], str]
-Lang = Literal["en", "zh"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,61 +321,9 @@ class Plan:
         )
         return values
 
-    def export(
-        self, target: str, *, option: int = 1, out: str | Path | None = None, force: bool = False, **settings: Any
-    ) -> dict[str, str]:
-        """Files that start an option: {path: text}, also written below `out` when given. `target` and `settings` as in `rightfit
-        export`."""
-        # By name, because exports read plans and lie above them; nothing here may depend on them.
-        exports = importlib.import_module("rightfit.export")
-        job = exports.job_of(exports.plan_document(self.to_dict()), rank=option, settings=exports.ExportSettings(**settings))
-        files: dict[str, str] = exports.files_of(job, target)
-        if out is not None:
-            exports.write_files(files, out, force=force)
-        return files
-
-    def to_dataframe(self, *, backend: str | None = None, pareto: bool = False) -> Any:
-        """The options as a data frame of pandas or polars (`backend`; by default the one that is installed), one a row, in base units.
-
-        `pareto`: instead the points of the Pareto front of cost and time. Raises MissingComponentError where neither library is installed.
-        """
-        records = [pareto_record(option) for option in self.pareto] if pareto else map(room("documents").flat_option, self.options)
-        return room("frames").data_frame(records, backend=backend)
-
-    def to_html(self, lang: Lang | None = None, *, everything: bool = False, whole: bool = False) -> str:
-        """The whole answer as HTML that needs nothing from outside; `lang` "en" or "zh", by default that of the locale.
-
-        A fragment for a page or, with `whole`, the text of a file. `everything`: every refusal, the bill, and the rules of thumb too.
-        """
-        html: str = room("html").answer_html(self, lang or room("messages").default_lang(), everything=everything, whole=whole)
-        return html
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows."""
-        return self.to_html()
-
-    def launch(
-        self, tool: str = "skypilot", *, option: int = 1, out: str | Path | None = None, dry_run: bool = False, **settings: Any
-    ) -> None:
-        """Start an option through SkyPilot or Terraform, without asking; as `rightfit launch --yes`. A dry run rents nothing."""
-        exports, launching = importlib.import_module("rightfit.export"), importlib.import_module("rightfit.export.launching")
-        job = exports.job_of(exports.plan_document(self.to_dict()), rank=option, settings=exports.ExportSettings(**settings))
-        folder = Path(out) if out is not None else None if dry_run else Path(f"{job.name}-{job.plan_id}")
-        launching.start(launching.launch_of(job, tool=tool, dry_run=dry_run), folder=folder)
-
     def to_json(self, render: Render | None = None, *, indent: int | None = 2) -> str:
         """`to_dict` as JSON text."""
         return json.dumps(self.to_dict(render), ensure_ascii=False, indent=indent, allow_nan=False)
-
-
-def room(name: str) -> Any:
-    """A module of explain, by name: it words answers and lies above them, so that nothing here may depend on it."""
-    return importlib.import_module(f"rightfit.explain.{name}")
-
-
-def pareto_record(option: Option) -> dict[str, Any]:
-    """A point of the front as one flat record."""
-    return {**summary(option), "accelerator": option.accelerator.name, "accelerators_per_node": option.accelerator.count_per_node}
 
 
 def render_all(reasons: tuple[Reason, ...], render: Render | None) -> list[Any]:

@@ -10,7 +10,7 @@ import numpy as np
 from rightfit.catalog.offers import SUPERSEDED_BY
 from rightfit.errors import AmbiguousNameError, UnknownNameError
 from rightfit.records import dataclass
-from rightfit.search.answer import Assumption, Lang, Option, Reason, Rejection, Render, finite, render_all, room
+from rightfit.search.answer import Assumption, Option, Reason, Rejection, Render, finite, render_all
 from rightfit.search.offers import Market, read_market
 
 if TYPE_CHECKING:
@@ -52,18 +52,6 @@ class Verdict:
                 }
             )
         )
-
-    def to_html(self, lang: Lang | None = None, *, everything: bool = False, whole: bool = False) -> str:
-        """The verdict as HTML that needs nothing from outside; `lang` "en" or "zh", by default that of the locale.
-
-        A fragment for a page or, with `whole`, the text of a file. `everything`: every refusal too.
-        """
-        html: str = room("html").answer_html(self, lang or room("messages").default_lang(), everything=everything, whole=whole)
-        return html
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows."""
-        return self.to_html()
 
 
 def find_server(catalog: Catalog, name: str) -> int:

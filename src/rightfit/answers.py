@@ -1,0 +1,106 @@
+"""A plan and a verdict as their users hold them: the records of the search, and what can be done with them.
+
+They stand above the words and the exports, so that neither those nor the search know of them. What works with answers inside
+rightfit takes the records.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rightfit.search import answer, verdict
+
+if TYPE_CHECKING:
+    from rightfit.export import Job
+    from rightfit.messages import Lang
+
+
+class Plan(answer.Plan):
+    __doc__ = answer.Plan.__doc__
+    __slots__ = ()
+
+    def export(
+        self, target: str, *, option: int = 1, out: str | Path | None = None, force: bool = False, **settings: Any
+    ) -> dict[str, str]:
+        """Files that start an option: {path: text}, also written below `out` when given. `target` and `settings` as in `rightfit export`."""
+        from rightfit.export import files_of, write_files
+
+        files = dict(files_of(self._job(option, settings), target))
+        if out is not None:
+            write_files(files, out, force=force)
+        return files
+
+    def to_dataframe(self, *, backend: str | None = None, pareto: bool = False) -> Any:
+        """The options as a data frame of pandas or polars (`backend`; by default the one that is installed), one a row, in base units.
+
+        `pareto`: instead the points of the Pareto front of cost and time. Raises MissingComponentError where neither library is installed.
+        """
+        from rightfit.explain.documents import flat_option, flat_point
+        from rightfit.explain.frames import data_frame
+
+        return data_frame(map(flat_point, self.pareto) if pareto else map(flat_option, self.options), backend=backend)
+
+    def to_html(self, lang: Lang | None = None, *, everything: bool = False, whole: bool = False) -> str:
+        """The whole answer as HTML that needs nothing from outside; `lang` "en" or "zh", by default that of the locale.
+
+        A fragment for a page or, with `whole`, the text of a file. `everything`: every refusal, the bill, and the rules of thumb too.
+        """
+        return _html(self, lang, everything=everything, whole=whole)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return self.to_html()
+
+    def launch(
+        self, tool: str = "skypilot", *, option: int = 1, out: str | Path | None = None, dry_run: bool = False, **settings: Any
+    ) -> None:
+        """Start an option through SkyPilot or Terraform, without asking; as `rightfit launch --yes`. A dry run rents nothing."""
+        from rightfit.export import launching
+
+        job = self._job(option, settings)
+        folder = Path(out) if out is not None else None if dry_run else Path(f"{job.name}-{job.plan_id}")
+        launching.start(launching.launch_of(job, tool=tool, dry_run=dry_run), folder=folder)
+
+    def _job(self, option: int, settings: dict[str, Any]) -> Job:
+        from rightfit.export import ExportSettings, job_of, plan_document
+
+        return job_of(plan_document(self.to_dict()), rank=option, settings=ExportSettings(**settings))
+
+
+class Verdict(verdict.Verdict):
+    __doc__ = verdict.Verdict.__doc__
+    __slots__ = ()
+
+    def to_html(self, lang: Lang | None = None, *, everything: bool = False, whole: bool = False) -> str:
+        """The verdict as HTML that needs nothing from outside; `lang` "en" or "zh", by default that of the locale.
+
+        A fragment for a page or, with `whole`, the text of a file. `everything`: every refusal too.
+        """
+        return _html(self, lang, everything=everything, whole=whole)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return self.to_html()
+
+
+def plan_of(found: answer.Plan) -> Plan:
+    """The record of a plan, with what can be done with it."""
+    return Plan(**_fields(found))
+
+
+def verdict_of(found: verdict.Verdict) -> Verdict:
+    """The record of a verdict, with what can be done with it."""
+    return Verdict(**_fields(found))
+
+
+def _fields(found: answer.Plan | verdict.Verdict) -> dict[str, Any]:
+    return {field.name: getattr(found, field.name) for field in dataclasses.fields(found)}
+
+
+def _html(found: Plan | Verdict, lang: Lang | None, *, everything: bool, whole: bool) -> str:
+    from rightfit.explain.html import answer_html
+    from rightfit.explain.messages import default_lang
+
+    return answer_html(found, lang or default_lang(), everything=everything, whole=whole)
