@@ -105,6 +105,15 @@ def test_a_server_answers_and_finishes_what_it_began(serve: Serve, tmp_path: Pat
     assert all(json.loads(line) for line in log.splitlines() if line.startswith("{"))
 
 
+@pytest.mark.parametrize(("words", "status"), [((), 200), (("--no-page",), 404), (("--workers", "2"), 404)])
+def test_the_page_stands_beside_the_api_unless_it_is_left_out(serve: Serve, words: tuple[str, ...], status: int) -> None:
+    with serve(*words) as server:
+        found = httpx.get(server.address, timeout=30)
+        assert found.status_code == status
+        assert ("text/html" in found.headers["content-type"]) is (status == 200)
+        assert httpx.get(f"{server.address}{API}/targets", timeout=30).status_code == 200
+
+
 def test_several_processes_answer_and_count_together(serve: Serve) -> None:
     with serve("--workers", "2") as server:
         for _ in range(20):

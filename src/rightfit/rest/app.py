@@ -22,8 +22,11 @@ _ABOUT = (
 )
 
 
-def create_app(settings: Settings | None = None) -> Any:
-    """The application with its API; `app.state.desk` holds what it works with. MissingComponentError without the extra web."""
+def create_app(settings: Settings | None = None, *, page: Callable[[Any, Settings], None] | None = None) -> Any:
+    """The application with its API; `app.state.desk` holds what it works with. MissingComponentError without the extra web.
+
+    `page`: adds the web page to the application, after all routes of the API; not called where the settings leave the page out.
+    """
     from rightfit.rest import settings as settings_module
 
     chosen = settings or settings_module.Settings()
@@ -54,8 +57,8 @@ def create_app(settings: Settings | None = None) -> Any:
     _add_end(app, prefix=API)
     _add_handlers(app)
     _describe(app)
-    if chosen.page:
-        _mount_page(app, chosen)
+    if page is not None and chosen.page:
+        page(app, chosen)
     app.add_middleware(Guard, settings=chosen, metrics=desk.metrics, routes=tuple(API + route.path for route in ROUTES))
     if chosen.cors_origins:
         _allow_origins(app, chosen)
@@ -208,17 +211,6 @@ def _describe(app: Any) -> None:
         return app.openapi_schema
 
     app.openapi = description
-
-
-def _mount_page(app: Any, settings: Settings) -> None:
-    """The web page, where it and its library are there."""
-    import importlib
-
-    try:
-        page = importlib.import_module("rightfit.web.page")  # by name: a lower room does not know the page
-    except ModuleNotFoundError:
-        return
-    page.mount(app, settings)
 
 
 def _allow_origins(app: Any, settings: Settings) -> None:

@@ -16,12 +16,11 @@ from typing import Any
 from rightfit.errors import InputError, MissingComponentError
 from rightfit.messages import Message, system_problem
 from rightfit.rest import turns
-from rightfit.rest.app import MISSING
+from rightfit.rest.app import MISSING, from_environment
 from rightfit.rest.settings import Settings
 
 _BACKLOG = 1024
 _IDLE_S, _FINISH_S = 15, 10
-_FACTORY = "rightfit.rest.app:from_environment"
 
 
 def require_web() -> None:
@@ -76,12 +75,16 @@ def serve(
     settings: Settings,
     listener: socket.socket,
     *,
+    application: Callable[[], Any] = from_environment,
     workers: int = 1,
     started: Callable[[], None] = lambda: None,
     proxies: Sequence[str] = (),
 ) -> None:
-    """Run until told to stop (Ctrl-C, SIGTERM); requests under way are finished first. `started` is called once before the first
-    request. `proxies`: addresses and ranges that are believed when they say for whom they ask."""
+    """Run until told to stop (Ctrl-C, SIGTERM); requests under way are finished first.
+
+    `application`: a function of a module, which makes the application of each process from its environment. `started` is called once before
+    the first request. `proxies`: addresses and ranges that are believed when they say for whom they ask.
+    """
     require_web()
     import uvicorn
 
@@ -89,7 +92,7 @@ def serve(
     _allow_many_connections()
     with _environment(settings, workers=workers):
         config = uvicorn.Config(
-            _FACTORY,
+            application,
             factory=True,
             workers=workers,
             http="rightfit.rest.patience:PatientProtocol",

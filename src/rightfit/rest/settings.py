@@ -26,7 +26,7 @@ class Settings:
     """`token`: what clients must show, empty for nobody. `database_url`: empty for a file of SQLite in the data folder. `allowed_hosts`:
     names that
     the server answers to, empty for any. `cors_origins`: web pages of other hosts that may ask, none by default. `page`: serve the web page
-    too.
+    too, where there is one (see rightfit.web.asgi).
     Limits: [bytes] of a body, of a table and of all that are under way, rows of a table, options of a plan, [s] for a body to arrive and
     for an answer to be found from the start of its work, and that those who come may have to wait before that (more are sent away),
     answers waited for at once, requests a second of one client (and how many at once), [bytes] of answers kept, plans kept."""

@@ -68,6 +68,7 @@ def serve(
     rightfit serve --host 0.0.0.0 --token-file token.txt --workers 4 --database postgresql://rightfit@db/rightfit
     """
     from rightfit.rest import process
+    from rightfit.web import asgi
 
     settings = _settings(host, token_file, database, cors or [], rate=rate, page=page and workers == 1, allow_anonymous=allow_anonymous)
     proxies = tuple(_proxy(text) for text in proxy or [])
@@ -88,7 +89,7 @@ def serve(
 
             webbrowser.open(address if settings.page else f"{address}/api/v1/docs")
 
-    process.serve(settings, listener, workers=workers, started=started, proxies=proxies)
+    process.serve(settings, listener, application=asgi.from_environment, workers=workers, started=started, proxies=proxies)
 
 
 def _settings(
