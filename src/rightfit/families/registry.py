@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rightfit.errors import UnavailableError
 from rightfit.messages import Message
-from rightfit.search.family import Family, tell_how_others_are_explored
+from rightfit.search.family import Family
 from rightfit.search.honours import refuse_unheeded
 
 if TYPE_CHECKING:
@@ -74,11 +74,8 @@ def settled(workload: Workload) -> tuple[Family[Any], Workload]:
     return family(name), workload
 
 
-def _explored(workload: Workload, catalog: Catalog) -> Found:
-    """What the family of a workload finds for it."""
+def explored(workload: Workload, catalog: Catalog) -> Found:
+    """What the family of a workload finds for it. Families ask here for one another's work, since none may import another."""
     found, asked = settled(workload)
-    explored: Found = found.explore(asked, catalog)
-    return explored
-
-
-tell_how_others_are_explored(_explored)
+    exploration: Found = found.explore(asked, catalog)
+    return exploration

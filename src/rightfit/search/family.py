@@ -19,19 +19,6 @@ F = TypeVar("F", bound=Found)
 MOST_PARETO = 12
 
 
-_explorers: list[Callable[[Workload, Catalog], Found]] = []
-
-
-def tell_how_others_are_explored(explore: Callable[[Workload, Catalog], Found]) -> None:
-    """The registry of families tells the frame how a workload of any family is explored: families may not know one another."""
-    _explorers[:] = [explore]
-
-
-def explored(workload: Workload, catalog: Catalog) -> Found:
-    """What the search of its family finds for another workload."""
-    return _explorers[0](workload, catalog)
-
-
 @dataclass(frozen=True, slots=True)
 class Beside:
     """What stands beside the options of a plan: advice, and sections (of the load, of other ways to buy)."""

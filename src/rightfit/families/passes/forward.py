@@ -27,6 +27,7 @@ from rightfit.estimate.forward_records import ForwardWish
 from rightfit.facts.networks import PassEngine, pass_engines
 from rightfit.facts.records import Accelerator
 from rightfit.families.passes.inputs import read_inputs, seconds_of
+from rightfit.families.registry import explored
 from rightfit.messages import Message
 from rightfit.physics.columns import Array, DeviceColumns, LinkColumns, ModelColumns
 from rightfit.physics.serving_columns import ServeColumns
@@ -248,7 +249,7 @@ def shared_machines(
     """Slices of cards in place of whole ones, and what neighbours take of each class."""
     if not workload.slice and not workload.beside:
         return fleet, machines
-    cut = shared_fleet(fleet, workload, market.offers.servers, catalog)
+    cut = shared_fleet(fleet, workload, market.offers.servers, lambda other: explored(other, catalog))
     if not workload.slice:
         return cut, machines
     by_first = dict(zip(fleet.first.tolist(), machines, strict=True))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rightfit.families.registry import explored
 from rightfit.families.serving.processors import cpu_machines, least_bytes, suits_cpus, token_market
 from rightfit.families.serving.wish import read_token_wish
 from rightfit.search.constraints import accelerators_of
@@ -48,7 +49,7 @@ def explore_tokens(wish: ServingWish, catalog: Catalog, *, market: Market | None
     market = market or token_market(catalog, wanted, with_cpus=with_cpus, least_bytes=least_bytes(wish, stacks))
     servers = market.offers.servers
     processors = cpu_machines(servers, np.unique(market.offers.server_index), wish, stacks, every=every_cpu) if with_cpus else {}
-    fleet = shared_fleet(serving_fleet(servers, stacks, processors=processors), workload, servers, catalog)
+    fleet = shared_fleet(serving_fleet(servers, stacks, processors=processors), workload, servers, lambda other: explored(other, catalog))
     space = build_serving_space(servers, fleet, wish)
     times = token_times(space)
     grid = token_grid(times, wish, percentile=wish.limits.percentile)

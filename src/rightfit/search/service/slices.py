@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,11 +14,10 @@ from rightfit.facts.slices import cut, slice_of
 from rightfit.messages import Message
 from rightfit.search.answer import Reason, Section
 from rightfit.search.constraints import accelerators_of
-from rightfit.search.family import explored
 from rightfit.search.service.space import CPU_FAMILY, ServingFleet
 
 if TYPE_CHECKING:
-    from rightfit.catalog import Catalog, ServerTable
+    from rightfit.catalog import ServerTable
     from rightfit.physics.columns import Array
     from rightfit.search.answer import Option
     from rightfit.search.service.found import ServingExploration
@@ -95,12 +95,15 @@ def _devices(other: ServingExploration, machine: int) -> float:
     return min(needs) if rows and needs else math.inf
 
 
-def shared_fleet(fleet: ServingFleet, workload: Workload, servers: ServerTable, catalog: Catalog) -> ServingFleet:
-    """The fleet as slices where they are asked for, with what the neighbours of a workload take of each class."""
+def shared_fleet(fleet: ServingFleet, workload: Workload, servers: ServerTable, explored: Callable[[Workload], object]) -> ServingFleet:
+    """The fleet as slices where they are asked for, with what the neighbours of a workload take of each class.
+
+    `explored`: what the family of a neighbour, which is any family of services, finds for it.
+    """
     fleet = sliced_fleet(fleet, workload, servers)
     if not workload.beside:
         return fleet
-    others = tuple(_served(explored(other, catalog)) for other in neighbours_of(workload))
+    others = tuple(_served(explored(other)) for other in neighbours_of(workload))
     return dataclasses.replace(fleet, taken=taken_by(others, fleet))
 
 
