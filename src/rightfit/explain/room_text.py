@@ -2,26 +2,112 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rightfit import kept
 from rightfit.explain import quantities as q
 from rightfit.explain.labels import label
 from rightfit.explain.messages import Lang, say, topic
 from rightfit.explain.plan_words import OptionText
 from rightfit.explain.tables import Column, Table
 from rightfit.families.registry import name_of
+from rightfit.physics import (
+    attention,
+    collectives,
+    compute,
+    decode,
+    forward,
+    gemm,
+    loading,
+    memory_activations,
+    memory_bound,
+    memory_buffers,
+    memory_logits,
+    memory_overheads,
+    memory_states,
+    pipeline,
+    serving_memory,
+    step,
+    train_memory,
+    train_step,
+    tuning,
+)
 
 if TYPE_CHECKING:
     from rightfit.search.answer import Plan, Section
 
-_DATA = Path(__file__).with_name("data")
+#: The function of the physics that works a term out, by the key of data/formulas.toml: its source stands beside the formula.
+FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    "memory_weights": memory_states.weights_bytes,
+    "memory_adapters": memory_states.adapter_bytes,
+    "memory_gradients": memory_states.gradients_bytes,
+    "memory_optimizer": memory_states.optimizer_bytes,
+    "memory_master": memory_states.master_bytes,
+    "memory_activations": memory_activations.layer_activations,
+    "memory_logits": memory_logits.logits_bytes,
+    "memory_working": memory_activations.backward_scratch_bytes,
+    "memory_buffers": memory_buffers.gathered_bytes,
+    "memory_scratch": memory_states.step_scratch_bytes,
+    "memory_workspace": memory_overheads.workspace_bytes,
+    "memory_slack": memory_overheads.squeezed_bytes,
+    "memory_context": memory_overheads.context_bytes,
+    "memory_reference": tuning.frozen_bytes,
+    "memory_reward_model": tuning.frozen_bytes,
+    "memory_value_model": tuning.state_bytes,
+    "memory_frozen_logits": tuning.frozen_logits_bytes,
+    "memory_engine_weights": serving_memory.weights_bytes_per_device,
+    "memory_engine_cache": serving_memory.kv_bytes_per_device,
+    "memory_engine": serving_memory.engine_workspace_bytes,
+    "memory_weights/samples": train_memory.memory_terms,
+    "memory_states/samples": train_memory.memory_terms,
+    "memory_activations/samples": train_memory.activation_elements,
+    "memory_working/samples": train_memory.memory_terms,
+    "memory_frozen_networks/samples": train_memory.memory_terms,
+    "memory_tables/samples": train_memory.memory_terms,
+    "memory_slack/samples": train_memory.memory_terms,
+    "memory_context/samples": train_memory.memory_terms,
+    "memory_weights/serving": serving_memory.weights_bytes_per_device,
+    "memory_kv_cache/serving": serving_memory.kv_room_bytes,
+    "memory_workspace/serving": serving_memory.engine_workspace_bytes,
+    "memory_context/serving": memory_overheads.context_bytes,
+    "time_gemm": gemm.gemm_s,
+    "time_attention": attention.attention_s,
+    "time_memory_bound": memory_bound.layers_forward_s,
+    "time_recompute": compute.compute_times,
+    "time_dequantise": memory_bound.dequantise_s,
+    "time_adapter": compute.compute_times,
+    "time_head": memory_bound.loss_s,
+    "time_launch": compute.host_s,
+    "time_tensor": collectives.all_reduce_s,
+    "time_expert": collectives.all_to_all_s,
+    "time_context": collectives.all_to_all_s,
+    "time_shard": collectives.gather_s,
+    "time_data": collectives.all_reduce_s,
+    "time_pipeline": pipeline.step_parts,
+    "time_rollout": decode.decode_times,
+    "time_scoring": tuning.forward_s,
+    "time_value": tuning.forward_s,
+    "time_update": memory_bound.update_s,
+    "time_offload": step.communication_times,
+    "time_overhead": step.step_times,
+    "time_loading": loading.epochs_s,
+    "time_compute/samples": train_step.compute_s,
+    "time_tables/samples": train_step.table_s,
+    "time_update/samples": train_step.update_s,
+    "time_data/samples": train_step.communication_s,
+    "time_overhead/samples": train_step.joined_terms,
+    "time_weights/serving": decode.product_s,
+    "time_attention/serving": decode.attention_s,
+    "time_head/serving": decode.product_s,
+    "time_gaps/serving": decode.gaps_s,
+    "time_communication/serving": decode.layers_collective_s,
+    "time_experts/serving": decode.touched_experts,
+    "memory_weights/passes": serving_memory.weights_bytes,
+    "time_compute/passes": forward.forward_s,
+}
 
 _SOURCE = re.compile(r"Source: (.*?)(?:\. Known error|\n\s*\n|$)", re.DOTALL)
 
@@ -50,7 +136,7 @@ def formula_lines(plan: Plan, text: OptionText, lang: Lang) -> list[str]:
     family = name_of(plan.workload)
     found = [(term.label, formula_of(kind, term.name, family)) for kind in ("memory", "time") for term in getattr(text, kind)]
     return [
-        say("formulas.line", lang, name=name, formula=say(f"formulas.{key}", lang), source=source_of(functions()[key]))
+        say("formulas.line", lang, name=name, formula=say(f"formulas.{key}", lang), source=source_of(FUNCTIONS[key]))
         for name, key in found
         if key
     ]
@@ -64,16 +150,8 @@ def formula_of(kind: str, term: str, family: str) -> str:
 
 
 @cache
-def functions() -> Mapping[str, str]:
-    """The function of the physics behind each formula."""
-    return kept.toml_file(_DATA / "formula_functions.toml")
-
-
-@cache
-def source_of(function: str) -> str:
+def source_of(function: Callable[..., Any]) -> str:
     """Where the equation of a function of the physics comes from: its own source, or that of its module."""
-    name, _, member = function.partition(".")
-    module = importlib.import_module(f"rightfit.physics.{name}")
-    texts = (inspect.getdoc(getattr(module, member)) or "", inspect.getdoc(module) or "")
+    texts = (inspect.getdoc(function) or "", inspect.getdoc(inspect.getmodule(function)) or "")
     found = next(match for match in map(_SOURCE.search, texts) if match)
     return " ".join(found[1].split()).rstrip(".")

@@ -6,6 +6,7 @@ import functools
 import importlib
 import pkgutil
 from collections.abc import Callable, Mapping
+from types import ModuleType
 
 from rightfit.errors import InputError, UnknownNameError
 from rightfit.export.job import Job
@@ -52,12 +53,17 @@ class Target:
         return self.write(job)
 
 
+def target_module(name: str) -> ModuleType:
+    """The module of a target, on use: launchers stand on the programs of others, which stand on what the launchers are made of."""
+    return importlib.import_module(f"rightfit.export.targets.{name}")
+
+
 @functools.cache
 def all_targets() -> Mapping[str, Target]:
     """Every target by name, grouped in the order of GROUPS."""
     from rightfit.export import targets as package
 
-    found = [importlib.import_module(f"{package.__name__}.{module.name}").TARGET for module in pkgutil.iter_modules(package.__path__)]
+    found = [target_module(module.name).TARGET for module in pkgutil.iter_modules(package.__path__)]
     return {target.name: target for target in sorted(found, key=lambda target: (GROUPS.index(target.group), target.name))}
 
 

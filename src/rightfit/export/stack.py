@@ -4,13 +4,13 @@ repeat one."""
 from __future__ import annotations
 
 import dataclasses
-import importlib
 from collections.abc import Mapping
 
 from rightfit.errors import InputError
 from rightfit.export.job import SERVING_TASKS, Job
 from rightfit.export.mirrors import mirrored_environment, mirrored_image
 from rightfit.export.model_words import is_text_encoder, modality, model_kind, revision_problem, size_problem
+from rightfit.export.registry import target_module
 from rightfit.messages import Message, at_place
 from rightfit.records import dataclass
 
@@ -89,7 +89,7 @@ def stack_problem(job: Job) -> Message | str:
         return ""
     if name:
         # A launcher starts what the program's own target can express, and says what that says.
-        problem = importlib.import_module(f"rightfit.export.targets.{name}").TARGET.problem(job)
+        problem = target_module(name).TARGET.problem(job)
         return at_place(name, problem) if problem else ""
     if job.task in SERVING_TASKS:
         return Message("export.part_no_launcher_serving", engine=job.option.layout.engine)
@@ -100,7 +100,7 @@ def stack_of(job: Job) -> ExportStack:
     """The stack of a job. InputError where there is none."""
     if problem := stack_problem(job):
         raise InputError(problem, field="to")
-    found: ExportStack = importlib.import_module(f"rightfit.export.targets.{stack_name(job)}").stack(job)
+    found: ExportStack = target_module(stack_name(job)).stack(job)
     image, environment = mirrored_image(found.image, job), {**mirrored_environment(job), **found.environment}
     return dataclasses.replace(found, image=image, environment=environment, program_inside=found.image.startswith(IMAGES_WITH_PROGRAM))
 
