@@ -3,13 +3,38 @@
 from __future__ import annotations
 
 import ast
+import functools
 import graphlib
+import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[1] / "src"
+import rightfit
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src"
+#: Who imports by name, and what: its own sub-modules (a prefix), a library that may be missing, or the user's code.
+REGISTRIES = {
+    "rightfit": "rightfit.",
+    "rightfit.catalog.providers": "rightfit.catalog.providers.",
+    "rightfit.cli.app": "rightfit.cli.commands.",
+    "rightfit.explain": "rightfit.explain.",
+    "rightfit.export.registry": "rightfit.export.targets.",
+    "rightfit.families.registry": "rightfit.families.",
+    "rightfit.rest": "rightfit.rest.",
+    "rightfit.explain.frames": "library",
+    "rightfit.measure.probing.cards": "library",
+    "rightfit.estimate.traced": "user",
+    "rightfit.facts.own.torch_module": "user",
+}
+#: What other programs run far from here: texts of exports, and the agent inside a measured program.
+CARRIED = ("rightfit.export.scripts.", "rightfit.measure.probing.agent.")
+BY_NAME = frozenset(
+    {"import_module", "__import__", "resolve_name", "run_module", "run_path", "exec_module", "module_from_spec", "spec_from_file_location"}
+)
 
 
 def modules(root: Path) -> dict[str, Path]:
@@ -26,6 +51,7 @@ def imported(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
         yield from imported(node)
 
 
+@functools.cache
 def graph(root: Path) -> dict[str, set[str]]:
     """Module -> modules of ours that it imports."""
     known = modules(root)
@@ -70,3 +96,98 @@ def test_rooms_of_the_frame_name_no_family(room: str) -> None:
     allowed = {"rightfit.families.registry"} if room != "search" else set()
     families = {one for one in reached if one.startswith("rightfit.families.")} - allowed
     assert not families if room != "explain" else all(one.rsplit(".", 1)[1] in ("layout", "match") for one in families), sorted(families)
+
+
+@functools.cache
+def names_used(tree: ast.AST) -> set[str]:
+    """Every name and attribute that a module reads."""
+    return {node.id if isinstance(node, ast.Name) else node.attr for node in ast.walk(tree) if isinstance(node, ast.Name | ast.Attribute)}
+
+
+@functools.cache
+def texts(tree: ast.AST) -> set[str]:
+    """Every text of a module but docstrings, those of f-strings up to their first field."""
+    said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    return {
+        node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said
+    }
+
+
+def room_of(module: str) -> str:
+    return module.split(".")[1] if "." in module else ""
+
+
+def heights() -> dict[str, int]:
+    """How high each room stands in the contract of pyproject.toml; the package itself, which only offers names of the others, on top."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+    layers = next(one["layers"] for one in contracts if one["type"] == "layers")
+    return {"": len(layers)} | {room: -at for at, layer in enumerate(layers) for room in re.split(r"[ |]+", layer)}
+
+
+@functools.cache
+def own(root: Path) -> dict[str, ast.Module]:
+    """Every module that runs as a part of rightfit."""
+    return {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in modules(root).items() if not name.startswith(CARRIED)}
+
+
+def shares_its_name(module: str) -> bool:
+    """Whether a package has the name of a public function, so that it must be one as well."""
+    return module.count(".") == 1 and room_of(module) in rightfit.__all__
+
+
+def by_name(root: Path) -> list[str]:
+    """Modules that import by name and are no registry, or give a registry's import what is not theirs."""
+    faults = []
+    for name, tree in own(root).items():
+        if not names_used(tree) & BY_NAME or shares_its_name(name):
+            continue
+        prefix = REGISTRIES.get(name)
+        named = {text for text in texts(tree) if re.fullmatch(r"rightfit\.[a-z_.]*", text)}
+        if prefix is None:
+            faults.append(f"{name} imports by name")
+        elif not all(text.startswith(prefix) for text in named):
+            faults.append(f"{name} names {sorted(named)}")
+    return faults
+
+
+def upward(root: Path) -> list[str]:
+    """Texts that are the name of a module in a room above, whoever imports it then."""
+    stand, known, faults = heights(), {*modules(root), *modules(SOURCE)}, []
+    for name, tree in own(root).items():
+        for text in sorted(texts(tree)):
+            named = text.partition(":")[0].rstrip(".")
+            above = re.match(r"rightfit\.\w", text) and named in known and stand[room_of(named)] > stand[room_of(name)]
+            faults += [f"{name} says {text}"] if above and not shares_its_name(name) else []
+    return faults
+
+
+def test_registries_alone_import_by_name_and_their_own_alone() -> None:
+    assert by_name(SOURCE) == []
+    assert [name for name in REGISTRIES if not names_used(own(SOURCE)[name]) & BY_NAME] == [], "registries that are none any more"
+
+
+def test_no_text_names_a_module_of_a_room_above() -> None:
+    assert upward(SOURCE) == []
+
+
+def test_a_package_is_a_function_too_only_where_they_share_a_name() -> None:
+    """A class of a module is changed where importing the package would take the place of a public function, and nowhere else."""
+    swapped = {
+        name
+        for name, tree in own(SOURCE).items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and any(isinstance(at, ast.Attribute) and at.attr == "__class__" for at in node.targets)
+    }
+    assert swapped == {name for name in own(SOURCE) if shares_its_name(name)}
+
+
+def test_a_call_upward_is_found(tmp_path: Path) -> None:
+    package = tmp_path / "rightfit" / "search"
+    package.mkdir(parents=True)
+    (package / "answer.py").write_text('import importlib\ndef words():\n    return importlib.import_module("rightfit.explain.html")\n')
+    (package / "run.py").write_text('SERVER = "rightfit.rest.app:from_environment"\nLOWER = "rightfit.facts.own.worker"\n')
+    assert by_name(tmp_path) == ["rightfit.search.answer imports by name"]
+    assert upward(tmp_path) == [
+        "rightfit.search.answer says rightfit.explain.html",
+        "rightfit.search.run says rightfit.rest.app:from_environment",
+    ]

@@ -78,8 +78,6 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'rightfit' has no attribute {name!r}")
     from importlib import import_module
 
-    if name in ("estimate", "fleet"):  # also names of packages; see there
-        return import_module(f"rightfit.{name}")
     home = "rightfit.errors" if name.endswith("Error") else "rightfit.workload.model" if name == "Workload" else "rightfit.api"
     value = getattr(import_module(home), name)
     globals()[name] = value

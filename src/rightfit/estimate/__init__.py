@@ -1,6 +1,6 @@
 """From columns of facts and settings to figures with intervals.
 
-This package shares its name with the public function `rightfit.estimate`; so that both hold whichever is imported first, the package
+This package shares its name with the public function `rightfit.estimate`, and importing it puts it in that function's place; so the package
 itself can be called: `rightfit.estimate(...)` is `rightfit.api.estimate(...)`.
 """
 

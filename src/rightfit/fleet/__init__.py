@@ -1,6 +1,6 @@
 """Many jobs and services at once: one plan to buy and place them.
 
-This package shares its name with the public function `rightfit.fleet`; so that both hold whichever is imported first, the package itself can be
+This package shares its name with the public function `rightfit.fleet`, and importing it puts it in that function's place; so the package itself can be
 called: `rightfit.fleet(...)` is `rightfit.api.fleet(...)`.
 """
 
