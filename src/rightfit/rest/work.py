@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 import math
 import threading
 import time
@@ -14,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rightfit import reach
+from rightfit.recent import exact_key
 from rightfit.rest import turns
 from rightfit.rest.cache import AnswerCache
 from rightfit.rest.problems import Refused
@@ -191,4 +190,4 @@ def _for_client(question: Callable[[], _Answer]) -> _Answer:
 
 def key_of(*parts: Any) -> str:
     """One key of everything that an answer depends on."""
-    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode("utf-8", "backslashreplace")).hexdigest()
+    return exact_key(*parts).hex()

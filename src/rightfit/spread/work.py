@@ -12,6 +12,7 @@ from rightfit.cells import safe_cell
 from rightfit.errors import InputError, RightfitError
 from rightfit.messages import Message, did_you_mean
 from rightfit.proof.tables import HIDDEN_COLUMNS, cell_text, prediction_columns
+from rightfit.recent import exact_key
 from rightfit.spread.pieces import Done, Progress, Text, csv_lines, header_of, through
 from rightfit.spread.places import Here, Place
 
@@ -40,7 +41,7 @@ def predict_table(
     progress: Progress = lambda *_: None,
 ) -> Done:
     """Predict every row of a table into another one, in pieces; the same text as predicting it at once. `evidence`: own runs."""
-    question = {"kind": "predict", "evidence": repr(evidence)}
+    question = {"kind": "predict", "evidence": exact_key(evidence).hex()}
     return through(source, out, work=predicted, shared=evidence, question=question, place=place, piece_rows=piece_rows, progress=progress)
 
 

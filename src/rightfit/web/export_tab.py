@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from nicegui import ui
 
 from rightfit.errors import RightfitError
+from rightfit.recent import exact_key
 from rightfit.web.draw import box, button, paragraph, text
 from rightfit.web.words import problem_lines, word
 
@@ -63,7 +64,7 @@ async def _files(page: PlanHost, job: Any, target: str) -> Mapping[str, str]:
     from rightfit.export import files_of
 
     try:
-        return await page.answers.ask(("export", repr(job)[:20_000], target), lambda: files_of(job, target))
+        return await page.answers.ask(("export", exact_key(job), target), lambda: files_of(job, target))
     except RightfitError as error:
         ui.notify(problem_lines(error, page.state.lang)[0][1])
         return {}

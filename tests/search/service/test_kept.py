@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import rightfit
+from rightfit.recent import exact_key
 from rightfit.search.service import grid, refine
-from rightfit.search.service.kept import Kept, digest
+from rightfit.search.service.kept import Kept
 from rightfit.search.service.replicas import replica_columns
 
 SERVICE: dict[str, Any] = {"model": "meta-llama/Meta-Llama-3-8B", "task": "serve", "rate": "10/s"}
@@ -72,15 +73,15 @@ def test_each_value_that_is_read_has_a_part_in_the_key() -> None:
     found = explore(Workload(**SERVICE), rightfit.planner.plan.default_catalog())
     space = found.space.take(np.arange(3))
     for record in (space.model, space.serve, space.device, space.links, replica_columns(space)):
-        seen = {digest(record)}
+        seen = {exact_key(record)}
         for field in dataclasses.fields(record):
             array = getattr(record, field.name)
             other = array.copy()
             other.flat[-1] += 1.0
             seen |= {
-                digest(dataclasses.replace(record, **{field.name: other})),
-                digest(dataclasses.replace(record, **{field.name: array[:, None]})),
+                exact_key(dataclasses.replace(record, **{field.name: other})),
+                exact_key(dataclasses.replace(record, **{field.name: array[:, None]})),
             }
         assert len(seen) == 1 + 2 * len(dataclasses.fields(record))
-    assert digest(space.extras) != digest(dataclasses.replace(space.extras, adapters=1.0))
-    assert digest(np.ones(2), np.ones(1)) != digest(np.ones(1), np.ones(2))
+    assert exact_key(space.extras) != exact_key(dataclasses.replace(space.extras, adapters=1.0))
+    assert exact_key(np.ones(2), np.ones(1)) != exact_key(np.ones(1), np.ones(2))

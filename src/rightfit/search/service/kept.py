@@ -3,14 +3,10 @@ of a step stay. The key is a digest of everything that is read, so that nothing 
 
 from __future__ import annotations
 
-import dataclasses
-import hashlib
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-import numpy as np
-
-from rightfit.recent import Recent
+from rightfit.recent import Recent, exact_key
 
 Value = TypeVar("Value")
 
@@ -22,23 +18,10 @@ class Kept(Generic[Value]):
         self.known: Recent[bytes, Value] = Recent(most_bytes, size_of=size_of)
 
     def of(self, compute: Callable[[], Value], *read: Any) -> Value:
-        """The result of `compute`, which reads `read` and nothing else: records of arrays, arrays, and what prints all that it holds."""
-        key = digest(*read)
+        """The result of `compute`, which reads `read` and nothing else."""
+        key = exact_key(*read)
         found = self.known.get(key)
         if found is None:
             found = compute()
             self.known.put(key, found)
         return found
-
-
-def digest(*read: Any) -> bytes:
-    """What stands for everything that these hold [16 bytes]."""
-    found = hashlib.blake2b(digest_size=16)
-    for part in read:
-        arrays = [getattr(part, field.name) for field in dataclasses.fields(part)] if dataclasses.is_dataclass(part) else [part]
-        if not all(isinstance(array, np.ndarray) for array in arrays):
-            arrays = [np.frombuffer(repr(part).encode(), dtype=np.uint8)]
-        for array in arrays:
-            found.update(f"{array.dtype.str}{array.shape}".encode())
-            found.update(np.ascontiguousarray(array).data)
-    return found.digest()
