@@ -106,7 +106,7 @@ class Problem:
         """Tokens per second and GPU with the current coefficients."""
         case = self.cases
         step = speed.step_columns(case.model, case.setup, case.device, case.links)
-        return step.tokens_per_s_per_gpu(case.setup)
+        return case.setup.tokens_per_step / (step.step_s * case.setup.num_gpus)
 
     def log_errors(self) -> np.ndarray:
         """log(predicted / measured)."""

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
+
 import pytest
 from tests.classical_tasks import named_hosts
 
 from rightfit import facts
 from rightfit.errors import InputError, UnknownNameError
-from rightfit.estimate.preparation import ADVICE, FAMILY, preparation_columns, preparation_task
+from rightfit.estimate.preparation import ADVICE, advice_of, preparation_task, rates_of, work_of
 from rightfit.facts.preparation import operations
-from rightfit.physics.classical import CpuColumns
-
-
-def servers(*vcpus: float, gib: float = 64.0) -> CpuColumns:
-    return named_hosts(*["Intel Xeon 8488C"] * len(vcpus), vcpus=list(vcpus), memory_bytes=[gib * 2.0**30] * len(vcpus))
+from rightfit.physics.preparation import PreparationHosts, preparation_terms
 
 
 @pytest.mark.parametrize(
@@ -58,40 +55,29 @@ def test_every_operation_has_a_rate_for_some_library() -> None:
 
 
 def test_time_goes_with_bytes_and_cores() -> None:
-    small = preparation_columns(preparation_task("tokenize", data_bytes=1e10), servers(8, 64))
-    large = preparation_columns(preparation_task("tokenize", data_bytes=1e11), servers(8, 64))
-    assert large.time_s.mid / small.time_s.mid == pytest.approx([10.0, 10.0])
-    task = preparation_task("tokenize", data_bytes=1e10)
+    host = named_hosts("Intel Xeon 8488C", vcpus=[8], memory_bytes=[64 * 2.0**30])
+    cores = PreparationHosts.of(cores=host.cores, threads=host.threads, speed=host.speed)
+    tasks = [preparation_task("tokenize", data_bytes=size) for size in (1e10, 1e11)]
+    small, large = (float(preparation_terms(work_of(task), rates_of(task), cores)["compute"][0]) for task in tasks)
+    assert large / small == pytest.approx(10.0)
     # Four Sapphire Rapids cores with two threads each: 5 cores' worth, 2 % serial.
     gain = 1.0 / (0.02 + 0.98 / 5.0)
-    assert small.time_s.mid[0] == pytest.approx(1e10 / (task.core_rate * 3.1 / 3.0 * 1.2 * gain))
+    assert small == pytest.approx(1e10 / (tasks[0].core_rate * 3.1 / 3.0 * 1.2 * gain))
 
 
-def test_a_slow_disk_is_the_bottleneck() -> None:
-    task = preparation_task("dedup text", data_bytes=1e12, library="python")
-    found = preparation_columns(task, servers(96), read_rate=np.array([1e8]))
-    assert found.bottleneck == ("disk",)
-    assert FAMILY[found.bottleneck[0]] == "storage"
-    assert "faster-disk" in found.advice[0]
-
-
-def test_an_operation_that_holds_all_rows_wants_memory() -> None:
-    task = preparation_task("sort", data_bytes=1e11, library="spark")
-    held = preparation_columns(task, servers(16, gib=1024.0))
-    # Parquet is three times as large in memory: 300 GB, twice for a sort: 600 GB.
-    assert held.bottleneck == ("cpu",)
-    short = preparation_columns(task, servers(16, gib=32.0), read_rate=np.array([5e8]))
-    assert short.bottleneck == ("memory",)
-    assert short.fits.tolist() == [True]  # Spark spills
-    assert short.disk_bytes[0] > held.disk_bytes[0]
-
-
-def test_a_disk_too_small_does_not_fit() -> None:
-    found = preparation_columns(preparation_task("tokenize", data_bytes=1e12), servers(8), disk_bytes=np.array([1e12]))
-    assert found.fits.tolist() == [False]
-    assert "more-disk" in found.advice[0]
-
-
-def test_every_code_of_advice_has_a_reason() -> None:
-    found = preparation_columns(preparation_task("tokenize", data_bytes=1e13), servers(2, 8))
-    assert {code for codes in found.advice for code in codes} <= set(ADVICE)
+@pytest.mark.parametrize(
+    ("operation", "library", "case", "code"),
+    [
+        ("dedup text", "python", {"bottleneck": "disk"}, "faster-disk"),
+        ("sort", "spark", {"in_ram": False}, "streaming-engine"),
+        ("tokenize", "", {"on_disk": False}, "more-disk"),
+        ("tokenize", "", {"hours": 5.0}, "use-more-cores"),
+        ("tokenize", "", {"hours": 500.0}, "spark"),
+    ],
+)
+def test_advice_says_what_holds_an_operation_back(operation: str, library: str, case: dict[str, Any], code: str) -> None:
+    task = preparation_task(operation, data_bytes=1e10, library=library)
+    usual: dict[str, Any] = {"bottleneck": "cpu", "in_ram": True, "on_disk": True, "hours": 0.1}
+    assert code in advice_of(task, **{**usual, **case})
+    assert code not in advice_of(task, **usual)
+    assert set(advice_of(task, **{**usual, **case})) <= set(ADVICE)

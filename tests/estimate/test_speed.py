@@ -19,7 +19,7 @@ def tokens_per_s(**row: str) -> float:
     cases = training_cases([{"metric": "tokens_per_s_per_gpu", **row}])
     assert not cases.refused
     step = speed.step_columns(cases.model, cases.setup, cases.device, cases.links)
-    return float(step.tokens_per_s_per_gpu(cases.setup)[0])
+    return float((cases.setup.tokens_per_step / (step.step_s * cases.setup.num_gpus))[0])
 
 
 LLAMA = {

@@ -18,12 +18,6 @@ def test_monthly_fraction_to_rate_and_back() -> None:
     assert 1 - np.exp(-rate * MONTH_S) == pytest.approx([0.0, 0.2, 0.5])
 
 
-def test_rates_of_nodes_add() -> None:
-    between = it.mean_time_between_s(np.array([1e-6, 0.0]), nodes=np.array([8.0, 8.0]))
-    assert between[0] == pytest.approx(125_000.0)
-    assert np.isinf(between[1])
-
-
 def test_optimal_interval_by_hand() -> None:
     save, between = np.array([60.0]), np.array([86_400.0])
     young = np.sqrt(2 * 60 * 86_400)
@@ -96,12 +90,6 @@ def test_the_interval_is_the_best_one() -> None:
     ]
     assert times[1] < times[0]
     assert times[1] < times[2]
-
-
-def test_survival() -> None:
-    assert it.survival_probability(np.array([MONTH_S]), rate_per_s=it.interruptions_per_s(np.array([0.1])), nodes=np.array([2.0]))[
-        0
-    ] == pytest.approx(0.81)
 
 
 @settings(max_examples=200)

@@ -24,8 +24,3 @@ def test_decoding_can_be_the_slower() -> None:
 
 def test_unknown_rates_mean_no_limit() -> None:
     assert one(storage_bytes_per_s=0) == 0
-
-
-def test_loading_hides_behind_the_step() -> None:
-    exposed = loading.exposed_s(loading_s=np.array([0.2, 0.5]), step_s=np.array([0.3, 0.3]))
-    assert exposed == pytest.approx([0.0, 0.2])

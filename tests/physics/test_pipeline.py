@@ -27,7 +27,6 @@ def test_bubble_of_one_forward_one_backward() -> None:
     busy, idle = parts()
     assert busy == 16
     assert idle / busy == pytest.approx(3 / 8)
-    assert pipeline.bubble_fraction(stages=np.array([4.0]), micro_batches=np.array([8.0]), chunks=np.array([1.0]))[0] == 3 / 8
 
 
 def test_interleaving_divides_the_bubble() -> None:

@@ -9,7 +9,6 @@ from rightfit.physics.preparation import (
     PreparationRates,
     PreparationWork,
     peak_ram_bytes,
-    preparation_s,
     preparation_terms,
     spilled_bytes,
     working_cores,
@@ -20,7 +19,7 @@ def test_cores_share_the_bytes() -> None:
     # 100 GB at 10 MB/s and core on 10 cores of unit speed without a serial part: 1000 s.
     work = PreparationWork.of(worked_bytes=1e11)
     rates = PreparationRates.of(core_rate=1e7, serial=0.0)
-    assert preparation_s(work, rates, PreparationHosts.of(cores=10, threads=10))[0] == pytest.approx(1000.0)
+    assert preparation_terms(work, rates, PreparationHosts.of(cores=10, threads=10))["compute"][0] == pytest.approx(1000.0)
 
 
 def test_a_second_thread_a_core_and_a_limit_of_threads() -> None:
@@ -28,12 +27,11 @@ def test_a_second_thread_a_core_and_a_limit_of_threads() -> None:
     assert working_cores(PreparationHosts.of(cores=4, threads=8), rates).tolist() == [5.0, 1.0]
 
 
-def test_a_slow_disk_decides() -> None:
+def test_the_parts_of_an_operation() -> None:
     work = PreparationWork.of(input_bytes=1e11, worked_bytes=1e11, output_bytes=5e10)
     host = PreparationHosts.of(cores=100, threads=100, read_rate=1e8, write_rate=1e8)
     terms = preparation_terms(work, PreparationRates.of(core_rate=1e8, serial=0.0), host)
     assert {name: float(value[0]) for name, value in terms.items()} == pytest.approx({"compute": 10.0, "read": 1000.0, "write": 500.0})
-    assert preparation_s(work, PreparationRates.of(core_rate=1e8, serial=0.0), host)[0] == pytest.approx(1500.0)
 
 
 def test_what_does_not_fit_spills_or_not() -> None:

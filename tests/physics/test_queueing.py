@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from tests.physics.typical import linear_replicas
 
-from rightfit.estimate.loads import length_atoms, load_columns, load_of_requests
+from rightfit.estimate.loads import length_atoms, load_columns
 from rightfit.estimate.simulate import simulate
 from rightfit.physics import queueing, waiting
 from rightfit.physics.queueing import ATOM_WEIGHTS, LoadColumns
@@ -145,17 +145,6 @@ def test_prompts_only() -> None:
     seen = simulate(replicas, draw_requests(30_000, rate_per_s=40.0, inputs=inputs, outputs=outputs, seed=2))
     assert found.ttft_s[0] == pytest.approx([seen.ttft.p50, seen.ttft.p95, seen.ttft.p99], rel=0.1)
     assert found.latency_s[0] == pytest.approx(found.ttft_s[0], rel=0.02)
-
-
-def test_a_trace_gives_the_same_as_its_law() -> None:
-    inputs, outputs = Lengths(500, 1.0), Lengths(80, 0.5)
-    replicas = linear_replicas(overhead_s=0.01, batch_s=1e-4, prompt_token_s=5e-5)
-    trace = draw_requests(50_000, rate_per_s=8.0, inputs=inputs, outputs=outputs, seed=4)
-    of_trace, of_law = (
-        waiting.latency(replicas, load_of_requests(trace)),
-        waiting.latency(replicas, load_columns(8.0, inputs=inputs, outputs=outputs)),
-    )
-    assert of_trace.ttft_s == pytest.approx(of_law.ttft_s, rel=0.04)
 
 
 def check_against_simulation(loads: int, requests: int) -> np.ndarray:

@@ -10,7 +10,7 @@ from rightfit.physics.columns import AttentionKind, DeviceColumns, Kind, ModelCo
 from rightfit.physics.serving_columns import ServeColumns
 from rightfit.physics.serving_memory import (
     attended_tokens,
-    kv_bytes_per_token,
+    kv_bytes_per_token_layer,
     kv_cache_bytes,
     kv_replication,
     kv_room_bytes,
@@ -50,12 +50,12 @@ A100 = DeviceColumns.of(memory_bytes=80 * 2**30, memory_bandwidth=2.039e12)
 def test_cache_per_token_by_hand() -> None:
     """Llama-3-8B: 2 x 32 layers x 8 heads x 128 x 2 bytes; DeepSeek-V3: 61 layers x (512 + 64) x 2 bytes."""
     two = np.full(1, 2.0)
-    assert kv_bytes_per_token(LLAMA, two)[0] == 131072
-    assert kv_bytes_per_token(DEEPSEEK, two)[0] == 70272
+    assert 32 * kv_bytes_per_token_layer(LLAMA, two)[0] == 131072
+    assert 61 * kv_bytes_per_token_layer(DEEPSEEK, two)[0] == 70272
 
 
 def test_eight_bit_cache_is_half() -> None:
-    assert kv_bytes_per_token(LLAMA, np.ones(1))[0] == 65536
+    assert 32 * kv_bytes_per_token_layer(LLAMA, np.ones(1))[0] == 65536
 
 
 def test_windows_cap_the_cache() -> None:

@@ -7,15 +7,16 @@ import pytest
 from tests.physics.typical import RATES as TYPICAL
 from tests.physics.typical import shapes_of
 
-from rightfit.physics.columns import LinkColumns
+from rightfit.physics.columns import Array, LinkColumns
 from rightfit.physics.forward import ForwardRates
 from rightfit.physics.train_step import (
     StepLayout,
     StepRates,
     StepWork,
     compute_s,
+    joined_terms,
     matrix_factor,
-    step_terms,
+    pass_times,
     straggler_factor,
     stream_s,
     table_s,
@@ -86,10 +87,15 @@ def test_tables_and_optimizer_cost_bytes() -> None:
     assert update_s(work, RATES, step)[0] == pytest.approx(0.02)
 
 
+def terms_of(work: StepWork, layout: StepLayout, step: StepRates) -> dict[str, Array]:
+    """Seconds of a step by part."""
+    return joined_terms(pass_times(work, layout, RATES, step), work, layout, step, links=LINKS, bus=BUS)
+
+
 def test_terms_add_up_and_the_backward_pass_hides_gradients() -> None:
     work = StepWork.of(macs=4e9, activations=1.0, layers=1, trained=25e6)
     layout = StepLayout.of(batch=100, num_gpus=[1, 8], gpus_per_node=8)
-    terms = step_terms(work, layout, RATES, StepRates.of(least_exposed=0.05, gradient_bytes=4, overlap=0.7), links=LINKS, bus=BUS)
+    terms = terms_of(work, layout, StepRates.of(least_exposed=0.05, gradient_bytes=4, overlap=0.7))
     assert terms["communication"][0] == 0.0
     # 2 x 7/8 x 25e6 x 4 bytes over 1e11 bytes/s = 1.75 ms hides behind 16 ms of backward pass but for a twentieth
     assert terms["communication"][1] == pytest.approx(0.05 * 1.75e-3, rel=1e-6)
@@ -97,7 +103,7 @@ def test_terms_add_up_and_the_backward_pass_hides_gradients() -> None:
 
 def test_loading_fills_up_to_the_slower_pipeline() -> None:
     work = StepWork.of(macs=1.0, activations=1.0, layers=1)
-    terms = step_terms(work, StepLayout.of(batch=100), RATES, StepRates.of(least_exposed=0.05, loader_s=1e-3), links=LINKS, bus=BUS)
+    terms = terms_of(work, StepLayout.of(batch=100), StepRates.of(least_exposed=0.05, loader_s=1e-3))
     assert sum(value[0] for value in terms.values()) == pytest.approx(0.1)
     assert terms["loading"][0] > 0.09
 
@@ -110,9 +116,7 @@ def test_straggling_grows_with_doublings() -> None:
 
 def test_split_tables_exchange_rows() -> None:
     work = StepWork.of(gathered=1000, exchanged=1000)
-    terms = step_terms(
-        work, StepLayout.of(batch=1000, num_gpus=8), RATES, StepRates.of(least_exposed=0.05, exchange_bytes=4), links=LINKS, bus=BUS
-    )
+    terms = terms_of(work, StepLayout.of(batch=1000, num_gpus=8), StepRates.of(least_exposed=0.05, exchange_bytes=4))
     # two all-to-alls of 4 MB, 7/8 of it over 1e11 bytes/s
     assert terms["communication"][0] == pytest.approx(2 * 7 / 8 * 4e6 / 1e11, rel=1e-6)
 

@@ -11,10 +11,10 @@ import pytest
 
 from rightfit import facts
 from rightfit.errors import UnknownNameError
-from rightfit.planner.given import least_cards
-from rightfit.planner.plan import plan
+from rightfit.planner.plan import plan, search
 from rightfit.search.answer import Option, Plan, Reason
 from rightfit.search.criteria import CRITERIA
+from rightfit.search.training.advice import least_accelerators
 from rightfit.workload import Workload
 
 LLAMA = "meta-llama/Meta-Llama-3-8B"
@@ -104,8 +104,8 @@ def test_qlora_of_70b_fits_eight_a100_80gb_and_the_least_number_is_said() -> Non
     workload = Workload(model=LLAMA_70B, method="qlora", data="50Mtok", gpu="A100-80GB", purchase="on-demand")
     found = plan(workload)
     assert any(option.num_accelerators == 8 for option in found.options)
-    least = least_cards(workload, gpu="A100-80GB")
-    assert 1 <= least <= 2
+    least = [least_accelerators(search(workload), name) for name in facts.match_accelerators("A100-80GB")]
+    assert 1 <= min(count for count in least if count) <= 2
 
 
 def test_a_two_hour_job_does_not_take_a_three_year_reservation() -> None:

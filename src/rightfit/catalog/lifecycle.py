@@ -7,7 +7,7 @@ import datetime
 import functools
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from rightfit.catalog.offers import Flags, ServerTable
 from rightfit.catalog.package_data import data_bytes
 from rightfit.records import dataclass
 
-RETIRED, RESTRICTED = "retired", "restricted"
+RETIRED = "retired"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,3 @@ def gone(servers: ServerTable, *, on: str) -> Flags:
 
 def _is_due(event: Event, on: str) -> bool:
     return event.kind == RETIRED and event.date <= on
-
-
-def retirement(events: Iterable[Event]) -> Event | None:
-    """The first day on which a type is gone."""
-    return min((event for event in events if event.kind == RETIRED), key=lambda event: event.date, default=None)

@@ -249,11 +249,6 @@ class Catalog:
         place = place or Region(provider, region, "", "", "", region, region, "")
         return self.read(lambda connection: egress_price(connection, place, destination=destination))
 
-    def egress_cost_usd(self, provider: str, region: str, *, num_gb: float, destination: str = "internet") -> float:
-        """The bill for `num_gb` within a month; NaN where nobody's price is known."""
-        price = self.egress_price(provider, region, destination=destination)
-        return price.cost_usd(num_gb) if price else float("nan")
-
     def place_prices(self) -> PlacePrices:
         """Storage and data transfer of every region as columns, row by row like `OfferTable.regions`."""
         from rightfit.catalog.charges import PlacePrices
@@ -269,10 +264,6 @@ class Catalog:
     def discounts(self, provider: str | None = None, *, mechanism: str | None = None) -> list[dict[str, Any]]:
         """Discounts off on demand: computed percentiles and published rules."""
         return self._rows("discount", provider=provider, mechanism=mechanism)
-
-    def market_gpu_prices(self, gpu: str | None = None, *, provider: str | None = None) -> list[dict[str, Any]]:
-        """USD per accelerator-hour on marketplaces and small clouds that publish no server types."""
-        return self._rows("market_gpu_price", gpu_name=gpu, provider=provider)
 
     def _rows(self, table: str, **equal: str | None) -> list[dict[str, Any]]:
         from rightfit.catalog.charges import table_rows

@@ -40,11 +40,6 @@ class Sellers:
         group = [word for word, tier in GROUPS.items() if tier == self.highest_tier]
         return ", ".join((*group, *self.named))
 
-    @property
-    def is_any(self) -> bool:
-        """Whether nobody is left out."""
-        return self.highest_tier >= UNKNOWN and not self.named
-
 
 def read_sellers(words: Sequence[str], *, clouds: Sequence[str] = ()) -> Sellers:
     """The user's words: a group (GROUPS), names of sellers, or both; without any the groups' default and the `clouds` of the wish, which are

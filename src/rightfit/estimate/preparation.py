@@ -1,54 +1,27 @@
-"""Data preparation as columns: one operation over so many bytes on N servers, to time, memory, disk, bottleneck and advice.
-
-For a search over servers:
-
-    task = preparation_task("tokenize", data_bytes=500e9)                  # also library="pandas", stored="csv"
-    cpu = cpu_columns(processors, vcpus=..., memory_bytes=...)             # N servers (estimate/classical_hardware.py)
-    found = preparation_columns(task, cpu, read_rate=..., write_rate=..., disk_bytes=...)
-    found.time_s.mid, found.peak_ram_bytes.mid, found.disk_bytes, found.fits, found.bottleneck[i], found.advice[i]
+"""Data preparation: one operation over so many bytes, as people word it, to what the physics counts of it, and advice.
 
 `preparation_task` reads the operation as people write it ("tokenize", "csv to parquet", "resize images", "dedup") and the library (polars,
-pandas, duckdb,
-pyarrow, spark, pillow, opencv; the usual one where none is named), and raises a one-line error for what it does not know. `data_bytes` are
-as stored.
-`fits` asks that RAM hold what the operation must hold (upper 80 % end), unless the library spills to disk and the disk has room;
-`bottleneck` is
-"cpu", "disk" or "memory": compute-optimised, storage-optimised or memory-optimised families follow from it (FAMILY).
+pandas, duckdb, pyarrow, spark, pillow, opencv; the usual one where none is named), and raises a one-line error for what it does not know.
+`data_bytes` are as stored.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-
-import numpy as np
-from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.errors import InputError, UnknownNameError
-from rightfit.estimate.classical_intervals import group_interval
-from rightfit.estimate.figures import FigureColumns
 from rightfit.facts.constants import constant_group, constants
 from rightfit.facts.preparation import LibraryRate, Operation, library_rates, operation_named, operations
 from rightfit.facts.word_tables import words_in
 from rightfit.messages import Message
-from rightfit.physics.classical import CpuColumns
-from rightfit.physics.columns import Array
 from rightfit.physics.preparation import (
-    PreparationHosts,
     PreparationRates,
     PreparationWork,
-    peak_ram_bytes,
-    preparation_s,
-    preparation_terms,
-    spilled_bytes,
 )
 from rightfit.records import dataclass
 
-__all__ = ["ADVICE", "FAMILY", "PreparationFigures", "PreparationTask", "operations", "preparation_columns", "preparation_task"]
-
-#: What the bottleneck says about the family of servers.
-FAMILY = {"cpu": "compute", "memory": "memory", "disk": "storage"}
+_NIGHT_H = constants("preparation")["night_h"]
 #: code -> why it is said.
 ADVICE = {
     "prepare-once": "one pass on a cheap processor server before the GPU server starts: every later epoch and run reads the prepared data",
@@ -98,20 +71,6 @@ class PreparationTask:
     spills: float
     source: str
     assumptions: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class PreparationFigures:
-    """What an operation takes on N servers; `bottleneck` cpu, disk or memory."""
-
-    time_s: FigureColumns
-    peak_ram_bytes: FigureColumns
-    disk_bytes: Array
-    fits: NDArray[np.bool_]
-    bottleneck: tuple[str, ...]
-    terms: Mapping[str, Array]
-    advice: tuple[tuple[str, ...], ...]
-    assumptions: tuple[str, ...]
 
 
 def _operation(text: str) -> Operation:
@@ -192,19 +151,6 @@ def rates_of(task: PreparationTask) -> PreparationRates:
     )
 
 
-def _host(cpu: CpuColumns, read_rate: Array | None, write_rate: Array | None) -> PreparationHosts:
-    zero = np.zeros(cpu.num_rows)
-    read = zero if read_rate is None else np.asarray(read_rate, dtype=np.float64)
-    return PreparationHosts(
-        cores=cpu.cores,
-        threads=cpu.threads,
-        speed=cpu.speed,
-        memory_bytes=cpu.memory_bytes,
-        read_rate=read,
-        write_rate=read if write_rate is None else np.asarray(write_rate, dtype=np.float64),
-    )
-
-
 def advice_of(task: PreparationTask, *, bottleneck: str, in_ram: bool, on_disk: bool, hours: float) -> tuple[str, ...]:
     """Codes of ADVICE for an operation on one server."""
     found: list[str] = []
@@ -222,37 +168,3 @@ def advice_of(task: PreparationTask, *, bottleneck: str, in_ram: bool, on_disk: 
     if not on_disk:
         found.append("more-disk")
     return tuple(dict.fromkeys(found))
-
-
-_NIGHT_H = constants("preparation")["night_h"]
-
-
-def preparation_columns(
-    task: PreparationTask,
-    cpu: CpuColumns,
-    *,
-    read_rate: Array | None = None,
-    write_rate: Array | None = None,
-    disk_bytes: Array | None = None,
-) -> PreparationFigures:
-    """Time, memory, disk, what fits and advice of one operation on N servers. read_rate, write_rate [bytes/s] and disk_bytes: (N,), None =
-    no limit."""
-    count = cpu.num_rows
-    work, rates, host = work_of(task), rates_of(task), _host(cpu, read_rate, write_rate)
-    doubts = np.full(count, float(len(task.assumptions)))
-    terms = {name: np.broadcast_to(value, (count,)) for name, value in preparation_terms(work, rates, host).items()}
-    time_s = group_interval("prepare", np.broadcast_to(preparation_s(work, rates, host), (count,)), doubts=doubts)
-    wanted = np.broadcast_to(peak_ram_bytes(work, rates, host), (count,))
-    spilled = np.broadcast_to(spilled_bytes(work, rates, host), (count,))
-    ram = group_interval("memory", wanted - spilled, doubts=doubts)
-    in_ram = wanted <= host.memory_bytes
-    needed = task.input_bytes + task.output_bytes + spilled
-    on_disk = np.ones(count, dtype=bool) if disk_bytes is None else needed <= disk_bytes
-    slow_disk = terms["read"] + terms["write"] > terms["compute"]
-    fits = np.asarray((in_ram | (task.spills > 0)) & on_disk, dtype=np.bool_)
-    names = tuple("memory" if not held else "disk" if slow else "cpu" for held, slow in zip(in_ram, slow_disk, strict=True))
-    hours = time_s.mid / 3600.0
-    advice = tuple(
-        advice_of(task, bottleneck=names[i], in_ram=bool(in_ram[i]), on_disk=bool(on_disk[i]), hours=float(hours[i])) for i in range(count)
-    )
-    return PreparationFigures(time_s, ram, np.broadcast_to(needed, (count,)), fits, names, terms, advice, task.assumptions)

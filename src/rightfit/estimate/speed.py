@@ -32,10 +32,6 @@ class StepColumns:
     model_flops: Array
     bottleneck: Array
 
-    def tokens_per_s_per_gpu(self, setup: SetupColumns) -> Array:
-        """Tokens that one GPU gets through in a second."""
-        return setup.tokens_per_step / (self.step_s * setup.num_gpus)
-
     def mfu(self, setup: SetupColumns, device: DeviceColumns) -> Array:
         """Model FLOPs over the peak of all GPUs in the arithmetic that really runs."""
         peak = device.peak_flops(effective_dtype(device, setup.compute_dtype)) * setup.num_gpus

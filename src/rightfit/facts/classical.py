@@ -46,11 +46,6 @@ def _names() -> Mapping[str, tuple[str, str, str]]:
     return known
 
 
-def classical_models() -> tuple[str, ...]:
-    """Usual names of all algorithms, in the order of the table."""
-    return tuple(row["name"] for row in tables.table("classical_models"))
-
-
 def classical_model(text: str) -> ClassicalModel | None:
     """The algorithm that a model's name means ("xgboost", "RandomForestClassifier", "cuml kmeans", "随机森林"); None for every other name."""
     module = _MODULE.match(text.strip())
@@ -89,4 +84,4 @@ def dataset_columns(name: str) -> int:
     return _columns().get(name, 0)
 
 
-__all__ = ["ClassicalModel", "classical_model", "classical_models", "dataset_columns", "library_without_algorithm", "nearest_classical"]
+__all__ = ["ClassicalModel", "classical_model", "dataset_columns", "library_without_algorithm", "nearest_classical"]

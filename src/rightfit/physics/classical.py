@@ -129,11 +129,6 @@ def classical_terms(work: ClassicalWork, cpu: CpuColumns, rates: ClassicalRates)
     }
 
 
-def classical_s(work: ClassicalWork, cpu: CpuColumns, rates: ClassicalRates) -> Array:
-    """Seconds of a job on processors: the sum of its parts -> [s]."""
-    return np.asarray(sum(classical_terms(work, cpu, rates).values()), dtype=np.float64)
-
-
 @dataclass(frozen=True, slots=True)
 class GpuColumns(Columns):
     """A GPU as these algorithms see it: `lanes` multiprocessors x clock [1/s], `flops` fp32 [FLOP/s], `bandwidth` [bytes/s],

@@ -115,14 +115,6 @@ def memory_terms(job: JobColumns, rates: ClassicalMemoryRates, *, threads: Array
     return {name: np.broadcast_to(value, shape) for name, value in parts.items()}
 
 
-def host_peak_bytes(job: JobColumns, rates: ClassicalMemoryRates, *, threads: Array, counts: Counts) -> Array:
-    """Peak resident memory of the process.
-
-    `threads` [threads], `counts` [coefficients] -> [bytes].
-    """
-    return np.asarray(sum(memory_terms(job, rates, threads=threads, counts=counts).values()), dtype=np.float64)
-
-
 def gpu_peak_bytes(job: JobColumns, *, cell_bytes: Array, row_bytes: Array, base_bytes: Array, counts: Counts) -> Array:
     """Peak memory of the GPU.
 

@@ -33,16 +33,6 @@ def interruptions_per_s(monthly_fraction: Array) -> Array:
     return rate
 
 
-def mean_time_between_s(rate_per_s: Array, *, nodes: Array) -> Array:
-    """Mean time between stops of a job on `nodes` servers, any one of which stops it: 1 / (nodes * rate).
-
-    `rate_per_s` [1/s], `nodes` [servers] -> [s], infinite where the rate is 0.
-    """
-    total = np.asarray(rate_per_s * nodes, dtype=np.float64)
-    between: Array = np.divide(1.0, total, out=np.full(np.broadcast(total).shape, np.inf), where=total > 0)
-    return between
-
-
 def optimal_interval_s(save_s: Array, *, mean_time_between: Array) -> Array:
     """Work between two checkpoints that makes the expected wall time least.
 
@@ -70,11 +60,3 @@ def expected_s(work_s: Array, *, interval_s: Array, save_s: Array, restart_s: Ar
     finite = np.minimum(mean_time_between, NEVER_S)
     exponent = np.minimum((segment + save_s) / finite, LARGEST_EXPONENT)
     return finite * np.exp(np.minimum(restart_s / finite, LARGEST_EXPONENT)) * np.expm1(exponent) * segments
-
-
-def survival_probability(run_s: Array, *, rate_per_s: Array, nodes: Array) -> Array:
-    """Probability that a run is never interrupted: exp(-run * nodes * rate).
-
-    `run_s` [s], `rate_per_s` [1/s], `nodes` [servers] -> [1].
-    """
-    return np.exp(-run_s * nodes * rate_per_s)

@@ -26,11 +26,6 @@ def loading_s(*, samples: Array, bytes_per_sample: Array, storage_bytes_per_s: A
     return np.maximum(reading, preparing)
 
 
-def exposed_s(*, loading_s: Array, step_s: Array) -> Array:
-    """Seconds that a step waits for data when loaders run ahead of it: `loading_s`, `step_s` [s] -> [s]."""
-    return np.maximum(loading_s - step_s, 0.0)
-
-
 def stall_share(*, loading_s: Array, compute_s: Array) -> Array:
     """Share of the wall time that accelerators wait for data: exposed / (compute + exposed); 0 where nothing runs.
 

@@ -13,14 +13,6 @@ import numpy as np
 from rightfit.physics.columns import Array
 
 
-def bubble_fraction(*, stages: Array, micro_batches: Array, chunks: Array) -> Array:
-    """Idle time over ideal time: (p - 1) / (m v).
-
-    `stages` [GPUs], `micro_batches` [micro-batches], `chunks` [1] -> [1].
-    """
-    return np.asarray((stages - 1.0) / (np.maximum(micro_batches, 1.0) * np.maximum(chunks, 1.0)))
-
-
 def step_parts(*, body_s: Array, head_s: Array, stages: Array, micro_batches: Array, chunks: Array, layers: Array) -> tuple[Array, Array]:
     """Busy and idle seconds of a step.
 

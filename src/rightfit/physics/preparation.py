@@ -82,7 +82,8 @@ def spilled_bytes(work: PreparationWork, rates: PreparationRates, host: Preparat
 
 
 def preparation_terms(work: PreparationWork, rates: PreparationRates, host: PreparationHosts) -> dict[str, Array]:
-    """Seconds of computing, reading and writing, each as if alone; they overlap, so the time is the largest (`preparation_s`).
+    """Seconds of computing, reading and writing, each as if alone; computing overlaps with the disk,
+    which reading and writing share.
 
     Spilled data are written and read `spill_passes` times more. Known error: a factor 2: text and tables differ in their columns.
 
@@ -97,9 +98,3 @@ def preparation_terms(work: PreparationWork, rates: PreparationRates, host: Prep
         read = np.where(host.read_rate > 0, (work.input_bytes * work.passes + spilled) / host.read_rate, 0.0)
         write = np.where(host.write_rate > 0, (work.output_bytes + spilled) / host.write_rate, 0.0)
     return {"compute": np.asarray(compute), "read": read, "write": write}
-
-
-def preparation_s(work: PreparationWork, rates: PreparationRates, host: PreparationHosts) -> Array:
-    """Seconds of one operation: computing overlaps with the disk, reads and writes share it -> [s]."""
-    terms = preparation_terms(work, rates, host)
-    return np.maximum(terms["compute"], terms["read"] + terms["write"])

@@ -29,38 +29,12 @@ def replicas_for_rate(rate_per_s: Array, *, capacity_per_s: Array, headroom: Arr
     return np.maximum(needed, 1.0) + spare
 
 
-def rate_at(replicas: Array, *, capacity_per_s: Array, headroom: Array) -> Array:
-    """Largest rate that replicas serve with that headroom: replicas * capacity * (1 - headroom).
-
-    `replicas` [replicas], `capacity_per_s` [requests/s], `headroom` [1] -> [requests/s].
-    """
-    return replicas * capacity_per_s * (1.0 - headroom)
-
-
-def survives_loss(replicas: Array, *, rate_per_s: Array, capacity_per_s: Array, lost: Array) -> NDArray[np.bool_]:
-    """Whether the rate stays below the capacity of what is left when some replicas are gone (headroom used up, no SLO promised).
-
-    `replicas` [replicas], `rate_per_s`, `capacity_per_s` [requests/s], `lost` [replicas] -> [flag].
-    """
-    left: NDArray[np.bool_] = (replicas - lost) * capacity_per_s > rate_per_s
-    return left
-
-
 def daily_replicas(rates_per_s: Array, *, capacity_per_s: Array, headroom: Array, spare: Array) -> Array:
     """Replicas in each hour of a profile. Hours without requests still keep one.
 
     `rates_per_s` [requests/s, (N, H)], `capacity_per_s` [requests/s], `headroom` [1], `spare` [replicas] -> [replicas, (N, H)].
     """
     return replicas_for_rate(rates_per_s, capacity_per_s=capacity_per_s[:, None], headroom=headroom[:, None], spare=spare[:, None])
-
-
-def server_hours_per_month(replicas: Array) -> Array:
-    """Replica-hours of a month when each hour of a profile runs that many: mean * 730.
-
-    `replicas` [replicas, (N, H)] -> [h/month].
-    """
-    hours: Array = replicas.mean(axis=-1) * HOURS_PER_MONTH
-    return hours
 
 
 @dataclass(frozen=True, slots=True)

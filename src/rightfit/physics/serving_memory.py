@@ -39,16 +39,6 @@ def kv_bytes_per_token_layer(model: ModelColumns, kv_bytes: Array) -> Array:
     return parameters.key_value_width(model) * kv_bytes
 
 
-def kv_bytes_per_token(model: ModelColumns, kv_bytes: Array) -> Array:
-    """Cache growth per token while the context is shorter than any window: Llama-3-8B at 2 bytes: 131,072; DeepSeek-V3: 70,272.
-
-    `kv_bytes` [bytes/element] -> [bytes].
-    """
-    layers = attention_layers(model) + np.where(model.num_full_attention_layers > 0, sliding_layers(model), 0.0)
-    layers = np.where(layers > 0, layers, sliding_layers(model))
-    return layers * kv_bytes_per_token_layer(model, kv_bytes)
-
-
 def attended_tokens(model: ModelColumns, context: Array) -> Array:
     """Sum over layers of the tokens that a new one attends to: context in full layers, at most the window in sliding ones.
 

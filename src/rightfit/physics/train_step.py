@@ -192,13 +192,6 @@ def pass_times(work: StepWork, layout: StepLayout, rates: ForwardRates, step: St
     return PassTimes(compute_s(work, layout, rates, step), table_s(work, layout, rates, step), update_s(work, rates, step))
 
 
-def step_terms(
-    work: StepWork, layout: StepLayout, rates: ForwardRates, step: StepRates, *, links: LinkColumns, bus: RateColumns
-) -> dict[str, Array]:
-    """Seconds of one optimizer step by what takes them; they add up to the step. See `joined_terms` -> [s] by part."""
-    return joined_terms(pass_times(work, layout, rates, step), work, layout, step, links=links, bus=bus)
-
-
 def joined_terms(
     parts: PassTimes, work: StepWork, layout: StepLayout, step: StepRates, *, links: LinkColumns, bus: RateColumns
 ) -> dict[str, Array]:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rightfit import facts
 from rightfit.errors import InputError
 from rightfit.families.registry import settled
 from rightfit.messages import Message
-from rightfit.planner.plan import TOP, assumptions_of, default_catalog, explored, search
+from rightfit.planner.plan import TOP, assumptions_of, default_catalog, explored
 from rightfit.search.answer import Option, Plan, Reason
 from rightfit.search.confirm import confirmed, options_of
 from rightfit.search.energy import energy_sections
@@ -176,12 +175,3 @@ def _enough(workload: Workload, server: str, catalog: Catalog) -> Plan:
     if one.unfit is None or one.unfit.nodes == 1 or workload.max_nodes == 1:
         return one
     return estimate_one(workload, on=server, nodes=min(one.unfit.nodes, workload.max_nodes or one.unfit.nodes), catalog=catalog)
-
-
-def least_cards(workload: Workload, *, gpu: str, catalog: Catalog | None = None) -> int:
-    """The least number of accelerators of a kind that the workload fits on; 0 where no number of them in the catalog is enough."""
-    from rightfit.search.training.advice import least_accelerators
-
-    found = search(workload, catalog=catalog)
-    counts = [least_accelerators(found, name) for name in facts.match_accelerators(gpu)]
-    return min((count for count in counts if count), default=0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -323,6 +323,3 @@ def _groups(items: Sequence[int], size: int) -> Sequence[tuple[int, ...]]:
     from itertools import combinations
 
     return tuple(combinations(items, size))
-
-
-Pick = Callable[[NDArray[np.bool_]], tuple[int, int] | None]

@@ -11,8 +11,6 @@ from rightfit import facts
 from rightfit.estimate.figures import Figure, FigureColumns, normal_score
 from rightfit.physics.columns import Array
 
-ENDS = ("low80", "high80", "low95", "high95")
-
 
 def start_spread() -> tuple[float, float]:
     """Factors on the usual start at the upper ends of its 80 % and its 95 % interval."""

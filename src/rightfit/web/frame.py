@@ -112,8 +112,3 @@ def _toggle_theme() -> None:
         f"document.cookie = '{THEME_COOKIE}=' + (document.body.classList.contains('body--dark') ? 'light' : 'dark')"
         f" + '; path=/; max-age={SECONDS_PER_YEAR:.0f}; samesite=lax'; location.reload();"
     )
-
-
-def remember_lang(lang: Lang) -> str:
-    """The Set-Cookie value that keeps the language."""
-    return f"{LANG_COOKIE}={lang}; Path=/; Max-Age={SECONDS_PER_YEAR:.0f}; SameSite=Lax"

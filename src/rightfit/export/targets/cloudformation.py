@@ -21,8 +21,6 @@ IMAGES = {
     (False, "arm64"): "/aws/service/ecs/optimized-ami/amazon-linux-2023/arm64/recommended/image_id",
 }
 """(with accelerators, processor) -> public parameter that holds the newest image with Docker (and driver). From memory: the user can give another."""
-LARGEST_TEMPLATE = 51_200  # bytes that AWS takes without a bucket
-
 Resource = dict[str, Any]
 
 

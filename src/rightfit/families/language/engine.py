@@ -28,7 +28,7 @@ from rightfit.search.surety import Spread
 from rightfit.search.training.machines import collapse
 from rightfit.search.training.wish import TrainingWish
 
-MEMORY_METRIC, TIME_METRIC = "peak_memory_bytes", "step_s"
+MEMORY_METRIC = "peak_memory_bytes"
 
 
 @dataclass(frozen=True, slots=True)

@@ -184,11 +184,6 @@ def stored_word(workload: Workload) -> str:
     return next((word for word in words_in(workload.settings or "") if word in _STORED), "")
 
 
-def is_embedding(workload: Workload) -> bool:
-    """Whether the preparation is inference of a model over the data."""
-    return workload.task == "prepare" and any(word.startswith("embed") for word in words_in(workload.operation or ""))
-
-
 def operation_of(workload: Workload, notes: Notes) -> str:
     """The operation asked for, or the usual one for the model that the data are prepared for."""
     from rightfit.facts.preparation import operations

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 OVERLOAD = 1.2
 OVERLOAD_S = 600.0
 HOURLY_PURCHASES = ("on-demand", "spot")
-SECTIONS = ("saturation", "autoscaling")
 
 
 def load_sections(exploration: ServingExploration, options: tuple[Option, ...], candidate: int) -> tuple[Section, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -66,11 +65,6 @@ class TrainingWish:
     amount: Amount
     assumptions: tuple[Assumption, ...]
     tuning: Tuning | None = None
-
-    @property
-    def num_steps(self) -> float:
-        """Optimizer steps at exactly the global batch; at least one."""
-        return max(1.0, math.ceil(self.amount.tokens / (self.global_batch * self.seq_len) - 1e-9))
 
 
 def read_framework(workload: Workload, notes: Notes) -> None:

@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping
 
 from rightfit import facts
-from rightfit.errors import AmbiguousNameError, RightfitError
 from rightfit.facts import architectures, fuzzy, resolve, word_tables
 from rightfit.workload.ask.words import listed
 
@@ -95,17 +94,6 @@ def chinese_model(text: str) -> tuple[int, int, str] | None:
         if match:
             return match.start(), match.end(), match[0].replace(row["chinese"], row["name"] + " ").strip()
     return None
-
-
-def is_ambiguous(name: str) -> bool:
-    """Whether the name covers models of different shapes."""
-    try:
-        facts.resolve_model(name, network=False)
-    except AmbiguousNameError:
-        return True
-    except RightfitError:
-        return False
-    return False
 
 
 @functools.cache
