@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import rightfit
-from rightfit.explain import plan_document, verdict_document
+from rightfit.explain.documents import plan_document, verdict_document
 from rightfit.explain.plain import json_bytes
 from rightfit.explain.sheets import Breakdown, estimate_sheet, plan_sheet, verdict_sheet
 

@@ -19,11 +19,11 @@ sys.path.insert(0, str(ROOT / "src"))
 
 from rightfit.catalog import open_catalog  # noqa: E402
 from rightfit.catalog.check import check  # noqa: E402
-from rightfit.explain import plan_text  # noqa: E402
 from rightfit.explain import quantities as q  # noqa: E402
 from rightfit.explain.checks import check_rules  # noqa: E402
 from rightfit.explain.messages import LANGS, Lang, sentences  # noqa: E402
 from rightfit.explain.rules import post_title  # noqa: E402
+from rightfit.explain.voices import plan_text  # noqa: E402
 from rightfit.planner.given import estimate_one  # noqa: E402
 from rightfit.planner.plan import plan  # noqa: E402
 from rightfit.search.answer import Option, Plan  # noqa: E402

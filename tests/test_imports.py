@@ -21,7 +21,6 @@ REGISTRIES = {
     "rightfit": "rightfit.",
     "rightfit.catalog.providers": "rightfit.catalog.providers.",
     "rightfit.cli.app": "rightfit.cli.commands.",
-    "rightfit.explain": "rightfit.explain.",
     "rightfit.export.registry": "rightfit.export.targets.",
     "rightfit.families.registry": "rightfit.families.",
     "rightfit.rest": "rightfit.rest.",

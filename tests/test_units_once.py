@@ -26,7 +26,6 @@ NO_UNITS = {
     "facts/dimensions.py:SMALLEST_COUNT": "a limit on parameters",
     "facts/own/cache.py:_CHUNK_BYTES": "what is read at a time",
     "facts/own/onnx_file.py:LARGEST_ELEMENTS": "a limit on elements",
-    "rest/desk.py:_LONGEST_LISTED": "a limit on rows",
     "search/grounds.py:COMMITTED_S": "a limit on the length of a run",
     "search/refusals.py:REFUSED_FAR": "farther than any offer",
     "search/training/room.py:MOST_SAMPLES": "a limit on a micro-batch",

@@ -211,7 +211,7 @@ def ways_to_buy(query: str, *, region: Names = (), office_hours: float | None = 
     server = find_server(market, "/".join(query.split()))
     table = market.all_offers(has_accelerator=None)
     sound = (table.server_index == server) & ~table.is_quarantined & np.isfinite(table.price_usd_per_h)
-    wanted = [found.region for name in _read("region", region) for found in market.find_regions(name)]
+    wanted = [found.region for name in read_names("region", region) for found in market.find_regions(name)]
     offers = read_market(market, table.take(np.flatnonzero(sound)))
     if not len(offers.offers):
         raise InputError(Message("units.no_price", server=query.strip()), field="query")
@@ -224,11 +224,11 @@ def _filter(*, cloud: Names = (), region: Names = (), country: Names = (), gpu: 
     from rightfit.catalog import OfferFilter
 
     return OfferFilter(
-        providers=_read("cloud", cloud),
-        regions=_read("region", region),
-        countries=_read("country", country),
-        gpus=_gpus(_read("gpu", gpu)),
-        purchases=_read("purchase", purchase),
+        providers=read_names("cloud", cloud),
+        regions=read_names("region", region),
+        countries=read_names("country", country),
+        gpus=_gpus(read_names("gpu", gpu)),
+        purchases=read_names("purchase", purchase),
         has_accelerator=True if gpu else None,
         include_slices=True,
         include_not_recommended=True,
@@ -237,11 +237,6 @@ def _filter(*, cloud: Names = (), region: Names = (), country: Names = (), gpu: 
 
 def read_names(option: str, value: Names) -> tuple[str, ...]:
     """Names as the option of a workload reads them: lists taken apart, other spellings settled."""
-    return _read(option, value)
-
-
-def _read(option: str, value: Names) -> tuple[str, ...]:
-    """Names as the option of a workload reads them."""
     from rightfit.workload.options import read_wish
 
     names: tuple[str, ...] = read_wish(option, value if isinstance(value, str) else list(value)).get(option, ()) if value else ()

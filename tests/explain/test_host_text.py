@@ -11,9 +11,9 @@ import pytest
 import rightfit
 from rightfit.estimate.classical_advice import ADVICE as CLASSICAL_TIPS
 from rightfit.estimate.preparation import ADVICE as PREPARATION_TIPS
-from rightfit.explain import plan_text
 from rightfit.explain.host_text import host_option_text, host_renderer
 from rightfit.explain.messages import LANGS, Lang, fields_of, has, topic
+from rightfit.explain.voices import plan_text
 from rightfit.search.answer import Plan, Reason
 from rightfit.search.classical_wish import ASSUMED
 

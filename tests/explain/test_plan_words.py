@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from rightfit.explain import option_text, plan_text
 from rightfit.explain.plan_words import layout_text, nearest_text, rejection_lines
 from rightfit.explain.reasons import needed_had_text
+from rightfit.explain.voices import option_text, plan_text
 from rightfit.search.answer import Assumption, Counts, NearMiss, Option, Plan, Reason, Rejection
 from rightfit.workload import Workload
 

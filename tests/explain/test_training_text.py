@@ -11,8 +11,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from rightfit.explain import plan_text, renderer
+from rightfit.explain.reasons import renderer
 from rightfit.explain.training_text import samples_text, trains_samples
+from rightfit.explain.voices import plan_text
 from rightfit.planner.plan import plan
 from rightfit.search.answer import Plan
 from rightfit.workload import Workload

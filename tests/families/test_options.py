@@ -17,7 +17,7 @@ import rightfit
 from rightfit.catalog import Catalog
 from rightfit.cli.commands.own import with_own
 from rightfit.errors import InputError
-from rightfit.explain import plan_document
+from rightfit.explain.documents import plan_document
 from rightfit.explain.knobs import knobs
 from rightfit.explain.plain import json_bytes
 from rightfit.families import registry

@@ -19,8 +19,9 @@ import pytest
 import rightfit
 from rightfit.catalog import Catalog
 from rightfit.errors import InputError
-from rightfit.explain import plan_document, verdict_document, voices
+from rightfit.explain import voices
 from rightfit.explain.cards import option_card
+from rightfit.explain.documents import plan_document, verdict_document
 from rightfit.explain.family_words import FamilyWords, figure_text, lacking, option_fields
 from rightfit.explain.knobs import knobs
 from rightfit.explain.messages import LANGS, Lang, family_topic, fields_of, has, topic

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import rightfit
-from rightfit.explain import plan_document
+from rightfit.explain.documents import plan_document
 from rightfit.measure.from_plan import run_of_measurement
 from rightfit.measure.ingest import ingest
 from rightfit.measure.record import Run, document

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import rightfit
-from rightfit.explain import plan_document
+from rightfit.explain.documents import plan_document
 from rightfit.explain.reasons import render
 from rightfit.search.answer import Plan
 

@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 import rightfit
-from rightfit.explain import plan_document
+from rightfit.explain.documents import plan_document
 from rightfit.explain.plain import plain
 
 from .conftest import API, NAMED, QLORA

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from rightfit.catalog.market import Catalog, open_catalog
-from rightfit.catalog.offers import PURCHASE_CODES, PURCHASE_GROUPS, PURCHASES, OfferFilter, OfferTable, ServerTable
+from rightfit.catalog.offers import PURCHASE_CODES, PURCHASES, OfferFilter, OfferTable, ServerTable
 
-__all__ = ["PURCHASES", "PURCHASE_CODES", "PURCHASE_GROUPS", "Catalog", "OfferFilter", "OfferTable", "ServerTable", "open_catalog"]
+__all__ = ["PURCHASES", "PURCHASE_CODES", "Catalog", "OfferFilter", "OfferTable", "ServerTable", "open_catalog"]

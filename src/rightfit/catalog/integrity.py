@@ -359,7 +359,6 @@ PRICE_CHECKS: tuple[Check, ...] = (
     check_commitment_below_on_demand,
     check_price_superseded,
 )
-CHECK_NAMES: tuple[str, ...] = (*(check.__name__ for check in SERVER_CHECKS + PRICE_CHECKS), "check_price_stale")
 
 
 def run_checks(market: CheckedMarket, *, rule: Mapping[str, Any]) -> list[Finding]:

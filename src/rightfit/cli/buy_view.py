@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def break_even_answer(section: Section, view: View) -> Answer:
     """The ways to pay for one server, and what follows from them."""
-    from rightfit.explain import renderer
+    from rightfit.explain.reasons import renderer
 
     render = renderer(view.lang)
     place = section.content["modes"][0]["region"]

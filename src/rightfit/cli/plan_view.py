@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rightfit.cli.output import Answer, Format, View, text_of
-from rightfit.explain import flat_option, plan_document, verdict_document
 from rightfit.explain import quantities as q
+from rightfit.explain.documents import flat_option, plan_document, verdict_document
 from rightfit.explain.labels import label
 from rightfit.explain.messages import Lang
 from rightfit.explain.plan_words import Term

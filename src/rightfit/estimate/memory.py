@@ -9,10 +9,8 @@ from rightfit import facts
 from rightfit.physics import memory_host
 from rightfit.physics.columns import Array, DeviceColumns, ModelColumns, SetupColumns
 from rightfit.physics.memory_overheads import usable_bytes
-from rightfit.physics.memory_peak import Phase, peak_memory
+from rightfit.physics.memory_peak import peak_memory
 from rightfit.records import dataclass
-
-PHASES = tuple(phase.name.lower() for phase in Phase)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +18,7 @@ class MemoryColumns:
     """`terms` [bytes per GPU at the peak] add up to `peak_bytes`, as the asked counter (setup.memory_counter) sees it.
 
     `required_bytes` is what the card must hold, whatever the counter; a job fits where it is at most `capacity_bytes`. `phase` holds
-    positions in PHASES. Host RAM is per node, checkpoint and disk are for the whole job.
+    numbers of `Phase`. Host RAM is per node, checkpoint and disk are for the whole job.
     """
 
     terms: dict[str, Array]

@@ -36,7 +36,6 @@ ADVICE = {
 }
 _EXPANSION = constant_group("preparation", "expansion")
 _FILE_OPERATIONS = {"read-csv", "convert", "read-parquet"}
-_HELD_BY_FILES = constants("preparation")["held_by_files"]
 _THREAD_BYTES = constant_group("preparation", "thread_bytes")
 _MANY_BYTES = constants("preparation")["many_bytes"]
 _LIBRARIES = ("polars", "pandas", "duckdb", "pyarrow", "spark", "tokenizers", "python", "datasketch", "pillow", "opencv")

@@ -5,10 +5,9 @@ from __future__ import annotations
 from rightfit.estimate.forward_records import ForwardWork, Stage
 from rightfit.estimate.model_work import KEPT, ModelWork
 from rightfit.facts.constants import constants
-from rightfit.facts.networks import own_record
 from rightfit.facts.records import TracedModel
 
-__all__ = ["own_record", "traced_forward", "traced_training"]
+__all__ = ["traced_forward", "traced_training"]
 
 #: What bundled records of vision models count as one: products and outputs of attention among those of layers.
 _PICTURES = ("vision", "video")

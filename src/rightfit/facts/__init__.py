@@ -6,15 +6,13 @@ Nothing is read when this package is imported; each table is read when it is fir
 from __future__ import annotations
 
 from rightfit.facts.architectures import models
-from rightfit.facts.corpora import dataset, datasets, nearest_datasets
+from rightfit.facts.corpora import dataset, datasets
 from rightfit.facts.devices import accelerator, accelerators, match_accelerators, named_accelerators, nearest_accelerators
 from rightfit.facts.records import (
     Accelerator,
     Dataset,
     DiffusionModel,
     Model,
-    OtherModel,
-    TracedModel,
     TransformerArchitecture,
     VisionModel,
 )
@@ -22,7 +20,6 @@ from rightfit.facts.resolve import (
     Resolution,
     hub_repository,
     model,
-    nearest_models,
     own_reference,
     resolve_model,
     resolve_offline,
@@ -35,9 +32,7 @@ __all__ = [
     "Dataset",
     "DiffusionModel",
     "Model",
-    "OtherModel",
     "Resolution",
-    "TracedModel",
     "TransformerArchitecture",
     "VisionModel",
     "accelerator",
@@ -52,8 +47,6 @@ __all__ = [
     "models",
     "named_accelerators",
     "nearest_accelerators",
-    "nearest_datasets",
-    "nearest_models",
     "own_reference",
     "resolve_model",
     "resolve_offline",

@@ -205,7 +205,7 @@ def step_s(times: DecodeTimes, model: ModelColumns, serve: ServeColumns, rates: 
 
 
 def _experts_s(model: ModelColumns, serve: ServeColumns, device: DeviceColumns, rates: ServeRates, *, rows: Array) -> Array:
-    experts = serving_memory.expert_layer_parameters(model) / (serve.tensor * serve.attention_data)
+    experts = parameters.routed_expert_parameters(model) / (serve.tensor * serve.attention_data)
     share = touched_experts(model, rows, rates.expert_skew)
     used = experts * np.where(model.num_experts > 0, model.experts_per_token / np.maximum(model.num_experts, 1.0), 0.0)
     seconds = product_s(

@@ -138,7 +138,7 @@ def _weights_s(
         / np.maximum(dense * width, 1.0),
         serve.linear_bytes,
     )
-    experts = serving_memory.expert_layer_parameters(model) / (serve.tensor * serve.attention_data)
+    experts = parameters.routed_expert_parameters(model) / (serve.tensor * serve.attention_data)
     used = experts * np.where(model.num_experts > 0, model.experts_per_token / np.maximum(model.num_experts, 1.0), 0.0)
     reached = np.where(model.num_experts > 0, 1.0 - (1.0 - np.minimum(used / np.maximum(experts, 1.0), 1.0)) ** np.maximum(rows, 1.0), 0.0)
     head = model.vocab_size * model.hidden_size / serve.tensor

@@ -72,22 +72,17 @@ def kv_replication(model: ModelColumns, serve: ServeColumns) -> Array:
     return np.maximum(serve.tensor / heads, 1.0)
 
 
-def expert_layer_parameters(model: ModelColumns) -> Array:
-    """Parameters of all routed experts -> [parameters]."""
-    return parameters.routed_expert_parameters(model)
-
-
 @remembered
 def attention_layer_parameters(model: ModelColumns) -> Array:
     """Parameters of all attention blocks, at most what the body holds beside the experts -> [parameters]."""
-    rest = np.maximum(parameters.linear_parameters(model) - expert_layer_parameters(model), 0.0)
+    rest = np.maximum(parameters.linear_parameters(model) - parameters.routed_expert_parameters(model), 0.0)
     return np.minimum(model.num_layers * parameters.attention_parameters(model), rest)
 
 
 @remembered
 def dense_layer_parameters(model: ModelColumns) -> Array:
     """Parameters of dense feed-forward blocks and shared experts -> [parameters]."""
-    rest = parameters.linear_parameters(model) - expert_layer_parameters(model) - attention_layer_parameters(model)
+    rest = parameters.linear_parameters(model) - parameters.routed_expert_parameters(model) - attention_layer_parameters(model)
     return np.maximum(rest, 0.0)
 
 
@@ -101,7 +96,7 @@ def weights_bytes(model: ModelColumns, serve: ServeColumns) -> Array:
     return (
         attention_layer_parameters(model) * serve.attention_bytes
         + dense_layer_parameters(model) * serve.linear_bytes
-        + expert_layer_parameters(model) * serve.expert_bytes
+        + parameters.routed_expert_parameters(model) * serve.expert_bytes
         + head_and_embedding_parameters(model) * serve.other_bytes
         + model.params_vision * 2.0
     )
@@ -112,8 +107,8 @@ def weights_bytes_per_device(model: ModelColumns, serve: ServeColumns) -> Array:
 
     -> [bytes].
     """
-    shared = weights_bytes(model, serve) - expert_layer_parameters(model) * serve.expert_bytes
-    experts = expert_layer_parameters(model) * serve.expert_bytes / serve.attention_data
+    shared = weights_bytes(model, serve) - parameters.routed_expert_parameters(model) * serve.expert_bytes
+    experts = parameters.routed_expert_parameters(model) * serve.expert_bytes / serve.attention_data
     return (shared + experts) / (serve.tensor * serve.pipeline)
 
 

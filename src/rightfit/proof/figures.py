@@ -15,7 +15,7 @@ import re
 
 from rightfit.errors import UnknownNameError
 from rightfit.proof import score
-from rightfit.proof.figure import FigureFamily, FigurePart, Headline, Holds, Row, Words, metric_of, of_metrics
+from rightfit.proof.figure import FigureFamily, FigurePart, Headline, Holds, Row, metric_of, of_metrics
 from rightfit.proof.figures_workloads import CLASSICAL, LOADING, VISION
 from rightfit.proof.tables import cell_text, clean_row
 
@@ -289,4 +289,4 @@ PASSES = FigureFamily(
 #: Every family of the accuracy page, in its order.
 FAMILIES: tuple[FigureFamily, ...] = (TRAINING, SERVING, PASSES, VISION, CLASSICAL, LOADING)
 
-__all__ = ["FAMILIES", "FigureFamily", "FigurePart", "Headline", "Holds", "Row", "Words", "family", "metric_of", "of_metrics"]
+__all__ = ["FAMILIES", "FigureFamily", "FigurePart", "Headline", "Holds", "Row", "family", "metric_of", "of_metrics"]

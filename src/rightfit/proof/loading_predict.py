@@ -16,7 +16,6 @@ from rightfit.proof.cases.loading import LoadingRow, emulated, read_case
 from rightfit.proof.cases.reader import Row
 
 RATE_METRICS = ("images_per_s", "frames_per_s", "samples_per_s", "items_per_s", "clips_per_s")
-_PER_ACCELERATOR = ("required_MB_per_s_per_accelerator", "samples_per_s_per_accelerator")
 _TOTAL = r"(?:^|_)({total_bytes})_per_s(?:$|_total)"
 _ACCELERATORS = (
     r"(\d+)\s*(?:x\s*)?{pretended}?{benchmark_card}?{accelerator}\b"

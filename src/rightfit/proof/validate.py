@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rightfit.errors import FileInputError
-from rightfit.proof import score
 from rightfit.proof.accuracy import FamilyScores, family_scores, headline_numbers
 from rightfit.proof.accuracy_page import render
 from rightfit.proof.accuracy_tables import Cells, fits_cells, headline_cells, interval_cells, table
@@ -143,4 +142,4 @@ def repository_paths(folder: Path) -> tuple[Path, Path]:
     return validation.parent / "docs" / "accuracy.md", validation / "headline.json"
 
 
-__all__ = ["Validation", "check", "headline_numbers", "regressions", "repository_paths", "score", "validate", "write"]
+__all__ = ["Validation", "check", "headline_numbers", "regressions", "repository_paths", "validate", "write"]

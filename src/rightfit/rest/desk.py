@@ -34,7 +34,6 @@ _Answer = TypeVar("_Answer")
 Question = dict[str, Any]
 _STORE_THREADS = 4
 _JSON = "application/json"
-_LONGEST_LISTED = 1_000_000
 _MOST_IN_FLEET, _FLEET_S = 24, 5.0  # each distinct workload of a fleet is a search
 
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 NUM_COLOURS = 6
 #: Marks of the chart, in the order in which they are taken: each has the shape of its name in the style sheet.
 MARKS = ("circle", "triangle", "diamond", "rect", "pin")
-PLANS = "plans"
 
 
 def colour(name: str) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 import rightfit
 from rightfit.errors import ContradictionError, InputError, UnavailableError
-from rightfit.explain import plan_text
+from rightfit.explain.voices import plan_text
 
 WISH = {"task": "serve", "data": "1Mrows x 30cols", "rate": "200/s", "latency": "50ms", "top": 3}
 

@@ -82,7 +82,7 @@ def own(
 
 def own_answer(section: Section, view: View) -> Answer:
     """The comparison for people and programs."""
-    from rightfit.explain import renderer
+    from rightfit.explain.reasons import renderer
 
     records = [dict(rent) for rent in section.content.get("rents", ())]
     return Answer(section.to_dict(renderer(view.lang)), records, own_parts(section, view, currency="usd"))
@@ -90,7 +90,7 @@ def own_answer(section: Section, view: View) -> Answer:
 
 def own_parts(section: Section, view: View, *, currency: str) -> list[str | Table]:
     """Statements, the year's bill, and the table of rents; with --verbose every assumption and its source."""
-    from rightfit.explain import renderer
+    from rightfit.explain.reasons import renderer
 
     render = renderer(view.lang, currency=currency)
     lines = "\n".join([label("section", "own", view.lang), *(f"- {render(reason)}" for reason in section.reasons)])

@@ -27,7 +27,6 @@ def matches(workload: Workload) -> bool:
     return scores_rows(workload) or not is_generating(facts.model(workload.model))
 
 
-_OF_TOKENS = leave_out("tokens")
 _ANSWERS_ONCE: dict[str, Message] = {
     **dict.fromkeys(("ttft", "tpot"), Message("purposes.use_latency")),
     "output_tokens": leave_out("no_output"),

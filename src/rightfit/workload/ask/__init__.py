@@ -19,12 +19,11 @@ from rightfit.messages import Message
 from rightfit.records import dataclass
 from rightfit.units import normalize
 from rightfit.workload.ask import grammar, names, words
-from rightfit.workload.options import OPTIONS, read_wish
+from rightfit.workload.options import read_wish
 
 LONGEST_SENTENCE, LONGEST_NUMBER = 2000, 24
 BLANK = "\u241f"
 _LISTS = ("cloud", "region", "country", "purchase", "gpu")
-_SERVICE_OPTIONS = ("rate", "users", "ttft", "tpot", "latency", "input_tokens", "output_tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -438,4 +437,4 @@ def _left_over(text: str) -> list[str]:
     return list(dict.fromkeys(pieces))
 
 
-__all__ = ["OPTIONS", "Reading", "Understood", "understand"]
+__all__ = ["Reading", "Understood", "understand"]
