@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from rightfit.export.buckets import CLIENTS
 from rightfit.export.checking import check_script, data_columns, step_of
 from rightfit.export.job import Job
 from rightfit.export.operations import most_usd
 from rightfit.export.quoting import comment
-from rightfit.export.recipes import CLIENTS, OPTIONAL_SECRETS, Recipe, brings, has_recipe, launcher_of, recipe_of
+from rightfit.export.recipes import OPTIONAL_SECRETS, Recipe, brings, has_recipe, launcher_of, recipe_of
 from rightfit.export.registry import ALL, Files, Target, all_targets, find_target
 from rightfit.export.stack import stack_name
 from rightfit.messages import Message

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import json
 
-from rightfit.export.buckets import BUCKET, bucket_of, scheme_of, whole, whole_words
+from rightfit.export.buckets import BUCKET, CLIENTS, bucket_of, scheme_of, whole, whole_words
 from rightfit.export.job import Job
 from rightfit.export.model_words import hub_id
 from rightfit.export.quoting import shell
-from rightfit.export.recipes import CLIENTS, OPTIONAL_SECRETS, Recipe, brings
+from rightfit.export.recipes import OPTIONAL_SECRETS, Recipe, brings
 from rightfit.export.stack import ExportStack, stack_name, stack_of, stack_problem
 
 HUB_STACKS = ("vllm", "sglang", "tgi", "tensorrt_llm", "trl", "torchrun", "deepspeed", "diffusers", "megatron")

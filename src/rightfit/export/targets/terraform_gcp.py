@@ -3,7 +3,7 @@ itself."""
 
 from __future__ import annotations
 
-from rightfit.export.bare_server import Ground, first_boot
+from rightfit.export.bare_server import OPTIONAL_SECRETS, Ground, first_boot, in_bucket
 from rightfit.export.job import Job
 from rightfit.export.quoting import hcl, shell
 from rightfit.export.registry import Files, Target
@@ -15,10 +15,13 @@ from rightfit.export.terraform_words import (
     bucket_output,
     made_bucket,
     problem,
+    replaced,
+    run_words,
     user_data,
     variable,
 )
 from rightfit.export.terraform_words import variables as common_variables
+from rightfit.export.waiting import terraform_way, wait_files
 
 PROVIDER_VERSION = "~> 6.50"
 IMAGES = {
@@ -32,7 +35,13 @@ HEALTH_RANGES = ["35.191.0.0/16", "130.211.0.0/22"]  # of Google's balancers and
 
 def write(job: Job) -> Files:
     """main.tf, variables.tf, outputs.tf and the first boot's script."""
-    return {"main.tf": main(job), "variables.tf": variables(job), "outputs.tf": outputs(job), "first-boot.sh": boot(job)}
+    return {
+        "main.tf": main(job),
+        "variables.tf": variables(job),
+        "outputs.tf": outputs(job),
+        "first-boot.sh": boot(job),
+        **wait_files(job, terraform_way(job)),
+    }
 
 
 def boot(job: Job) -> str:
@@ -43,7 +52,7 @@ def boot(job: Job) -> str:
         job,
         Ground(
             secret=lambda name: shell([*words, secret_id(name)]),
-            store=":gcs,env_auth=true,bucket_policy_only=true,no_check_bucket=true:",
+            store=in_bucket(":gcs,env_auth=true,bucket_policy_only=true,no_check_bucket=true:"),
         ),
     )
 
@@ -86,6 +95,13 @@ def scheduling(job: Job) -> str:
         values["instance_termination_action"] = "STOP" if job.is_service else "DELETE"
     limit = f"\n    max_run_duration {{\n      seconds = {round(job.stop_after_h * 3600)}\n    }}" if job.stop_after_h else ""
     return aligned(values, indent=4) + limit
+
+
+def secrets_given(job: Job) -> str:
+    """An expression: the secrets that are there to be read. The optional one is where it was stored; a right to read what is not there is refused."""
+    names = stack_of(job).secrets
+    needed = hcl([secret_id(name) for name in names if name not in OPTIONAL_SECRETS])
+    return f'local.token == "yes" ? {hcl([secret_id(name) for name in names])} : {needed}'
 
 
 def main(job: Job) -> str:
@@ -141,7 +157,7 @@ resource "google_service_account" "server" {{
 }}
 
 resource "google_secret_manager_secret_iam_member" "server" {{
-  for_each  = toset({hcl([secret_id(name) for name in stack_of(job).secrets])})
+  for_each  = toset({secrets_given(job)})
   secret_id = each.value
   role      = "roles/secretmanager.secretAccessor"
   member    = "serviceAccount:${{google_service_account.server.email}}"
@@ -191,8 +207,8 @@ resource "google_compute_instance" "server" {{
     startup-script         = {user_data(job, bucket="local.bucket")}
   }}
   depends_on = [google_secret_manager_secret_iam_member.server]
-}}
-{balancer(job) if job.is_service else bucket(job)}"""
+{replaced(job)}}}
+{run_words(job)}{balancer(job) if job.is_service else bucket(job)}"""
 
 
 def bucket(job: Job) -> str:
@@ -204,7 +220,7 @@ locals {{
 
 resource "google_storage_bucket" "checkpoints" {{
   count                       = var.bucket == "" ? 1 : 0
-  name                        = {hcl(made_bucket(job))}
+  name                        = "{made_bucket(job, "var.project")}"
   location                    = {hcl(job.option.region.upper())}
   uniform_bucket_level_access = true
   public_access_prevention    = "enforced"
