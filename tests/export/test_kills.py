@@ -159,7 +159,9 @@ def test_a_launch_killed_between_its_steps_goes_on_with_its_state(tools: Path, t
         if began:
             (out / "terraform.tfstate").write_text("state")
         assert main(list(words(out))) == 0
-        called = [line for line in tools.read_text().splitlines()[len(began) :] if not line.startswith("terraform output")]  # by wait.sh new
+        called = [
+            line for line in tools.read_text().splitlines()[len(began) :] if not line.startswith("terraform output")
+        ]  # by wait.sh new
         assert called == ["terraform init -input=false", "terraform apply -input=false"]
         assert (out / "run.id").read_text().strip()
         assert without_run(visible(out)) == expected | ({"terraform.tfstate": "state"} if began else {})

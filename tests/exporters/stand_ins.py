@@ -262,9 +262,9 @@ def dstack(words: list[str]) -> int:
 def terraform(words: list[str]) -> int:
     note("terraform " + shlex.join(words))
     if words[:3] == ["output", "-raw", "bucket"]:
-        found = re.search(r'value = "([^"]+)"', Path("outputs.tf").read_text().partition('output "bucket"')[2])
+        found = re.search(r'value = "?([^"\n]+)"?', Path("outputs.tf").read_text().partition('output "bucket"')[2])
         assert found is not None
-        print(found[1].replace("${local.bucket}", "made").replace("${local.address}", "https://made.blob.core.windows.net/box"))
+        print(found[1].replace("${local.bucket}", "made").replace("local.address", "https://made.blob.core.windows.net/box"))
     if words[0] == "apply" and not any(word.startswith("-target") for word in words):
         return first_boot(Path("first-boot.sh").read_text(), bucket="made")
     return 0

@@ -12,6 +12,21 @@ from rightfit.records import dataclass
 BUCKET = "RIGHTFIT_BUCKET"
 """The variable that names the bucket where the settings do not."""
 COPY_EVERY_S = 300
+OPT_IN_REGIONS = (
+    *(
+        "af-south-1",
+        "ap-east-1",
+        "ap-east-2",
+        "ap-south-2",
+        "ap-southeast-3",
+        "ap-southeast-4",
+        "ap-southeast-5",
+        "ap-southeast-6",
+        "ap-southeast-7",
+    ),
+    *("ca-west-1", "eu-central-2", "eu-south-1", "eu-south-2", "il-central-1", "me-central-1", "me-south-1", "mx-central-1"),
+)
+"""Regions of AWS that are closed to an account until it asks for them: those since March 2019 (its guide to accounts, from memory); check.sh asks AWS itself."""
 COPIER = "awscli==1.42.66"
 COPIER_SECRETS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 PASSED_ON = ("AWS_ENDPOINT_URL", "MLFLOW_TRACKING_URI", "MLFLOW_RUN_ID")

@@ -117,10 +117,11 @@ resource "terraform_data" "run" {
     return RUN_LOCALS + change
 
 
-def replaced(job: Job, *more: str) -> str:
-    """The lifecycle block of a server. `more`: further lines."""
-    lines = [*more, *([] if job.is_service else ["replace_triggered_by = [terraform_data.run]"])]
-    return "\n  lifecycle {\n" + "".join(f"    {line}\n" for line in lines) + "  }\n" if lines else ""
+def replaced(job: Job, **more: str) -> str:
+    """The lifecycle block of a server. `more`: further attributes, as expressions."""
+    found = {**more, **({} if job.is_service else {"replace_triggered_by": "[terraform_data.run]"})}
+    width = max(map(len, found), default=0)
+    return "\n  lifecycle {\n" + "".join(f"    {name:<{width}} = {value}\n" for name, value in found.items()) + "  }\n" if found else ""
 
 
 def user_data(job: Job, *, bucket: str, before: tuple[str, ...] = ()) -> str:

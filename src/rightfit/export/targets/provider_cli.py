@@ -147,9 +147,7 @@ def gcp(job: Job) -> list[str]:
     names = [f"{job.name}-{number}" for number in range(job.num_nodes)]
     end = "STOP" if job.is_service else "DELETE"
     limit = ("--max-run-duration", f"{round(job.stop_after_h * 3600)}s") if job.stop_after_h else ()
-    image_project, _, image_family = (
-        terraform_gcp.IMAGES[job.gpus_per_node > 0].removeprefix("projects/").partition("/global/images/family/")
-    )
+    image_project, _, image_family = terraform_gcp.image_of(job).removeprefix("projects/").partition("/global/images/family/")
     return [
         *("gcloud", "compute", "instances", "create", *names, "--project", CommandWord("$PROJECT"), "--zone", CommandWord("$ZONE")),
         *("--machine-type", option.instance_type, "--subnet", CommandWord("$SUBNET")),

@@ -93,7 +93,7 @@ def ending(job: Job) -> str:
     minutes = max(30, round(job.stop_after_h * 60))
     return f"""
   auto_release_time = timeadd(timestamp(), "{minutes}m")
-{replaced(job, "ignore_changes = [auto_release_time]")}"""
+{replaced(job, ignore_changes="[auto_release_time]")}"""
 
 
 def paid(job: Job) -> str:

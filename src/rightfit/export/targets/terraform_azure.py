@@ -12,7 +12,6 @@ from rightfit.export.terraform_words import (
     CHECKPOINTS,
     OVERWRITTEN_DAYS,
     account_hash,
-    bucket_output,
     own_bucket,
     problem,
     replaced,
@@ -106,7 +105,7 @@ def outputs(job: Job) -> str:
     """Where the server and the service are."""
     balancer = '\noutput "service_address" {\n  value = azurerm_public_ip.service.ip_address\n}\n' if job.is_service else ""
     return 'output "servers" {\n  value = azurerm_linux_virtual_machine.server[*].name\n}\n' + (
-        balancer or bucket_output("${local.address}")
+        balancer or '\noutput "bucket" {\n  value = local.address\n}\n'
     )
 
 

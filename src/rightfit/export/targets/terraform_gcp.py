@@ -29,7 +29,15 @@ IMAGES = {
     False: "projects/cos-cloud/global/images/family/cos-121-lts",
 }
 """Whether the server has accelerators -> image with Docker (and the driver). From memory: the user can give another."""
-FAST_DISKS = ("a3-", "a4-", "a4x-", "g4-", "c4", "n4", "c3d", "c4a")
+ARM_IMAGES = {
+    True: "projects/ubuntu-os-accelerator-images/global/images/family/ubuntu-accelerator-2404-arm64-with-nvidia-570",
+    False: "projects/cos-cloud/global/images/family/cos-arm64-121-lts",
+}
+"""The same for servers with Arm processors, which start no other. From memory; the first lacks Docker, which the boot then installs."""
+ARM_FAMILIES = ("c4a-", "n4a-", "t2a-", "a4x-")
+"""Axion, Ampere Altra and Grace."""
+DOCKER = ("command -v docker >/dev/null || { apt-get update -qq && apt-get install -y -qq docker.io nvidia-container-toolkit; }",)
+FAST_DISKS = ("a3-", "a4-", "a4x-", "g4-", "c4", "n4", "c3d")
 HEALTH_RANGES = ["35.191.0.0/16", "130.211.0.0/22"]  # of Google's balancers and their probes
 
 
@@ -52,9 +60,15 @@ def boot(job: Job) -> str:
         job,
         Ground(
             secret=lambda name: shell([*words, secret_id(name)]),
+            before=DOCKER if job.gpus_per_node and job.option.instance_type.startswith(ARM_FAMILIES) else (),
             store=in_bucket(":gcs,env_auth=true,bucket_policy_only=true,no_check_bucket=true:"),
         ),
     )
+
+
+def image_of(job: Job) -> str:
+    """Path of the image's family, of the server's processor."""
+    return (ARM_IMAGES if job.option.instance_type.startswith(ARM_FAMILIES) else IMAGES)[job.gpus_per_node > 0]
 
 
 def secret_id(name: str) -> str:
@@ -73,7 +87,7 @@ def variables(job: Job) -> str:
         job,
         variable("project", "Project that pays."),
         variable("zone", "A zone of the region that has the server.", default=f"{job.option.region}-a"),
-        variable("image", "Image with Docker (and the driver of the cards).", default=IMAGES[job.gpus_per_node > 0]),
+        variable("image", "Image with Docker (and the driver of the cards).", default=image_of(job)),
     )
 
 
