@@ -169,7 +169,7 @@ os.execv({str(azcopy)!r}, ["azcopy", *sent, *words])
         places = {"AZCOPY_LOG_LOCATION": str(tmp_path / "log"), "AZCOPY_JOB_PLAN_LOCATION": str(tmp_path / "log")}
         yield {**places, "RIGHTFIT_BUCKET": "https://acc.blob.core.windows.net/box", "BASE": base, "SIGNED": signed}
     finally:
-        server.terminate()
+        server.kill()  # it finishes its connections first when it is asked to end
         server.wait(timeout=20)
 
 
