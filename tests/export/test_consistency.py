@@ -17,12 +17,12 @@ import rightfit
 from rightfit import facts
 from rightfit.errors import InputError
 from rightfit.export import ExportSettings, Files, Job, all_targets, files_of, find_target, job_of, plan_document, skypilot_words
-from rightfit.export.buckets import scheme_of
+from rightfit.export.buckets import BUCKET, CLIENTS, scheme_of
 from rightfit.export.job import SERVING_TASKS
 from rightfit.export.kubernetes_words import CLUSTER_SELLERS, EFA
 from rightfit.export.mirrors import mirrors_of
 from rightfit.export.model_words import architecture
-from rightfit.export.recipes import CLIENTS, OPTIONAL_SECRETS, brings, has_recipe, launcher_of, recipe_of
+from rightfit.export.recipes import OPTIONAL_SECRETS, brings, has_recipe, launcher_of, recipe_of
 from rightfit.export.serving_words import context_tokens, longest_tokens
 from rightfit.export.stack import installs, stack_of, stack_problem
 
@@ -113,7 +113,7 @@ def test_secrets_of_the_files_are_those_of_the_readme(name: str) -> None:
         recipe = recipe_of(job(name), "skypilot")
         derived = set(re.findall(r"^export (\w+)=", "\n".join(recipe.before), re.MULTILINE))
         assert asked - derived == {variable for variable, _ in recipe.needs}
-        assert derived <= {skypilot_words.ROOT}
+        assert derived <= {skypilot_words.ROOT, BUCKET}
 
 
 def mount_problems(task: dict[str, Any]) -> list[str]:
@@ -166,7 +166,9 @@ def test_every_skypilot_task_mounts_its_bucket_as_skypilot_does(name: str) -> No
         elif task.get("file_mounts") and skypilot_words.bucket_is_made(
             found
         ):  # before the data are brought, and before SkyPilot looks for it
-            assert re.search(r"\b(mb|create) (s3|gs)://rightfit-job-", recipe.before[0])
+            assert recipe.before[0].startswith(f"export {BUCKET}=")
+            assert "sh bucket.sh" in recipe.before[0]
+            assert re.search(r'\b(mb|create) "(s3|gs)://\$name"', target.files(found)["bucket.sh"])
 
 
 @pytest.mark.parametrize("provider", sorted(skypilot_words.CLOUDS))

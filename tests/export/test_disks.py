@@ -87,6 +87,16 @@ def kept_beside(option: dict[str, Any]) -> float:
     return float(known["data_bytes"]) if known.get("job") in ("train", "score") else 0.0
 
 
+def copied_to(name: str, option: dict[str, Any]) -> float:
+    """Data of a preparation or a batch [bytes], which the exported job copies to its disk from the bucket where the plan has them, and of a preparation what it
+    writes."""
+    wish = (WISHES | FURTHER | OTHER_KINDS)[name]
+    if wish.get("task") == "prepare":
+        return 2.0 * float(option["facts"]["data_bytes"]) if wish.get("storage") != "local" else float(option["facts"]["data_bytes"])
+    data = str(wish.get("data", "")) if wish.get("task") == "batch" else ""
+    return float(data.removesuffix("hours")) * 57.6e6 if data.endswith("hours") else 0.0  # compressed without loss, by half
+
+
 @pytest.mark.parametrize("name", PLANS)
 def test_every_option_says_what_its_servers_keep(name: str) -> None:
     schema = json.loads(resources.files("rightfit").joinpath("schema/plan.schema.json").read_text(encoding="utf-8"))
@@ -99,7 +109,7 @@ def test_every_option_says_what_its_servers_keep(name: str) -> None:
 def test_disks_hold_weights_images_data_and_checkpoints(name: str) -> None:
     for values in plan_values(name)["options"][:3]:
         found = job(name, rank=values["rank"])
-        needed = 1.2 * weights_of(name) + kept_beside(values) + 60e9
+        needed = 1.2 * weights_of(name) + kept_beside(values) + copied_to(name, values) + 60e9
         for target in (target for target in RENTERS if not find_target(target).refuses(found)):
             sizes = sizes_written(found, target)
             if target in CLUSTERS and found.is_service:
@@ -113,6 +123,15 @@ def test_no_other_target_writes_a_disk() -> None:
     for target in set(all_targets()) - RENTERS:
         taken = [name for name in names if not find_target(target).refuses(job(name))]
         assert not any(sizes_written(job(name), target) for name in taken), f"{target} belongs to RENTERS"
+
+
+def test_a_job_of_500_gb_gets_a_disk_for_them_and_for_what_it_makes() -> None:
+    assert sizes_written(job("tokenize-aws"), "skypilot") == [1260]
+    assert job("parquet-aws").disk_gib == 870  # the plan counts both: they lie on its servers
+    assert sizes_written(job("whisper-batch-aws"), "skypilot") == [1450]
+    assert job("bge-batch").disk_gib == 100
+    whole = job_of(plan_document({**plan_values("bge-batch"), "workload": {**plan_values("bge-batch")["workload"], "data_bytes": 500e9}}))
+    assert whole.disk_gib == 670
 
 
 def test_weights_of_141_gb_get_their_disk() -> None:

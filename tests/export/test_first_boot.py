@@ -84,6 +84,8 @@ class Box:
         path = self.folder / "first-boot.sh"
         path.write_text(script)
         words = {"PATH": f"{self.folder}/bin:/usr/bin:/bin", "BOX": str(self.folder), "RIGHTFIT_BUCKET": "mine/runs", "RIGHTFIT_VAULT": "v"}
+        if "azureblob" in script or "management.azure.com" in script:
+            words["RIGHTFIT_BUCKET"] = "https://acc.blob.core.windows.net/mine/runs"
         found = subprocess.Popen(
             ["bash", str(path)],
             env={**words, **environment},

@@ -19,7 +19,7 @@ from typical_plans import plan_values
 from rightfit.cli import main
 from rightfit.errors import FileInputError, InputError, UnavailableError
 from rightfit.export import ExportSettings, Job, job_of, plan_document
-from rightfit.export.launching import launch_of, money_at_risk, prepare, run_in
+from rightfit.export.launching import launch_of, money_at_risk, prepare, start
 from rightfit.export.skypilot_words import install
 
 STAND_IN = '#!/bin/sh\necho "$PWD|$0|$*" | sed "s|$0|$(basename "$0")|" >> CALLS\nls -A "$PWD" >> CALLS\nexit ${CODE:-0}\n'
@@ -80,12 +80,17 @@ def test_what_no_trial_can_be_made_of_is_said(name: str, tool: str, text: str) -
     ("name", "tool", "dry_run", "begin"),
     [
         ("qlora-8b", "skypilot", False, ["sky jobs launch --yes --name rightfit-job"]),
-        ("full-8b-gcp", "skypilot", False, ["sh -c gcloud storage buckets list", "sky launch --yes --cluster rightfit-job"]),
-        ("lora-8b-aws", "skypilot", False, ["sh -c aws s3api list-buckets", "sky jobs launch --yes --name rightfit-job"]),
+        ("full-8b-gcp", "skypilot", False, ["sky launch --yes --cluster rightfit-job"]),
+        ("lora-8b-aws", "skypilot", False, ["sky jobs launch --yes --name rightfit-job"]),
         ("lora-8b-aws", "skypilot", True, ["sky launch --dryrun --yes --cluster rightfit-job"]),
         ("chat-8b-aws", "skypilot", False, ["sky serve up --yes --service-name rightfit-job"]),
         ("qlora-8b", "skypilot", True, ["sky launch --dryrun --yes --cluster rightfit-job"]),
-        ("lora-8b-aws", "terraform", False, ["terraform init -input=false", "terraform apply -input=false -auto-approve"]),
+        (
+            "lora-8b-aws",
+            "terraform",
+            False,
+            ["sh -c sh wait.sh new", "terraform init -input=false", "terraform apply -input=false -auto-approve"],
+        ),
         ("lora-8b-aws", "terraform", True, ["terraform init -input=false", "terraform plan -input=false"]),
     ],
 )
@@ -134,7 +139,7 @@ def test_the_bucket_is_told_without_its_folder_beside_its_address(monkeypatch: p
     ("name", "bucket", "told", "mounted"),
     [
         ("lora-8b-aws", "", "", False),  # one of the plan's own, which a dry run does not make
-        ("lora-8b-aws", "", "s3://mine", False),
+        ("lora-8b-aws", "", "s3://mine", True),
         ("lora-8b-aws", "s3://mine/runs", "", True),
         ("bert-azure", "", "", False),
         ("bert-azure", "", "https://mine.blob.core.windows.net/box/runs", True),
@@ -240,4 +245,4 @@ def test_a_missing_program_is_named_with_its_install_line(
 def test_a_program_that_fails_is_passed_on(tools: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CODE", "5")
     with pytest.raises(UnavailableError, match="terraform init ended with exit code 5"):
-        run_in(launch_of(job("lora-8b-aws"), tool="terraform"), tmp_path)
+        start(launch_of(job("lora-8b-aws"), tool="terraform"), folder=tmp_path / "job")

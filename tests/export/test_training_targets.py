@@ -18,6 +18,7 @@ from rightfit.export.pinned import SHA256
 from rightfit.export.stack import stack_name, stack_of, stack_problem
 from rightfit.export.targets.diffusers import SCRIPTS, script_of
 from rightfit.export.targets.megatron import options as megatron_options
+from rightfit.export.training_words import LEAST_SAVE_S, run_s, save_every_s
 from rightfit.facts import accelerators
 
 PLANS = (*WISHES, *FURTHER)
@@ -336,3 +337,10 @@ def test_a_conda_environment_lists_the_stack_s_packages() -> None:
     assert combinations["tensorflow"]["package"] == "tensorflow[and-cuda]==2.20.0"
     assert combinations["pytorch"]["least_driver"] == "570.26"
     assert "container image" in str(find_target("conda").refuses(job("pretrain-8b-megatron")))
+
+
+def test_a_run_on_spot_saves_on_its_way_whatever_saving_takes() -> None:
+    for name in ("full-70b", "qlora-8b", "resnet-gcp", "pretrain-8b-megatron"):
+        values = plan_values(name)
+        found = job_of(plan_document({**values, "options": [{**values["options"][0], "purchase": "spot"}]}))
+        assert save_every_s(found) <= max(LEAST_SAVE_S, run_s(found) / 2), name

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import concurrent.futures
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from test_terraform import MIRROR, TERRAFORM, put, terraform
 from typical_plans import plan_values
 
 from rightfit.export import ExportSettings, Job, find_target, job_of, plan_document
+from rightfit.export.recipes import terraform_end
 
 boto3 = pytest.importorskip("boto3")
 moto_server = pytest.importorskip("moto.server", reason="moto is not installed (pip install 'moto[ec2,server]')")
@@ -86,6 +88,13 @@ def made_and_unmade(name: str, folder: Path, address: str) -> None:
     terraform(folder, "apply", "-auto-approve", "-input=false", "-no-color")
     try:
         looked_at(name, address, named(name).option.region)
+        if not named(name).is_service:  # the end of the README leaves the bucket, closed as it was
+            [line] = terraform_end(named(name))
+            terraform(folder, *line.partition("#")[0].split()[1:], "-input=false", "-no-color")
+            assert not servers(client("ec2", address, named(name).option.region))
+            kept = client("s3", address, named(name).option.region)
+            [bucket] = kept.list_buckets()["Buckets"]
+            assert all(kept.get_public_access_block(Bucket=bucket["Name"])["PublicAccessBlockConfiguration"].values())
     finally:
         terraform(folder, "destroy", "-auto-approve", "-input=false", "-no-color")
     assert not servers(client("ec2", address, named(name).option.region))
@@ -127,7 +136,8 @@ def looked_at(name: str, address: str, region: str) -> None:
         assert [target["Target"]["Id"] for target in health] == [server["InstanceId"] for server in found]
         return
     [bucket] = client("s3", address, region).list_buckets()["Buckets"]
-    assert bucket["Name"] == f"{name}-{planned.plan_id}"
+    account = hashlib.sha256(b"123456789012").hexdigest()[:8]  # of the simulation
+    assert bucket["Name"] == f"{name}-{planned.plan_id}-{account}"
     assert all(client("s3", address, region).get_public_access_block(Bucket=bucket["Name"])["PublicAccessBlockConfiguration"].values())
     kept = client("s3", address, region)
     assert kept.get_bucket_versioning(Bucket=bucket["Name"])["Status"] == "Enabled"

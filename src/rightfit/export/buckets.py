@@ -12,10 +12,52 @@ from rightfit.records import dataclass
 BUCKET = "RIGHTFIT_BUCKET"
 """The variable that names the bucket where the settings do not."""
 COPY_EVERY_S = 300
+OPT_IN_REGIONS = (
+    *(
+        "af-south-1",
+        "ap-east-1",
+        "ap-east-2",
+        "ap-south-2",
+        "ap-southeast-3",
+        "ap-southeast-4",
+        "ap-southeast-5",
+        "ap-southeast-6",
+        "ap-southeast-7",
+    ),
+    *("ca-west-1", "eu-central-2", "eu-south-1", "eu-south-2", "il-central-1", "me-central-1", "me-south-1", "mx-central-1"),
+)
+"""Regions of AWS that are closed to an account until it asks for them: those since March 2019 (its guide to accounts, from memory); check.sh asks AWS itself."""
 COPIER = "awscli==1.42.66"
 COPIER_SECRETS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 PASSED_ON = ("AWS_ENDPOINT_URL", "MLFLOW_TRACKING_URI", "MLFLOW_RUN_ID")
 """Variables that a job gets from whoever starts it, where they are set: another store that speaks S3, and the run that figures are told to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copier:
+    """How a cloud's program copies: a folder, and one file. "$1" is what, "$2" is where to."""
+
+    program: str
+    folder: str
+    file: str
+
+
+COPIERS = {
+    "s3": Copier("aws", 'aws s3 sync --only-show-errors "$1" "$2"', 'aws s3 cp --only-show-errors "$1" "$2"'),
+    "gs": Copier("gcloud", 'gcloud storage rsync --recursive "$1" "$2"', 'gcloud storage cp "$1" "$2"'),
+    "oss": Copier("ossutil", 'ossutil sync --force "$1/" "$2/"', 'ossutil cp --force "$1" "$2"'),
+    "cos": Copier("coscli", 'coscli sync --recursive "$1/" "$2/"', 'coscli cp "$1" "$2"'),
+    "https": Copier("azcopy", 'azcopy sync --recursive "$1" "$2"', 'azcopy copy "$1" "$2"'),
+}
+"""Scheme of a bucket -> how its program copies to it and from it."""
+CLIENTS = {
+    "s3": ("aws", "pip install awscli"),
+    "gs": ("gcloud", "https://cloud.google.com/sdk/docs/install"),
+    "oss": ("ossutil", "https://help.aliyun.com/zh/oss/developer-reference/install-ossutil"),
+    "cos": ("coscli", "https://cloud.tencent.com/document/product/436/63144"),
+    "https": ("azcopy", "https://learn.microsoft.com/azure/storage/common/storage-use-azcopy-v10"),
+}
+"""Scheme of a bucket -> the program that copies to it, and where it is had."""
 SCHEMES = {"aws": "s3", "gcp": "gs", "alicloud": "oss", "tencent": "cos", "azure": "https"}
 """Provider -> scheme of its own buckets. Other providers rent servers without a store of their own; s3 is what most of them reach."""
 
@@ -76,6 +118,11 @@ def kept_words(job: Job) -> str:
     return shell([kept_in(job)]) if kept_in(job) else f'"${{{BUCKET}:?set it to a bucket, s3://NAME/PATH}}"/{place_of(job)}'
 
 
+def place_words(job: Job) -> str:
+    """The plan's folder in the bucket as a word of shell: that of the settings, or of the variable, which the README has made sure of."""
+    return kept_words(job) if job.settings.bucket else f'"${{{BUCKET}%/}}"/{place_of(job)}'
+
+
 def copied(job: Job, run: str) -> str:
     """Shell lines around a command, on servers that mount no bucket: data and earlier checkpoints come from S3, and checkpoints go back every few
     minutes and at the end, whatever the end is."""
@@ -83,9 +130,11 @@ def copied(job: Job, run: str) -> str:
     return (
         f"kept={place}\n"
         'for pause in 10 30 60 0; do aws s3 sync --only-show-errors "$kept" /checkpoints && break; sleep "$pause"; [ "$pause" != 0 ] || exit 1; done\n'
+        "rm -f /checkpoints/ended\n"
         f'(while sleep {COPY_EVERY_S} >/dev/null 2>&1; do aws s3 sync --only-show-errors /checkpoints "$kept" || true; done) & copies=$!\n'
         f"status=0\n{run} || status=$?\n"
         'kill "$copies" 2>/dev/null || true\n'
+        'echo "${RIGHTFIT_RUN:-} $status" > /checkpoints/ended\n'
         'for pause in 10 30 60 0; do aws s3 sync --only-show-errors /checkpoints "$kept" && break; sleep "$pause"; [ "$pause" != 0 ] || status=1; done\n'
         'exit "$status"'
     )

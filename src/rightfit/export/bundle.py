@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from rightfit.export.buckets import CLIENTS, OPT_IN_REGIONS
 from rightfit.export.checking import check_script, data_columns, step_of
 from rightfit.export.job import Job
 from rightfit.export.operations import most_usd
 from rightfit.export.quoting import comment
-from rightfit.export.recipes import CLIENTS, OPTIONAL_SECRETS, Recipe, brings, has_recipe, launcher_of, recipe_of
+from rightfit.export.recipes import OPTIONAL_SECRETS, Recipe, brings, has_recipe, launcher_of, recipe_of
 from rightfit.export.registry import ALL, Files, Target, all_targets, find_target
 from rightfit.export.stack import stack_name
 from rightfit.messages import Message
@@ -144,6 +145,10 @@ def _needs(job: Job, recipe: Recipe) -> list[str]:
     typed = set() if job.is_service else {line.split()[0] for line in (*recipe.before, *recipe.result)} - {name}
     lines += [f"- the program `{client}`, which copies to the bucket: `{how}`" for client, how in CLIENTS.values() if client in typed]
     lines += [f"- `{variable}` in the environment: {about}" for variable, about in recipe.needs]
+    if job.option.provider == "aws" and job.option.region in OPT_IN_REGIONS:
+        lines.append(
+            f"- the region {job.option.region}, which is closed to an account until it asks for it: `aws account enable-region --region-name {job.option.region}`"
+        )
     for name, about in brings(job).items():
         columns = data_columns(job) if name == "data" else ""
         lines.append(f"- {about} in the folder `{name}/` beside this file{': ' + columns if columns else ''}")

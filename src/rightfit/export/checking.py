@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import json
 
-from rightfit.export.buckets import BUCKET, bucket_of, scheme_of, whole, whole_words
+from rightfit.export.buckets import BUCKET, CLIENTS, bucket_of, scheme_of, whole, whole_words
 from rightfit.export.job import Job
 from rightfit.export.model_words import hub_id
 from rightfit.export.quoting import shell
-from rightfit.export.recipes import CLIENTS, OPTIONAL_SECRETS, Recipe, brings
+from rightfit.export.recipes import OPTIONAL_SECRETS, Recipe, brings
 from rightfit.export.stack import ExportStack, stack_name, stack_of, stack_problem
 
 HUB_STACKS = ("vllm", "sglang", "tgi", "tensorrt_llm", "trl", "torchrun", "deepspeed", "diffusers", "megatron")
@@ -45,7 +45,7 @@ def check_script(job: Job, recipe: Recipe | None) -> str:
     parts = [HEAD % (job.plan_id, usage), step, request]
     if recipe is not None:
         parts += [_program(recipe), *(_variable(name, about) for name, about in recipe.needs)]
-    parts += [_token(job), _data(job), _bucket(job, recipe), _quota(job), _image(stack), TAIL]
+    parts += [_token(job), _data(job), _bucket(job, recipe), _region(job), _quota(job), _image(stack), TAIL]
     return "".join(parts)
 
 
@@ -108,6 +108,19 @@ def _bucket(job: Job, recipe: Recipe | None) -> str:
         f"if ! command -v {program} >/dev/null 2>&1; then lacks {shell([f'the program {program}: {install}'])}\n"
         f"elif {LISTS[scheme]} {address} >/dev/null 2>&1; then there bucket\n"
         f"else lacks {shell([f'the bucket {job.settings.bucket or BUCKET}: it is not there, or these keys may not read it'])}; fi\n"
+    )
+
+
+def _region(job: Job) -> str:
+    """Whether the account has the region: new ones of AWS are closed to an account until it asks for them."""
+    region = job.option.region
+    if job.option.provider != "aws" or job.option.facts.get("is_pseudo_region"):
+        return ""
+    asked = f"aws ec2 describe-regions --region us-east-1 --all-regions --region-names {shell([region])} --query 'Regions[0].OptInStatus' --output text"
+    ask = f"the region {region}, which this account has not asked for: aws account enable-region --region-name {region}"
+    return (
+        f'case "$({asked} 2>/dev/null)" in\n  opted-in | opt-in-not-required) there {shell([f"the region {region}"])} ;;\n'
+        f"  not-opted-in) lacks {shell([ask])} ;;\n  *) unknown {shell([f'whether this account has the region {region}'])} ;;\nesac\n"
     )
 
 

@@ -24,6 +24,14 @@ STOP_MARGIN = 1.25  # over the plan's 95 % time before a server stops itself
 SERVING_TASKS = ("serve", "batch")
 
 
+AUDIO_BYTES_PER_H = 16_000 * 2 * 3600
+"""Speech as it is read: 16 kHz, 16 bit, one channel, uncompressed."""
+BYTES_PER_TOKEN = 8.0
+"""Of text in JSON lines, generously: English has 4 to 5, Chinese 3 to 5, and each row its keys and escapes."""
+USUAL_TOKENS = 2048.0
+"""Of a row with its answer where the plan tells none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """What to start. `plan_id` names the plan and option (12 hex digits); `option` and `workload` hold what is rarely needed."""
@@ -81,7 +89,16 @@ class Job:
         kept = self.option.estimate.get("disk_bytes")
         if kept is None:
             raise InputError(Message("export.no_disk"), field="plan")
-        return max(LEAST_DISK_GIB, math.ceil((DISK_MARGIN * kept.mid / GB + ROOM_FOR_IMAGES_GB) / 10) * 10)
+        return max(LEAST_DISK_GIB, math.ceil((DISK_MARGIN * (kept.mid + self.data_beside_bytes) / GB + ROOM_FOR_IMAGES_GB) / 10) * 10)
+
+    @property
+    def data_beside_bytes(self) -> float:
+        """Data [bytes] that the plan leaves in a bucket and that the exported job copies to its disk or keeps there on the way: what is read, and of a
+        preparation as much again for what it writes."""
+        if self.task == "prepare":
+            data, kept = float(self.option.facts.get("data_bytes") or 0.0), self.option.estimate.get("disk_bytes")
+            return 0.0 if kept is None or kept.mid >= data else 2.0 * data - kept.mid
+        return batch_data_bytes(self) if self.task == "batch" and self.option.layout.job != "score" else 0.0
 
     @property
     def stop_after_h(self) -> float:
@@ -109,6 +126,17 @@ class Job:
     def wish(self, name: str) -> Any:
         """One value of the workload, None where it was not given."""
         return self.workload.get(name)
+
+
+def batch_data_bytes(job: Job) -> float:
+    """Rows of a batch and what is made of them [bytes]: as told, else by hours of audio or by tokens of text."""
+    if job.wish("data_bytes"):
+        return float(job.wish("data_bytes"))
+    amount = float(job.wish("data_samples") or job.option.facts.get("requests") or 0.0)
+    if job.wish("data_unit") == "hours":
+        return amount * AUDIO_BYTES_PER_H
+    tokens = float(job.wish("input_tokens") or 0.0) + float(job.wish("output_tokens") or 0.0)
+    return amount * (tokens or USUAL_TOKENS) * BYTES_PER_TOKEN
 
 
 def plan_id(plan: PlanDocument, option: OptionPart) -> str:

@@ -12,11 +12,13 @@ from pathlib import Path
 
 from rightfit.errors import FileInputError, InputError, MissingComponentError, UnavailableError
 from rightfit.export import skypilot_words
+from rightfit.export.buckets import BUCKET
 from rightfit.export.job import Job
 from rightfit.export.operations import most_usd
 from rightfit.export.recipes import Command, bucket_is_there, sky_commands, terraform_commands
 from rightfit.export.registry import Files, all_targets
 from rightfit.export.targets import skypilot
+from rightfit.export.waiting import BUCKET_FILE
 from rightfit.export.writing import write_files
 from rightfit.messages import Message, system_problem
 from rightfit.records import dataclass
@@ -30,13 +32,14 @@ BEGUN = ".rightfit-begun"
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What will be run: `commands` in the folder of `files`, by `program`."""
+    """What will be run: `commands` in the folder of `files`, by `program`. `makes_bucket`: before them the bucket of the plan is made, and named to them."""
 
     program: str
     target: str
     files: Files
     commands: tuple[Command, ...]
     install: Message | str
+    makes_bucket: bool = False
 
 
 def launch_of(job: Job, *, tool: str = "skypilot", dry_run: bool = False) -> Launch:
@@ -51,10 +54,13 @@ def launch_of(job: Job, *, tool: str = "skypilot", dry_run: bool = False) -> Lau
         raise InputError(Message("export.no_terraform", provider=job.option.provider, providers=", ".join(known)), field="with")
     files = {**all_targets()[target].files(job), MARK: job.plan_id + "\n"}
     if tool != "skypilot":
-        return Launch("terraform", target, files, terraform_commands(dry_run=dry_run), TERRAFORM_INSTALL)
+        begun = () if job.is_service or dry_run else (("sh", "-c", "sh wait.sh new || [ $? = 5 ]"),)
+        return Launch("terraform", target, files, (*begun, *terraform_commands(dry_run=dry_run)), TERRAFORM_INSTALL)
     if dry_run and not bucket_is_there(job, os.environ):
         files |= skypilot.write_unmounted(job)
-    return Launch("sky", target, files, sky_commands(job, dry_run=dry_run, environment=os.environ), skypilot_words.install(job))
+    commands = sky_commands(job, dry_run=dry_run, environment=os.environ)
+    makes_bucket = skypilot_words.bucket_is_made(job) and not dry_run and not os.environ.get(BUCKET)
+    return Launch("sky", target, files, commands, skypilot_words.install(job), makes_bucket)
 
 
 def _check_trial(job: Job, tool: str) -> None:
@@ -99,6 +105,8 @@ def run_in(launch: Launch, folder: Path, *, environment: Mapping[str, str] | Non
     """Run the commands there, with this process's streams. UnavailableError where one of them fails. Terraform keeps its state and SkyPilot knows clusters and
     services by name, so a repetition goes on where the first ended; a managed job would run twice, and is not repeated unseen."""
     begun = folder / BEGUN
+    if launch.makes_bucket:
+        environment = {**(environment or os.environ), **_bucket(folder, environment)}
     for command in launch.commands:
         if command[:3] == ("sky", "jobs", "launch"):
             _note_begun(begun)
@@ -106,6 +114,17 @@ def run_in(launch: Launch, folder: Path, *, environment: Mapping[str, str] | Non
         begun.unlink(missing_ok=True)
         if code:
             raise UnavailableError(Message("export.ended_with", command=" ".join(command[:2]), code=code))
+
+
+def _bucket(folder: Path, environment: Mapping[str, str] | None) -> dict[str, str]:
+    """The plan's bucket in the account, made where there is none."""
+    command = ("sh", BUCKET_FILE)
+    made = subprocess.run(  # noqa: S603  our own script
+        command, cwd=folder, env=dict(environment) if environment else None, check=False, stdout=subprocess.PIPE, text=True
+    )
+    if made.returncode:
+        raise UnavailableError(Message("export.ended_with", command=" ".join(command), code=made.returncode))
+    return {BUCKET: made.stdout.strip(), skypilot_words.ROOT: made.stdout.strip()}
 
 
 def _note_begun(mark: Path) -> None:

@@ -11,32 +11,34 @@ from collections.abc import Callable, Iterable, Mapping
 
 from rightfit.errors import InputError
 from rightfit.export import skypilot_words
-from rightfit.export.buckets import BUCKET, PASSED_ON, SCHEMES, bucket_of, kept_words, place_of, scheme_of, whole, whole_words
+from rightfit.export.bare_server import OPTIONAL_SECRETS, RUN_PLACE
+from rightfit.export.buckets import (
+    BUCKET,
+    CLIENTS,
+    COPIERS,
+    PASSED_ON,
+    SCHEMES,
+    bucket_of,
+    place_words,
+    scheme_of,
+    whole,
+    whole_words,
+)
 from rightfit.export.job import Job
 from rightfit.export.model_words import hub_id
 from rightfit.export.quoting import comment, shell
 from rightfit.export.settings import DATA_FOLDER
 from rightfit.export.stack import stack_name, stack_of
-from rightfit.export.targets import dstack, provider_cli, terraform_azure, terraform_gcp
-from rightfit.export.targets.checkpoint_sync import COPIERS
-from rightfit.export.terraform_words import made_bucket
+from rightfit.export.targets import cloudformation, dstack, provider_cli, runpod, terraform_azure, terraform_gcp
+from rightfit.export.waiting import BUCKET_FILE, RUN, RUN_FILE, RUN_MARK, TOKEN_FILE, terraform_place
 from rightfit.messages import Message
 from rightfit.records import dataclass
 
 WITHOUT_REPLY = "dry-run"
-OPTIONAL_SECRETS = ("HF_TOKEN",)
 Command = tuple[str, ...]
 Environment = Mapping[str, str]
-LAUNCHERS = ("skypilot", "terraform", "dstack", "cloudformation", "provider-cli", "kubernetes", "slurm", "cloud-init")
+LAUNCHERS = ("skypilot", "terraform", "dstack", "runpod", "cloudformation", "provider-cli", "kubernetes", "slurm", "cloud-init")
 """In the order of preference: the first that can express a plan is the one that its README goes through."""
-CLIENTS = {
-    "s3": ("aws", "pip install awscli"),
-    "gs": ("gcloud", "https://cloud.google.com/sdk/docs/install"),
-    "oss": ("ossutil", "https://help.aliyun.com/zh/oss/developer-reference/install-ossutil"),
-    "cos": ("coscli", "https://cloud.tencent.com/document/product/436/63144"),
-    "https": ("azcopy", "https://learn.microsoft.com/azure/storage/common/storage-use-azcopy-v10"),
-}
-"""Scheme of a bucket -> the program that copies to it, and where it is had."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,15 @@ class Recipe:
 
 
 RESULT = "../result"
+WAIT = "sh wait.sh"
+"""Waits for the run that `sh wait.sh new` began, and says how it ended."""
+
+
+def begins(job: Job, *start: str) -> tuple[str, ...]:
+    """The lines of a start. Each run has an id, by which its end is told from that of an earlier one; while that still runs nothing else is started."""
+    return start if job.is_service else (" && ".join((f"{WAIT} new", *start)),)
+
+
 MODEL_FOLDER = "/checkpoints/model/"
 
 
@@ -114,11 +125,6 @@ def brings(job: Job) -> dict[str, str]:
     return found
 
 
-def place_words(job: Job) -> str:
-    """The plan's folder in the bucket as a word of shell: that of the settings, or of the variable, which the README has made sure of."""
-    return kept_words(job) if job.settings.bucket else f'"${{{BUCKET}%/}}"/{place_of(job)}'
-
-
 def copies_up(job: Job, where: str, scheme: str = "") -> tuple[str, ...]:
     """Lines that copy what the user brings to the plan's folder of a bucket."""
     return tuple(_copy_folder(scheme or scheme_of(job), f"../{name}", f"{where}/{name}") for name in brings(job))
@@ -157,14 +163,13 @@ def sky_commands(job: Job, *, dry_run: bool, environment: Environment | None = N
     words = _given(job, dry_run=dry_run, environment=environment)
     if dry_run:
         return (("sky", "launch", "--dryrun", "--yes", "--cluster", job.name, *words, "task.yaml"),)
-    made = tuple(("sh", "-c", line) for line in bucket_made(job))
     if job.is_service:
         return (("sky", "serve", "up", "--yes", "--service-name", job.name, *words, "task.yaml"),)
     if skypilot_words.managed(job):
-        return (*made, ("sky", "jobs", "launch", "--yes", "--name", job.name, *words, "task.yaml"))
+        return (("sky", "jobs", "launch", "--yes", "--name", job.name, *words, "task.yaml"),)
     if job.settings.trial:  # a plain cluster, taken down behind the run: a trial is not brought back when a spot server is taken
-        return (*made, ("sky", "launch", "--yes", "--down", "--cluster", job.name, *words, "task.yaml"))
-    return (*made, ("sky", "launch", "--yes", "--cluster", job.name, *words, "task.yaml"))
+        return (("sky", "launch", "--yes", "--down", "--cluster", job.name, *words, "task.yaml"),)
+    return (("sky", "launch", "--yes", "--cluster", job.name, *words, "task.yaml"),)
 
 
 def bucket_is_there(job: Job, environment: Environment) -> bool:
@@ -179,13 +184,15 @@ def _given(job: Job, *, dry_run: bool, environment: Environment | None) -> Comma
     place = skypilot_words.bucket_variables(job) if skypilot_words.bucket_is_told(job) else ()
     for flag, names in (("--secret", skypilot_words.secrets(job)), ("--env", place)):
         for name in names:
-            found += [flag, _by_name(name, address, dry_run=dry_run, environment=environment)]
+            found += [flag, _by_name(name, address, makes=skypilot_words.bucket_is_made(job), dry_run=dry_run, environment=environment)]
     if environment is not None:
         found += [word for name in PASSED_ON if environment.get(name) and not job.is_service for word in ("--env", name)]
     return tuple(found)
 
 
-def _by_name(name: str, address: str, *, dry_run: bool, environment: Environment | None) -> str:
+def _by_name(name: str, address: str, *, makes: bool, dry_run: bool, environment: Environment | None) -> str:
+    if name in (BUCKET, skypilot_words.ROOT) and makes and environment is not None and not environment.get(BUCKET) and not dry_run:
+        return name  # made before the start, by bucket.sh
     if name == skypilot_words.ROOT and environment is not None:
         told = environment.get(BUCKET) or address.replace("NAME", WITHOUT_REPLY)
         if BUCKET in environment and (problem := skypilot_words.address_problem(told)):
@@ -208,7 +215,8 @@ def _by_name(name: str, address: str, *, dry_run: bool, environment: Environment
 def _skypilot(job: Job) -> Recipe:
     [dry], [*_, start] = sky_commands(job, dry_run=True), sky_commands(job, dry_run=False)
     passed = "" if job.is_service else " " + " ".join(f"${{{name}:+--env {name}}}" for name in PASSED_ON)
-    where = shell([skypilot_words.kept_address(job)]) if skypilot_words.bucket_is_made(job) else place_words(job)
+    where = place_words(job)
+    made = (BUCKET_LINE,) if skypilot_words.bucket_is_made(job) else ()
     whole_bucket = (
         (f"export {skypilot_words.ROOT}={whole_words(job)}   # SkyPilot mounts a bucket as a whole",)
         if skypilot_words.bucket_is_told(job) and skypilot_words.mounts(job)
@@ -226,7 +234,7 @@ def _skypilot(job: Job) -> Recipe:
         "skypilot",
         ("sky", f"{skypilot_words.install(job)} && sky check {' '.join(skypilot_words.clouds(job))}{controller}"),
         needs,
-        (*bucket_made(job), *whole_bucket, *exports_model(job), *(() if job.is_service else copies_up(job, where))),
+        (*made, *whole_bucket, *exports_model(job), *(() if job.is_service else copies_up(job, where))),
         (f"{shell(dry)}   # chooses the server and rents nothing", f"{shell(start[:-1])}{passed} {start[-1]}"),
         (follow,) if job.is_service else (follow, *copies_down(job, where)),
         (end,),
@@ -235,25 +243,12 @@ def _skypilot(job: Job) -> Recipe:
 
 
 def _names(job: Job) -> tuple[str, ...]:
-    place = (BUCKET,) if skypilot_words.bucket_is_told(job) else ()
+    place = (BUCKET,) if skypilot_words.bucket_is_told(job) and not skypilot_words.bucket_is_made(job) else ()
     return (*skypilot_words.secrets(job), *place)
 
 
-def bucket_made(job: Job) -> tuple[str, ...]:
-    """The bucket of a plan that names none, made before SkyPilot mounts it and the data lie in it. Only one of the account's own will do: whoever made one of
-    that name before us would read what the job writes."""
-    if not skypilot_words.bucket_is_made(job):
-        return ()
-    found = skypilot_words.stored(job)
-    name, address, region = shell([found.name]), shell([whole(found)]), shell([skypilot_words.bucket_region(job)])
-    listed, make = {
-        "s3": ('aws s3api list-buckets --query "Buckets[].Name" --output text | tr "\\t" "\\n"', f"aws s3 mb {address} --region {region}"),
-        "gs": (
-            f'gcloud storage buckets list --filter name={name} --format "value(name)"',
-            f"gcloud storage buckets create {address} --location {region}",
-        ),
-    }[found.scheme]
-    return (f"{listed} | grep -x {name} >/dev/null || {make}",)
+BUCKET_LINE = f'export {BUCKET}="${{{BUCKET}:-$(sh {BUCKET_FILE} || echo none://refused)}}"'
+"""The bucket of the plan, where the environment names none: made in the account, or nothing that anything could be copied to."""
 
 
 # ------------------------------------------------------------------------------------------------ dstack
@@ -262,15 +257,32 @@ def bucket_made(job: Job) -> tuple[str, ...]:
 def _dstack(job: Job) -> Recipe:
     where = place_words(job)
     passed = "" if job.is_service else " " + " ".join(f"${{{name}:+-e {name}}}" for name in PASSED_ON)
-    ready = 'until dstack ps --all --json | grep -q \'"status": "\\(done\\|failed\\|terminated\\)"\'; do sleep 30; done'
+    run = "" if job.is_service else f' -e {RUN}="$(cat {RUN_FILE})"'
     return Recipe(
         "dstack",
         ("dstack", 'pip install "dstack[all]==0.22.5"   # a server: dstack server'),
         secret_needs(job, dstack.secrets(job), "s3"),
         exports_model(job) if job.is_service else copies_up(job, where, "s3"),
-        ("dstack apply --yes -f fleet.dstack.yml", f"dstack apply --yes --detach{passed} -f run.dstack.yml"),
-        (f"dstack logs {job.name}",) if job.is_service else (ready, *copies_down(job, where, "s3")),
+        begins(job, "dstack apply --yes -f fleet.dstack.yml", f"dstack apply --yes --detach{run}{passed} -f run.dstack.yml"),
+        (f"dstack logs {job.name}",) if job.is_service else (WAIT, *copies_down(job, where, "s3")),
         (f"dstack stop --yes {job.name} || true", f"dstack fleet delete --yes {job.name}"),
+        kept="" if job.is_service else where,
+    )
+
+
+# ------------------------------------------------------------------------------------------------ RunPod
+
+
+def _runpod(job: Job) -> Recipe:
+    where = place_words(job)
+    return Recipe(
+        "runpod",
+        ("runpodctl", "https://github.com/runpod/runpodctl"),
+        secret_needs(job, runpod.secrets(job, stack_of(job)), "s3"),
+        () if job.is_service else copies_up(job, where, "s3"),
+        begins(job, "sh launch.sh"),
+        (f"runpodctl pod list --name {job.name}",) if job.is_service else (WAIT, *copies_down(job, where, "s3")),
+        ("sh end.sh",),
         kept="" if job.is_service else where,
     )
 
@@ -323,7 +335,8 @@ def stored(job: Job) -> tuple[str, ...]:
         )
     for name in stack_of(job).secrets:
         line = store_secret(job, name)
-        found.append(f'if [ -n "${{{name}}}" ]; then {line}; fi' if name in OPTIONAL_SECRETS else line)
+        optional = f'if [ -n "${{{name}}}" ]; then {line} && touch {TOKEN_FILE}; else rm -f {TOKEN_FILE}; fi'
+        found.append(optional if name in OPTIONAL_SECRETS else line)
     return tuple(found)
 
 
@@ -361,13 +374,33 @@ def _terraform(job: Job) -> Recipe:
     up = copies_up(job, where)
     begin = (*stored(job), *vault, init, *((*(() if job.settings.bucket else first), *up) if up else ()))
     plan = "terraform plan -input=false   # shows what would be made"
-    done = f"until {_listed(scheme_of(job), f'{where}/ended')}; do sleep 60; done"
-    result: tuple[str, ...] = ("terraform output",) if job.is_service else (done, *copies_down(job, where))
+    result: tuple[str, ...] = ("terraform output",) if job.is_service else (WAIT, *copies_down(job, where))
     target = f"terraform-{job.option.provider}"
     install = "https://developer.hashicorp.com/terraform/install"
-    return Recipe(
-        target, ("terraform", install), tuple(needs), begin, (plan, apply), result, ("terraform destroy -auto-approve",), kept=where
-    )
+    return Recipe(target, ("terraform", install), tuple(needs), begin, (*begins(job), plan, apply), result, terraform_end(job), kept=where)
+
+
+ALL_BUT_THE_BUCKET = {
+    "aws": ("aws_vpc.net", "aws_iam_role.server"),
+    "gcp": ("google_compute_network.net", "google_service_account.server"),
+    "azure": ("azurerm_resource_group.all",),
+    "alicloud": ("alicloud_vpc.net", "alicloud_ram_role.server", "alicloud_ram_policy.server"),
+    "tencent": (
+        "tencentcloud_vpc.net",
+        "tencentcloud_security_group.server",
+        "tencentcloud_cam_role.server",
+        "tencentcloud_cam_policy.server",
+    ),
+}
+"""Provider -> resources with which all goes that stands on them, and that is everything but the bucket and its settings."""
+
+
+def terraform_end(job: Job) -> tuple[str, ...]:
+    """Everything given back but the bucket, which holds the result and is open to a later run."""
+    if job.is_service:
+        return ("terraform destroy -auto-approve",)
+    targets = " ".join(f"-target={name}" for name in ALL_BUT_THE_BUCKET[job.option.provider])
+    return (f"terraform destroy -auto-approve {targets}   # all but the bucket; without -target it goes too, once it is empty",)
 
 
 _TERRAFORM_NEEDS = {
@@ -384,36 +417,17 @@ def terraform_commands(*, dry_run: bool) -> tuple[Command, ...]:
     return (("terraform", "init", "-input=false"), last)
 
 
-def terraform_place(job: Job) -> str:
-    """Shell words of the plan's folder in the bucket of the settings, or in the one that Terraform makes."""
-    if job.settings.bucket:
-        return place_words(job)
-    return f'"$(terraform output -raw bucket)"/{place_of(job)}'
-
-
-def _listed(scheme: str, address: str) -> str:
-    words = {"s3": "aws s3 ls", "gs": "gcloud storage ls", "oss": "ossutil stat", "cos": "coscli ls", "https": "azcopy list"}
-    return f"{words[scheme]} {address} >/dev/null 2>&1"
-
-
 def _cloudformation(job: Job) -> Recipe:
-    region, place = shell([job.option.region]), shell([f"s3://{made_bucket(job)}"])
-    own = job.settings.bucket
-    where = place_words(job) if own else f"{place}/{place_of(job)}"
-    made = () if own or job.is_service else (f"aws s3 ls {place} >/dev/null 2>&1 || aws s3 mb {place} --region {region}",)
-    bucket = (
-        ""
-        if job.is_service
-        else f" --parameter-overrides Bucket={shell([(own or made_bucket(job)).partition('://')[2] or made_bucket(job)])}"
-    )
-    stack = f"--stack-name {job.name} --region {region}"
-    start = f"aws cloudformation deploy {stack} --template-file template.yaml --capabilities CAPABILITY_IAM{bucket}"
+    where = place_words(job)
+    made = () if job.settings.bucket or job.is_service else (BUCKET_LINE,)
+    stack = f"--stack-name {job.name} --region {shell([job.option.region])}"
     outputs = f"aws cloudformation describe-stacks {stack} --query 'Stacks[0].Outputs'"
-    result = (outputs,) if job.is_service else (f"until {_listed('s3', f'{where}/ended')}; do sleep 60; done", *copies_down(job, where))
+    result = (outputs,) if job.is_service else (WAIT, *copies_down(job, where))
     before = (*stored(job), *made, *(() if job.is_service else copies_up(job, where)))
     end = (f"aws cloudformation delete-stack {stack}", f"aws cloudformation wait stack-delete-complete {stack}")
     needs = secret_needs(job, stack_of(job).secrets)
-    return Recipe("cloudformation", CLOUD_CLIENTS["aws"], needs, before, (start,), result, end, kept="" if job.is_service else where)
+    start = begins(job, cloudformation.deploy_words(job))
+    return Recipe("cloudformation", CLOUD_CLIENTS["aws"], needs, before, start, result, end, kept="" if job.is_service else where)
 
 
 def _provider_cli(job: Job) -> Recipe:
@@ -423,33 +437,18 @@ def _provider_cli(job: Job) -> Recipe:
     if not job.is_service and not job.settings.bucket:
         needs.append((BUCKET, f"the bucket that keeps what the job makes, {SCHEMES[provider]}://NAME/PATH"))
     export = () if job.is_service or not job.settings.bucket else (f"export {BUCKET}={shell([job.settings.bucket])}",)
-    result = () if job.is_service else (f"until {_listed(scheme_of(job), f'{where}/ended')}; do sleep 60; done", *copies_down(job, where))
+    result = () if job.is_service else (WAIT, *copies_down(job, where))
     before = (*stored(job), *export, *(() if job.is_service else copies_up(job, where)))
     return Recipe(
         "provider-cli",
         CLOUD_CLIENTS[provider],
         tuple(dict(needs).items()),
         before,
-        ("bash launch.sh",),
+        begins(job, "bash launch.sh"),
         result,
-        (_END_BY_LABEL[provider].format(name=job.name, plan=job.plan_id, region=shell([job.option.region])),),
+        ("sh end.sh",),
         kept="" if job.is_service else where,
     )
-
-
-_END_BY_LABEL = {
-    "aws": "aws ec2 terminate-instances --region {region} --instance-ids $(aws ec2 describe-instances --region {region} --filters "
-    "Name=tag:rightfit-plan,Values={plan} Name=instance-state-name,Values=pending,running,stopping,stopped "
-    "--query 'Reservations[].Instances[].InstanceId' --output text) || echo 'nothing runs any more'",
-    "azure": 'az vm delete --yes --ids $(az vm list --resource-group "$RESOURCE_GROUP" --query "[?tags."rightfit-plan"==\'{plan}\'].id" --output tsv) '
-    "|| echo 'nothing runs any more'",
-    "gcp": 'gcloud compute instances delete --quiet --project "$PROJECT" --zone "$ZONE" {name}-0 || echo \'nothing runs any more\'',
-    "alicloud": "for id in $(aliyun ecs DescribeInstances --RegionId {region} --Tag.1.Key rightfit-plan --Tag.1.Value {plan} | "
-    'grep -o \'"InstanceId": *"[^"]*"\' | cut -d \'"\' -f 4); do aliyun ecs DeleteInstance --RegionId {region} --Force true --InstanceId "$id"; done',
-    "tencent": "for id in $(tccli cvm DescribeInstances --region {region} --Filters "
-    '\'[{{"Name": "tag:rightfit-plan", "Values": ["{plan}"]}}]\' | grep -o \'"InstanceId": *"[^"]*"\' | cut -d \'"\' -f 4); do '
-    'tccli cvm TerminateInstances --region {region} --InstanceIds "[\\"$id\\"]"; done',
-}
 
 
 def _cloud_init(job: Job) -> Recipe:
@@ -463,7 +462,9 @@ def _cloud_init(job: Job) -> Recipe:
         f'printf %s "${{{name}:- }}" | ssh "$SERVER" "sudo mkdir -p -m 700 /etc/rightfit/secrets && sudo tee /etc/rightfit/secrets/{name} >/dev/null"'
         for name in secrets
     )
-    result = () if job.is_service else (f"until {_listed(scheme_of(job), f'{where}/ended')}; do sleep 60; done", *copies_down(job, where))
+    if not job.is_service:
+        put = (*begins(job), f'ssh "$SERVER" "sudo mkdir -p /etc/rightfit && sudo tee {RUN_PLACE} >/dev/null" < {RUN_FILE}', *put)
+    result = () if job.is_service else (WAIT, *copies_down(job, where))
     up = () if job.is_service else copies_up(job, where)
     end = (
         f"# delete the server in the console of {comment(job.option.provider)}, or by its API: a server that is only switched off may go on costing",
@@ -475,23 +476,24 @@ def _cloud_init(job: Job) -> Recipe:
 
 
 CLUSTER_FILES = {
-    "kubernetes": ("objects.yaml", "condition=complete", "job"),
-    "kubeflow-trainjob": ("trainjob.yaml", "condition=Complete", "trainjob"),
-    "jobset": ("jobset.yaml", "condition=Completed", "jobset"),
-    "ray": ("ray.yaml", "jsonpath={.status.jobStatus}=SUCCEEDED", "rayjob"),
+    "kubernetes": ("objects.yaml", "job"),
+    "kubeflow-trainjob": ("trainjob.yaml", "trainjob"),
+    "jobset": ("jobset.yaml", "jobset"),
+    "ray": ("ray.yaml", "rayjob"),
 }
+"""Target on a cluster -> its file, and the kind of the run in it."""
 SERVICE_FILES = {
     "kubernetes": ("objects.yaml", "condition=Available", "deployment"),
     "kserve": ("inference-service.yaml", "condition=Ready", "inferenceservice"),
     "leaderworkerset": ("group.yaml", "condition=Available", "leaderworkerset"),
     "ray": ("ray.yaml", "condition=Ready", "rayservice"),
 }
-"""Target on a cluster -> its file, and what of it becomes true when a run is done, or a service is ready."""
+"""Target on a cluster -> its file, and what of it becomes true when a service is ready."""
 KUBECTL = ("kubectl", "https://kubernetes.io/docs/tasks/tools/")
 
 
 def _cluster(job: Job, target: str) -> Recipe:
-    path, ready, kind = (SERVICE_FILES if job.is_service else CLUSTER_FILES)[target]
+    path, ready, kind = SERVICE_FILES[target] if job.is_service else (*CLUSTER_FILES[target][:1], "", CLUSTER_FILES[target][1])
     secrets = stack_of(job).secrets
     literals = " ".join(f'--from-literal={name}="${{{name}}}"' for name in secrets)
     made = (f"kubectl create secret generic {job.name} {literals} --dry-run=client -o yaml | kubectl apply -f -",) if secrets else ()
@@ -500,7 +502,8 @@ def _cluster(job: Job, target: str) -> Recipe:
     if job.is_service:
         follow = (f"kubectl wait --for={shell([ready])} --timeout=30m {kind}/{job.name}",)
         return Recipe(target, KUBECTL, needs, made, start, follow, end)
-    done = f"kubectl wait --for={shell([ready])} --timeout={max(1, round(job.stop_after_h * 3600))}s {kind}/{job.name}"
+    mark = f'kubectl annotate --overwrite {kind}/{job.name} {RUN_MARK}="$(cat {RUN_FILE})"'
+    start = begins(job, *start, mark)
     if job.settings.bucket:
         where = place_words(job)
         up, down = copies_up(job, where), copies_down(job, where)
@@ -513,7 +516,7 @@ def _cluster(job: Job, target: str) -> Recipe:
         up = (*open_it, *copies, close) if copies else ()
         down = (*open_it, f"kubectl cp {pod}:/checkpoints/{job.name} {RESULT}", close)
         end = (*end, f"kubectl delete --ignore-not-found -f {files}   # the volume too: what is on it is gone then")
-    return Recipe(target, KUBECTL, needs, (*made, *up), start, (done, *down), end, kept=where)
+    return Recipe(target, KUBECTL, needs, (*made, *up), start, (WAIT, *down), end, kept=where)
 
 
 def _slurm(job: Job) -> Recipe:
@@ -540,6 +543,7 @@ _RECIPES: dict[str, Callable[[Job], Recipe]] = {
     "skypilot": _skypilot,
     "terraform": _terraform,
     "dstack": _dstack,
+    "runpod": _runpod,
     "cloudformation": _cloudformation,
     "provider-cli": _provider_cli,
     "cloud-init": _cloud_init,

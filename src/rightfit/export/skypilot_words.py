@@ -8,7 +8,6 @@ from rightfit.export.buckets import BUCKET, COPIER, COPIER_SECRETS, Bucket, buck
 from rightfit.export.job import Job
 from rightfit.export.quoting import shell
 from rightfit.export.stack import stack_of
-from rightfit.export.terraform_words import made_bucket
 from rightfit.messages import Message
 
 VERSION = "0.14.1"
@@ -113,12 +112,12 @@ MAKES_BUCKETS = ("aws", "gcp")
 
 def bucket_is_told(job: Job) -> bool:
     """Whether the bucket is named at launch, by a variable without which SkyPilot starts nothing."""
-    return not job.is_service and not job.settings.bucket and (copies(job) or job.option.provider not in MAKES_BUCKETS)
+    return not job.is_service and not job.settings.bucket
 
 
 def bucket_is_made(job: Job) -> bool:
-    """Whether nobody names one, and one is made for the plan before SkyPilot is started."""
-    return mounts(job) and not job.settings.bucket and not bucket_is_told(job)
+    """Whether one is made for the plan in the account, by bucket.sh before SkyPilot is started, where nobody names one."""
+    return mounts(job) and not job.settings.bucket and job.option.provider in MAKES_BUCKETS
 
 
 def bucket_variables(job: Job) -> tuple[str, ...]:
@@ -149,8 +148,8 @@ def folder(job: Job) -> list[str]:
 
 
 def kept_address(job: Job) -> str:
-    """The plan's own folder in the bucket of the settings, or in the one that is made for the plan."""
-    return kept_in(job) or f"{scheme_of(job)}://{made_bucket(job)}/{place_of(job)}"
+    """The plan's own folder in the bucket of the settings, or in the one that the environment names."""
+    return kept_in(job) or f"${{{BUCKET}}}/{place_of(job)}"
 
 
 def stored(job: Job) -> Bucket:

@@ -10,6 +10,7 @@ from rightfit.export.job import Job
 from rightfit.export.quoting import hcl
 from rightfit.export.serving_words import spans_servers
 from rightfit.export.stack import stack_problem
+from rightfit.export.waiting import RUN, RUN_FILE, TOKEN, TOKEN_FILE
 from rightfit.messages import Message
 
 CHECKPOINTS = "checkpoints"
@@ -42,7 +43,9 @@ def cidr_variable(name: str, about: str, *, default: str = "") -> str:
 """
 
 
-def variables(job: Job, *further: str, bucket: str | None = None) -> str:
+def variables(
+    job: Job, *further: str, bucket: str | None = None, about: str = "Bucket (and path) of yours for checkpoints; empty makes one."
+) -> str:
     """variables.tf: the name, who may come in, the bucket of a run (the cloud's own way to name it, or path after the scheme), and what a
     cloud needs beside."""
     found = [
@@ -55,7 +58,7 @@ def variables(job: Job, *further: str, bucket: str | None = None) -> str:
         found.append(
             variable(
                 "bucket",
-                "Bucket (and path) of yours for checkpoints; empty makes one.",
+                about,
                 default=own_bucket(job) if bucket is None else bucket,
             )
         )
@@ -78,16 +81,56 @@ def bucket_output(address: str) -> str:
     return f'\noutput "bucket" {{\n  value = "{address}"\n}}\n'
 
 
-def made_bucket(job: Job) -> str:
-    """Name of the bucket that is made where none was given: the same for the same plan, and unlikely to be taken."""
-    return f"{job.name}-{job.plan_id}"
+def made_bucket(job: Job, account: str) -> str:
+    """A Terraform template: name of the bucket that is made where none was given. The same for the same plan in the same account, and another's in another:
+    names of buckets are one list for all the world. `account`: an expression."""
+    return f"{job.name}-{job.plan_id}-${{{account_hash(account)}}}"
 
 
-def user_data(job: Job, *, bucket: str) -> str:
-    """A Terraform expression: the first boot's script, with the bucket's name before it where checkpoints are kept. `bucket`: an
-    expression."""
-    script = 'file("${path.module}/first-boot.sh")'
-    return script if job.is_service else f'join("\\n", ["#!/bin/bash", "export {BUCKET}=\'${{{bucket}}}\'", {script}])'
+ACCOUNT_DIGITS = 8
+
+
+def account_hash(account: str) -> str:
+    """A Terraform expression."""
+    return f"substr(sha256({account}), 0, {ACCOUNT_DIGITS})"
+
+
+RUN_LOCALS = f"""
+locals {{
+  run   = fileexists("${{path.module}}/{RUN_FILE}") ? trimspace(file("${{path.module}}/{RUN_FILE}")) : "" # sh wait.sh new
+  token = fileexists("${{path.module}}/{TOKEN_FILE}") ? "yes" : "no"
+}}
+"""
+
+
+def run_words(job: Job) -> str:
+    """Blocks: which run it is, and whether the optional token was stored. A new run gets a new server, also where the first one's still lies there."""
+    change = (
+        ""
+        if job.is_service
+        else """
+resource "terraform_data" "run" {
+  input = local.run
+}
+"""
+    )
+    return RUN_LOCALS + change
+
+
+def replaced(job: Job, **more: str) -> str:
+    """The lifecycle block of a server. `more`: further attributes, as expressions."""
+    found = {**more, **({} if job.is_service else {"replace_triggered_by": "[terraform_data.run]"})}
+    width = max(map(len, found), default=0)
+    return "\n  lifecycle {\n" + "".join(f"    {name:<{width}} = {value}\n" for name, value in found.items()) + "  }\n" if found else ""
+
+
+def user_data(job: Job, *, bucket: str, before: tuple[str, ...] = ()) -> str:
+    """A Terraform expression: the first boot's script, and before it what only whoever starts the server knows. `bucket`: an expression; `before`: further
+    templates of lines."""
+    told = [*before, f"export {TOKEN}='${{local.token}}'"]
+    told += [] if job.is_service else [f"export {BUCKET}='${{{bucket}}}'", f"export {RUN}='${{local.run}}'"]
+    parts = ", ".join(f'"{line}"' for line in ("#!/bin/bash", *told))
+    return f'join("\\n", [{parts}, file("${{path.module}}/first-boot.sh")])'
 
 
 def problem(job: Job, provider: str, *, by_the_month: bool = False) -> Message | str:

@@ -95,7 +95,10 @@ def save_every_s(job: Job) -> float:
     risk = job.option.facts.get("risk")
     known = risk if isinstance(risk, dict) else {}
     interval = min(float(known.get("interval_s") or SAVE_S), MOST_SAVE_S, MOST_SAVE_SHARE * run_s(job) or MOST_SAVE_S)
-    return round(max(LEAST_SAVE_S, interval, float(known.get("save_s") or 0.0) / MOST_SAVE_SHARE), 1)
+    dear = float(known.get("save_s") or 0.0) / MOST_SAVE_SHARE
+    if job.is_spot and run_s(job):  # whatever saving takes, one checkpoint lies there before the end
+        dear = min(dear, run_s(job) / 2)
+    return round(max(LEAST_SAVE_S, interval, dear), 1)
 
 
 def run_s(job: Job) -> float:

@@ -49,7 +49,7 @@ After=network-online.target
 
 [Service]
 Type=simple
-ExecStart=/bin/sh /opt/rightfit/auto-stop.sh
+ExecStart=/bin/sh /var/lib/rightfit/auto-stop.sh
 Restart=on-failure
 
 [Install]
@@ -90,5 +90,5 @@ TARGET = Target(
     write,
     _refuses,
     checked_by="shellcheck; runs with stand-ins for nvidia-smi and the programs that stop; systemd reads the unit",
-    run="install -D auto-stop.sh /opt/rightfit/auto-stop.sh && install -D -m 644 auto-stop.service /etc/systemd/system/auto-stop.service && systemctl enable --now auto-stop",
+    run="install -D auto-stop.sh /var/lib/rightfit/auto-stop.sh && install -D -m 644 auto-stop.service /etc/systemd/system/auto-stop.service && systemctl enable --now auto-stop",
 )

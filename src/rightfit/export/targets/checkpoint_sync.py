@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-from rightfit.export.buckets import place_of, scheme_of
+from rightfit.export.buckets import COPIERS, place_of, scheme_of
 from rightfit.export.job import Job
 from rightfit.export.operations import folder_of, only_runs
 from rightfit.export.quoting import comment, shell
 from rightfit.export.registry import Files, Target
-from rightfit.records import dataclass
 
 POLL_S = 60
 SETTLE_S = 20
 
-
-@dataclass(frozen=True, slots=True)
-class Copier:
-    """How a cloud's program copies: a folder, and one file. "$1" is what, "$2" is where to."""
-
-    program: str
-    folder: str
-    file: str
-
-
-COPIERS = {
-    "s3": Copier("aws", 'aws s3 sync --only-show-errors "$1" "$2"', 'aws s3 cp --only-show-errors "$1" "$2"'),
-    "gs": Copier("gcloud", 'gcloud storage rsync --recursive "$1" "$2"', 'gcloud storage cp "$1" "$2"'),
-    "oss": Copier("ossutil", 'ossutil sync --force "$1/" "$2/"', 'ossutil cp --force "$1" "$2"'),
-    "cos": Copier("coscli", 'coscli sync --recursive "$1/" "$2/"', 'coscli cp "$1" "$2"'),
-    "https": Copier("azcopy", 'azcopy sync --recursive "$1" "$2"', 'azcopy copy "$1" "$2"'),
-}
 
 BODY = """
 copy_folder() { %(folder_words)s; }

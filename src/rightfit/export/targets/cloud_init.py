@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rightfit.export.bare_server import Ground, first_boot
+from rightfit.export.bare_server import FOLDER, Ground, first_boot, in_bucket
 from rightfit.export.buckets import BUCKET
 from rightfit.export.job import Job
 from rightfit.export.quoting import comment, given, to_yaml
@@ -10,6 +10,7 @@ from rightfit.export.registry import Files, Target
 from rightfit.export.serving_words import spans_servers
 from rightfit.export.stack import stack_problem
 from rightfit.export.terraform_words import own_bucket
+from rightfit.export.waiting import cloud_init_way, wait_files
 from rightfit.messages import Message
 
 SECRETS = "/etc/rightfit/secrets"
@@ -29,7 +30,7 @@ def ground(job: Job) -> Ground:
     return Ground(
         # The name is one of the stack's own: a shell word already.
         secret=lambda name: f"until [ -s {SECRETS}/{name} ]; do sleep 5; done; cat {SECRETS}/{name}",
-        store=STORES.get(scheme, "") if job.settings.bucket else "",
+        store=in_bucket(STORES[scheme]) if scheme in STORES else "",
     )
 
 
@@ -42,12 +43,15 @@ def write(job: Job) -> Files:
         packages=["curl", "gzip"],
         write_files=[
             {"path": "/etc/rightfit/plan", "permissions": "0644", "content": f"{job.plan_id}\n"},
-            {"path": "/opt/rightfit/first-boot.sh", "permissions": "0700", "content": boot},
+            {"path": f"{FOLDER}/first-boot.sh", "permissions": "0700", "content": boot},
         ],
-        runcmd=[["mkdir", "-p", "-m", "700", SECRETS], ["/opt/rightfit/first-boot.sh"]],
+        runcmd=[["mkdir", "-p", "-m", "700", SECRETS], ["bash", f"{FOLDER}/first-boot.sh"]],
         final_message=f"rightfit plan {job.plan_id} was started after $UPTIME s",
     )
-    return {"user-data.yaml": f"#cloud-config\n# {comment(job.model)}, plan {job.plan_id}\n" + to_yaml(body)}
+    return {
+        "user-data.yaml": f"#cloud-config\n# {comment(job.model)}, plan {job.plan_id}\n" + to_yaml(body),
+        **wait_files(job, cloud_init_way(job)),
+    }
 
 
 def _refuses(job: Job) -> Message | str:

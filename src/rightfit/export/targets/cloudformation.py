@@ -7,11 +7,12 @@ from typing import Any
 from rightfit.export.bare_server import first_boot
 from rightfit.export.buckets import BUCKET
 from rightfit.export.job import Job
-from rightfit.export.quoting import given, to_yaml
+from rightfit.export.quoting import given, shell, to_yaml
 from rightfit.export.registry import Files, Target
 from rightfit.export.stack import stack_of
 from rightfit.export.targets.terraform_aws import ARM_FAMILIES, TLS_POLICY, ground
-from rightfit.export.terraform_words import HALF_SENT_DAYS, OVERWRITTEN_DAYS, made_bucket, own_bucket, problem
+from rightfit.export.terraform_words import HALF_SENT_DAYS, OVERWRITTEN_DAYS, own_bucket, problem
+from rightfit.export.waiting import BUCKET_FILE, RUN, RUN_FILE, TOKEN, TOKEN_FILE, bucket_script, cloudformation_way, wait_files
 from rightfit.messages import Message
 
 IMAGES = {
@@ -26,7 +27,19 @@ Resource = dict[str, Any]
 
 def write(job: Job) -> Files:
     """One template."""
-    return {"template.yaml": to_yaml(template(job))}
+    made = {} if job.is_service or job.settings.bucket else {BUCKET_FILE: bucket_script(job, job.option.region)}
+    return {"template.yaml": to_yaml(template(job)), **wait_files(job, cloudformation_way(job, deploy_words(job))), **made}
+
+
+def deploy_words(job: Job) -> str:
+    """The line that makes the stack, or changes what is another in it: a new run's server."""
+    stack = f"--stack-name {job.name} --region {shell([job.option.region])}"
+    told = {"Token": f'"$([ -f {TOKEN_FILE} ] && echo yes || echo no)"'}
+    if not job.is_service:
+        kept = shell([own_bucket(job)]) if job.settings.bucket else f'"${{{BUCKET}#*://}}"'
+        told = {"Bucket": kept, "Run": f'"$(cat {RUN_FILE})"', **told}
+    words = " ".join(f"{name}={value}" for name, value in told.items())
+    return f"aws cloudformation deploy {stack} --template-file template.yaml --capabilities CAPABILITY_IAM --parameter-overrides {words}"
 
 
 def template(job: Job) -> dict[str, Any]:
@@ -59,12 +72,19 @@ def parameters(job: Job) -> dict[str, Any]:
         },
         "KeyName": {"Type": "String", "Default": "", "Description": "Name of an SSH key pair of yours; empty for none."},
     }
+    found["Token"] = {
+        "Type": "String",
+        "Default": "no",
+        "AllowedValues": ["yes", "no"],
+        "Description": "Whether the optional token was stored.",
+    }
     if job.is_service:
         clients = {"Type": "String", "Default": "", "Description": "Who may reach the balancer; empty opens nothing.", **not_everything}
         tls = "Certificate of yours (ACM), by which clients come over HTTPS; empty serves plain HTTP."
         return {**found, "ClientCidr": clients, "CertificateArn": {"Type": "String", "Default": "", "Description": tls}}
     about = "Bucket (and path) of yours for checkpoints; empty makes one."
-    return {**found, "Bucket": {"Type": "String", "Default": own_bucket(job), "Description": about}}
+    run = {"Type": "String", "Default": "", "Description": "Id of the run; another one gets another server."}
+    return {**found, "Bucket": {"Type": "String", "Default": own_bucket(job), "Description": about}, "Run": run}
 
 
 def conditions(job: Job) -> dict[str, Any]:
@@ -159,9 +179,10 @@ def access(job: Job) -> dict[str, Resource]:
 def servers(job: Job) -> dict[str, Resource]:
     """The servers, all from one launch template, which says whether they are spot."""
     script = first_boot(job, ground(job))
-    data: Any = {"Fn::Base64": script}
+    told: list[Any] = [f"#!/bin/bash\nexport {TOKEN}='", ref("Token"), "'\n"]
     if not job.is_service:
-        data = {"Fn::Base64": {"Fn::Join": ["", [f"#!/bin/bash\nexport {BUCKET}='", bucket_name(), "'\n", script]]}}
+        told += [f"export {BUCKET}='", bucket_name(), f"'\nexport {RUN}='", ref("Run"), "'\n"]
+    data: Any = {"Fn::Base64": {"Fn::Join": ["", [*told, script]]}}
     spot = {"MarketType": "spot", "SpotOptions": {"SpotInstanceType": "one-time", "InstanceInterruptionBehavior": "terminate"}}
     disk = {"VolumeType": "gp3", "VolumeSize": job.disk_gib, "Encrypted": True, "DeleteOnTermination": True}
     body = given(
@@ -212,7 +233,6 @@ def bucket(job: Job) -> dict[str, Resource]:
     kept = resource(
         "AWS::S3::Bucket",
         condition="MakesBucket",
-        BucketName=made_bucket(job),
         PublicAccessBlockConfiguration=closed,
         VersioningConfiguration={"Status": "Enabled"},
         LifecycleConfiguration={"Rules": [overwritten]},

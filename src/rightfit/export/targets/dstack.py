@@ -12,6 +12,7 @@ from rightfit.export.registry import Files, Target
 from rightfit.export.seller_names import dstack_cards, dstack_name, is_by_the_card, name_problem
 from rightfit.export.serving_words import servers_range, spans_servers
 from rightfit.export.stack import key_of, launched, stack_of, stack_problem
+from rightfit.export.waiting import dstack_way, wait_files
 from rightfit.messages import Message
 
 BACKENDS = {
@@ -44,6 +45,7 @@ def write(job: Job) -> Files:
         "fleet.dstack.yml": f"{head}fleet.dstack.yml (first)\n" + to_yaml(fleet(job)),
         "run.dstack.yml": f"{head}run.dstack.yml\n" + to_yaml(run(job)),
         **stack_of(job).files,
+        **wait_files(job, dstack_way(job)),
     }
 
 

@@ -18,6 +18,7 @@ from rightfit.export.kubernetes_words import (
 from rightfit.export.quoting import given, to_yaml
 from rightfit.export.registry import Files, Target
 from rightfit.export.stack import stack_problem
+from rightfit.export.waiting import cluster_way, wait_files
 from rightfit.messages import Message
 
 API = "jobset.x-k8s.io/v1alpha2"
@@ -52,7 +53,8 @@ def run_set(job: Job) -> dict[str, Any]:
 
 def write(job: Job) -> Files:
     """One file of all objects."""
-    return {"jobset.yaml": to_yaml(*files_objects(job), *queue_objects(job, pods=job.num_nodes), *checkpoint_objects(job), run_set(job))}
+    objects = (*files_objects(job), *queue_objects(job, pods=job.num_nodes), *checkpoint_objects(job), run_set(job))
+    return {"jobset.yaml": to_yaml(*objects), **wait_files(job, cluster_way(job, "jobset"))}
 
 
 def _refuses(job: Job) -> Message | str:

@@ -20,6 +20,7 @@ from rightfit.export.kubernetes_words import (
 from rightfit.export.quoting import given, to_yaml
 from rightfit.export.registry import Files, Target
 from rightfit.export.stack import stack_problem
+from rightfit.export.waiting import cluster_way, wait_files
 from rightfit.messages import Message
 
 API = "trainer.kubeflow.org/v1alpha1"
@@ -69,7 +70,8 @@ def write(job: Job) -> Files:
     return {
         "trainjob.yaml": to_yaml(
             *files_objects(job), *queue_objects(job, pods=job.num_nodes), *checkpoint_objects(job), runtime(job), train_job(job)
-        )
+        ),
+        **wait_files(job, cluster_way(job, "trainjob")),
     }
 
 

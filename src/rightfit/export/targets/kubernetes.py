@@ -22,6 +22,7 @@ from rightfit.export.kubernetes_words import (
 from rightfit.export.quoting import given, to_yaml
 from rightfit.export.registry import Files, Target
 from rightfit.export.stack import stack_of, stack_problem
+from rightfit.export.waiting import cluster_way, wait_files
 from rightfit.messages import Message
 
 WATCHERS = {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}
@@ -33,7 +34,7 @@ CPU_TARGET = 60  # percent; a processor server at the plan's load is below it
 def write(job: Job) -> Files:
     """One file of all objects; for a run without a bucket another one, of the volume and a pod that copies to it and from it."""
     objects = service_objects(job) if job.is_service else run_objects(job)
-    files = {"objects.yaml": to_yaml(*files_objects(job), *objects)}
+    files = {"objects.yaml": to_yaml(*files_objects(job), *objects), **wait_files(job, cluster_way(job, "job"))}
     return files if job.is_service or job.settings.bucket else {**files, "files.yaml": to_yaml(*checkpoint_objects(job), copier(job))}
 
 

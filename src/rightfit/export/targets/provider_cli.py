@@ -13,6 +13,7 @@ from rightfit.export.registry import Files, Target
 from rightfit.export.targets import terraform_alicloud, terraform_aws, terraform_azure, terraform_gcp, terraform_tencent
 from rightfit.export.targets.cloudformation import IMAGES as AWS_IMAGES
 from rightfit.export.terraform_words import problem
+from rightfit.export.waiting import RUN, RUN_FILE, TOKEN, TOKEN_FILE, end_of_provider, provider_cli_way, wait_files
 from rightfit.messages import Message
 
 BOOT = "first-boot.sh"
@@ -68,13 +69,17 @@ def write(job: Job) -> Files:
     required = [f': "${{{name}:?set {name}: {comment(meaning)}}}"' for name, meaning in needs]
     about = f"# {comment(job.model)}, plan {job.plan_id}: {job.num_nodes} x {comment(job.option.instance_type)}, {job.option.purchase}"
     body = [*required, 'cd "$(dirname "$0")"', *handed_over(job), f"exec {words(COMMANDS[provider](job))}"]
-    return {"launch.sh": "\n".join(["#!/bin/bash", about, "set -euo pipefail", *body, ""]), BOOT: BOOTS[provider](job)}
+    launch = "\n".join(["#!/bin/bash", about, "set -euo pipefail", *body, ""])
+    ways = wait_files(job, provider_cli_way(job))
+    return {"launch.sh": launch, BOOT: BOOTS[provider](job), **ways, "end.sh": end_of_provider(job)}
 
 
 def handed_over(job: Job) -> list[str]:
     """The first boot with what the server cannot know by itself written before it, packed for the clouds that take it as one word."""
     names = (["RIGHTFIT_VAULT"] if job.option.provider == "azure" else []) + ([] if job.is_service else [BUCKET[0]])
     said = [f"  printf 'export {name}=%q\\n' \"${name}\"" for name in names]
+    said.append(f"  if [ -f {TOKEN_FILE} ]; then echo export {TOKEN}=yes; else echo export {TOKEN}=no; fi")
+    said += [] if job.is_service else [f"  printf 'export {RUN}=%q\\n' \"$(cat {RUN_FILE} 2>/dev/null || true)\""]
     lines = ['boot="$(mktemp)"', "{", "  echo '#!/bin/bash'", *said, f"  cat {BOOT}", '} > "$boot"']
     return [*lines, 'packed="$(base64 -w 0 "$boot")"'] if job.option.provider in ("alicloud", "tencent") else lines
 
@@ -130,6 +135,7 @@ def azure(job: Job) -> list[str]:
         *("--admin-username", terraform_azure.ADMINISTRATOR, "--ssh-key-values", CommandWord("$SSH_PUBLIC_KEY")),
         *("--subnet", CommandWord("$SUBNET_ID"), "--nsg", CommandWord("$NSG"), "--public-ip-sku", "Standard"),
         *("--assign-identity", "[system]", "--custom-data", CommandWord("$boot")),
+        *("--nic-delete-option", "Delete", "--os-disk-delete-option", "Delete"),
         *("--os-disk-size-gb", str(job.disk_gib), "--storage-sku", "Premium_LRS"),
         *("--tags", *(f"{key}={value}" for key, value in job.labels.items())),
     ]
@@ -141,9 +147,7 @@ def gcp(job: Job) -> list[str]:
     names = [f"{job.name}-{number}" for number in range(job.num_nodes)]
     end = "STOP" if job.is_service else "DELETE"
     limit = ("--max-run-duration", f"{round(job.stop_after_h * 3600)}s") if job.stop_after_h else ()
-    image_project, _, image_family = (
-        terraform_gcp.IMAGES[job.gpus_per_node > 0].removeprefix("projects/").partition("/global/images/family/")
-    )
+    image_project, _, image_family = terraform_gcp.image_of(job).removeprefix("projects/").partition("/global/images/family/")
     return [
         *("gcloud", "compute", "instances", "create", *names, "--project", CommandWord("$PROJECT"), "--zone", CommandWord("$ZONE")),
         *("--machine-type", option.instance_type, "--subnet", CommandWord("$SUBNET")),

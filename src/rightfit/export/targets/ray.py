@@ -27,6 +27,7 @@ from rightfit.export.registry import Files, Target
 from rightfit.export.serving_words import servers_of_replica, wrong_engine
 from rightfit.export.stack import launched, stack_of, stack_problem
 from rightfit.export.targets import keda, vllm
+from rightfit.export.waiting import cluster_way, wait_files
 from rightfit.messages import Message
 
 VERSION = "2.51.1"
@@ -152,7 +153,8 @@ def service_objects(job: Job) -> list[dict[str, Any]]:
 
 def write(job: Job) -> Files:
     """One file of all objects."""
-    return {"ray.yaml": to_yaml(*(service_objects(job) if job.is_service else run_objects(job)))}
+    objects = service_objects(job) if job.is_service else run_objects(job)
+    return {"ray.yaml": to_yaml(*objects), **wait_files(job, cluster_way(job, "rayjob"))}
 
 
 def _refuses(job: Job) -> Message | str:

@@ -12,6 +12,7 @@ from rightfit.export.registry import Files, Target
 from rightfit.export.seller_names import RUNPOD, dstack_name, name_problem
 from rightfit.export.serving_words import spans_servers
 from rightfit.export.stack import IMAGES_WITH_PROGRAM, ExportStack, key_of, launched, stack_of, stack_problem
+from rightfit.export.waiting import RUN, RUN_FILE, end_of_pods, runpod_way, wait_files
 from rightfit.messages import Message
 
 ANY = ("", "any", "global")
@@ -77,7 +78,7 @@ def write(job: Job) -> Files:
     names = secrets(job, stack)
     required = [name for name in names if name != "HF_TOKEN"]
     needs = "".join(f': "${{{name}:?set {name} in the environment}}"\n' for name in required)
-    given = f"import json, os; print(json.dumps({{name: os.environ[name] for name in {[*names, *PASSED_ON]!r} if os.environ.get(name)}}))"
+    given = f"import json, os; print(json.dumps({{name: os.environ[name] for name in {[*names, *PASSED_ON, *([] if job.is_service else [RUN])]!r} if os.environ.get(name)}}))"
     end = (
         f" \\\n  --terminate-after \"$(date -u -d '+{round(job.stop_after_h * 60) + 60} minutes' +%Y-%m-%dT%H:%M:%SZ)\""
         if job.stop_after_h
@@ -87,10 +88,11 @@ def write(job: Job) -> Files:
     launch = (
         f"#!/bin/sh\n# {comment(job.model)}, plan {job.plan_id}: {job.gpus_per_node} x {comment(job.accelerator)} on RunPod\nset -eu\n{needs}"
         'cd "$(dirname "$0")"\n'
-        f"handed=\"bash -c 'echo $(base64 -w 0 boot.sh) | base64 -d | bash'\"\n"
+        + ("" if job.is_service else f'{RUN}="$(cat {RUN_FILE} 2>/dev/null || :)"\nexport {RUN}\n')
+        + f"handed=\"bash -c 'echo $(base64 -w 0 boot.sh) | base64 -d | bash'\"\n"
         f'exec {shell(command(job, stack))} \\\n  --env "$(python3 -c {shell([given])})" \\\n  --docker-args "$handed"{end}\n'
     )
-    return {"launch.sh": launch, "boot.sh": boot(job, stack)}
+    return {"launch.sh": launch, "boot.sh": boot(job, stack), **wait_files(job, runpod_way(job)), "end.sh": end_of_pods(job)}
 
 
 def _refuses(job: Job) -> Message | str:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from rightfit.export.buckets import BUCKET, copied, place_of, whole
+from rightfit.export.buckets import copied
 from rightfit.export.document import OptionPart
 from rightfit.export.job import Job
 from rightfit.export.quoting import comment, given, shell, to_yaml
@@ -18,7 +18,9 @@ from rightfit.export.skypilot_words import (
     MOUNTED,
     STORES,
     address_problem,
+    bucket_is_made,
     bucket_is_told,
+    bucket_region,
     bucket_variables,
     controller_words,
     copies,
@@ -28,9 +30,9 @@ from rightfit.export.skypilot_words import (
     mounts,
     secrets,
     source,
-    stored,
 )
 from rightfit.export.stack import key_of, launched, stack_of, stack_problem
+from rightfit.export.waiting import BUCKET_FILE, bucket_script
 from rightfit.messages import Message
 
 MOST_ALTERNATIVES = 8
@@ -170,7 +172,8 @@ def service(job: Job, health_path: str) -> dict[str, Any]:
 
 def write(job: Job) -> Files:
     """The task, and the stack's own files beside it."""
-    return {"task.yaml": header(job) + to_yaml(task(job)), **stack_of(job).files}
+    made = {BUCKET_FILE: bucket_script(job, bucket_region(job))} if bucket_is_made(job) else {}
+    return {"task.yaml": header(job) + to_yaml(task(job)), **stack_of(job).files, **made}
 
 
 def write_unmounted(job: Job) -> Files:
@@ -180,7 +183,7 @@ def write_unmounted(job: Job) -> Files:
 
 def header(job: Job) -> str:
     """What it is, and where what it makes stays."""
-    kept = f"${{{BUCKET}}}/{place_of(job)}" if bucket_is_told(job) else kept_address(job)
+    kept = kept_address(job)
     words = [f"# {comment(job.model)}, plan {job.plan_id}: README.md of the whole export says how to start it"]
     if job.is_service:
         words.append(
@@ -213,7 +216,7 @@ def _refuses(job: Job) -> Message | str:
         return Message("export.part_skypilot_no_bucket", provider=option.provider, scheme=scheme)
     if scheme and scheme not in STORES and not job.is_service:
         return Message("export.part_mounts_buckets", known=", ".join(f"{name}://" for name in STORES), scheme=scheme)
-    if mounts(job) and not bucket_is_told(job) and (problem := address_problem(job.settings.bucket or whole(stored(job)))):
+    if mounts(job) and not bucket_is_told(job) and (problem := address_problem(job.settings.bucket)):
         return problem
     if found := group_problem(job) or stack_problem(job):
         return found

@@ -3,7 +3,7 @@ itself."""
 
 from __future__ import annotations
 
-from rightfit.export.bare_server import Ground, first_boot
+from rightfit.export.bare_server import Ground, first_boot, in_bucket
 from rightfit.export.job import Job
 from rightfit.export.quoting import hcl, shell
 from rightfit.export.registry import Files, Target
@@ -15,10 +15,13 @@ from rightfit.export.terraform_words import (
     bucket_output,
     made_bucket,
     problem,
+    replaced,
+    run_words,
     user_data,
     variable,
 )
 from rightfit.export.terraform_words import variables as common_variables
+from rightfit.export.waiting import terraform_way, wait_files
 
 PROVIDER_VERSION = "~> 1.260"
 CLIENT = "https://aliyuncli.alicdn.com/aliyun-cli-linux-3.0.305-amd64.tgz"
@@ -28,7 +31,13 @@ BALANCER_RANGE = "100.64.0.0/10"  # from which balancers and their probes reach 
 
 def write(job: Job) -> Files:
     """main.tf, variables.tf, outputs.tf and the first boot's script."""
-    return {"main.tf": main(job), "variables.tf": variables(job), "outputs.tf": outputs(job), "first-boot.sh": boot(job)}
+    return {
+        "main.tf": main(job),
+        "variables.tf": variables(job),
+        "outputs.tf": outputs(job),
+        "first-boot.sh": boot(job),
+        **wait_files(job, terraform_way(job)),
+    }
 
 
 def boot(job: Job) -> str:
@@ -47,7 +56,7 @@ def boot(job: Job) -> str:
             secret=lambda name: shell(["aliyun", "kms", "GetSecretValue", "--SecretName", f"rightfit/{name}", *own]) + take,
             end=f'{shell(["aliyun", "ecs", "DeleteInstance", "--Force", "true", *own])} --InstanceId "$(curl -sf {METADATA}/instance-id)"',
             before=(f"curl -sf {CLIENT} | tar -xz -C /usr/local/bin aliyun",),
-            store=f":s3,provider=Alibaba,no_check_bucket=true,endpoint=oss-{region}-internal.aliyuncs.com:",
+            store=in_bucket(f":s3,provider=Alibaba,no_check_bucket=true,endpoint=oss-{region}-internal.aliyuncs.com:"),
             credentials=(
                 f"role=$(curl -sf {METADATA}/ram/security-credentials/{job.name}-server)",
                 f"RCLONE_S3_ACCESS_KEY_ID={field('AccessKeyId')}",
@@ -80,14 +89,11 @@ def outputs(job: Job) -> str:
 def ending(job: Job) -> str:
     """The time at which Alibaba Cloud itself releases the server, counted from when it is made."""
     if not job.stop_after_h:
-        return ""
+        return replaced(job)
     minutes = max(30, round(job.stop_after_h * 60))
     return f"""
   auto_release_time = timeadd(timestamp(), "{minutes}m")
-  lifecycle {{
-    ignore_changes = [auto_release_time]
-  }}
-"""
+{replaced(job, ignore_changes="[auto_release_time]")}"""
 
 
 def paid(job: Job) -> str:
@@ -195,7 +201,7 @@ resource "alicloud_instance" "server" {{
 {ending(job)}
   depends_on = [alicloud_ram_role_policy_attachment.server]
 }}
-{balancer(job) if job.is_service else bucket(job)}"""
+{run_words(job)}{balancer(job) if job.is_service else bucket(job)}"""
 
 
 def keeping(job: Job) -> str:
@@ -213,9 +219,12 @@ locals {{
   bucket = var.bucket == "" ? alicloud_oss_bucket.checkpoints[0].bucket : var.bucket
 }}
 
+data "alicloud_account" "me" {{
+}}
+
 resource "alicloud_oss_bucket" "checkpoints" {{
   count  = var.bucket == "" ? 1 : 0
-  bucket = {hcl(made_bucket(job))}
+  bucket = "{made_bucket(job, "data.alicloud_account.me.id")}"
   tags   = {hcl(job.labels)}
   versioning {{
     status = "Enabled"

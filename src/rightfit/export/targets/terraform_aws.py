@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from rightfit.export.bare_server import Ground, first_boot
+from rightfit.export.bare_server import Ground, first_boot, in_bucket
 from rightfit.export.job import Job
 from rightfit.export.quoting import hcl, shell
 from rightfit.export.registry import Files, Target
 from rightfit.export.stack import stack_of
-from rightfit.export.terraform_words import HALF_SENT_DAYS, OVERWRITTEN_DAYS, bucket_output, made_bucket, problem, user_data, variable
+from rightfit.export.terraform_words import (
+    HALF_SENT_DAYS,
+    OVERWRITTEN_DAYS,
+    bucket_output,
+    made_bucket,
+    problem,
+    replaced,
+    run_words,
+    user_data,
+    variable,
+)
 from rightfit.export.terraform_words import variables as common_variables
+from rightfit.export.waiting import terraform_way, wait_files
 from rightfit.messages import Message
 
 PROVIDER_VERSION = "~> 5.100"
@@ -23,7 +34,13 @@ ARM_FAMILIES = ("g5g.", "c6g", "c7g", "c8g", "m6g", "m7g", "m8g", "r6g", "r7g", 
 
 def write(job: Job) -> Files:
     """main.tf, variables.tf, outputs.tf and the first boot's script."""
-    return {"main.tf": main(job), "variables.tf": variables(job), "outputs.tf": outputs(job), "first-boot.sh": boot(job)}
+    return {
+        "main.tf": main(job),
+        "variables.tf": variables(job),
+        "outputs.tf": outputs(job),
+        "first-boot.sh": boot(job),
+        **wait_files(job, terraform_way(job)),
+    }
 
 
 def boot(job: Job) -> str:
@@ -37,7 +54,7 @@ def ground(job: Job) -> Ground:
     words = ("aws", "ssm", "get-parameter", "--region", region, "--with-decryption", "--query", "Parameter.Value", "--output", "text")
     return Ground(
         secret=lambda name: shell([*words, "--name", f"/rightfit/{name}"]),
-        store=f":s3,provider=AWS,env_auth=true,no_check_bucket=true,region={region}:",
+        store=in_bucket(f":s3,provider=AWS,env_auth=true,no_check_bucket=true,region={region}:"),
     )
 
 
@@ -221,8 +238,8 @@ resource "aws_instance" "server" {{
     encrypted             = true
     delete_on_termination = true
   }}
-}}
-{balancer(job) if job.is_service else bucket(job)}"""
+{replaced(job)}}}
+{run_words(job)}{balancer(job) if job.is_service else bucket(job)}"""
 
 
 def bucket(job: Job) -> str:
@@ -232,9 +249,12 @@ locals {{
   bucket = var.bucket == "" ? aws_s3_bucket.checkpoints[0].bucket : var.bucket
 }}
 
+data "aws_caller_identity" "me" {{
+}}
+
 resource "aws_s3_bucket" "checkpoints" {{
   count  = var.bucket == "" ? 1 : 0
-  bucket = {hcl(made_bucket(job))}
+  bucket = "{made_bucket(job, "data.aws_caller_identity.me.account_id")}"
 }}
 
 resource "aws_s3_bucket_public_access_block" "checkpoints" {{

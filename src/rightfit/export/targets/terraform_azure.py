@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from rightfit.export.bare_server import Ground, first_boot
+from rightfit.export.buckets import BUCKET
 from rightfit.export.job import Job
 from rightfit.export.quoting import hcl
 from rightfit.export.registry import Files, Target
 from rightfit.export.stack import stack_of
-from rightfit.export.terraform_words import CHECKPOINTS, OVERWRITTEN_DAYS, bucket_output, problem, user_data, variable
+from rightfit.export.terraform_words import (
+    CHECKPOINTS,
+    OVERWRITTEN_DAYS,
+    account_hash,
+    own_bucket,
+    problem,
+    replaced,
+    run_words,
+    user_data,
+    variable,
+)
 from rightfit.export.terraform_words import variables as common_variables
+from rightfit.export.waiting import terraform_way, wait_files
 
 PROVIDER_VERSION = "~> 4.55"
 IMAGE = {"publisher": "microsoft-dsvm", "offer": "ubuntu-hpc", "sku": "2204"}
@@ -19,7 +31,13 @@ IDENTITY = "http://169.254.169.254/metadata"
 
 def write(job: Job) -> Files:
     """main.tf, variables.tf, outputs.tf and the first boot's script."""
-    return {"main.tf": main(job), "variables.tf": variables(job), "outputs.tf": outputs(job), "first-boot.sh": boot(job)}
+    return {
+        "main.tf": main(job),
+        "variables.tf": variables(job),
+        "outputs.tf": outputs(job),
+        "first-boot.sh": boot(job),
+        **wait_files(job, terraform_way(job)),
+    }
 
 
 def boot(job: Job) -> str:
@@ -42,7 +60,15 @@ def boot(job: Job) -> str:
         f'curl -sf -X POST -d "" -H "Authorization: Bearer $({token.format("https%3A%2F%2Fmanagement.azure.com%2F")})" '
         '"https://management.azure.com${self}/deallocate?api-version=2024-07-01"'
     )
-    return first_boot(job, Ground(secret=secret, end=end, store=f":azureblob,account={account(job)},use_msi=true,no_check_container=true:"))
+    return first_boot(job, Ground(secret=secret, end=end, store=STORE))
+
+
+STORE = (
+    f""":azureblob,account="$(printf %s "${BUCKET}" | cut -d / -f 3 | cut -d . -f 1)",use_msi=true,no_check_container=true:"""
+    f""""$(printf %s "${BUCKET}" | cut -d / -f 4-)\""""
+)
+"""Account and container of an address https://ACCOUNT.blob.core.windows.net/CONTAINER/PATH."""
+VAULT_WORDS = ("export RIGHTFIT_VAULT='${split(\"/\", var.key_vault_id)[8]}'",)
 
 
 def vault_name(name: str) -> str:
@@ -50,16 +76,19 @@ def vault_name(name: str) -> str:
     return "rightfit-" + name.replace("_", "-")
 
 
-def account(job: Job) -> str:
-    """Name of the storage account: letters and digits, the same for the same plan; the user's where an address was given."""
-    own = job.settings.bucket.partition("://")[2]
-    return own.partition(".")[0] if own else f"rightfit{job.plan_id}"
+def own_account(job: Job) -> str:
+    """The user's storage account; "" where one is made."""
+    return own_bucket(job).partition(".")[0]
 
 
 def container_of(job: Job) -> str:
-    """Name of the container for checkpoints."""
-    own = job.settings.bucket.partition("://")[2].strip("/")
-    return own.partition("/")[2] or CHECKPOINTS if own else CHECKPOINTS
+    """The user's container (and path) in it."""
+    return own_bucket(job).partition("/")[2] or CHECKPOINTS
+
+
+def made_account(job: Job) -> str:
+    """A Terraform template: 24 letters and digits at most, one list for all the world."""
+    return f"rf{job.plan_id}${{{account_hash('data.azurerm_client_config.me.subscription_id')}}}"
 
 
 def variables(job: Job) -> str:
@@ -67,14 +96,16 @@ def variables(job: Job) -> str:
     vault = variable("key_vault_id", "Resource id of the key vault that holds the secrets.")
     key = variable("ssh_public_key", "Public SSH key of the administrator.")
     version = variable("image_version", "Version of the image; latest takes the newest.", default="latest")
-    return common_variables(job, vault, key, version, bucket=container_of(job) if job.settings.bucket else "")
+    account = variable("account", "Storage account of yours for checkpoints; empty makes one.", default=own_account(job))
+    kept = () if job.is_service else (account,)
+    return common_variables(job, vault, key, version, *kept, bucket=container_of(job), about="Container (and path) in the account.")
 
 
 def outputs(job: Job) -> str:
     """Where the server and the service are."""
     balancer = '\noutput "service_address" {\n  value = azurerm_public_ip.service.ip_address\n}\n' if job.is_service else ""
     return 'output "servers" {\n  value = azurerm_linux_virtual_machine.server[*].name\n}\n' + (
-        balancer or bucket_output(f"https://{account(job)}.blob.core.windows.net/${{local.bucket}}")
+        balancer or '\noutput "bucket" {\n  value = local.address\n}\n'
     )
 
 
@@ -183,7 +214,7 @@ resource "azurerm_linux_virtual_machine" "server" {{
   network_interface_ids           = [azurerm_network_interface.server[count.index].id]
   admin_username                  = {hcl(ADMINISTRATOR)}
   disable_password_authentication = true
-  custom_data                     = base64encode(join("\\n", ["#!/bin/bash", "export RIGHTFIT_VAULT='${{split("/", var.key_vault_id)[8]}}'", {user_data(job, bucket="local.bucket")}]))
+  custom_data                     = base64encode({user_data(job, bucket="local.address", before=VAULT_WORDS)})
   tags                            = {tags}
 {spot if job.is_spot else ""}
   admin_ssh_key {{
@@ -207,7 +238,7 @@ resource "azurerm_linux_virtual_machine" "server" {{
     sku       = {hcl(IMAGE["sku"])}
     version   = var.image_version
   }}
-}}
+{replaced(job)}}}
 
 resource "azurerm_role_assignment" "secrets" {{
   count                = {option.nodes}
@@ -222,21 +253,41 @@ resource "azurerm_role_assignment" "itself" {{
   role_definition_name = "Virtual Machine Contributor"
   principal_id         = azurerm_linux_virtual_machine.server[count.index].identity[0].principal_id
 }}
-{balancer(job) if job.is_service else bucket(job)}"""
+{run_words(job)}{balancer(job) if job.is_service else bucket(job)}"""
 
 
 def bucket(job: Job) -> str:
-    """Where checkpoints go: a container of the user's account, or an account that is made."""
+    """Where checkpoints go: a container of the user's account, which must be one of the subscription's, or of an account that is made. That lies in a group of
+    its own, since a group that is destroyed takes with it whatever is in it."""
     return f"""
 locals {{
-  bucket = var.bucket == "" ? azurerm_storage_container.checkpoints[0].name : var.bucket
+  account    = var.account == "" ? azurerm_storage_account.checkpoints[0].name : var.account
+  account_id = var.account == "" ? azurerm_storage_account.checkpoints[0].id : data.azurerm_resources.account[0].resources[0].id
+  container  = var.account == "" ? azurerm_storage_container.checkpoints[0].name : var.bucket
+  address    = "https://${{local.account}}.blob.core.windows.net/${{local.container}}"
+}}
+
+data "azurerm_client_config" "me" {{
+}}
+
+data "azurerm_resources" "account" {{
+  count = var.account == "" ? 0 : 1
+  type  = "Microsoft.Storage/storageAccounts"
+  name  = var.account
+}}
+
+resource "azurerm_resource_group" "kept" {{
+  count    = var.account == "" ? 1 : 0
+  name     = "${{var.name}}-kept"
+  location = {hcl(job.option.region)}
+  tags     = {hcl(job.labels)}
 }}
 
 resource "azurerm_storage_account" "checkpoints" {{
-  count                           = var.bucket == "" ? 1 : 0
-  name                            = {hcl(account(job))}
-  location                        = azurerm_resource_group.all.location
-  resource_group_name             = azurerm_resource_group.all.name
+  count                           = var.account == "" ? 1 : 0
+  name                            = "{made_account(job)}"
+  location                        = azurerm_resource_group.kept[0].location
+  resource_group_name             = azurerm_resource_group.kept[0].name
   account_tier                    = "Standard"
   account_replication_type        = "LRS"
   allow_nested_items_to_be_public = false
@@ -254,15 +305,15 @@ resource "azurerm_storage_account" "checkpoints" {{
 }}
 
 resource "azurerm_storage_container" "checkpoints" {{
-  count                 = var.bucket == "" ? 1 : 0
+  count                 = var.account == "" ? 1 : 0
   name                  = {hcl(CHECKPOINTS)}
   storage_account_id    = azurerm_storage_account.checkpoints[0].id
   container_access_type = "private"
 }}
 
 resource "azurerm_role_assignment" "checkpoints" {{
-  count                = var.bucket == "" ? {job.num_nodes} : 0
-  scope                = azurerm_storage_account.checkpoints[0].id
+  count                = {job.num_nodes}
+  scope                = local.account_id
   role_definition_name = "Storage Blob Data Contributor"
   principal_id         = azurerm_linux_virtual_machine.server[count.index].identity[0].principal_id
 }}

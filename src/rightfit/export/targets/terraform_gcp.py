@@ -3,7 +3,7 @@ itself."""
 
 from __future__ import annotations
 
-from rightfit.export.bare_server import Ground, first_boot
+from rightfit.export.bare_server import OPTIONAL_SECRETS, Ground, first_boot, in_bucket
 from rightfit.export.job import Job
 from rightfit.export.quoting import hcl, shell
 from rightfit.export.registry import Files, Target
@@ -15,10 +15,13 @@ from rightfit.export.terraform_words import (
     bucket_output,
     made_bucket,
     problem,
+    replaced,
+    run_words,
     user_data,
     variable,
 )
 from rightfit.export.terraform_words import variables as common_variables
+from rightfit.export.waiting import terraform_way, wait_files
 
 PROVIDER_VERSION = "~> 6.50"
 IMAGES = {
@@ -26,13 +29,27 @@ IMAGES = {
     False: "projects/cos-cloud/global/images/family/cos-121-lts",
 }
 """Whether the server has accelerators -> image with Docker (and the driver). From memory: the user can give another."""
-FAST_DISKS = ("a3-", "a4-", "a4x-", "g4-", "c4", "n4", "c3d", "c4a")
+ARM_IMAGES = {
+    True: "projects/ubuntu-os-accelerator-images/global/images/family/ubuntu-accelerator-2404-arm64-with-nvidia-570",
+    False: "projects/cos-cloud/global/images/family/cos-arm64-121-lts",
+}
+"""The same for servers with Arm processors, which start no other. From memory; the first lacks Docker, which the boot then installs."""
+ARM_FAMILIES = ("c4a-", "n4a-", "t2a-", "a4x-")
+"""Axion, Ampere Altra and Grace."""
+DOCKER = ("command -v docker >/dev/null || { apt-get update -qq && apt-get install -y -qq docker.io nvidia-container-toolkit; }",)
+FAST_DISKS = ("a3-", "a4-", "a4x-", "g4-", "c4", "n4", "c3d")
 HEALTH_RANGES = ["35.191.0.0/16", "130.211.0.0/22"]  # of Google's balancers and their probes
 
 
 def write(job: Job) -> Files:
     """main.tf, variables.tf, outputs.tf and the first boot's script."""
-    return {"main.tf": main(job), "variables.tf": variables(job), "outputs.tf": outputs(job), "first-boot.sh": boot(job)}
+    return {
+        "main.tf": main(job),
+        "variables.tf": variables(job),
+        "outputs.tf": outputs(job),
+        "first-boot.sh": boot(job),
+        **wait_files(job, terraform_way(job)),
+    }
 
 
 def boot(job: Job) -> str:
@@ -43,9 +60,15 @@ def boot(job: Job) -> str:
         job,
         Ground(
             secret=lambda name: shell([*words, secret_id(name)]),
-            store=":gcs,env_auth=true,bucket_policy_only=true,no_check_bucket=true:",
+            before=DOCKER if job.gpus_per_node and job.option.instance_type.startswith(ARM_FAMILIES) else (),
+            store=in_bucket(":gcs,env_auth=true,bucket_policy_only=true,no_check_bucket=true:"),
         ),
     )
+
+
+def image_of(job: Job) -> str:
+    """Path of the image's family, of the server's processor."""
+    return (ARM_IMAGES if job.option.instance_type.startswith(ARM_FAMILIES) else IMAGES)[job.gpus_per_node > 0]
 
 
 def secret_id(name: str) -> str:
@@ -64,7 +87,7 @@ def variables(job: Job) -> str:
         job,
         variable("project", "Project that pays."),
         variable("zone", "A zone of the region that has the server.", default=f"{job.option.region}-a"),
-        variable("image", "Image with Docker (and the driver of the cards).", default=IMAGES[job.gpus_per_node > 0]),
+        variable("image", "Image with Docker (and the driver of the cards).", default=image_of(job)),
     )
 
 
@@ -86,6 +109,13 @@ def scheduling(job: Job) -> str:
         values["instance_termination_action"] = "STOP" if job.is_service else "DELETE"
     limit = f"\n    max_run_duration {{\n      seconds = {round(job.stop_after_h * 3600)}\n    }}" if job.stop_after_h else ""
     return aligned(values, indent=4) + limit
+
+
+def secrets_given(job: Job) -> str:
+    """An expression: the secrets that are there to be read. The optional one is where it was stored; a right to read what is not there is refused."""
+    names = stack_of(job).secrets
+    needed = hcl([secret_id(name) for name in names if name not in OPTIONAL_SECRETS])
+    return f'local.token == "yes" ? {hcl([secret_id(name) for name in names])} : {needed}'
 
 
 def main(job: Job) -> str:
@@ -141,7 +171,7 @@ resource "google_service_account" "server" {{
 }}
 
 resource "google_secret_manager_secret_iam_member" "server" {{
-  for_each  = toset({hcl([secret_id(name) for name in stack_of(job).secrets])})
+  for_each  = toset({secrets_given(job)})
   secret_id = each.value
   role      = "roles/secretmanager.secretAccessor"
   member    = "serviceAccount:${{google_service_account.server.email}}"
@@ -191,8 +221,8 @@ resource "google_compute_instance" "server" {{
     startup-script         = {user_data(job, bucket="local.bucket")}
   }}
   depends_on = [google_secret_manager_secret_iam_member.server]
-}}
-{balancer(job) if job.is_service else bucket(job)}"""
+{replaced(job)}}}
+{run_words(job)}{balancer(job) if job.is_service else bucket(job)}"""
 
 
 def bucket(job: Job) -> str:
@@ -204,7 +234,7 @@ locals {{
 
 resource "google_storage_bucket" "checkpoints" {{
   count                       = var.bucket == "" ? 1 : 0
-  name                        = {hcl(made_bucket(job))}
+  name                        = "{made_bucket(job, "var.project")}"
   location                    = {hcl(job.option.region.upper())}
   uniform_bucket_level_access = true
   public_access_prevention    = "enforced"

@@ -3,13 +3,24 @@ itself."""
 
 from __future__ import annotations
 
-from rightfit.export.bare_server import Ground, first_boot
+from rightfit.export.bare_server import Ground, first_boot, in_bucket
 from rightfit.export.job import Job
 from rightfit.export.quoting import hcl, shell
 from rightfit.export.registry import Files, Target
 from rightfit.export.stack import stack_of
-from rightfit.export.terraform_words import HALF_SENT_DAYS, MONTH, OVERWRITTEN_DAYS, bucket_output, problem, user_data, variable
+from rightfit.export.terraform_words import (
+    HALF_SENT_DAYS,
+    MONTH,
+    OVERWRITTEN_DAYS,
+    bucket_output,
+    problem,
+    replaced,
+    run_words,
+    user_data,
+    variable,
+)
 from rightfit.export.terraform_words import variables as common_variables
+from rightfit.export.waiting import terraform_way, wait_files
 
 PROVIDER_VERSION = "~> 1.82"
 CLIENT = "tccli==3.0.1478.1"
@@ -23,7 +34,13 @@ MOST_BUCKET_NAME = 49  # characters before the account's number
 
 def write(job: Job) -> Files:
     """main.tf, variables.tf, outputs.tf and the first boot's script."""
-    return {"main.tf": main(job), "variables.tf": variables(job), "outputs.tf": outputs(job), "first-boot.sh": boot(job)}
+    return {
+        "main.tf": main(job),
+        "variables.tf": variables(job),
+        "outputs.tf": outputs(job),
+        "first-boot.sh": boot(job),
+        **wait_files(job, terraform_way(job)),
+    }
 
 
 def own_words(job: Job) -> list[str]:
@@ -49,7 +66,7 @@ def boot(job: Job) -> str:
             ),
             end=f'{shell(["tccli", "cvm", "TerminateInstances", *own_words(job)])} --InstanceIds "[\\"$(curl -sf {METADATA}/instance-id)\\"]"',
             before=(f"pip3 install {CLIENT}",),
-            store=f":s3,provider=TencentCOS,no_check_bucket=true,endpoint=cos.{region}.myqcloud.com:",
+            store=in_bucket(f":s3,provider=TencentCOS,no_check_bucket=true,endpoint=cos.{region}.myqcloud.com:"),
             credentials=(
                 f"role=$(curl -sf {METADATA}/cam/security-credentials/{job.name}-server)",
                 f"RCLONE_S3_ACCESS_KEY_ID={field('TmpSecretId')}",
@@ -191,8 +208,8 @@ resource "tencentcloud_instance" "server" {{
   user_data                  = base64encode({user_data(job, bucket="local.bucket")})
   tags                       = {tags}
   depends_on                 = [tencentcloud_cam_role_policy_attachment.server]
-{month}}}
-{balancer(job) if job.is_service else bucket(job)}"""
+{month}{replaced(job)}}}
+{run_words(job)}{balancer(job) if job.is_service else bucket(job)}"""
 
 
 def keeping(job: Job) -> str:
