@@ -12,7 +12,7 @@ from collections.abc import Callable
 from rightfit.export.buckets import BUCKET, place_of
 from rightfit.export.job import Job
 from rightfit.export.quoting import comment, shell
-from rightfit.export.stack import ExportStack, launched, stack_of
+from rightfit.export.stack import ExportStack, card_words, installs, launched, stack_of
 from rightfit.records import dataclass
 
 FOLDER = "/opt/rightfit"
@@ -156,13 +156,27 @@ def container(job: Job, stack: ExportStack) -> str:
     settings = [word for name, value in stack.environment.items() for word in ("--env", f"{name}={value}")]
     settings += [word for name in stack.secrets for word in ("--env", name)]
     ports = ["--publish", f"{stack.port}:{stack.port}"] if stack.port else []
-    cards = ["--gpus", "all"] if job.gpus_per_node else []
     words = launched(stack.command, node_rank="0", num_nodes="1", head_address="127.0.0.1")
-    inner = " && ".join([*(line for line in stack.setup if line.startswith("pip ")), f"exec {shell(words)}"])
+    inner = " && ".join([*installs(stack), f"exec {shell(words)}"])
     lasts = ["--detach", "--restart", "unless-stopped"] if job.is_service else ["--rm"]
     places = ["--volume", f"{FOLDER}:/job", "--volume", f"{CHECKPOINTS}:/checkpoints", "--workdir", "/job", "--entrypoint", "sh"]
     return shell(
-        ["docker", "run", "--name", "rightfit", *lasts, *cards, "--ipc", "host", *ports, *settings, *places, stack.image, "-c", inner]
+        [
+            "docker",
+            "run",
+            "--name",
+            "rightfit",
+            *lasts,
+            *card_words(job),
+            "--ipc",
+            "host",
+            *ports,
+            *settings,
+            *places,
+            stack.image,
+            "-c",
+            inner,
+        ]
     )
 
 

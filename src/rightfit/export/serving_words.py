@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 
 from rightfit.export.job import SERVING_TASKS, Job
-from rightfit.export.model_words import architecture
+from rightfit.export.model_words import architecture, class_names
+from rightfit.export.quoting import shell
+from rightfit.facts.devices import accelerators
+from rightfit.facts.engine_releases import READ, EngineRelease, is_of_its_time, model_class, newest_release, release_for, starts_on
 from rightfit.messages import Message
 
 PORT = 8000
@@ -101,3 +104,53 @@ def group_problem(job: Job) -> Message | str:
     if servers_of_replica(job) > 1 and (job.task != "serve" or job.option.layout.engine.casefold() != "vllm"):
         return Message("export.part_replica_spans_vllm", count=servers_of_replica(job))
     return ""
+
+
+LAST_WITH = {"vllm": {"int8": "0.26.0", "nf4": "0.26.0"}}
+"""Formats of weights that later releases of an engine dropped -> the last release in whose wheel they were found (bitsandbytes of vLLM)."""
+
+
+def _found_release(job: Job, engine: str) -> EngineRelease | None:
+    until = LAST_WITH.get(engine, {}).get(job.option.layout.weight_format.casefold(), "")
+    return release_for(engine, class_names(job), job.accelerator, until=until)
+
+
+def engine_release(job: Job, engine: str) -> EngineRelease:
+    """The newest release of an engine that knows the model and its format and runs on the card of the plan. Call `release_problem` first: where there is
+    none, the newest stands in, for words that are shown before the refusal."""
+    return _found_release(job, engine) or newest_release(engine)
+
+
+def release_problem(job: Job, engine: str) -> Message | str:
+    """Why no release of an engine starts the model on the card of the plan ("" if one does)."""
+    if _found_release(job, engine):
+        return ""
+    known = model_class(*class_names(job))
+    told = {"engine": engine, "card": job.accelerator or Message("export.a_processor"), "model": job.model}
+    if known is None or not known.architecture:
+        return Message("export.part_no_release", **told)
+    return Message("export.part_no_release_class", **told, architecture=known.architecture, least=known.least.get(engine) or "-")
+
+
+IMAGES_READ = {"tensorrt_llm": "tensorrt-llm", "tgi": "tgi", "llama_cpp": "llama.cpp"}
+"""Stacks whose one image is of a day whose models are known (facts/data/engine_ages.csv) -> the engine there."""
+
+
+def served_problem(job: Job, stack: str) -> Message | str:
+    """Why the image or package of a serving stack cannot start the model on the card of the plan ("" if it can, or nothing is known against it)."""
+    if stack in READ:
+        return release_problem(job, stack)
+    if stack not in IMAGES_READ:
+        return ""
+    known, card = model_class(*class_names(job)), accelerators().get(job.accelerator)
+    told = {"engine": IMAGES_READ[stack], "card": job.accelerator or Message("export.a_processor"), "model": job.model}
+    if card is not None and not starts_on(IMAGES_READ[stack], card):
+        return Message("export.part_no_release", **told)
+    if known is not None and not is_of_its_time(IMAGES_READ[stack], known):
+        return Message("export.part_no_release_class", **told, architecture=known.architecture, least="-")
+    return ""
+
+
+def release_setup(release: EngineRelease) -> tuple[str, ...]:
+    """Shell lines that put the release on a bare server: by pip, or its image where that is all there is."""
+    return (f"pip install {shell(release.package.split())}",) if release.package else (f"docker pull {release.image}",)

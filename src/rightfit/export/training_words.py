@@ -215,18 +215,19 @@ def training_stack(
     )
 
 
-def launch_script(job: Job, stack: ExportStack, *, span: Span = RECENT) -> str:
-    """train.sh: the stack's command, with rank and first node from the environment where there are several nodes."""
+def launch_script(job: Job, stack: ExportStack, *, span: Span = RECENT, ground: tuple[str, str] | None = None) -> str:
+    """train.sh: the stack's command, with rank and first node from the environment where there are several nodes. `ground`: platform and driver of a
+    stack that brings a PyTorch of its own."""
     words = launched(stack.command, node_rank="@rank@", num_nodes=str(job.num_nodes), head_address="@head@")
     line = shell_lines(words).replace("@rank@", '"${NODE_RANK:-0}"').replace("@head@", '"${HEAD_ADDRESS:?address of the first node}"')
     many = " Set NODE_RANK (0 on the first) and HEAD_ADDRESS on each node." if job.num_nodes > 1 else ""
-    build = torch_build(job, span=span)
-    driver = f" Driver {build.driver} or later." if build.driver else ""
+    platform, least = ground or ((build := torch_build(job, span=span)).platform, build.driver)
+    driver = f" Driver {least} or later." if least else ""
     settings = "".join(f"export {shell([f'{key}={value}'])}\n" for key, value in stack.environment.items())
     return (
         "#!/bin/sh\n"
         f"# {comment(job.model)}, plan {job.plan_id}.{many}\n"
-        f"# Before: pip install -r requirements.txt ({build.platform}).{driver}\n"
+        f"# Before: pip install -r requirements.txt ({platform}).{driver}\n"
         f"set -eu\n{settings}exec {line}\n"
     )
 

@@ -30,6 +30,7 @@ def engine(job: Job, stack: ExportStack) -> dict[str, Any]:
     if missing := installs(stack):
         words = ("sh", "-c", " && ".join([*missing, f"exec {shell(words)}"]))
     cards = {"driver": "nvidia", "count": "all", "capabilities": ["gpu"]}
+    amd = is_amd(job)
     secrets = {name: f"${{{name}:-}}" if name == "HF_TOKEN" else f"${{{name}:?set {name} in .env}}" for name in stack.secrets}
     return given(
         image=stack.image,
@@ -41,11 +42,18 @@ def engine(job: Job, stack: ExportStack) -> dict[str, Any]:
         shm_size=f"{shared_gib(job)}gb",
         expose=[str(stack.port)],
         restart="unless-stopped",
-        security_opt=["no-new-privileges:true"],
-        deploy={"resources": {"reservations": {"devices": [cards]}}} if job.gpus_per_node else None,
+        security_opt=["no-new-privileges:true", *(["seccomp:unconfined"] if amd else [])],
+        devices=["/dev/kfd", "/dev/dri"] if amd else None,
+        group_add=["video"] if amd else None,
+        deploy={"resources": {"reservations": {"devices": [cards]}}} if job.gpus_per_node and not amd else None,
         healthcheck={"test": ["CMD", *healthy(stack)], "interval": "30s", "timeout": "10s", "start_period": f"{START_S}s"},
         labels=job.labels,
     )
+
+
+def is_amd(job: Job) -> bool:
+    """Whether the cards are AMD's, which a container reaches through the devices of their driver."""
+    return bool(job.gpus_per_node) and str(job.option.facts.get("vendor") or "") == "AMD"
 
 
 def services(job: Job, stack: ExportStack) -> dict[str, Any]:
@@ -162,7 +170,7 @@ def _refuses(job: Job) -> Message | str:
     if stack_of(job).port is None:
         return Message("export.part_no_port")
     vendor = str(job.option.facts.get("vendor") or "")
-    if job.gpus_per_node and vendor != "NVIDIA":
+    if job.gpus_per_node and vendor not in ("NVIDIA", "AMD"):
         return Message("export.part_docker_cards", vendor=vendor)
     return ""
 
