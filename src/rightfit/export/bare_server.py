@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import base64
 import gzip
-import math
 from collections.abc import Callable
 
 from rightfit.export.buckets import BUCKET, place_of
 from rightfit.export.job import Job
 from rightfit.export.quoting import comment, shell
+from rightfit.export.serving_words import longest_start_s
 from rightfit.export.stack import ExportStack, card_words, installs, launched, stack_of
 from rightfit.records import dataclass
 
@@ -70,8 +70,6 @@ RETRY = f"""retry() {{
 }}
 """
 OPTIONAL_SECRETS = ("HF_TOKEN",)  # models that everybody may fetch need none
-LEAST_START_S = 1800
-START_MARGIN = 3.0  # over the plan's cold start before a service that does not answer is ended
 
 
 def _secret(name: str, words: str) -> str:
@@ -142,8 +140,7 @@ def keeping(job: Job, ground: Ground) -> str:
 
 def await_health(job: Job, stack: ExportStack) -> str:
     """The end of a service's boot: it answers in time, or its server is given back. Docker starts it again when it fails later."""
-    start_s = float((job.section("autoscaling").get("cold_start") or {}).get("total_s") or 0.0)
-    seconds = max(LEAST_START_S, math.ceil(START_MARGIN * start_s))
+    seconds = longest_start_s(job)
     return (
         f"until curl -sf --noproxy '*' http://127.0.0.1:{stack.port}{stack.health_path} >/dev/null; do\n"
         f'  if [ "$SECONDS" -gt {seconds} ]; then docker logs --tail 50 rightfit >&2 || true; exit 1; fi\n'

@@ -7,6 +7,7 @@ import math
 from rightfit.export.job import SERVING_TASKS, Job
 from rightfit.export.model_words import architecture, class_names
 from rightfit.export.quoting import shell
+from rightfit.facts.builds import machine_of
 from rightfit.facts.devices import accelerators
 from rightfit.facts.engine_releases import READ, EngineRelease, is_of_its_time, model_class, newest_release, release_for, starts_on
 from rightfit.messages import Message
@@ -51,6 +52,22 @@ def servers_range(job: Job) -> tuple[int, int]:
     day = job.section("autoscaling")
     least, most = (int(float(day.get(name) or job.num_nodes)) for name in ("min_servers", "max_servers"))
     return max(1, least), max(least, most, 1)
+
+
+LEAST_START_S = 1800
+START_MARGIN = 3.0  # over the plan's cold start before a service that does not answer is given up
+
+
+def longest_start_s(job: Job) -> int:
+    """Seconds that a service may take until it answers: weights come first, and large ones take longer than any fixed time."""
+    planned = float((job.section("autoscaling").get("cold_start") or {}).get("total_s") or 0.0)
+    kept = job.option.estimate.get("disk_bytes")
+    fetched = kept.mid / SLOW_BYTES_PER_S if kept is not None else 0.0
+    return max(LEAST_START_S, math.ceil(START_MARGIN * planned), math.ceil(fetched))
+
+
+SLOW_BYTES_PER_S = 100e6
+"""A hub on a bad day; plans without a cold start of their own (options below the first) are held to it."""
 
 
 def is_half(job: Job) -> bool:
@@ -140,6 +157,8 @@ def served_problem(job: Job, stack: str) -> Message | str:
     """Why the image or package of a serving stack cannot start the model on the card of the plan ("" if it can, or nothing is known against it)."""
     if stack in READ:
         return release_problem(job, stack)
+    if stack == "onnx_service":
+        return onnx_problem(job)
     if stack not in IMAGES_READ:
         return ""
     known, card = model_class(*class_names(job)), accelerators().get(job.accelerator)
@@ -149,6 +168,18 @@ def served_problem(job: Job, stack: str) -> Message | str:
     if known is not None and not is_of_its_time(IMAGES_READ[stack], known):
         return Message("export.part_no_release_class", **told, architecture=known.architecture, least="-")
     return ""
+
+
+ONNX_GPU = "onnxruntime-gpu==1.23.2"
+"""For CUDA 12, as the images and the PyTorch beside it: the newest releases are for CUDA 13."""
+
+
+def onnx_problem(job: Job) -> Message | str:
+    """Why ONNX Runtime's package for cards does not run on those of the plan ("" if it does, or there are none): it is for NVIDIA's beside x86."""
+    card = accelerators().get(job.accelerator)
+    if not job.gpus_per_node or card is None or (card.vendor == "NVIDIA" and machine_of(card.name) == "x86_64"):
+        return ""
+    return Message("export.part_no_release", engine=ONNX_GPU.partition("=")[0], card=job.accelerator)
 
 
 def release_setup(release: EngineRelease) -> tuple[str, ...]:

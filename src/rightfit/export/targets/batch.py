@@ -10,7 +10,7 @@ from rightfit.export.job import Job
 from rightfit.export.model_words import hub_id, is_text_encoder
 from rightfit.export.quoting import shell, to_json
 from rightfit.export.registry import Files, Target
-from rightfit.export.serving_words import engine_release, spans_servers
+from rightfit.export.serving_words import ONNX_GPU, engine_release, onnx_problem, spans_servers
 from rightfit.export.stack import ExportStack
 from rightfit.export.targets import vllm
 from rightfit.export.training_words import ALLOCATOR, data_packages, data_problem, launch_script, save_every_s, scripts, training_stack
@@ -105,7 +105,12 @@ def packages(job: Job) -> tuple[str, ...]:
     further = {"openvino": "sentence-transformers[openvino]==5.1.2"} | (
         BACKENDS if job.gpus_per_node else dict.fromkeys(BACKENDS, "sentence-transformers[onnx]==5.1.2")
     )
-    return (further[name], *found[1:]) if kind(job) == "embed" and name in further else found
+    if kind(job) != "embed" or name not in further:
+        return found
+    runtime = (
+        (ONNX_GPU,) if "onnx-gpu" in further[name] else ()
+    )  # the extra leaves it open, and the newest is for another CUDA than PyTorch's
+    return (further[name], *runtime, *found[1:])
 
 
 def stack(job: Job) -> ExportStack:
@@ -153,7 +158,16 @@ def _refuses(job: Job) -> Message | str:
         return Message("export.part_runs_once", task=job.task)
     if not kind(job):
         return Message("export.part_batch_programs", engine=job.option.layout.engine or Message("export.a_model_of_tables"))
-    return spans_servers(job) or (vllm.refuses(job) if kind(job) == "generate" else torch_problem(job)) or data_problem(job)
+    return (
+        spans_servers(job)
+        or (vllm.refuses(job) if kind(job) == "generate" else torch_problem(job) or embeds_problem(job))
+        or data_problem(job)
+    )
+
+
+def embeds_problem(job: Job) -> Message | str:
+    """Why ONNX Runtime does not run the encoder on the plan's card ("" if it does, or another back end is meant)."""
+    return onnx_problem(job) if job.option.layout.engine.casefold() in PROVIDERS else ""
 
 
 TARGET = Target(

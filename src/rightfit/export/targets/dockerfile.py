@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from rightfit.export.job import Job
 from rightfit.export.quoting import comment, to_json
 from rightfit.export.registry import Files, Target
+from rightfit.export.serving_words import longest_start_s
 from rightfit.export.stack import healthy, installs, launched, stack_of, stack_problem
 from rightfit.messages import Message
-
-START_S = 1800
-"""Longest start of a service: the weights come first."""
 
 
 def write(job: Job) -> Files:
@@ -19,7 +17,7 @@ def write(job: Job) -> Files:
     stack = stack_of(job)
     words = launched(stack.command, node_rank="0", num_nodes="1", head_address="127.0.0.1")
     missing = installs(stack)
-    health = f"HEALTHCHECK --interval=30s --timeout=10s --start-period={START_S}s CMD {one_line(healthy(stack))}"
+    health = f"HEALTHCHECK --interval=30s --timeout=10s --start-period={longest_start_s(job)}s CMD {one_line(healthy(stack))}"
     lines = [
         f"# {comment(job.model)}, plan {job.plan_id}",
         f"FROM {stack.image}",
