@@ -19,8 +19,10 @@ def planned(name: str, *, weights_bytes: float = 0.0, cold_start_s: float = 0.0)
     first, *others = values["options"]
     kept = dict.fromkeys(("mid", "low80", "high80", "low95", "high95"), weights_bytes) if weights_bytes else first["estimate"]["disk_bytes"]
     first = {**first, "estimate": {**first["estimate"], "disk_bytes": {**first["estimate"]["disk_bytes"], **kept}}}
-    day = {**values.get("autoscaling", {}), "cold_start": {"total_s": cold_start_s}} if cold_start_s else values.get("autoscaling", {})
-    return job_of(plan_document({**values, "options": [first, *others], "autoscaling": day}))
+    sections = values.get("sections", {})
+    if cold_start_s:
+        sections = {**sections, "autoscaling": {**sections.get("autoscaling", {}), "cold_start": {"total_s": cold_start_s}}}
+    return job_of(plan_document({**values, "options": [first, *others], "sections": sections}))
 
 
 @pytest.mark.parametrize(("weights_bytes", "cold_start_s"), [(16e9, 60.0), (1.5e12, 60.0), (16e9, 5000.0)])
