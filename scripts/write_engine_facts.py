@@ -17,6 +17,9 @@ OUT = Path(__file__).parent.parent / "src/rightfit/facts/data"
 Row = dict[str, str]
 CLASSES = "vllm 0.8.5-0.33.0, sglang 0.5.4-0.5.23, transformers 4.55.0-5.24.0: registries within the wheels"
 PINS = "METADATA of the wheel"
+ENDS = (((0,), (0, 11, 1), "5"), ((0, 19, 1), (0, 24), "5.7"), ((0, 24), (0, 31), "5.18"))
+"""First release, the one behind the last, and the Transformers below which they stay where their metadata leave it open: 5 breaks those before 0.11.1; the
+others end where the newest of their time did, or where the next release that states an end does."""
 VOLTA = ("0.17.0", "0.19.1")
 """vLLM's wheels of this span, and torch 2.10, hold code for 7.0 (the cubins of 0.19.1 and of torch 2.10.0 were read); those behind it begin at 7.5."""
 ROCM_IMAGES = (
@@ -139,7 +142,7 @@ def _release(row: Row, date: str) -> Row:
         else "7.5"
     )
     extra = "" if engine == "vllm" else "[all]"
-    open_ended = "transformers<5" if numbers(version) < (0, 11, 1) else "transformers<5.18" if (0, 24) <= numbers(version) < (0, 31) else ""
+    open_ended = next((f"transformers<{last}" for first, behind, last in ENDS if first <= numbers(version) < behind), "")
     beside = f" {open_ended}" if engine == "vllm" and open_ended else ""
     return {
         "engine": engine,
@@ -152,7 +155,6 @@ def _release(row: Row, date: str) -> Row:
         "torch": torch,
         "cuda": "13.0" if is_13 else "12.8" if numbers(torch) >= (2, 8) else "12.6",
         "transformers": row["transformers"],
-        # What a release leaves open, the next one that states an end closes: transformers 5 breaks those before 0.11.1.
         "package": f"{engine}{extra}=={version}{beside}",
         "image": f"vllm/vllm-openai:v{version}" if engine == "vllm" else f"lmsysorg/sglang:v{version}",
         "as_of": date,
