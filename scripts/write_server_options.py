@@ -1,6 +1,6 @@
 """Write tests/exporters/data/server_options.json: the options of vLLM, SGLang and Text Generation Inference, from their own sources.
 
-Usage: python scripts/write_server_options.py VLLM_PACKAGE SGLANG_PACKAGE TGI_CHECKOUT
+Usage: python scripts/write_server_options.py VLLM_PACKAGE SGLANG_PACKAGE [TGI_CHECKOUT]
 
 The first two are the folders of the packages that `pip install --no-deps` makes, at the versions that our targets pin; the last is a
 checkout of
@@ -41,13 +41,24 @@ def named(path: Path, pattern: str) -> list[str]:
     return re.findall(r'"([^"]+)"', listed[1])
 
 
+def fields_of(path: Path) -> dict[str, ast.AnnAssign]:
+    """The annotated fields of every class of a file."""
+    bodies = (node.body for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, ast.ClassDef))
+    return {
+        node.target.id: node for body in bodies for node in body if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+    }
+
+
+def flag(name: str) -> str:
+    """A field as an option."""
+    return "--" + name.replace("_", "-")
+
+
 def vllm(package: Path) -> Options:
     """`vllm serve`: engine's options, those of the interface (fields of a class), and the values of four of them."""
-    found = declared(package / "engine" / "arg_utils.py") | declared(package / "entrypoints" / "openai" / "cli_args.py")
-    tree = ast.parse((package / "entrypoints" / "openai" / "cli_args.py").read_text(encoding="utf-8"))
-    [interface] = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "FrontendArgs"]
-    fields = [node.target.id for node in interface.body if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)]
-    found.update({"--" + name.replace("_", "-"): None for name in fields})
+    interface = next(path for kind in ("common", "openai") if (path := package / "entrypoints" / kind / "cli_args.py").exists())
+    found = declared(package / "engine" / "arg_utils.py") | declared(interface)
+    found.update({flag(name): None for name in fields_of(interface)})
     found["--quantization"] = named(package / "model_executor" / "layers" / "quantization" / "__init__.py", "QuantizationMethods")
     found["--kv-cache-dtype"] = named(package / "config" / "cache.py", "CacheDType")
     found["--dtype"] = named(package / "config" / "model.py", "ModelDType")
@@ -55,9 +66,19 @@ def vllm(package: Path) -> Options:
 
 
 def sglang(package: Path) -> Options:
-    """`python -m sglang.launch_server`."""
-    path = package / "srt" / "server_args.py"
-    return {**declared(path), "--quantization": named(path, "QUANTIZATION_CHOICES")}
+    """`python -m sglang.launch_server`: the fields of its groups of arguments, with their values where they are written there."""
+    groups = package / "srt" / "arg_groups"
+    found: Options = {}
+    for path in sorted((groups / "fields").glob("*.py")):
+        for name, field in fields_of(path).items():
+            words = [word for node in ast.walk(field.annotation) if isinstance(node, ast.Call) for word in node.keywords]
+            told = {word.arg: word.value for word in words}
+            choices = told.get("choices")
+            values = [str(item) for item in ast.literal_eval(choices)] if isinstance(choices, ast.List) else None
+            aliases = [str(item) for item in ast.literal_eval(told["aliases"])] if "aliases" in told else []
+            own = str(ast.literal_eval(told["cli_name"])) if "cli_name" in told else flag(name)
+            found.update(dict.fromkeys([own, *aliases], values))
+    return {**found, "--quantization": named(groups / "choices.py", "QUANTIZATION_CHOICES")}
 
 
 def tgi(folder: Path, version: str) -> Options:
@@ -81,13 +102,16 @@ def main() -> None:
     from rightfit.export.targets import vllm as vllm_target
 
     versions = {"vllm": vllm_target.VERSION, "sglang": sglang_target.VERSION, "tgi": tgi_target.VERSION}
-    options = {"vllm": vllm(Path(sys.argv[1])), "sglang": sglang(Path(sys.argv[2])), "tgi": tgi(Path(sys.argv[3]), versions["tgi"])}
+    options = {"vllm": vllm(Path(sys.argv[1])), "sglang": sglang(Path(sys.argv[2]))}
+    if len(sys.argv) > 3:  # else what is written of it stays
+        options["tgi"] = tgi(Path(sys.argv[3]), versions["tgi"])
     sources = {
-        "vllm": "vllm of PyPI: engine/arg_utils.py, entrypoints/openai/cli_args.py, config",
-        "sglang": "sglang of PyPI: srt/server_args.py",
+        "vllm": "vllm of PyPI: engine/arg_utils.py, entrypoints/common/cli_args.py, config",
+        "sglang": "sglang of PyPI: srt/arg_groups",
         "tgi": "huggingface/text-generation-inference: docs/source/reference/launcher.md at the version's tag",
     }
     values = {name: {"version": versions[name], "source": sources[name], "options": options[name]} for name in options}
+    values = {**json.loads(OUT.read_text(encoding="utf-8")), **values}
     OUT.write_text(json.dumps(values, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 

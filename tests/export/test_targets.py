@@ -103,7 +103,9 @@ def test_where_skypilot_mounts_nothing_the_job_copies_its_checkpoints_itself() -
     task = yaml.safe_load(files("skypilot", "qlora-8b", bucket="s3://mine/runs")["task.yaml"])
     assert "file_mounts" not in task
     assert set(task["secrets"]) == {"HF_TOKEN", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}
-    assert task["run"].startswith(f"kept=s3://mine/runs/rightfit-job-{task_plan('qlora-8b')}\n")
+    entered, _, run = task["run"].partition("\n")
+    assert entered == '. "$HOME/job-env/bin/activate"'  # a Python that the packages go with
+    assert run.startswith(f"kept=s3://mine/runs/rightfit-job-{task_plan('qlora-8b')}\n")
     without = yaml.safe_load(files("skypilot", "qlora-8b")["task.yaml"])
     assert without["envs"]["RIGHTFIT_BUCKET"] is None  # SkyPilot starts nothing before it is given
     service = plan_values("chat-8b")

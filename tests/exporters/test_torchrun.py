@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -15,7 +16,7 @@ from jobs import files, taken
 from killed import COMMAND as ALONE
 from killed import alone, half_copy, kill_at, undisturbed
 from killed import losses as killed_losses
-from tiny import SMALL, environment, make_bert, make_data, make_llama, run, torchrun
+from tiny import SMALL, environment, make_bert, make_data, make_llama, make_tokenizer, run, torchrun
 
 for needed in ("torch", "transformers", "datasets", "peft"):
     pytest.importorskip(needed, reason=f"{needed} is not installed; see requirements.txt of the target torchrun")
@@ -50,8 +51,9 @@ def losses(text: str) -> list[float]:
 COMMAND = [*torchrun(2), "train.py", "train.json"]
 
 
-def test_copied_and_sharded_training_are_the_same(llama: Path, tmp_path: Path) -> None:
-    """From the same random weights and data, DDP and FSDP2 must have the same losses; training must lower them."""
+@pytest.mark.parametrize("from_scratch", [True, False])
+def test_copied_and_sharded_training_are_the_same(from_scratch: bool, llama: Path, tmp_path: Path) -> None:
+    """From the same weights and data, DDP and FSDP2 must have the same losses; training must lower them."""
     found = {}
     ways = {
         "ddp": {"parallel": "ddp"},
@@ -60,7 +62,9 @@ def test_copied_and_sharded_training_are_the_same(llama: Path, tmp_path: Path) -
     for name, changed in ways.items():
         folder = tmp_path / name
         folder.mkdir()
-        put(folder, llama, target="torchrun", plan="pretrain-1b-alicloud", steps=4, learning_rate=0.01, **changed)
+        put(
+            folder, llama, target="torchrun", plan="pretrain-1b-alicloud", steps=4, learning_rate=0.01, from_scratch=from_scratch, **changed
+        )
         found[name] = losses(run(COMMAND, folder))
         assert (folder / "out/model/model.safetensors").stat().st_size > 50_000
         # A model from the folder that the run left is read by Transformers itself.
@@ -70,6 +74,48 @@ def test_copied_and_sharded_training_are_the_same(llama: Path, tmp_path: Path) -
     assert len(found["ddp"]) == 4
     assert found["ddp"][-1] < found["ddp"][0] - 0.1
     assert found["fsdp2"] == pytest.approx(found["ddp"], rel=1e-3)
+
+
+WIDE = {"hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 6, "num_attention_heads": 8, "num_key_value_heads": 8}
+"""About 100 million parameters."""
+
+
+def peaks_at_start(folder: Path) -> list[float]:
+    """The most host memory that each of the two processes had [bytes] until the first step began."""
+    started = subprocess.Popen(COMMAND, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment(folder))
+    assert started.stdout is not None
+    next(line for line in started.stdout if '"start"' in line)
+    workers = [int(name) for name in Path(f"/proc/{started.pid}/task/{started.pid}/children").read_text().split()]
+    found = [re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{worker}/status").read_text()) for worker in workers]
+    os.kill(started.pid, signal.SIGTERM)
+    started.communicate(timeout=300)
+    return [1024.0 * int(peak[1]) for peak in found if peak]
+
+
+def test_a_sharded_model_is_read_by_one_process_and_given_out(llama: Path, tmp_path: Path) -> None:
+    """70B in fp32 eight times over is more than any server's memory: each process may hold its shards and one whole tensor beside them; the first one
+    the checkpoint as it was published too."""
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    wide = tmp_path / "wide"
+    wide.mkdir()
+    vocabulary = make_tokenizer(wide)
+    model = LlamaForCausalLM(LlamaConfig(vocab_size=vocabulary, max_position_embeddings=128, **WIDE))
+    whole = 4.0 * model.num_parameters()
+    model.to(torch.bfloat16).save_pretrained(wide)
+    found = {}
+    for name, path in {"small": llama, "wide": wide}.items():
+        folder = tmp_path / f"run-{name}"
+        folder.mkdir()
+        changed = {"parallel": "fsdp2", "sharding": "zero-3", "from_scratch": False, "steps": 2, "optimizer": "sgd"}
+        put(folder, path, target="torchrun", plan="pretrain-1b-alicloud", **changed)
+        found[name] = sorted(peaks_at_start(folder))
+    least, most = (wide_peak - small_peak for wide_peak, small_peak in zip(found["wide"], found["small"], strict=True))
+    assert whole > 4e8
+    print(json.dumps({"whole_bytes": whole, "other_process_bytes": least, "first_process_bytes": most}))
+    assert least < 0.75 * whole, "half of it is its shards"
+    assert most < 1.3 * whole, "half of it is its shards, half the checkpoint in 16 bits"
 
 
 def test_a_run_that_is_told_to_stop_goes_on(llama: Path, tmp_path: Path) -> None:

@@ -7,13 +7,13 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
-import math
 from collections.abc import Callable, Mapping
 
 from rightfit.export.buckets import BUCKET, place_of
 from rightfit.export.job import Job
 from rightfit.export.quoting import comment, shell
-from rightfit.export.stack import ExportStack, launched, stack_of
+from rightfit.export.serving_words import longest_start_s
+from rightfit.export.stack import ExportStack, card_words, installs, launched, stack_of
 from rightfit.export.waiting import ENDED, RUN, TOKEN
 from rightfit.records import dataclass
 
@@ -77,8 +77,6 @@ RETRY = f"""retry() {{
 }}
 """
 OPTIONAL_SECRETS = ("HF_TOKEN",)  # models that everybody may fetch need none
-LEAST_START_S = 1800
-START_MARGIN = 3.0  # over the plan's cold start before a service that does not answer is ended
 
 
 def _secret(name: str, words: str) -> str:
@@ -161,8 +159,7 @@ def keeping(job: Job, ground: Ground) -> str:
 
 def await_health(job: Job, stack: ExportStack) -> str:
     """The end of a service's boot: it answers in time, or its server is given back. Docker starts it again when it fails later."""
-    start_s = float((job.section("autoscaling").get("cold_start") or {}).get("total_s") or 0.0)
-    seconds = max(LEAST_START_S, math.ceil(START_MARGIN * start_s))
+    seconds = longest_start_s(job)
     return (
         f"until curl -sf --noproxy '*' http://127.0.0.1:{stack.port}{stack.health_path} >/dev/null; do\n"
         f'  if [ "$SECONDS" -gt {seconds} ]; then docker logs --tail 50 rightfit >&2 || true; exit 1; fi\n'
@@ -175,13 +172,27 @@ def container(job: Job, stack: ExportStack) -> str:
     settings = [word for name, value in stack.environment.items() for word in ("--env", f"{name}={value}")]
     settings += [word for name in stack.secrets for word in ("--env", name)]
     ports = ["--publish", f"{stack.port}:{stack.port}"] if stack.port else []
-    cards = ["--gpus", "all"] if job.gpus_per_node else []
     words = launched(stack.command, node_rank="0", num_nodes="1", head_address="127.0.0.1")
-    inner = " && ".join([*(line for line in stack.setup if line.startswith("pip ")), f"exec {shell(words)}"])
+    inner = " && ".join([*installs(stack), f"exec {shell(words)}"])
     lasts = ["--detach", "--restart", "unless-stopped"] if job.is_service else ["--rm"]
     places = ["--volume", f"{FOLDER}:/job", "--volume", f"{CHECKPOINTS}:/checkpoints", "--workdir", "/job", "--entrypoint", "sh"]
     return shell(
-        ["docker", "run", "--name", "rightfit", *lasts, *cards, "--ipc", "host", *ports, *settings, *places, stack.image, "-c", inner]
+        [
+            "docker",
+            "run",
+            "--name",
+            "rightfit",
+            *lasts,
+            *card_words(job),
+            "--ipc",
+            "host",
+            *ports,
+            *settings,
+            *places,
+            stack.image,
+            "-c",
+            inner,
+        ]
     )
 
 

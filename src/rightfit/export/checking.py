@@ -218,8 +218,8 @@ def request_of(job: Job, stack: ExportStack) -> str:
     key = next((name for name in stack.secrets if name != "HF_TOKEN"), "")
     header = f'-H "Authorization: Bearer ${{{key}:?}}" ' if key else ""
     if stack_name(job) in CHAT_STACKS:
-        body = json.dumps({"model": hub_id(job), "messages": [{"role": "user", "content": "Say one word."}], "max_tokens": 8})
-        call = f"curl -sSf --max-time 120 {header}-H 'Content-Type: application/json' -d {shell([body])} \"$2\"/v1/chat/completions && echo"
+        body = json.dumps({"model": hub_id(job), "prompt": "One word:", "max_tokens": 8})  # base models have no template of chats
+        call = f"curl -sSf --max-time 120 {header}-H 'Content-Type: application/json' -d {shell([body])} \"$2\"/v1/completions && echo"
     elif stack_name(job) == "onnx_service":
         call = INFER % key
     else:

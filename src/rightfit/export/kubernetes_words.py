@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from typing import Any
 
 from rightfit.export.buckets import bucket_volume
 from rightfit.export.job import GIB, Job
 from rightfit.export.quoting import given, label, shell
-from rightfit.export.serving_words import servers_of_replica
+from rightfit.export.serving_words import longest_start_s, servers_of_replica
 from rightfit.export.stack import ExportStack, installs, launched, stack_of
 from rightfit.facts.tables import table
 from rightfit.records import dataclass
@@ -128,7 +129,7 @@ def container(job: Job, *, name: str = "main", places: Places | None = None) -> 
     if stack.port:
         check = {"httpGet": {"path": stack.health_path, "port": "http"}}
         probes = {
-            "startupProbe": {**check, "periodSeconds": 10, "failureThreshold": 180},
+            "startupProbe": {**check, "periodSeconds": 10, "failureThreshold": math.ceil(longest_start_s(job) / 10)},
             "readinessProbe": {**check, "periodSeconds": 5},
             "livenessProbe": {**check, "periodSeconds": 20, "failureThreshold": 3},
         }

@@ -44,6 +44,11 @@ def hub_id(job: Job) -> str:
     return hub_repository(job.model, _found(job.model)) or job.model
 
 
+def class_names(job: Job) -> tuple[str, ...]:
+    """The names by which engines' tables know the model's class: the repository, and that of its record."""
+    return tuple(dict.fromkeys(name for name in (hub_id(job), lender(job)) if "/" in name))
+
+
 def lender(job: Job) -> str:
     """The record that the model's shape is taken from; "" where that is not one of ours."""
     found = _record(job.model)

@@ -5,7 +5,11 @@ from __future__ import annotations
 import math
 
 from rightfit.export.job import SERVING_TASKS, Job
-from rightfit.export.model_words import architecture
+from rightfit.export.model_words import architecture, class_names
+from rightfit.export.quoting import shell
+from rightfit.facts.builds import machine_of
+from rightfit.facts.devices import accelerators
+from rightfit.facts.engine_releases import READ, EngineRelease, is_of_its_time, model_class, newest_release, release_for, starts_on
 from rightfit.messages import Message
 
 PORT = 8000
@@ -48,6 +52,22 @@ def servers_range(job: Job) -> tuple[int, int]:
     day = job.section("autoscaling")
     least, most = (int(float(day.get(name) or job.num_nodes)) for name in ("min_servers", "max_servers"))
     return max(1, least), max(least, most, 1)
+
+
+LEAST_START_S = 1800
+START_MARGIN = 3.0  # over the plan's cold start before a service that does not answer is given up
+
+
+def longest_start_s(job: Job) -> int:
+    """Seconds that a service may take until it answers: weights come first, and large ones take longer than any fixed time."""
+    planned = float((job.section("autoscaling").get("cold_start") or {}).get("total_s") or 0.0)
+    kept = job.option.estimate.get("disk_bytes")
+    fetched = kept.mid / SLOW_BYTES_PER_S if kept is not None else 0.0
+    return max(LEAST_START_S, math.ceil(START_MARGIN * planned), math.ceil(fetched))
+
+
+SLOW_BYTES_PER_S = 100e6
+"""A hub on a bad day; plans without a cold start of their own (options below the first) are held to it."""
 
 
 def is_half(job: Job) -> bool:
@@ -101,3 +121,67 @@ def group_problem(job: Job) -> Message | str:
     if servers_of_replica(job) > 1 and (job.task != "serve" or job.option.layout.engine.casefold() != "vllm"):
         return Message("export.part_replica_spans_vllm", count=servers_of_replica(job))
     return ""
+
+
+LAST_WITH = {"vllm": {"int8": "0.26.0", "nf4": "0.26.0"}}
+"""Formats of weights that later releases of an engine dropped -> the last release in whose wheel they were found (bitsandbytes of vLLM)."""
+
+
+def _found_release(job: Job, engine: str) -> EngineRelease | None:
+    until = LAST_WITH.get(engine, {}).get(job.option.layout.weight_format.casefold(), "")
+    return release_for(engine, class_names(job), job.accelerator, until=until)
+
+
+def engine_release(job: Job, engine: str) -> EngineRelease:
+    """The newest release of an engine that knows the model and its format and runs on the card of the plan. Call `release_problem` first: where there is
+    none, the newest stands in, for words that are shown before the refusal."""
+    return _found_release(job, engine) or newest_release(engine)
+
+
+def release_problem(job: Job, engine: str) -> Message | str:
+    """Why no release of an engine starts the model on the card of the plan ("" if one does)."""
+    if _found_release(job, engine):
+        return ""
+    known = model_class(*class_names(job))
+    told = {"engine": engine, "card": job.accelerator or Message("export.a_processor"), "model": job.model}
+    if known is None or not known.architecture:
+        return Message("export.part_no_release", **told)
+    return Message("export.part_no_release_class", **told, architecture=known.architecture, least=known.least.get(engine) or "-")
+
+
+IMAGES_READ = {"tensorrt_llm": "tensorrt-llm", "tgi": "tgi", "llama_cpp": "llama.cpp"}
+"""Stacks whose one image is of a day whose models are known (facts/data/engine_ages.csv) -> the engine there."""
+
+
+def served_problem(job: Job, stack: str) -> Message | str:
+    """Why the image or package of a serving stack cannot start the model on the card of the plan ("" if it can, or nothing is known against it)."""
+    if stack in READ:
+        return release_problem(job, stack)
+    if stack == "onnx_service":
+        return onnx_problem(job)
+    if stack not in IMAGES_READ:
+        return ""
+    known, card = model_class(*class_names(job)), accelerators().get(job.accelerator)
+    told = {"engine": IMAGES_READ[stack], "card": job.accelerator or Message("export.a_processor"), "model": job.model}
+    if card is not None and not starts_on(IMAGES_READ[stack], card):
+        return Message("export.part_no_release", **told)
+    if known is not None and not is_of_its_time(IMAGES_READ[stack], known):
+        return Message("export.part_no_release_class", **told, architecture=known.architecture, least="-")
+    return ""
+
+
+ONNX_GPU = "onnxruntime-gpu==1.23.2"
+"""For CUDA 12, as the images and the PyTorch beside it: the newest releases are for CUDA 13."""
+
+
+def onnx_problem(job: Job) -> Message | str:
+    """Why ONNX Runtime's package for cards does not run on those of the plan ("" if it does, or there are none): it is for NVIDIA's beside x86."""
+    card = accelerators().get(job.accelerator)
+    if not job.gpus_per_node or card is None or (card.vendor == "NVIDIA" and machine_of(card.name) == "x86_64"):
+        return ""
+    return Message("export.part_no_release", engine=ONNX_GPU.partition("=")[0], card=job.accelerator)
+
+
+def release_setup(release: EngineRelease) -> tuple[str, ...]:
+    """Shell lines that put the release on a bare server: by pip, or its image where that is all there is."""
+    return (f"pip install {shell(release.package.split())}",) if release.package else (f"docker pull {release.image}",)

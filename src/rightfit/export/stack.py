@@ -11,6 +11,7 @@ from rightfit.export.job import SERVING_TASKS, Job
 from rightfit.export.mirrors import mirrored_environment, mirrored_image
 from rightfit.export.model_words import is_text_encoder, modality, model_kind, revision_problem, size_problem
 from rightfit.export.registry import target_module
+from rightfit.export.serving_words import served_problem
 from rightfit.messages import Message, at_place
 from rightfit.records import dataclass
 
@@ -37,7 +38,8 @@ BATCHES = ("vllm", "faster-whisper")
 class ExportStack:
     """`image`: a pinned container; `setup`: shell lines that prepare a bare server instead of the image; `command`: the job's arguments on
     each node, in
-    which the words {node_rank}, {num_nodes} and {head_address} stand for what the launcher knows; `port`: what a service listens on."""
+    which the words {node_rank}, {num_nodes} and {head_address} stand for what the launcher knows; `port`: what a service listens on; `beside`: shell lines of pip for what an image that holds the
+    program lacks all the same."""
 
     name: str
     image: str
@@ -49,6 +51,7 @@ class ExportStack:
     port: int | None = None
     health_path: str = "/health"
     program_inside: bool = False
+    beside: tuple[str, ...] = ()
 
 
 def stack_name(job: Job) -> str:
@@ -86,7 +89,7 @@ def stack_problem(job: Job) -> Message | str:
     if name and (problem := size_problem(job) or revision_problem(job, name.replace("_", "-"))):
         return problem
     if name and job.task in SERVING_TASKS and name not in ("batch", "tabular"):
-        return ""
+        return served_problem(job, name)
     if name:
         # A launcher starts what the program's own target can express, and says what that says.
         problem = target_module(name).TARGET.problem(job)
@@ -105,14 +108,25 @@ def stack_of(job: Job) -> ExportStack:
     return dataclasses.replace(found, image=image, environment=environment, program_inside=found.image.startswith(IMAGES_WITH_PROGRAM))
 
 
-IMAGES_WITH_PROGRAM = ("vllm/", "lmsysorg/", "ghcr.io/", "nvcr.io/", "rayproject/")
+IMAGES_WITH_PROGRAM = ("vllm/", "lmsysorg/", "rocm/vllm", "rocm/sgl-dev", "ghcr.io/", "nvcr.io/", "rayproject/")
 """Images that hold the program itself; the others hold what it stands on, and the set-up adds the rest."""
 
 
 def installs(stack: ExportStack) -> tuple[str, ...]:
     """The lines of the set-up that its image needs before the command runs."""
     inside = stack.program_inside or stack.image.startswith(IMAGES_WITH_PROGRAM)
-    return () if inside else tuple(line for line in stack.setup if line.startswith("pip "))
+    return stack.beside if inside else tuple(line for line in stack.setup if line.startswith("pip "))
+
+
+AMD_CARDS = ("--device", "/dev/kfd", "--device", "/dev/dri", "--group-add", "video", "--security-opt", "seccomp=unconfined")
+"""Docker's words for AMD's cards, which are reached through the devices of their driver."""
+
+
+def card_words(job: Job) -> tuple[str, ...]:
+    """Docker's words that give a container the cards of its server; none without cards."""
+    if not job.gpus_per_node:
+        return ()
+    return AMD_CARDS if str(job.option.facts.get("vendor") or "") == "AMD" else ("--gpus", "all")
 
 
 def key_of(stack: ExportStack) -> str:

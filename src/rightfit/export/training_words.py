@@ -7,10 +7,11 @@ from typing import Any
 
 from rightfit.export.environment import RECENT, Span, pip_words, requirements, torch_build
 from rightfit.export.job import SERVING_TASKS, Job
-from rightfit.export.model_words import hub_id, model_kind
+from rightfit.export.model_words import architecture, class_names, hub_id, model_kind
 from rightfit.export.quoting import comment, shell, shell_lines
 from rightfit.export.registry import Files
 from rightfit.export.stack import ADAPTERS, ExportStack, launched
+from rightfit.facts.engine_releases import model_class, numbers
 from rightfit.messages import Message
 
 PORT = 29500
@@ -194,6 +195,51 @@ def data_packages(job: Job) -> tuple[str, ...]:
     return (STORES[scheme],) if mark and scheme in STORES else ()
 
 
+USUAL = ("transformers==4.57.1", "trl==0.24.0", "peft==0.17.1", "accelerate==1.11.0", "datasets==4.3.0")
+LATER = ("transformers==5.24.0", "trl==1.16.0", "peft==0.21.2", "accelerate==1.15.0", "datasets==5.2.0")
+"""Packages that go together: the ones that know every class up to 4.57, and those for classes that came later. The first stay in use because they keep
+experts as layers, which 4-bit bases are packed by."""
+
+
+def version_of(packages: tuple[str, ...], name: str) -> str:
+    """The version of a package among pins."""
+    return next(word.partition("==")[2] for word in packages if word.startswith(f"{name}=="))
+
+
+def later_class(job: Job) -> str:
+    """The first Transformers that has the model's class, where the usual ones have it not; "" elsewhere."""
+    known = model_class(*class_names(job))
+    least = known.transformers if known else ""
+    return least if numbers(least) > numbers(version_of(USUAL, "transformers")) else ""
+
+
+def hub_packages(job: Job, *names: str) -> tuple[str, ...]:
+    """The pins of these packages that know the model's class."""
+    pins = LATER if later_class(job) else USUAL
+    return tuple(f"{name}=={version_of(pins, name)}" for name in names)
+
+
+def class_problem(job: Job, program: str, last: str = version_of(LATER, "transformers")) -> Message | str:
+    """Why a program that stands on Transformers up to `last` cannot load the model ("" if it can, or the class is not known)."""
+    known = model_class(*class_names(job))
+    if known is None or not known.architecture:
+        return ""
+    if not known.transformers:
+        return Message("export.part_class_beside_weights", architecture=known.architecture, model=job.model)
+    if numbers(known.transformers) > numbers(last):
+        told = {"architecture": known.architecture, "least": known.transformers, "program": program, "last": last}
+        return Message("export.part_class_later", **told)
+    if later_class(job) and job.option.layout.method == "qlora" and has_experts(job) and program != "axolotl":
+        return Message("export.part_experts_by_axolotl", architecture=known.architecture)
+    return ""
+
+
+def has_experts(job: Job) -> bool:
+    """Whether the model is one of experts."""
+    known = architecture(job)
+    return known is not None and known.num_experts > 1
+
+
 def training_stack(
     job: Job,
     name: str,
@@ -218,18 +264,19 @@ def training_stack(
     )
 
 
-def launch_script(job: Job, stack: ExportStack, *, span: Span = RECENT) -> str:
-    """train.sh: the stack's command, with rank and first node from the environment where there are several nodes."""
+def launch_script(job: Job, stack: ExportStack, *, span: Span = RECENT, ground: tuple[str, str] | None = None) -> str:
+    """train.sh: the stack's command, with rank and first node from the environment where there are several nodes. `ground`: platform and driver of a
+    stack that brings a PyTorch of its own."""
     words = launched(stack.command, node_rank="@rank@", num_nodes=str(job.num_nodes), head_address="@head@")
     line = shell_lines(words).replace("@rank@", '"${NODE_RANK:-0}"').replace("@head@", '"${HEAD_ADDRESS:?address of the first node}"')
     many = " Set NODE_RANK (0 on the first) and HEAD_ADDRESS on each node." if job.num_nodes > 1 else ""
-    build = torch_build(job, span=span)
-    driver = f" Driver {build.driver} or later." if build.driver else ""
+    platform, least = ground or ((build := torch_build(job, span=span)).platform, build.driver)
+    driver = f" Driver {least} or later." if least else ""
     settings = "".join(f"export {shell([f'{key}={value}'])}\n" for key, value in stack.environment.items())
     return (
         "#!/bin/sh\n"
         f"# {comment(job.model)}, plan {job.plan_id}.{many}\n"
-        f"# Before: pip install -r requirements.txt ({build.platform}).{driver}\n"
+        f"# Before: pip install -r requirements.txt ({platform}).{driver}\n"
         f"set -eu\n{settings}exec {line}\n"
     )
 

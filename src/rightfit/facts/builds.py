@@ -52,10 +52,15 @@ def builds() -> tuple[Build, ...]:
 def build_for(name: str, *, framework: str = "pytorch", span: Span = ANY) -> Build | None:
     """The preferred combination for an accelerator ("" is the processor) among the releases of a span; None where none runs on it."""
     vendor, kind = ("", "") if not name else _kind(name)
-    machine = "aarch64" if name.startswith(ARM_HOSTS) else "x86_64"
+    machine = machine_of(name)
     fitting = (build for build in builds() if (build.framework, build.vendor) == (framework, vendor) and machine in build.machine)
     inside = (build for build in fitting if span[0] <= build.release <= span[1])
     return next((build for build in inside if not name or any(_runs(kind, served) for served in build.serves)), None)
+
+
+def machine_of(name: str) -> str:
+    """Processors beside which an accelerator is rented, as Linux names them."""
+    return "aarch64" if name.startswith(ARM_HOSTS) else "x86_64"
 
 
 @functools.cache

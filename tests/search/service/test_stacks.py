@@ -8,7 +8,7 @@ from rightfit import facts
 from rightfit.errors import ContradictionError, UnknownNameError
 from rightfit.facts.engines import published_format
 from rightfit.search.service.space import family_of
-from rightfit.search.service.stacks import StackWish, read_stack_wish, refuse_wrong_pair, stacks_of
+from rightfit.search.service.stacks import StackWish, read_stack_wish, refuse_unknown_class, refuse_wrong_pair, stacks_of
 
 
 def _wish(engine: str = "", quantization: str = "", precision: str = "", model: str = "") -> StackWish:
@@ -103,3 +103,30 @@ def test_wrong_pairs_are_refused_with_the_reason(card: str, engine: str, quantiz
 def test_one_good_card_of_several_is_enough() -> None:
     cards = tuple((facts.accelerators()[name], family_of(facts.accelerators()[name])) for name in ("A100-SXM-80GB", "H100-SXM-80GB"))
     refuse_wrong_pair(_wish(quantization="fp8"), cards)
+
+
+def test_a_class_that_no_engine_has_on_the_card_is_refused_before_the_search() -> None:
+    a100 = facts.accelerators()["A100-SXM-80GB"]
+    sparse = read_stack_wish(engine="", quantization="", precision="", names=("deepseek-ai/DeepSeek-V4-Flash",))
+    assert stacks_of(a100, family_of(a100), sparse) == ((), "class")
+    with pytest.raises(ContradictionError, match=r"DeepseekV4ForCausalLM on A100-SXM-80GB \(it needs vllm 0.20.0"):
+        refuse_wrong_pair(sparse, ((a100, family_of(a100)),))
+    h100 = facts.accelerators()["H100-SXM-80GB"]
+    assert stacks_of(h100, family_of(h100), sparse)[0][0].name == "vLLM"
+
+
+@pytest.mark.parametrize(
+    ("model", "engine", "says"),
+    [
+        ("meta-models/Muse-Spark-Open-816B-A42B", "tgi", "TGI.*MuseSparkForConditionalGeneration.*--framework vLLM, SGLang"),
+        ("THUDM/glm-130b", "", "class GLMModel of THUDM/glm-130b, so nothing could start it"),
+        ("google/recurrentgemma-2b", "vllm", "--framework Transformers"),
+    ],
+)
+def test_a_model_that_no_released_engine_knows_is_refused_with_its_class(model: str, engine: str, says: str) -> None:
+    with pytest.raises(ContradictionError, match=says):
+        refuse_unknown_class(read_stack_wish(engine=engine, quantization="", precision="", names=(model,)), model)
+
+
+def test_a_model_of_ones_own_is_never_refused_for_its_class() -> None:
+    refuse_unknown_class(_wish(), "layers=32,hidden=4096")

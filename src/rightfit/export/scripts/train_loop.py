@@ -7,8 +7,10 @@ newest whole one with the batch that comes next.
 import contextlib
 import functools
 import itertools
+import json
 import math
 import os
+import re
 import sys
 import time
 from pathlib import Path
@@ -21,6 +23,7 @@ import torch.distributed.checkpoint as dcp
 from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict, get_state_dict, set_state_dict
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, fully_shard
+from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler
 
@@ -103,7 +106,38 @@ def keep_on_host(model):
     body.forward = kept
 
 
-def spread(model):
+def model_of(whole, empty):
+    """(The model to train, the one whose weights it gets.) A sharded model is built without memory (`empty`) on every process; the first one alone reads
+    the weights, as they were published (`whole`), and gives them out when the model is cut. A model that is not sharded is read by all."""
+    if not sharded:
+        return whole(kept_dtype()), None
+    source = whole("auto") if rank == 0 else None
+    with torch.device("meta"):
+        model = empty()
+    torch.manual_seed(0)  # the first process has drawn more numbers than the others
+    return model, source
+
+
+def give_out(source, model):
+    """Fill a sharded model of no memory with the first process's weights, one after the other: no process ever holds more than its shards and one whole
+    tensor beside them."""
+    model.to_empty(device="cpu" if plan["offload"] else device)
+    own = dict(itertools.chain(source.named_parameters(), source.named_buffers())) if rank == 0 else {}
+    parts = itertools.chain(model.named_parameters(), model.named_buffers())
+    with torch.no_grad():
+        for name, part in parts:
+            values = (
+                own.pop(name).detach().to(device, part.dtype) if rank == 0 else torch.empty(part.shape, dtype=part.dtype, device=device)
+            )
+            dist.broadcast(values, 0)
+            if isinstance(part, DTensor):
+                shard = distribute_tensor(values, part.device_mesh, part.placements, src_data_rank=None)
+                part.to_local().copy_(shard.to_local())
+            else:
+                part.copy_(values)
+
+
+def spread(model, source=None):
     """The model on every process: whole (DDP) or sharded (FSDP2), as the plan has it."""
     if not sharded:
         model.to(device)
@@ -118,11 +152,15 @@ def spread(model):
         "mp_policy": MixedPrecisionPolicy(param_dtype=low, reduce_dtype=torch.float32) if low else MixedPrecisionPolicy(),
         **({"offload_policy": CPUOffloadPolicy(pin_memory=cuda)} if plan["offload"] else {}),
     }
-    if not plan["offload"]:
+    is_empty = any(part.is_meta for part in model.parameters())
+    if not plan["offload"] and not is_empty:
         model.to(device)
     for layer in list(layers(model)):
         fully_shard(layer, **settings)
-    return fully_shard(model, **settings)
+    fully_shard(model, **settings)
+    if is_empty:
+        give_out(source, model)
+    return model
 
 
 def make_optimizer(model):
@@ -201,6 +239,83 @@ def restore(folder, model, optimizer, further):
     return int(folder.name[len(PREFIX) :])
 
 
+SHARD_BYTES = 5_000_000_000
+
+
+def write_model(model, folder):
+    """A trained, sharded model as the hub has it: files of a few GB and their index. Weights are gathered one after the other; the first process writes."""
+    from safetensors.torch import save_file
+
+    files, pending, size, total = {}, {}, 0, 0
+
+    def flush():
+        nonlocal pending, size
+        if pending:
+            name = f"model-{len(set(files.values())) + 1:05d}.safetensors"
+            save_file(pending, folder / name, metadata={"format": "pt"})
+            files.update(dict.fromkeys(pending, name))
+        pending, size = {}, 0
+
+    if rank == 0:
+        folder.mkdir(parents=True, exist_ok=True)
+    for group in groups_of(model):
+        found = {}
+        for name, part in group:
+            values = part.full_tensor() if isinstance(part, DTensor) else part
+            if rank == 0:
+                values = values.detach().to("cpu", low if low is not None and values.is_floating_point() else values.dtype)
+                found[name] = values.contiguous().clone()
+        for name, values in as_published(model, found).items() if rank == 0 else ():
+            pending[name] = values
+            size += values.nbytes
+            total += values.nbytes
+            if size >= SHARD_BYTES:
+                flush()
+    if rank == 0:
+        flush()
+        if len(set(files.values())) == 1:
+            (folder / next(iter(files.values()))).replace(folder / "model.safetensors")
+            return
+        index = {"metadata": {"total_size": total}, "weight_map": files}
+        (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+
+def groups_of(model):
+    """Parameters and kept buffers, those of a layer together."""
+    kept = set(model.state_dict())
+    parts = itertools.chain(model.named_parameters(), ((name, part) for name, part in model.named_buffers() if name in kept))
+    groups = {}
+    for name, part in parts:
+        groups.setdefault(re.split(r"(?<=\.\d)\.|(?<=\.\d\d)\.|(?<=\.\d\d\d)\.", name)[0], []).append((name, part))
+    return groups.values()
+
+
+def as_published(model, weights):
+    """Weights by the names that the checkpoint had: newer releases of Transformers join experts when they read one."""
+    try:
+        from transformers.core_model_loading import revert_weight_conversion
+    except ImportError:
+        return weights
+    return {name: values.contiguous() for name, values in revert_weight_conversion(model, weights).items()}
+
+
+def save_settings(bare, folder):
+    """What stands beside the weights."""
+    bare.config.architectures = [next(kind.__name__ for kind in type(bare).__mro__ if not kind.__name__.startswith("FSDP"))]
+    bare.config.dtype = str(low or torch.float32).removeprefix("torch.")
+    bare.config.save_pretrained(folder)
+    if getattr(bare, "generation_config", None) is not None:
+        bare.generation_config.save_pretrained(folder)
+
+
+def save_model(bare, folder, weights):
+    """On the first process: a model of given weights, or the settings of one whose weights are written."""
+    if weights is None:
+        save_settings(bare, folder)
+    else:
+        bare.save_pretrained(folder, state_dict=weights)
+
+
 def batches_of(rows, collate, sampler, epoch, skipped):
     """The batches of an epoch behind the first ones, which nobody reads again."""
     sampler.set_epoch(epoch)
@@ -234,14 +349,16 @@ def one_step(model, optimizer, scaler, group):
     return loss_sum.item()
 
 
-def train(bare, rows, collate, keep):
-    """Train `bare` on `rows` to the plan's end; `keep(folder, weights)` writes the finished model, on the first process."""
+def train(bare, rows, collate, keep, source=None):
+    """Train `bare` (with the weights of `source`, where it has no memory yet) on `rows` to the plan's end; `keep(folder, weights)` writes the finished
+    model, on the first process, or what stands beside its weights (None)."""
     if plan["gradient_checkpointing"]:
         bare.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
     if plan.get("activations_on_host"):
         keep_on_host(bare)
     log = core.Report(plan, speaks=rank == 0)
-    model = spread(bare)
+    model = spread(bare, source)
+    del source
     optimizer = make_optimizer(model)
     sampler = DistributedSampler(rows, world, rank, seed=0, drop_last=len(rows) >= world)
     each = math.ceil(len(sampler) / plan["micro_batch"])
@@ -277,7 +394,10 @@ def train(bare, rows, collate, keep):
         log(stopped=step)
     else:
         save(step, model, optimizer, further)
-        weights = get_model_state_dict(model, options=StateDictOptions(full_state_dict=True, cpu_offload=True))
+        if sharded and plan["method"] == "full":
+            weights = write_model(model, output / "model")
+        else:
+            weights = get_model_state_dict(model, options=StateDictOptions(full_state_dict=True, cpu_offload=True))
         if rank == 0:
             keep(output / "model", weights)
     log.close()

@@ -116,7 +116,7 @@ def main():
 
     def keep(folder, weights):
         if hasattr(bare, "save_pretrained"):
-            bare.save_pretrained(folder, state_dict=weights)
+            loop.save_model(bare, folder, weights)
         else:
             folder.mkdir(parents=True, exist_ok=True)
             torch.save({name.removeprefix("model."): tensor for name, tensor in weights.items()}, folder / "model.pt")

@@ -122,7 +122,7 @@ def main():
         return batch
 
     def keep(folder, weights):
-        bare.save_pretrained(folder, state_dict=weights)
+        loop.save_model(bare, folder, weights)
         extractor.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
 

@@ -38,19 +38,22 @@ def collate(tokenizer):
 
 
 def load_model(num_labels):
+    """(Model, source of its weights), see train_loop.model_of."""
     kind = AutoModelForSequenceClassification if classifies else AutoModelForCausalLM
     extra = {"num_labels": num_labels} if classifies else {}
-    if plan["from_scratch"]:
-        config = AutoConfig.from_pretrained(
-            plan["model"], revision=plan.get("revision", "main"), attn_implementation=plan["attention"], **extra
-        )
-        model = kind.from_config(config, dtype=torch.float32)
-    else:
-        model = kind.from_pretrained(
-            plan["model"], revision=plan.get("revision", "main"), dtype=loop.kept_dtype(), attn_implementation=plan["attention"], **extra
-        )
-    model.config.use_cache = False
-    return loop.with_adapter(model, "SEQ_CLS" if classifies else "CAUSAL_LM")
+    told = {"revision": plan.get("revision", "main"), "attn_implementation": plan["attention"], **extra}
+
+    def finished(model):
+        model.config.use_cache = False
+        return loop.with_adapter(model, "SEQ_CLS" if classifies else "CAUSAL_LM")
+
+    def empty():
+        return finished(kind.from_config(AutoConfig.from_pretrained(plan["model"], **told), dtype=torch.float32))
+
+    def whole(dtype):
+        return empty() if plan["from_scratch"] else finished(kind.from_pretrained(plan["model"], dtype=dtype, **told))
+
+    return loop.model_of(whole, empty)
 
 
 def main():
@@ -58,14 +61,14 @@ def main():
     tokenizer = AutoTokenizer.from_pretrained(plan["model"], revision=plan.get("revision", "main"))
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
     rows = loop.first_alone(lambda: load_data(tokenizer))
-    bare = load_model(len(set(rows["label"])) if classifies else 0)
+    bare, source = load_model(len(set(rows["label"])) if classifies else 0)
     bare.config.pad_token_id = tokenizer.pad_token_id
 
     def keep(folder, weights):
-        bare.save_pretrained(folder, state_dict=weights)
+        loop.save_model(bare, folder, weights)
         tokenizer.save_pretrained(folder)
 
-    loop.train(bare, rows, collate(tokenizer), keep)
+    loop.train(bare, rows, collate(tokenizer), keep, source)
 
 
 main()

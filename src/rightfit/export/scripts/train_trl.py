@@ -134,6 +134,8 @@ arguments = SFTConfig(
     fsdp={"zero-3": "full_shard auto_wrap", "hybrid": "hybrid_shard auto_wrap"}.get(plan["sharding"], "")
     if plan["spread_by"] == "trainer"
     else "",
+    # One process of a server reads the weights, the others get theirs from it: a copy for each card is more than the server's memory.
+    fsdp_config={"cpu_ram_efficient_loading": True, "sync_module_states": True} if sharded and plan["spread_by"] == "trainer" else None,
 )
 trainer = SFTTrainer(
     model=load_model(),

@@ -11,7 +11,7 @@ from rightfit.export.registry import Files, Target
 from rightfit.export.stack import TRAINED_BY_TRL, ExportStack
 from rightfit.export.targets import deepspeed
 from rightfit.export.targets.trl import packages, script, settings
-from rightfit.export.training_words import PORT, data_problem, launch_script, training_problem, training_stack
+from rightfit.export.training_words import PORT, class_problem, data_problem, launch_script, training_problem, training_stack
 from rightfit.messages import Message
 
 
@@ -90,7 +90,7 @@ def write(job: Job) -> Files:
 
 
 def _refuses(job: Job) -> Message | str:
-    if problem := training_problem(job, methods=TRAINED_BY_TRL) or data_problem(job) or torch_problem(job):
+    if problem := training_problem(job, methods=TRAINED_BY_TRL) or data_problem(job) or torch_problem(job) or class_problem(job, "trl"):
         return problem
     if kind(job) == "DEEPSPEED":
         return deepspeed.TARGET.refuses(job)

@@ -13,7 +13,9 @@ from rightfit.export.stack import TRAINED_BY_TRL, ExportStack
 from rightfit.export.targets import deepspeed
 from rightfit.export.training_words import (
     WARMUP_SHARE,
+    class_problem,
     epochs,
+    has_experts,
     launch_script,
     learning_rate,
     lora_rank,
@@ -30,6 +32,9 @@ from rightfit.export.training_words import (
 from rightfit.messages import Message
 
 PACKAGES = ("axolotl==0.19.0",)
+TRANSFORMERS = "5.16.1"
+CHAT = "tokenizer_default_fallback_chatml"
+"""The tokenizer's own template; base models have none."""
 SPAN: Span = ((2, 11), (2, 13))
 
 
@@ -48,8 +53,7 @@ def settings(job: Job) -> dict[str, Any]:
         lora_r=lora_rank(job) if adapter else None,
         lora_alpha=2 * lora_rank(job) if adapter else None,
         lora_dropout=0.0 if adapter else None,
-        lora_target_linear=True if adapter and targets == "all-linear" else None,
-        lora_target_modules=targets if adapter and targets != "all-linear" else None,
+        **adapted(job, targets) if adapter else {},
         datasets=[data(job)],
         dataset_prepared_path="/checkpoints/prepared",
         sequence_len=job.seq_len or 2048,
@@ -80,11 +84,30 @@ def settings(job: Job) -> dict[str, Any]:
     )
 
 
+ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj", "q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj"]
+"""Projections of attention, latent attention's among them; a name that a model has not is passed over."""
+EXPERTS = {"gate_proj": "mlp.experts.gate_up_proj", "up_proj": "mlp.experts.gate_up_proj", "down_proj": "mlp.experts.down_proj"}
+"""Layers of an expert -> the weights of all experts together, as Transformers keeps them from 5 on."""
+
+
+def adapted(job: Job, targets: list[str] | str) -> dict[str, Any]:
+    """What gets an adapter. Experts are no layers but stacked weights: a 4-bit base must be told to pack them, and they are named apart."""
+    if not has_experts(job):
+        return {"lora_target_linear": True} if targets == "all-linear" else {"lora_target_modules": targets}
+    names = [*ATTENTION, *EXPERTS] if isinstance(targets, str) else targets
+    weights = sorted({EXPERTS[name] for name in names if name in EXPERTS})
+    return given(
+        quantize_moe_experts=True if job.option.layout.method == "qlora" else None,
+        lora_target_modules=[name for name in names if name not in EXPERTS] or ATTENTION[:4],
+        lora_target_parameters=weights or None,
+    )
+
+
 def data(job: Job) -> dict[str, Any]:
     """JSON lines with a text for pre-training, with messages for fine-tuning."""
     if job.task == "train":
         return {"path": job.settings.data_path, "ds_type": "json", "type": "completion", "field": "text"}
-    return {"path": job.settings.data_path, "ds_type": "json", "type": "chat_template", "field_messages": "messages"}
+    return {"path": job.settings.data_path, "ds_type": "json", "type": "chat_template", "field_messages": "messages", "chat_template": CHAT}
 
 
 def fsdp(job: Job) -> dict[str, Any]:
@@ -123,8 +146,11 @@ def write(job: Job) -> Files:
 
 def _refuses(job: Job) -> Message | str:
     layout = job.option.layout
-    if problem := training_problem(job, methods=TRAINED_BY_TRL, moves_activations=True) or torch_problem(job, span=SPAN):
+    usual = training_problem(job, methods=TRAINED_BY_TRL, moves_activations=True) or torch_problem(job, span=SPAN)
+    if problem := usual or class_problem(job, "axolotl", TRANSFORMERS):
         return problem
+    if has_experts(job) and layout.method == "qlora" and str(job.option.facts.get("vendor") or "") == "AMD":
+        return Message("export.part_experts_on_cuda")
     if layout.sharding == "hybrid":
         return Message("export.part_hybrid")
     return deepspeed.TARGET.refuses(job) if deepspeed.stage(job) else ""

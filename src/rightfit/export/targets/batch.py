@@ -8,18 +8,18 @@ from typing import Any
 from rightfit.export.environment import torch_problem
 from rightfit.export.job import Job
 from rightfit.export.model_words import hub_id, is_text_encoder
-from rightfit.export.quoting import to_json
+from rightfit.export.quoting import shell, to_json
 from rightfit.export.registry import Files, Target
-from rightfit.export.serving_words import spans_servers
+from rightfit.export.serving_words import ONNX_GPU, engine_release, onnx_problem, spans_servers
 from rightfit.export.stack import ExportStack
 from rightfit.export.targets import vllm
-from rightfit.export.training_words import data_problem, launch_script, save_every_s, scripts, training_stack
+from rightfit.export.training_words import ALLOCATOR, data_packages, data_problem, launch_script, save_every_s, scripts, training_stack
 from rightfit.messages import Message
 
 COLUMNS = {"generate": (("messages",), ("prompt",), ("text",)), "embed": (("text",),), "transcribe": (("audio",),)}
 """What a row of the data must hold, by what is done."""
 PACKAGES = {
-    "generate": (f"vllm=={vllm.VERSION}", "datasets==4.3.0"),
+    "generate": ("datasets==4.3.0",),
     "embed": ("sentence-transformers==5.1.2", "transformers==4.57.1", "datasets==4.3.0"),
     "transcribe": ("faster-whisper==1.2.1", "datasets==4.3.0"),
 }
@@ -105,7 +105,12 @@ def packages(job: Job) -> tuple[str, ...]:
     further = {"openvino": "sentence-transformers[openvino]==5.1.2"} | (
         BACKENDS if job.gpus_per_node else dict.fromkeys(BACKENDS, "sentence-transformers[onnx]==5.1.2")
     )
-    return (further[name], *found[1:]) if kind(job) == "embed" and name in further else found
+    if kind(job) != "embed" or name not in further:
+        return found
+    runtime = (
+        (ONNX_GPU,) if "onnx-gpu" in further[name] else ()
+    )  # the extra leaves it open, and the newest is for another CUDA than PyTorch's
+    return (further[name], *runtime, *found[1:])
 
 
 def stack(job: Job) -> ExportStack:
@@ -113,13 +118,39 @@ def stack(job: Job) -> ExportStack:
     texts = scripts("run_batch.py", "run_core.py")
     files = {"run.py": texts["train.py"], "run_core.py": texts["run_core.py"], "run.json": to_json(settings(job))}
     command = ("python", "run.py", "run.json", "{node_rank}", "{num_nodes}")
+    if kind(job) == "generate":
+        return engine_stack(job, files, command)
     return training_stack(job, "batch", packages=packages(job), command=command, files=files)
+
+
+def engine_stack(job: Job, files: Files, command: tuple[str, ...]) -> ExportStack:
+    """vLLM as its release for the plan's model and card has it, which brings its own PyTorch; beside it what reads the data."""
+    release = engine_release(job, "vllm")
+    beside = (*PACKAGES["generate"], *data_packages(job))
+    wanted = (*release.package.split(), *beside)
+    return ExportStack(
+        name="batch",
+        image=release.image,
+        setup=(f"pip install {shell(wanted)}",),
+        command=("python3", *command[1:]),
+        files={**files, "requirements.txt": "\n".join(wanted) + "\n"},
+        environment=dict(ALLOCATOR),
+        secrets=("HF_TOKEN",),
+        beside=(f"pip install {shell(beside)}",),
+    )
+
+
+DRIVERS = {"13.0": "580.65.06", "12.8": "570.26", "12.6": "560.28.03"}
+"""CUDA of a release -> the driver that it asks for, as facts/data/software_builds.csv has it."""
 
 
 def write(job: Job) -> Files:
     """Script, settings, packages and command."""
     found = stack(job)
-    return {"run.sh": launch_script(job, found), **found.files}
+    if kind(job) != "generate":
+        return {"run.sh": launch_script(job, found), **found.files}
+    cuda = engine_release(job, "vllm").cuda
+    return {"run.sh": launch_script(job, found, ground=(f"CUDA {cuda}" if cuda else "ROCm", DRIVERS.get(cuda, ""))), **found.files}
 
 
 def _refuses(job: Job) -> Message | str:
@@ -127,7 +158,16 @@ def _refuses(job: Job) -> Message | str:
         return Message("export.part_runs_once", task=job.task)
     if not kind(job):
         return Message("export.part_batch_programs", engine=job.option.layout.engine or Message("export.a_model_of_tables"))
-    return spans_servers(job) or (vllm.refuses(job) if kind(job) == "generate" else "") or data_problem(job) or torch_problem(job)
+    return (
+        spans_servers(job)
+        or (vllm.refuses(job) if kind(job) == "generate" else torch_problem(job) or embeds_problem(job))
+        or data_problem(job)
+    )
+
+
+def embeds_problem(job: Job) -> Message | str:
+    """Why ONNX Runtime does not run the encoder on the plan's card ("" if it does, or another back end is meant)."""
+    return onnx_problem(job) if job.option.layout.engine.casefold() in PROVIDERS else ""
 
 
 TARGET = Target(

@@ -11,7 +11,15 @@ from rightfit.export.quoting import to_json
 from rightfit.export.registry import Files, Target
 from rightfit.export.stack import TRAINED_BY_TRL, ExportStack
 from rightfit.export.targets.trl import packages, script, settings
-from rightfit.export.training_words import data_problem, launch_script, learning_rate, torchrun, training_problem, training_stack
+from rightfit.export.training_words import (
+    class_problem,
+    data_problem,
+    launch_script,
+    learning_rate,
+    torchrun,
+    training_problem,
+    training_stack,
+)
 from rightfit.messages import Message
 
 VERSION = "deepspeed==0.19.8"
@@ -86,7 +94,7 @@ def write(job: Job) -> Files:
 
 def _refuses(job: Job) -> Message | str:
     layout = job.option.layout
-    if problem := training_problem(job, methods=TRAINED_BY_TRL) or data_problem(job) or torch_problem(job):
+    if problem := training_problem(job, methods=TRAINED_BY_TRL) or data_problem(job) or torch_problem(job) or class_problem(job, "trl"):
         return problem
     if layout.sharding == "hybrid":
         return Message("export.part_hybrid")

@@ -8,7 +8,7 @@ from rightfit.export.job import Job
 from rightfit.export.kubernetes_words import shared_gib
 from rightfit.export.quoting import comment, given, shell, to_yaml
 from rightfit.export.registry import Files, Target
-from rightfit.export.serving_words import spans_servers
+from rightfit.export.serving_words import longest_start_s, spans_servers
 from rightfit.export.stack import ExportStack, healthy, installs, launched, stack_of, stack_problem
 from rightfit.export.targets import grafana, prometheus
 from rightfit.messages import Message
@@ -16,8 +16,6 @@ from rightfit.messages import Message
 CADDY, PROMETHEUS, GRAFANA = "caddy:2.10.2", "prom/prometheus:v3.7.3", "grafana/grafana:12.2.1"
 EXPORTER, EXPORTER_PORT = "nvcr.io/nvidia/k8s/dcgm-exporter:4.4.1-4.6.0-ubuntu22.04", 9400
 KEPT_DAYS = 30
-START_S = 1800
-"""Longest start of the engine: the weights come first."""
 RUN = """cp env.example .env   # then fill it in: secrets, and the name under which the server is found
 docker compose config --quiet
 docker compose up --detach
@@ -30,6 +28,7 @@ def engine(job: Job, stack: ExportStack) -> dict[str, Any]:
     if missing := installs(stack):
         words = ("sh", "-c", " && ".join([*missing, f"exec {shell(words)}"]))
     cards = {"driver": "nvidia", "count": "all", "capabilities": ["gpu"]}
+    amd = is_amd(job)
     secrets = {name: f"${{{name}:-}}" if name == "HF_TOKEN" else f"${{{name}:?set {name} in .env}}" for name in stack.secrets}
     return given(
         image=stack.image,
@@ -41,11 +40,18 @@ def engine(job: Job, stack: ExportStack) -> dict[str, Any]:
         shm_size=f"{shared_gib(job)}gb",
         expose=[str(stack.port)],
         restart="unless-stopped",
-        security_opt=["no-new-privileges:true"],
-        deploy={"resources": {"reservations": {"devices": [cards]}}} if job.gpus_per_node else None,
-        healthcheck={"test": ["CMD", *healthy(stack)], "interval": "30s", "timeout": "10s", "start_period": f"{START_S}s"},
+        security_opt=["no-new-privileges:true", *(["seccomp:unconfined"] if amd else [])],
+        devices=["/dev/kfd", "/dev/dri"] if amd else None,
+        group_add=["video"] if amd else None,
+        deploy={"resources": {"reservations": {"devices": [cards]}}} if job.gpus_per_node and not amd else None,
+        healthcheck={"test": ["CMD", *healthy(stack)], "interval": "30s", "timeout": "10s", "start_period": f"{longest_start_s(job)}s"},
         labels=job.labels,
     )
+
+
+def is_amd(job: Job) -> bool:
+    """Whether the cards are AMD's, which a container reaches through the devices of their driver."""
+    return bool(job.gpus_per_node) and str(job.option.facts.get("vendor") or "") == "AMD"
 
 
 def services(job: Job, stack: ExportStack) -> dict[str, Any]:
@@ -162,7 +168,7 @@ def _refuses(job: Job) -> Message | str:
     if stack_of(job).port is None:
         return Message("export.part_no_port")
     vendor = str(job.option.facts.get("vendor") or "")
-    if job.gpus_per_node and vendor != "NVIDIA":
+    if job.gpus_per_node and vendor not in ("NVIDIA", "AMD"):
         return Message("export.part_docker_cards", vendor=vendor)
     return ""
 

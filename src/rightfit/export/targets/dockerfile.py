@@ -7,25 +7,23 @@ from collections.abc import Sequence
 from rightfit.export.job import Job
 from rightfit.export.quoting import comment, to_json
 from rightfit.export.registry import Files, Target
-from rightfit.export.stack import healthy, launched, stack_of, stack_problem
+from rightfit.export.serving_words import longest_start_s
+from rightfit.export.stack import healthy, installs, launched, stack_of, stack_problem
 from rightfit.messages import Message
-
-START_S = 1800
-"""Longest start of a service: the weights come first."""
 
 
 def write(job: Job) -> Files:
     """Dockerfile, the files that it copies, and what it leaves out."""
     stack = stack_of(job)
     words = launched(stack.command, node_rank="0", num_nodes="1", head_address="127.0.0.1")
-    installs = [line for line in stack.setup if line.startswith("pip ") and not stack.image.startswith(("vllm/", "lmsysorg/"))]
-    health = f"HEALTHCHECK --interval=30s --timeout=10s --start-period={START_S}s CMD {one_line(healthy(stack))}"
+    missing = installs(stack)
+    health = f"HEALTHCHECK --interval=30s --timeout=10s --start-period={longest_start_s(job)}s CMD {one_line(healthy(stack))}"
     lines = [
         f"# {comment(job.model)}, plan {job.plan_id}",
         f"FROM {stack.image}",
         f"LABEL managed-by=rightfit rightfit-plan={job.plan_id}",
         *(f"ENV {name}={value}" for name, value in stack.environment.items()),
-        *(f"RUN {line.replace('pip install', 'pip install --no-cache-dir')}" for line in installs),
+        *(f"RUN {line.replace('pip install', 'pip install --no-cache-dir')}" for line in missing),
         "WORKDIR /job",
         *(["COPY . /job/"] if stack.files else []),
         *([f"EXPOSE {stack.port}", health] if stack.port else []),

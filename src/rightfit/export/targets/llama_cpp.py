@@ -5,7 +5,7 @@ from __future__ import annotations
 from rightfit.export.job import Job
 from rightfit.export.registry import Files, Target
 from rightfit.export.script import script
-from rightfit.export.serving_words import KEY, PORT, context_tokens, wrong_engine
+from rightfit.export.serving_words import KEY, PORT, context_tokens, served_problem, wrong_engine
 from rightfit.export.stack import ExportStack
 
 VERSION = "b6900"
@@ -55,6 +55,6 @@ TARGET = Target(
     "serving",
     "llama.cpp server, on cards or the processor",
     write,
-    lambda job: wrong_engine(job, "llama.cpp"),
+    lambda job: wrong_engine(job, "llama.cpp") or served_problem(job, "llama_cpp"),
     checked_by="shellcheck; options from its documentation",
 )

@@ -14,7 +14,10 @@ from rightfit.export.targets import deepspeed
 from rightfit.export.training_words import (
     PORT,
     WARMUP_SHARE,
+    class_problem,
     epochs,
+    hub_packages,
+    later_class,
     launch_script,
     learning_rate,
     lora_rank,
@@ -29,6 +32,7 @@ from rightfit.export.training_words import (
 from rightfit.messages import Message
 
 PACKAGES = ("llamafactory==0.9.5",)
+TRANSFORMERS = "5.6.0"
 BITSANDBYTES = "bitsandbytes==0.48.1"
 LETTERS = {"q": "q_proj", "k": "k_proj", "v": "v_proj", "o": "o_proj", "gate": "gate_proj", "up": "up_proj", "down": "down_proj"}
 TEMPLATES = {
@@ -116,7 +120,7 @@ def stack(job: Job) -> ExportStack:
     if deepspeed.stage(job):
         files["deepspeed.json"] = to_json(deepspeed.config(job))
     extra = ((BITSANDBYTES,) if layout_quantizes(job) else ()) + ((deepspeed.VERSION,) if deepspeed.stage(job) else ())
-    return training_stack(job, "llama-factory", packages=(*PACKAGES, *extra), command=command(job), files=files)
+    return training_stack(job, "llama-factory", packages=(*PACKAGES, hub_pin(job, TRANSFORMERS), *extra), command=command(job), files=files)
 
 
 def layout_quantizes(job: Job) -> bool:
@@ -132,7 +136,17 @@ def write(job: Job) -> Files:
 
 def refuses_like_deepspeed(job: Job) -> Message | str:
     """What programs that shard by DeepSpeed refuse."""
-    problem = training_problem(job, methods=TRAINED_BY_TRL) or torch_problem(job)
+    return loads_like(job, "llama-factory", TRANSFORMERS)
+
+
+def hub_pin(job: Job, last: str) -> str:
+    """The Transformers that goes with a program which takes up to `last`: the usual one, the last for classes that came later."""
+    return f"transformers=={last}" if later_class(job) else hub_packages(job, "transformers")[0]
+
+
+def loads_like(job: Job, program: str, last: str) -> Message | str:
+    """What a program that shards by DeepSpeed and takes Transformers up to `last` refuses."""
+    problem = training_problem(job, methods=TRAINED_BY_TRL) or torch_problem(job) or class_problem(job, program, last)
     return problem or (deepspeed.TARGET.refuses(job) if deepspeed.stage(job) or job.option.layout.sharding == "hybrid" else "")
 
 

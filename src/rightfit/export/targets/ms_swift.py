@@ -9,7 +9,7 @@ from rightfit.export.registry import Files, Target
 from rightfit.export.serving_words import revision_words
 from rightfit.export.stack import ExportStack
 from rightfit.export.targets import deepspeed
-from rightfit.export.targets.llama_factory import BITSANDBYTES, layout_quantizes, refuses_like_deepspeed
+from rightfit.export.targets.llama_factory import BITSANDBYTES, hub_pin, layout_quantizes, loads_like
 from rightfit.export.training_words import (
     PORT,
     WARMUP_SHARE,
@@ -28,6 +28,7 @@ from rightfit.export.training_words import (
 from rightfit.messages import Message
 
 PACKAGES = ("ms-swift==4.6.0",)
+TRANSFORMERS = "5.19.0"
 
 
 def options(job: Job) -> tuple[str, ...]:
@@ -73,7 +74,7 @@ def stack(job: Job) -> ExportStack:
     """Command, packages, and DeepSpeed's settings where the plan shards."""
     files = {"deepspeed.json": to_json(deepspeed.config(job))} if deepspeed.stage(job) else {}
     extra = ((BITSANDBYTES,) if layout_quantizes(job) else ()) + ((deepspeed.VERSION,) if deepspeed.stage(job) else ())
-    return training_stack(job, "ms-swift", packages=(*PACKAGES, *extra), command=command(job), files=files)
+    return training_stack(job, "ms-swift", packages=(*PACKAGES, hub_pin(job, TRANSFORMERS), *extra), command=command(job), files=files)
 
 
 def write(job: Job) -> Files:
@@ -85,7 +86,7 @@ def write(job: Job) -> Files:
 def _refuses(job: Job) -> Message | str:
     if job.task == "train":
         return Message("export.part_from_scratch")
-    return refuses_like_deepspeed(job)
+    return loads_like(job, "ms-swift", TRANSFORMERS)
 
 
 TARGET = Target("ms-swift", "training", "ms-swift command", write, _refuses, checked_by="ms-swift's own parser of arguments")

@@ -9,7 +9,7 @@ from rightfit.export.job import SERVING_TASKS, Job
 from rightfit.export.quoting import to_json
 from rightfit.export.registry import Files, Target
 from rightfit.export.script import script
-from rightfit.export.serving_words import KEY, PORT
+from rightfit.export.serving_words import KEY, ONNX_GPU, PORT, onnx_problem
 from rightfit.export.stack import ExportStack
 from rightfit.messages import Message
 
@@ -18,7 +18,7 @@ PROVIDERS = {
     "tensorrt": ["TensorrtExecutionProvider", "CUDAExecutionProvider", "CPUExecutionProvider"],
     "openvino": ["OpenVINOExecutionProvider", "CPUExecutionProvider"],
 }
-PACKAGES = {"tensorrt": "onnxruntime-gpu==1.23.2", "openvino": "onnxruntime-openvino==1.23.0"}
+PACKAGES = {"tensorrt": ONNX_GPU, "openvino": "onnxruntime-openvino==1.23.0"}
 SERVICE = ("fastapi==0.121.0", "uvicorn==0.38.0", "numpy==2.3.4")
 IMAGE_WITH_CUDA = "pytorch/pytorch:2.8.0-cuda12.8-cudnn9-devel"  # CUDA, cuDNN, and Python with pip, which NVIDIA's own images lack
 SHARE_OF_LATENCY = 0.2  # of the allowed latency that a request may wait for others to join its batch
@@ -48,7 +48,7 @@ def threads(job: Job) -> int:
 
 def packages(job: Job) -> tuple[str, ...]:
     """Pinned packages of the service."""
-    usual = "onnxruntime-gpu==1.23.2" if job.gpus_per_node else "onnxruntime==1.23.2"
+    usual = ONNX_GPU if job.gpus_per_node else "onnxruntime==1.23.2"
     return (*SERVICE, PACKAGES.get(job.option.layout.engine.casefold(), usual))
 
 
@@ -84,7 +84,7 @@ def _refuses(job: Job) -> Message | str:
     if job.option.layout.engine.casefold() not in ENGINES:
         engine = job.option.layout.engine
         return Message("export.part_made_for_engine", engine=engine) if engine else Message("export.part_made_for_engine_none")
-    return ""
+    return onnx_problem(job)
 
 
 TARGET = Target(

@@ -21,13 +21,15 @@ from rightfit.export.kubernetes_words import (
     volumes_of,
 )
 from rightfit.export.kubernetes_words import resources as share_of_server
-from rightfit.export.model_words import hub_id
+from rightfit.export.model_words import class_names, hub_id
 from rightfit.export.quoting import given, to_json, to_yaml
 from rightfit.export.registry import Files, Target
 from rightfit.export.serving_words import servers_of_replica, wrong_engine
 from rightfit.export.stack import launched, stack_of, stack_problem
 from rightfit.export.targets import keda, vllm
 from rightfit.export.waiting import cluster_way, wait_files
+from rightfit.facts.builds import machine_of
+from rightfit.facts.engine_releases import model_class, numbers
 from rightfit.messages import Message
 
 VERSION = "2.51.1"
@@ -163,10 +165,33 @@ def _refuses(job: Job) -> Message | str:
     if job.task == "batch":
         return Message("export.part_batch_ends")
     if not job.is_service:
-        return stack_problem(job)
+        return stack_problem(job) or run_image_problem(job)
     if not job.gpus_per_node:
         return Message("export.part_needs_cards")
-    return wrong_engine(job, "vLLM") or stack_problem(job)
+    return wrong_engine(job, "vLLM") or stack_problem(job) or image_problem(job)
+
+
+def run_image_problem(job: Job) -> Message | str:
+    """Why the run's one image does not start on the plan's servers ("" if it does): it is of NVIDIA's cards, or of none, beside x86."""
+    vendor = str(job.option.facts.get("vendor") or "NVIDIA") if job.gpus_per_node else "NVIDIA"
+    fits = vendor == "NVIDIA" and machine_of(job.accelerator) == "x86_64"
+    return "" if fits else Message("export.part_no_release", engine=IMAGES["run"], card=job.accelerator)
+
+
+WITHIN = "0.11.0"
+"""The vLLM that the image of services holds, and the last whose models it knows."""
+
+
+def image_problem(job: Job) -> Message | str:
+    """Why the service's one image cannot start the model on the card of the plan ("" if it can): it is of NVIDIA's cards beside x86, and holds one vLLM."""
+    known = model_class(*class_names(job))
+    told = {"engine": IMAGES["service"], "card": job.accelerator, "model": job.model}
+    if str(job.option.facts.get("vendor") or "NVIDIA") != "NVIDIA" or machine_of(job.accelerator) != "x86_64":
+        return Message("export.part_no_release", **told)
+    least = known.least.get("vllm") if known else ""
+    if known is not None and least is not None and (not least or numbers(least) > numbers(WITHIN)):
+        return Message("export.part_no_release_class", **told, architecture=known.architecture, least=least or "-")
+    return ""
 
 
 TARGET = Target(

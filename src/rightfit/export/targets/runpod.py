@@ -110,6 +110,8 @@ def _refuses(job: Job) -> Message | str:
         return Message("export.part_copies_to_s3", scheme=scheme)
     if problem := spans_servers(job) or stack_problem(job) or torch_problem(job):
         return problem
+    if not any(line.startswith("pip ") for line in stack_of(job).setup):  # the boot needs a shell, and the program is had as an image alone
+        return Message("export.part_image_alone", engine=option.layout.engine)
     if job.is_service and not key_of(stack_of(job)):
         return Message("export.part_runpod_port", engine=option.layout.engine)
     return ""

@@ -6,20 +6,33 @@ from rightfit.export.job import Job
 from rightfit.export.model_words import hub_id
 from rightfit.export.registry import Files, Target
 from rightfit.export.script import script
-from rightfit.export.serving_words import KEY, PORT, is_half, longest_tokens, revision_words, wrong_engine
+from rightfit.export.serving_words import (
+    KEY,
+    PORT,
+    engine_release,
+    is_half,
+    longest_tokens,
+    release_problem,
+    release_setup,
+    revision_words,
+    wrong_engine,
+)
 from rightfit.export.stack import ExportStack
+from rightfit.facts.engine_releases import newest_release
 
-VERSION = "0.5.4"
+VERSION = newest_release("sglang").version
+"""The newest release; a plan's own is chosen by its model and card."""
 QUANTIZATIONS = {"fp8": "fp8", "awq": "awq", "gptq": "gptq", "int8": "w8a8_int8"}
 CACHE_TYPES = {"8-bit": "fp8_e4m3", "fp8": "fp8_e4m3"}
 
 
 def stack(job: Job) -> ExportStack:
     """The server's command; the key is put in by the shell from the environment."""
+    release = engine_release(job, "sglang")
     return ExportStack(
         name="sglang",
-        image=f"lmsysorg/sglang:v{VERSION}",
-        setup=(f"pip install 'sglang[all]=={VERSION}'",),
+        image=release.image,
+        setup=release_setup(release),
         command=("python3", "-m", "sglang.launch_server", *arguments(job)),
         files={},
         environment={},
@@ -54,7 +67,7 @@ def arguments(job: Job) -> tuple[str, ...]:
 
 def write(job: Job) -> Files:
     """One script; the key goes in as the last argument, expanded by the shell."""
-    text = script(f"{job.model} with SGLang {VERSION}, plan {job.plan_id}", stack(job).command, needs=[KEY])
+    text = script(f"{job.model} with SGLang {engine_release(job, 'sglang').version}, plan {job.plan_id}", stack(job).command, needs=[KEY])
     return {"serve.sh": text.rstrip("\n") + f' \\\n  --api-key "${KEY[0]}"\n'}
 
 
@@ -63,6 +76,6 @@ TARGET = Target(
     "serving",
     "SGLang server",
     write,
-    lambda job: wrong_engine(job, "SGLang"),
+    lambda job: wrong_engine(job, "SGLang") or release_problem(job, "sglang"),
     checked_by="shellcheck; every option against those of its source at the pinned version",
 )

@@ -54,6 +54,8 @@ def resources(job: Job) -> dict[str, Any]:
     stack = stack_of(job)
     if stack.port:
         common["ports"] = stack.port
+    if any(line.startswith("docker pull") for line in stack.setup):
+        common["image_id"] = f"docker:{stack.image}"  # the program is had as an image alone
     if job.is_spot and not job.is_service:
         common["job_recovery"] = {"strategy": "EAGER_NEXT_REGION", "max_restarts_on_errors": 3}
     if job.stop_after_h and "stop" not in lacks(job.option.provider):
@@ -109,6 +111,12 @@ def _place(provider: str, region: str, instance_type: str, purchase: str) -> dic
     }
 
 
+PYTHON = "3.12"
+MADE = f'pip install uv && {{ [ -d "$HOME/job-env" ] || uv venv --quiet --seed --python {PYTHON} "$HOME/job-env"; }}'
+ENTER = '. "$HOME/job-env/bin/activate"'
+"""The Python of SkyPilot's images is older than what the newest engines ask for: an environment with one of the job's own."""
+
+
 def task(job: Job, *, mounted: bool = True) -> dict[str, Any]:
     """The task as SkyPilot's schema has it. Without `mounted` for a dry run before there is a bucket: SkyPilot looks for it then too."""
     stack = stack_of(job)
@@ -117,6 +125,8 @@ def task(job: Job, *, mounted: bool = True) -> dict[str, Any]:
     )
     limit = f"timeout --signal=TERM --kill-after={KILL_AFTER_S} {round(job.stop_after_h * 3600)} " if job.stop_after_h else ""
     run = limit + shell(words).replace("@rank@", _RANK).replace("@nodes@", _NODES).replace("@head@", _HEAD)
+    packages = [line for line in stack.setup if line.startswith("pip ")]
+    entered = [MADE, ENTER] if packages else []
     envs: dict[str, str | None] = {**stack.environment, **(PACKAGE if job.settings.trial else {})}
     if bucket_is_told(job):
         # SkyPilot starts nothing before they are given with --env: what is made would be lost
@@ -129,8 +139,8 @@ def task(job: Job, *, mounted: bool = True) -> dict[str, Any]:
         secrets=dict.fromkeys(secrets(job)) or None,  # null: given at launch with --secret, never written
         workdir="." if stack.files else None,
         file_mounts={MOUNTED: {"source": source(job), "mode": "MOUNT_CACHED"}} if mounted and mounts(job) else None,
-        setup="\n".join([*stack.setup, *([PROBE] if job.settings.trial else []), *folder(job)]) + "\n",
-        run=(copied(job, run) if copies(job) else run) + "\n",
+        setup="\n".join([*entered, *packages, *([PROBE] if job.settings.trial else []), *folder(job)]) + "\n",
+        run=(f"{ENTER}\n" if packages else "") + (copied(job, run) if copies(job) else run) + "\n",
     )
     if job.is_service:
         body["service"] = service(job, stack.health_path)

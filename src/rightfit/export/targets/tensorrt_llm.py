@@ -7,7 +7,7 @@ from rightfit.export.model_words import hub_id
 from rightfit.export.quoting import given, to_yaml
 from rightfit.export.registry import Files, Target
 from rightfit.export.script import script
-from rightfit.export.serving_words import PORT, longest_tokens, wrong_engine
+from rightfit.export.serving_words import PORT, longest_tokens, served_problem, wrong_engine
 from rightfit.export.stack import ExportStack
 
 VERSION = "1.0.0"
@@ -64,6 +64,6 @@ TARGET = Target(
     "serving",
     "TensorRT-LLM server",
     write,
-    lambda job: wrong_engine(job, "TensorRT-LLM"),
+    lambda job: wrong_engine(job, "TensorRT-LLM") or served_problem(job, "tensorrt_llm"),
     checked_by="shellcheck; options from its documentation",
 )

@@ -6,8 +6,8 @@ from rightfit.export.job import Job
 from rightfit.export.model_words import hub_id
 from rightfit.export.registry import Files, Target
 from rightfit.export.script import script
-from rightfit.export.serving_words import KEY, PORT, is_half, longest_tokens, revision_words, wrong_engine
-from rightfit.export.stack import ExportStack
+from rightfit.export.serving_words import KEY, PORT, is_half, longest_tokens, revision_words, served_problem, wrong_engine
+from rightfit.export.stack import ExportStack, card_words
 
 VERSION = "3.3.6"
 IMAGE = f"ghcr.io/huggingface/text-generation-inference:{VERSION}"
@@ -56,8 +56,7 @@ def write(job: Job) -> Files:
         "docker",
         "run",
         "--rm",
-        "--gpus",
-        "all",
+        *card_words(job),
         "--shm-size",
         "1g",
         "--env",
@@ -75,6 +74,6 @@ TARGET = Target(
     "serving",
     "Text Generation Inference server",
     write,
-    lambda job: wrong_engine(job, "TGI"),
+    lambda job: wrong_engine(job, "TGI") or served_problem(job, "tgi"),
     checked_by="shellcheck; every option against those of its source at the pinned version",
 )

@@ -11,8 +11,10 @@ from rightfit.export.quoting import to_json
 from rightfit.export.registry import Files, Target
 from rightfit.export.stack import ExportStack
 from rightfit.export.training_words import (
+    class_problem,
     common_settings,
     data_problem,
+    hub_packages,
     launch_script,
     optimizer,
     scripts,
@@ -22,8 +24,8 @@ from rightfit.export.training_words import (
 )
 from rightfit.messages import Message
 
-PACKAGES = ("transformers==4.57.1", "datasets==4.3.0", "accelerate==1.11.0", "numpy==2.2.6")
-ADAPTER_PACKAGES = ("peft==0.17.1",)
+PACKAGES = ("transformers", "datasets", "accelerate")
+NUMPY = "numpy==2.2.6"
 METHODS = ("full", "lora", "dora")
 COLUMNS = {"classification": (("text", "label"),), "causal": (("text",),)}
 """What a row of the data must hold, by what is learnt."""
@@ -56,9 +58,9 @@ def settings(job: Job, *, fsdp2: bool) -> dict[str, Any]:
 
 def packages(job: Job) -> tuple[str, ...]:
     """Pinned packages beside PyTorch."""
-    adapter = ADAPTER_PACKAGES if job.option.layout.method in METHODS[1:] else ()
+    adapter = ("peft",) if job.option.layout.method in METHODS[1:] else ()
     eight_bit = ("bitsandbytes==0.48.1",) if "8bit" in optimizer(job) or "paged" in optimizer(job) else ()
-    return (*PACKAGES, *adapter, *eight_bit)
+    return (*hub_packages(job, *PACKAGES, *adapter), NUMPY, *eight_bit)
 
 
 def made(job: Job, name: str, *, fsdp2: bool) -> ExportStack:
@@ -88,6 +90,7 @@ def problem(job: Job) -> Message | str:
         training_problem(job, methods=METHODS, kinds=("decoder", "encoder"), moves_activations=True)
         or data_problem(job)
         or torch_problem(job)
+        or class_problem(job, "torchrun")
     )
 
 

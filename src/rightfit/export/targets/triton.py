@@ -6,6 +6,7 @@ from rightfit.export.job import Job
 from rightfit.export.quoting import comment
 from rightfit.export.registry import Files, Target
 from rightfit.export.script import script
+from rightfit.export.stack import card_words
 from rightfit.export.targets import onnx_service
 
 VERSION = "25.09"
@@ -71,7 +72,7 @@ def accelerator(job: Job) -> list[str]:
 def write(job: Job) -> Files:
     """The repository (without the weights) and the container that serves it."""
     about = f"{job.model} on Triton {VERSION}, plan {job.plan_id}; put the exported model at models/{MODEL}/1/model.onnx; it asks for no key: keep it behind one that does"
-    cards = ("--gpus", "all") if job.gpus_per_node else ()
+    cards = card_words(job)
     ports = [word for port in PORTS.values() for word in ("--publish", f"127.0.0.1:{port}:{port}")]
     outer = ("docker", "run", "--rm", *cards, "--shm-size", "1g", "--label", f"rightfit-plan={job.plan_id}", *ports)
     inner = ("tritonserver", "--model-repository=/models", "--exit-on-error=true", "--strict-readiness=true")

@@ -11,8 +11,10 @@ from rightfit.export.quoting import to_json
 from rightfit.export.registry import Files, Target
 from rightfit.export.stack import TRAINED_BY_TRL, ExportStack
 from rightfit.export.training_words import (
+    class_problem,
     common_settings,
     data_problem,
+    hub_packages,
     launch_script,
     optimizer,
     scripts,
@@ -22,7 +24,7 @@ from rightfit.export.training_words import (
 )
 from rightfit.messages import Message
 
-PACKAGES = ("transformers==4.57.1", "trl==0.24.0", "peft==0.17.1", "accelerate==1.11.0", "datasets==4.3.0")
+PACKAGES = ("transformers", "trl", "peft", "accelerate", "datasets")
 QUANTIZED = ("qlora",)
 BITSANDBYTES = "bitsandbytes==0.48.1"
 COLUMNS = (("messages",), ("prompt", "completion"), ("text",))
@@ -45,7 +47,7 @@ def script() -> Files:
 def packages(job: Job) -> tuple[str, ...]:
     """Pinned packages beside PyTorch."""
     quantized = job.option.layout.method in QUANTIZED or "bit" in optimizer(job)
-    return (*PACKAGES, *((BITSANDBYTES,) if quantized else ()))
+    return (*hub_packages(job, *PACKAGES), *((BITSANDBYTES,) if quantized else ()))
 
 
 def stack(job: Job) -> ExportStack:
@@ -62,7 +64,8 @@ def write(job: Job) -> Files:
 
 def _refuses(job: Job) -> Message | str:
     layout = job.option.layout
-    if problem := training_problem(job, methods=TRAINED_BY_TRL, moves_activations=True) or data_problem(job) or torch_problem(job):
+    usual = training_problem(job, methods=TRAINED_BY_TRL, moves_activations=True) or data_problem(job) or torch_problem(job)
+    if problem := usual or class_problem(job, "trl"):
         return problem
     if layout.moves_states:
         return Message("export.part_keeps_in_host", offload=layout.offload)

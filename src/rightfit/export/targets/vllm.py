@@ -11,11 +11,24 @@ from rightfit.export.job import Job
 from rightfit.export.model_words import hub_id
 from rightfit.export.registry import Files, Target
 from rightfit.export.script import script
-from rightfit.export.serving_words import KEY, PORT, is_half, longest_tokens, revision_words, servers_of_replica, wrong_engine
+from rightfit.export.serving_words import (
+    KEY,
+    PORT,
+    engine_release,
+    is_half,
+    longest_tokens,
+    release_problem,
+    release_setup,
+    revision_words,
+    servers_of_replica,
+    wrong_engine,
+)
 from rightfit.export.stack import ExportStack, launched
+from rightfit.facts.engine_releases import newest_release
 from rightfit.messages import Message
 
-VERSION = "0.11.0"
+VERSION = newest_release("vllm").version
+"""The newest release; a plan's own is chosen by its model and card."""
 GROUP = "serve_group.sh"
 QUANTIZATIONS = {"fp8": "fp8", "awq": "awq", "gptq": "gptq", "int8": "bitsandbytes", "nf4": "bitsandbytes"}
 CACHE_TYPES = {"8-bit": "fp8", "fp8": "fp8"}
@@ -30,10 +43,11 @@ def stack(job: Job) -> ExportStack:
         script = resources.files("rightfit.export").joinpath(f"scripts/{GROUP}").read_text(encoding="utf-8")
         files, own = {GROUP: script}, ("sh", GROUP, "{node_rank}", "{num_nodes}", "{head_address}")
         command = (*own, *command, "--distributed-executor-backend", "ray")
+    release = engine_release(job, "vllm")
     return ExportStack(
         name="vllm",
-        image=f"vllm/vllm-openai:v{VERSION}",
-        setup=(f"pip install vllm=={VERSION}",),
+        image=release.image,
+        setup=release_setup(release),
         command=command,
         files=files,
         environment={},
@@ -113,16 +127,16 @@ def refuses(job: Job) -> Message | str:
     problem = wrong_engine(job, "vLLM", carries=CARRIES)
     drafts = str(job.wish("speculative") or "")
     if not problem and drafts and drafts.casefold() not in HEADS:
-        return Message("export.part_drafts", draft=drafts, version=VERSION)
+        return Message("export.part_drafts", draft=drafts, version=engine_release(job, "vllm").version)
     if not problem and job.wish("kv_offload") == "ssd":
-        return Message("export.part_caches_on_ssd", version=VERSION)
-    return problem
+        return Message("export.part_caches_on_ssd", version=engine_release(job, "vllm").version)
+    return problem or release_problem(job, "vllm")
 
 
 def write(job: Job) -> Files:
     """One script; for a replica on several servers the one beside it that joins them, and the script is started on each."""
     found, servers = stack(job), servers_of_replica(job)
-    about = f"{job.model} with vLLM {VERSION}, plan {job.plan_id}"
+    about = f"{job.model} with vLLM {engine_release(job, 'vllm').version}, plan {job.plan_id}"
     needs = [("VLLM_API_KEY", KEY[1])]
     if servers == 1:
         return {"serve.sh": script(about, found.command, needs=needs)}

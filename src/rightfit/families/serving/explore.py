@@ -18,7 +18,7 @@ from rightfit.search.service.judge import judged
 from rightfit.search.service.sizing import serving_wanted
 from rightfit.search.service.slices import shared_fleet
 from rightfit.search.service.space import build_serving_space, family_of, known_accelerator, serving_fleet
-from rightfit.search.service.stacks import StackWish, read_stack_wish, refuse_wrong_pair
+from rightfit.search.service.stacks import StackWish, read_stack_wish, refuse_unknown_class, refuse_wrong_pair
 from rightfit.search.service.wish import ServingWish
 
 if TYPE_CHECKING:
@@ -31,16 +31,17 @@ def explore(workload: Workload, catalog: Catalog, *, market: Market | None = Non
     return explore_tokens(read_token_wish(workload), catalog, market=market)
 
 
-def stack_wish_of(workload: Workload, model: str) -> StackWish:
-    """Engine and formats that the workload names for a model."""
+def stack_wish_of(workload: Workload, model: str, *names: str) -> StackWish:
+    """Engine and formats that the workload names for a model. `names`: those by which its class is known."""
     words = {"engine": workload.framework or "", "quantization": workload.quantization or "", "precision": workload.precision or ""}
-    return read_stack_wish(**words, model=model, kv_cache=workload.kv_cache or "")
+    return read_stack_wish(**words, model=model, kv_cache=workload.kv_cache or "", names=names)
 
 
 def explore_tokens(wish: ServingWish, catalog: Catalog, *, market: Market | None = None) -> ServingExploration:
     """Language models."""
     workload = wish.workload
-    stacks = stack_wish_of(workload, wish.published_name)
+    stacks = stack_wish_of(workload, wish.published_name, *wish.class_names)
+    refuse_unknown_class(stacks, workload.model or wish.model.name)
     cards = tuple(known_accelerator(name) for gpu in workload.gpu for name in accelerators_of(gpu) if name)
     refuse_wrong_pair(stacks, tuple((card, family_of(card)) for card in cards))
     wanted = serving_wanted(workload, catalog)

@@ -4,7 +4,7 @@ numbers.
 WHY: serve_cheapest, serve_fastest, serve_balanced {monthly_usd, runner_up, runner_up_usd}; serve_fits {weights_bytes, cache_bytes,
 requests, devices};
     serve_replicas {replicas, rate_per_s, utilisation}; serve_limit {metric, value_s, limit_s, percentile};
-    serve_bottleneck, serve_bottleneck_request {term, share}
+    serve_bottleneck, serve_bottleneck_request {term, share}; serve_release {engine, version, architecture, least}
 WARNINGS: serve_single {n_plus_one_usd}, serve_one_replica {n_plus_one_usd, servers}; serve_across {servers, fabric};
     serve_quality {format, evidence}; serve_widened {format, wide, engine, accelerator}; serve_spot {}; serve_engine_uncalibrated {accelerator}
 ADVICE: serve_n_plus_one {servers, monthly_usd}; serve_commit {purchase, monthly_usd, saving_usd, share};
@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from rightfit import facts
+from rightfit.facts.engine_releases import model_class, numbers, release_for
 from rightfit.facts.engines import published_format
 from rightfit.search.answer import Option, Reason
 from rightfit.search.constraints import LATENCIES
@@ -71,6 +72,7 @@ def _why(exploration: ServingExploration, option: Option, options: Sequence[Opti
             reasons.append(Reason(headline_key(exploration, option, key), params))
     if option.memory_terms.get("kv_cache"):
         reasons.append(Reason("serve_fits" if option.accelerator.name else "serve_fits_cpu", _fit_params(option)))
+    reasons += _release_reasons(exploration, option)
     if not exploration.wish.is_batch:
         reasons.append(_load_reason(option))
     else:
@@ -81,6 +83,25 @@ def _why(exploration: ServingExploration, option: Option, options: Sequence[Opti
         key = "serve_bottleneck" if exploration.wish.generates else "serve_bottleneck_request"
         reasons.append(Reason(key, {"term": term, "share": option.time_terms[term] / sum(option.time_terms.values())}))
     return tuple(reasons)
+
+
+PLANNED_RELEASE = {"vLLM": "0.11.0", "SGLang": "0.5.4"}
+"""The releases whose speed the tables of engines are of: a class that came later needs a later one, which is said."""
+
+
+def _release_reasons(exploration: ServingExploration, option: Option) -> list[Reason]:
+    """The release of the engine that a model of a newer class needs, and the one that its files start."""
+    engine, names = str(getattr(option.layout, "engine", "")), exploration.wish.class_names
+    known = model_class(*names) if engine in PLANNED_RELEASE and names else None
+    least = known.least.get(engine.casefold(), "") if known else ""
+    found = release_for(engine.casefold(), names, option.accelerator.name) if least else None
+    if known is None or found is None or numbers(least) <= numbers(PLANNED_RELEASE[engine]):
+        return []
+    return [
+        Reason(
+            "serve_release", {"engine": engine, "version": found.version, "architecture": known.architecture or names[0], "least": least}
+        )
+    ]
 
 
 def _deadline_reasons(exploration: ServingExploration, option: Option) -> list[Reason]:

@@ -10,6 +10,7 @@ import functools
 
 from rightfit import facts
 from rightfit.errors import ContradictionError, UnknownNameError
+from rightfit.facts.engine_releases import READ, ModelClass, goes_with, has_class, model_class, release_for, starts_on
 from rightfit.facts.engines import published_format, stacks_named
 from rightfit.facts.records import Accelerator
 from rightfit.messages import Message
@@ -38,13 +39,20 @@ class ServingStack:
 
 @dataclass(frozen=True, slots=True)
 class StackWish:
-    """What the user fixed: engine names of the table, weight formats and those of the cache, and whether any weight format will do."""
+    """What the user fixed: engine names of the table, weight formats and those of the cache, whether any weight format will do; and the names by which
+    the model's class is known (as asked, that of its record)."""
 
     engines: tuple[str, ...]
     formats: tuple[str, ...]
     is_free: bool
     published: str = ""
     kv: tuple[str, ...] = ("16-bit",)
+    names: tuple[str, ...] = ()
+
+    @property
+    def known(self) -> ModelClass | None:
+        """The model's class; None where the tables do not know it."""
+        return model_class(*self.names)
 
 
 @functools.cache
@@ -59,14 +67,17 @@ def format_rows() -> dict[str, dict[str, str]]:
     return {row["name"]: row for row in facts.table("serving_formats")}
 
 
-def read_stack_wish(*, engine: str, quantization: str, precision: str, model: str = "", kv_cache: str = "") -> StackWish:
+def read_stack_wish(
+    *, engine: str, quantization: str, precision: str, model: str = "", kv_cache: str = "", names: tuple[str, ...] = ()
+) -> StackWish:
     """The user's words as names of the tables; unknown ones raise with what is allowed. Without a word a model is served as it was
     published."""
     formats, is_free = _formats(quantization, precision)
     published = published_format(model)
     if published and not precision and not quantization.strip():
         formats = (published, *formats)
-    return StackWish(_engines(engine), formats, is_free, published, {"fp8": ("fp8",), "any": ("16-bit", "fp8")}.get(kv_cache, ("16-bit",)))
+    kv = {"fp8": ("fp8",), "any": ("16-bit", "fp8")}.get(kv_cache, ("16-bit",))
+    return StackWish(_engines(engine), formats, is_free, published, kv, names)
 
 
 def _engines(text: str) -> tuple[str, ...]:
@@ -143,6 +154,9 @@ def _weight_stacks(accelerator: Accelerator, family: str, wish: StackWish) -> tu
     rows = [row for row in stack_rows() if family in row["families"].split("|") and _is_wanted(row, wish)]
     if not rows:
         return (), "engine"
+    rows = [row for row in rows if _knows(row, wish, accelerator)]
+    if not rows:
+        return (), "class"
     formats = [
         name
         for name in wish.formats
@@ -169,6 +183,38 @@ def _weight_stacks(accelerator: Accelerator, family: str, wish: StackWish) -> tu
 def _is_wanted(row: dict[str, str], wish: StackWish) -> bool:
     """Named by the user; or, where none is named, one that suits a server."""
     return row["name"] in wish.engines if wish.engines else not row["note"].startswith("only when named")
+
+
+def _knows(row: dict[str, str], wish: StackWish, accelerator: Accelerator) -> bool:
+    """Whether a release of the engine runs on such a card and has the model's class there, where that is known. Cards of other makers than the two whose
+    releases were read have engines of their own."""
+    known, engine = wish.known, AGES.get(row["engine"], row["engine"])
+    if engine in READ and accelerator.vendor in ("NVIDIA", "AMD"):
+        return release_for(engine, wish.names, accelerator.name) is not None
+    if not starts_on(engine, accelerator):
+        return False
+    return known is None or (_has_class(row, known) and goes_with(known, accelerator))
+
+
+AGES = {"text-generation-inference": "tgi"}
+COMPILED = "xla"
+"""The class of engines that chips of their own compile models for: only where they are named, and nothing is known of their models here."""
+
+
+def _has_class(row: dict[str, str], known: ModelClass) -> bool:
+    return row["classes"] == COMPILED or has_class(AGES.get(row["engine"], row["engine"]), known)
+
+
+def refuse_unknown_class(wish: StackWish, model: str) -> None:
+    """Raise before any server is looked at where no released engine that may be taken has the model's class."""
+    known = wish.known
+    if known is None or any(_has_class(row, known) for row in stack_rows() if _is_wanted(row, wish) and row["classes"] != COMPILED):
+        return
+    engines = ", ".join(wish.engines) or "vLLM, SGLang"
+    others = [row["name"] for row in stack_rows() if row["classes"] != COMPILED and _has_class(row, known)]
+    told = {"model": model, "architecture": known.architecture, "engines": engines}
+    key = "search.no_engine_class" if not others else "search.no_engine_class_but"
+    raise ContradictionError(Message(key, **told, others=", ".join(others)) if others else Message(key, **told), field="framework")
 
 
 def _widens(row: dict[str, str], name: str, family: str) -> bool:
@@ -201,6 +247,11 @@ def refuse_wrong_pair(wish: StackWish, cards: tuple[tuple[Accelerator, str], ...
 def pair_problem(name: str, lacks: str, wish: StackWish) -> Message:
     """One line on why engine, format and card do not go together, and what would."""
     accelerator = facts.accelerators()[name]
+    if lacks == "class" and not wish.known:
+        return Message("search.pair_release", engine=", ".join(wish.engines) or "vLLM, SGLang", card=name)
+    if lacks == "class" and (known := wish.known):
+        least = ", ".join(f"{engine} {version}" for engine, version in known.least.items() if version) or "-"
+        return Message("search.pair_class", architecture=known.architecture or wish.names[0], card=name, least=least)
     if lacks == "engine" and wish.engines:
         row = next(row for row in stack_rows() if row["name"] == wish.engines[0])
         key = "_nvidia" if accelerator.vendor == "NVIDIA" else ""

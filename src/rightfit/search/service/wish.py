@@ -12,6 +12,7 @@ from rightfit.facts.classical import classical_model
 from rightfit.facts.image_tokens import has_two_towers
 from rightfit.facts.quantized import stated_quantization
 from rightfit.facts.records import TransformerArchitecture
+from rightfit.facts.resolve import hub_repository, resolve_offline
 from rightfit.records import dataclass
 from rightfit.search.answer import Assumption
 from rightfit.search.notes import Notes
@@ -64,6 +65,13 @@ class ServingWish:
         """What tells in which format the weights are published: the name asked for, what its configuration states, the model's own name."""
         asked = self.workload.model or ""
         return f"{asked} {stated_quantization(asked)} {getattr(self.model, 'name', '')}"
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The names by which the model's class is known to engines: the repository asked for, and that of its record; none for a model of one's own."""
+        record = str(getattr(self.model, "name", ""))
+        asked = hub_repository(self.workload.model or "", resolve_offline(self.workload.model or ""))
+        return tuple(dict.fromkeys(name for name in (asked, record) if "/" in name))
 
     @property
     def is_batch(self) -> bool:

@@ -1,0 +1,131 @@
+"""Every set-up line that exports write resolves on the package index, for the Python and the machine that it is for; and the wheel of the engine that the
+ten commonest plans start has the class of their model. Wheels of engines are large: the second test fetches those that are chosen, one after the other."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typical_plans import FURTHER, OTHER_KINDS, WISHES, plan_values
+
+from rightfit.errors import RightfitError
+from rightfit.export import Job, all_targets, job_of, plan_document
+from rightfit.export.model_words import class_names
+from rightfit.export.serving_words import engine_release
+from rightfit.facts.builds import machine_of
+from rightfit.facts.engine_releases import model_class, releases
+
+UV = shutil.which("uv", path=f"{Path(sys.executable).parent}") or shutil.which("uv")
+PLATFORMS = {"x86_64": "x86_64-manylinux_2_39", "aarch64": "aarch64-manylinux_2_39"}
+PYTHON = "3.12"
+OLDER_PYTHON = {"2.3.1": "3.11", "2.5.1": "3.11"}  # of the images of old builds of PyTorch
+ELSEWHERE = re.compile(r"--(?:extra-)?index-url \S+|\+(?:cu|rocm)[\d.]+|\+cpu")
+"""PyTorch's builds for a CUDA lie on its own index: they are looked for under their plain version, which the same packages go with."""
+COMMON = (
+    "qlora-8b",
+    "lora-8b-aws",
+    "full-8b-gcp",
+    "chat-8b",
+    "chat-8b-aws",
+    "chat-70b-aws",
+    "chat-8b-sglang",
+    "batch-8b-tencent",
+    "chat-70b-fp8",
+    "chat-deepseek-aws",
+)
+LATER = ("Qwen/Qwen3.5-27B", "Qwen/Qwen3.5-35B-A3B", "google/gemma-4-31B", "zai-org/GLM-5.2", "deepseek-ai/DeepSeek-V4-Flash")
+
+pytestmark = [pytest.mark.deep, pytest.mark.skipif(UV is None, reason="uv is not installed")]
+
+
+def planned(name: str, **changed: Any) -> Job:
+    values = plan_values(name)
+    return job_of(plan_document({**values, "workload": {**values["workload"], **changed}}))
+
+
+def jobs() -> list[Job]:
+    """The typical plans, and those of language models with a model of 2026 in the place of theirs."""
+    plans = [planned(name) for name in (*WISHES, *FURTHER, *OTHER_KINDS)]
+    return [
+        *plans,
+        *(planned(name, model=model) for name in ("lora-8b-aws", "full-8b-gcp", "chat-8b-aws", "chat-8b-sglang") for model in LATER),
+    ]
+
+
+def lines() -> Mapping[tuple[str, str, str], str]:
+    """(packages, machine, Python) -> a file that asks for them."""
+    found: dict[tuple[str, str, str], str] = {}
+    for job in jobs():
+        for target in all_targets().values():
+            try:
+                files = {} if target.refuses(job) else target.files(job)
+            except RightfitError:
+                files = {}
+            for path, text in files.items():
+                if path.endswith("requirements.txt"):
+                    wanted = [word for word in ELSEWHERE.sub("", text).splitlines() if word.strip()]
+                    python = next(
+                        (OLDER_PYTHON[word[7:]] for word in wanted if word[7:] in OLDER_PYTHON and word.startswith("torch==")), PYTHON
+                    )
+                    found.setdefault((" ".join(sorted(wanted)), machine_of(job.accelerator), python), f"{target.name}/{path}")
+    for release in releases():
+        for machine in release.machine if release.package else ():
+            found[(release.package, machine, PYTHON)] = f"{release.engine} {release.version}"
+    return found
+
+
+def resolved(packages: str, machine: str, python: str) -> str:
+    """What uv says of a set of packages; "" where they go together."""
+    assert UV is not None
+    words = [UV, "pip", "compile", "-", "--quiet", "--no-header", "--python-platform", PLATFORMS[machine], "--python-version", python]
+    done = subprocess.run(words, input="\n".join(shlex.split(packages)), capture_output=True, text=True, check=False, timeout=300)
+    return "" if done.returncode == 0 else done.stderr[-600:]
+
+
+def test_every_set_up_line_resolves_for_its_machine() -> None:
+    every = lines()
+    assert len(every) > 30
+    assert {machine for _, machine, _ in every} == set(PLATFORMS)
+    faults = {
+        f"{where}: {packages} ({machine})": said
+        for (packages, machine, python), where in every.items()
+        if (said := resolved(packages, machine, python))
+    }
+    assert not faults, "\n".join(f"{key}\n  {said}" for key, said in faults.items())
+
+
+def registry(engine: str, version: str, folder: Path) -> str:
+    """The text in which the wheel of an engine lists the classes that it has."""
+    platforms = [word for number in (17, 28, 31, 34, 35, 39) for word in ("--platform", f"manylinux_2_{number}_x86_64")]
+    words = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:", "--python-version", PYTHON, *platforms]
+    subprocess.run([*words, "-d", str(folder), f"{engine}=={version}"], check=True, timeout=1200)
+    wheel = next(folder.glob("*.whl"))
+    with zipfile.ZipFile(wheel) as packed:
+        names = [
+            name for name in packed.namelist() if re.fullmatch(r"vllm/model_executor/models/registry\.py|sglang/srt/models/\w+\.py", name)
+        ]
+        text = "\n".join(packed.read(name).decode() for name in names)
+    wheel.unlink()
+    return text
+
+
+def test_the_wheel_of_the_chosen_engine_has_the_class_of_the_model(tmp_path: Path) -> None:
+    """Of the commonest plans and of models of 2026."""
+    asked: dict[tuple[str, str], set[str]] = {}
+    for job in (*(planned(name) for name in COMMON), *(planned("chat-8b-aws", model=model) for model in LATER[:3])):
+        engine = job.option.layout.engine.casefold()
+        known = model_class(*class_names(job))
+        if engine in ("vllm", "sglang") and known:
+            asked.setdefault((engine, engine_release(job, engine).version), set()).add(known.architecture)
+    assert len(asked) >= 2
+    for (engine, version), classes in asked.items():
+        text = registry(engine, version, tmp_path)
+        assert not [name for name in classes if name not in text], (engine, version)
