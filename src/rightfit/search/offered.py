@@ -10,7 +10,7 @@ import numpy as np
 from rightfit.catalog.sellers import tier_of
 from rightfit.search.answer import Alternative, OptionAccelerator
 from rightfit.search.found import Found
-from rightfit.search.option_facts import JobOfferFacts, KnownPrice
+from rightfit.search.option_facts import JobOfferFacts, KnownPrice, OfferFacts
 from rightfit.search.placement import fabric_of
 from rightfit.search.rank import Row, price_facts, price_regions
 from rightfit.units import GBPS
@@ -73,7 +73,7 @@ def alternative(exploration: Found, cell: tuple[int, int]) -> Alternative:
     )
 
 
-def offer_facts(exploration: Found, row: Row) -> JobOfferFacts:
+def offer_facts(exploration: Found, row: Row) -> OfferFacts:
     """What reasons read of an offer: how often spot servers are taken away, how it is billed, how sure its price is."""
     offer, charges = exploration.market.offers.row(row.offer), exploration.market.charges
     return {
@@ -81,7 +81,6 @@ def offer_facts(exploration: Found, row: Row) -> JobOfferFacts:
         "spot_high": float(charges.spot_high[row.offer]),
         "spot_known": bool(charges.spot_known[row.offer]),
         "billing_minimum_s": float(charges.minimum_s[row.offer]),
-        "price_regions": price_regions(exploration, row.offer),
         "price": price_facts(exploration, row),
         **known_price(exploration, row),
         "is_estimate": offer["is_estimate"],
@@ -89,3 +88,8 @@ def offer_facts(exploration: Found, row: Row) -> JobOfferFacts:
         "is_pseudo_region": offer["is_pseudo_region"],
         "country": offer["country"],
     }
+
+
+def job_offer_facts(exploration: Found, row: Row) -> JobOfferFacts:
+    """The same of a job, and in how many regions its server has a price."""
+    return {**offer_facts(exploration, row), "price_regions": price_regions(exploration, row.offer)}
