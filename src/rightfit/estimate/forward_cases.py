@@ -277,10 +277,7 @@ def _numbers(case: ForwardCase) -> dict[str, float]:
         "tokens_in": case.tokens_in,
         "channels_last": float(case.is_channels_last),
         "audio": float(work.modality == "audio" and len(work.stages) > 1),
-        "params": work.params,
-        "output_bytes": work.output_bytes,
-        "pixels": work.pixels,
-        "state_elements": work.state_elements,
+        **{name: getattr(work, name) for name in ("params", "output_bytes", "pixels", "state_elements")},
         "tensor": max(tensor, 1.0),
         "tensors_only": float(case.tensors_only),
     }

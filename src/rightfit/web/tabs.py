@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
@@ -12,13 +11,13 @@ from rightfit.explain import quantities as q
 from rightfit.explain.buy_curves import buy_curves, owed_curves
 from rightfit.explain.cards import memory_use, option_card
 from rightfit.explain.messages import Lang
-from rightfit.explain.sheets import Breakdown, Choice, Lines, choice_of, option_parts, plan_sheet
+from rightfit.explain.sheets import choice_of, option_parts, plan_sheet
 from rightfit.explain.tables import Table
 from rightfit.explain.voices import option_text, voice_of
 from rightfit.web.cards import compare_table
 from rightfit.web.charts import break_even_chart, owed_chart
 from rightfit.web.details import breakdown, draw_part, draw_parts, named
-from rightfit.web.draw import box, button, heading, paragraph, table, text
+from rightfit.web.draw import box, button, heading, paragraph, table
 from rightfit.web.moves import MOVES, draw_moves, moves_of
 from rightfit.web.words import word
 from rightfit.web.world import world_map
@@ -164,22 +163,3 @@ def verdict_dialog(parts: tuple[Any, ...], lang: Lang) -> Any:
         button(word("tab.close", lang), dialog.close).mark("close-dialog")
     dialog.open()
     return dialog
-
-
-Drawer = Callable[["PlanHost", "Plan", "Option"], None]
-
-__all__ = [
-    "Breakdown",
-    "Choice",
-    "Drawer",
-    "Lines",
-    "breakdown_tab",
-    "buying_tab",
-    "compare_tab",
-    "draw_owed",
-    "opened",
-    "regions_tab",
-    "text",
-    "verdict_dialog",
-    "why_tab",
-]

@@ -26,7 +26,8 @@ from rightfit.workload.vocabulary import Vocabulary
 
 @dataclass(frozen=True, slots=True)
 class WishOption:
-    """One option. `attributes` are the fields it sets, the one that carries the limits first; `low`..`high` in base units."""
+    """One option. `attributes` are the fields it sets, the one that carries the limits first; `low`..`high` in base units; `purpose`: key of
+    what an option is for that only some kinds of work take."""
 
     name: str
     kind: str
@@ -36,6 +37,7 @@ class WishOption:
     high: float = math.inf
     help: str = ""
     example: str = ""
+    purpose: str = ""
 
 
 def _number(text: str) -> float:
@@ -48,11 +50,12 @@ def _read_option(row: Mapping[str, str]) -> WishOption:
         row["name"],
         row["kind"],
         tuple((row["attributes"] or row["name"]).split(";")),
-        getattr(vocabulary, row["vocabulary"]) if row["vocabulary"] else None,
+        vocabulary.VOCABULARIES[row["vocabulary"]] if row["vocabulary"] else None,
         _number(row["low"] or "0.0"),
         _number(row["high"] or "inf"),
         row["help"],
         row["example"],
+        row["purpose"],
     )
 
 
