@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from rightfit import units
@@ -44,7 +43,7 @@ def _number(text: str) -> float:
     return int(text) if text.isdigit() else float(text)
 
 
-def _read_option(row: Mapping[str, str]) -> WishOption:
+def _option_of(row: Mapping[str, str]) -> WishOption:
     """One line of data/options.csv; empty cells mean what the record's defaults do, and the attribute of the option's own name."""
     return WishOption(
         row["name"],
@@ -59,8 +58,8 @@ def _read_option(row: Mapping[str, str]) -> WishOption:
     )
 
 
-_ROWS = read_rows(Path(__file__).with_name("data").joinpath("options.csv").read_text(encoding="utf-8"))
-OPTIONS: Mapping[str, WishOption] = {row["name"]: _read_option(row) for row in _ROWS}
+_ROWS = read_rows((vocabulary.DATA / "options.csv").read_text(encoding="utf-8"))
+OPTIONS: Mapping[str, WishOption] = {row["name"]: _option_of(row) for row in _ROWS}
 _OPTION_OF_ATTRIBUTE = {attribute: option for option in OPTIONS.values() for attribute in option.attributes}
 
 

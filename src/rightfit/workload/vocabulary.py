@@ -56,7 +56,8 @@ def _vocabulary(table: Mapping[str, Any]) -> Vocabulary:
     return Vocabulary(tuple(words), {alias: word for word, names in table["aliases"].items() for alias in names.split()})
 
 
-_TABLES = tomllib.loads(Path(__file__).with_name("data").joinpath("vocabulary.toml").read_text(encoding="utf-8"))
+DATA = Path(__file__).with_name("data")
+_TABLES = tomllib.loads((DATA / "vocabulary.toml").read_text(encoding="utf-8"))
 #: Every vocabulary by its name.
 VOCABULARIES: Mapping[str, Vocabulary] = {name: _vocabulary(table) for name, table in _TABLES.items()}
 TASKS, METHODS, PURCHASES, OPTIMIZERS = (VOCABULARIES[name] for name in ("tasks", "methods", "purchases", "optimizers"))

@@ -196,7 +196,14 @@ def rejudged(
     market, fleet, space = exploration.market, exploration.fleet, exploration.space
     bill = monthly_bill(wish, market, fleet, space, sizing)
     failures = judge_serving(market, fleet, space, filters, wish, able, sizing, bill, exploration.column)
-    changed: dict[str, Any] = {"capacity": able, "wanted": filters, "sizing": sizing, "bill": bill, "failures": failures, "bits": failures.bits()}
+    changed: dict[str, Any] = {
+        "capacity": able,
+        "wanted": filters,
+        "sizing": sizing,
+        "bill": bill,
+        "failures": failures,
+        "bits": failures.bits(),
+    }
     return dataclasses.replace(exploration, **changed)
 
 

@@ -254,8 +254,8 @@ def _columns(servers: ServerTable, fleet: ServingFleet, wish: ServingWish, rows:
     spread = np.array([row[4] for row in rows], dtype=np.bool_)
     model = model_columns([wish.model])
     if not rows:
-        none, parts = np.zeros(0), (ServeColumns(), DeviceColumns(), LinkColumns())
-        return ServingSpace(machine, tensor, nodes, (), model, *parts, none > 0, none, none, none, machine, machine, wish.extras)
+        none, empty = np.zeros(0), (ServeColumns(), DeviceColumns(), LinkColumns())
+        return ServingSpace(machine, tensor, nodes, (), model, *empty, none > 0, none, none, none, machine, machine, wish.extras)
     values = [stack_values(stack, fleet.families[row], wish.model) for row, stack in zip(machine.tolist(), stacks, strict=True)]
     serve = ServeColumns.of(
         **{name: np.array([value[name] for value in values]) for name in values[0]},
