@@ -9,27 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit.estimate.forward_devices import SILICON, ForwardDevice
+from rightfit.estimate.forward_models import KINDS
 from rightfit.estimate.forward_records import ForwardWork
 from rightfit.facts.constants import constants
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
 
-STAGE_KINDS = (
-    "conv",
-    "grouped",
-    "depthwise",
-    "convnext",
-    "window",
-    "transformer",
-    "detection",
-    "unet",
-    "conv3d",
-    "denoiser",
-    "dit",
-    "recurrent",
-    "recommender",
-    "decode",
-)
+STAGE_KINDS = (*KINDS, "decode")
 #: Kinds made of convolutions: Winograd saves multiplications in fp32, cuDNN takes TF32 by itself.
 CONVOLUTIONAL = frozenset({"conv", "grouped", "depthwise", "convnext", "detection", "unet", "conv3d", "denoiser"})
 

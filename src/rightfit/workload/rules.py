@@ -2,88 +2,24 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from typing import Any
 
 from rightfit.errors import ContradictionError, InputError
 from rightfit.messages import Message, contradiction, either
 from rightfit.units import exact_number, parse_money
-from rightfit.workload.vocabulary import REINFORCEMENTS, TUNINGS
+from rightfit.workload.options import OPTIONS
+from rightfit.workload.vocabulary import DATA, REINFORCEMENTS, TUNINGS
 
 _TRAINING = ("train", "finetune")
-_SERVING_ATTRIBUTES = {
-    "rate_per_s": "rate",
-    "users": "users",
-    "think_s": "think",
-    "ttft_s": "ttft",
-    "tpot_s": "tpot",
-    "latency_s": "latency",
-    "input_tokens": "input_tokens",
-    "output_tokens": "output_tokens",
-    "trace": "trace",
-    "profile": "profile",
-    "api_output_usd_per_million": "api_price",
-    "prefix_share": "prefix_share",
-    "cached_tokens": "cached_tokens",
-    "adapters": "adapters",
-    "adapter_rank": "adapter_rank",
-    "speculative": "speculative",
-    "draft_tokens": "draft_tokens",
-    "acceptance": "acceptance",
-    "kv_cache": "kv_cache",
-    "kv_offload": "kv_offload",
-    "cache_hits": "cache_hits",
-    "slice": "slice",
-    "beside": "beside",
-    "fleet": "fleet",
-    "denoise_steps": "denoise_steps",
-    "images": "images",
-}
-_TRAINING_ATTRIBUTES = (
-    "method",
-    "epochs",
-    "global_batch",
-    "optimizer",
-    "lora_rank",
-    "lora_targets",
-    "update",
-    "rollout",
-    "completions",
-    "reward_model",
-    "recompute",
-    "micro_batch",
-    "sharding",
-    "storage",
-    "data_location",
-    "decode",
-    "workers",
-    "latents",
-)
+_OPTIONS: Mapping[str, list[str]] = tomllib.loads((DATA / "rules.toml").read_text(encoding="utf-8"))
+_SERVING_ATTRIBUTES = {OPTIONS[name].attributes[0]: name for name in _OPTIONS["serving"]}
+_TRAINING_ATTRIBUTES, _OF_NETWORKS = _OPTIONS["training"], _OPTIONS["networks"]
 #: What one input is like: training is meant where no task is said.
 _OF_INPUTS = ("image_size", "frames", "audio_length_s")
 #: Options about the place of the data, which preparation has too.
 _OF_PREPARATION = ("storage", "data_location", "workers")
-_OF_NETWORKS = (
-    "method",
-    "seq_len",
-    "global_batch",
-    "optimizer",
-    "lora_rank",
-    "lora_targets",
-    "update",
-    "rollout",
-    "completions",
-    "reward_model",
-    "recompute",
-    "attention",
-    "micro_batch",
-    "tensor_parallel",
-    "pipeline_parallel",
-    "sharding",
-    "offload",
-    "quantization",
-    "decode",
-)
 _ADAPTERS = ("lora", "qlora", "dora")
 _PARTIAL = (*_ADAPTERS, "ptuning", "prefix", "freeze", "dreambooth", "textual-inversion", *TUNINGS)
 #: Options of tuning on preferences or rewards, and the methods that read them.
