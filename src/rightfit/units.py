@@ -148,7 +148,7 @@ def parse_money(text: str) -> Money:
         raise QuantityError(Message("units.no_budget", value=_shown(text), example=f"{number:g}usd/month"))
     currency = _CURRENCIES.get(suffix.casefold()) if suffix else prefix
     if currency is None:
-        other = Message("units.part_no_currency", currency=_shown(suffix), known=_known_currencies())
+        other = Message("units.part_no_currency", currency=_shown(suffix), known=", ".join(dict.fromkeys(_CURRENCIES.values())))
         hint = other if suffix else _say(f"{number:g}usd", f"{number:g}cny")
         raise QuantityError(Message("units.no_money", value=_shown(text), problem=hint))
     return Money(number * multiplier, currency, per_month)
@@ -230,10 +230,6 @@ def currency_code(text: str) -> str:
     """The code that a word or sign of a currency stands for ("€" -> "eur"); the folded text itself where it is none we know."""
     folded = normalize(text).casefold()
     return _CURRENCIES.get(folded, folded)
-
-
-def _known_currencies() -> str:
-    return ", ".join(dict.fromkeys(_CURRENCIES.values()))
 
 
 def format_money(amount: float, currency: str) -> str:

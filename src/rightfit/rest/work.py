@@ -46,7 +46,7 @@ class ServedMarket:
                 from rightfit.search.priced import open_priced
 
                 self._catalog = open_priced()
-                self.version = _version_of(self._catalog)
+                self.version = _stamp(Path(str(self._catalog.location)).name)
                 self._looked_s = now
             elif now - self._looked_s > _LOOK_AGAIN_S:
                 self._looked_s = now
@@ -59,10 +59,6 @@ class ServedMarket:
             return self.version not in ("", _stamp(store.store_path().name))
         except OSError:
             return False
-
-
-def _version_of(catalog: Any) -> str:
-    return _stamp(Path(str(catalog.location)).name)
 
 
 def _stamp(name: str) -> str:
