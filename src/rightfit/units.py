@@ -42,8 +42,11 @@ def _table(name: str) -> dict[str, Any]:
     return {word: value for value, *words in _WORDS[name] for word in words}
 
 
-_MULTIPLIERS, _SECONDS, _PERIODS = (_table(name) for name in ("multipliers", "seconds", "periods"))
-_CURRENCIES, _DATA_UNITS, _REQUESTS = _table("currencies"), _table("data_units"), tuple(_WORDS["requests"])
+_MULTIPLIERS: dict[str, float] = _table("multipliers")
+_SECONDS: dict[str, float] = _table("seconds")
+_PERIODS: dict[str, float] = _table("periods")
+_CURRENCIES: dict[str, str] = _table("currencies")
+_DATA_UNITS, _REQUESTS = _table("data_units"), tuple(_WORDS["requests"])
 _BYTES = {
     **dict.fromkeys(("b", "byte", "bytes", "字节"), 1.0),
     **{f"{prefix}{tail}": 1000.0**power for power, prefix in enumerate("kmgtp", start=1) for tail in ("b", "byte", "bytes")},

@@ -42,28 +42,33 @@ def _job_table(plan: Plan, lang: Lang, machine: str, *figures: Column, total: Ca
     return Table(columns, [_job_record(option, lang, plan.workload.currency, machine) for option in plan.options])
 
 
-def _record(option: Option, lang: Lang) -> dict[str, Any]:
-    """What is told of an option of any kind."""
+def _record(option: Option, lang: Lang, machine: dict[str, Any], money: dict[str, Any]) -> dict[str, Any]:
+    """What is told of an option of any kind, with what its kind says of its machine and its money."""
     nodes = f"{option.nodes}x " if option.nodes > 1 else ""
     return {
         "rank": option.rank,
         "instance_type": f"{nodes}{option.provider}/{option.instance_type}",
         "region": option.region,
+        **machine,
         "purchase": q.purchase_text(option.purchase, lang),
-        "total": option.cost.total_usd,
+        **money,
         "holds": holds(option),
     }
 
 
 def _job_record(option: Option, lang: Lang, currency: str, machine: str) -> dict[str, Any]:
-    found = {**_record(option, lang), "hourly": option.cost.hourly_usd, "total_time": option.estimate["total_time_s"].mid}
-    peak = option.estimate["peak_memory_bytes"]
+    cost = {"hourly": option.cost.hourly_usd, "total_time": option.estimate["total_time_s"].mid}
     if machine == "machine":
-        ram = option.estimate.get("host_memory_bytes", peak)
-        return {**found, "machine": server_text(option, lang), "ram": ram.mid, "as_of": option.price_as_of}
+        ram = option.estimate["host_memory_bytes" if "host_memory_bytes" in option.estimate else "peak_memory_bytes"].mid
+        told = _record(option, lang, {machine: server_text(option, lang)}, {**cost, "total": option.cost.total_usd})
+        return {**told, "ram": ram, "as_of": option.price_as_of}
     cards = f"{option.num_accelerators}x {option.accelerator.name}"
-    told = {"gpus": cards, "total": total_text(option, currency), "layout": layout_text(option.layout, lang)}
-    return {**found, **told, "peak": peak.mid, "as_of": dated_text(option, lang)}
+    return {
+        **_record(option, lang, {machine: cards}, {**cost, "total": total_text(option, currency)}),
+        "peak": option.estimate["peak_memory_bytes"].mid,
+        "layout": layout_text(option.layout, lang),
+        "as_of": dated_text(option, lang),
+    }
 
 
 def training_table(plan: Plan, lang: Lang) -> Table:
@@ -152,12 +157,9 @@ def _service_record(option: Option, lang: Lang) -> dict[str, Any]:
     assert isinstance(layout, ServingLayout)
     figures = {name: option.estimate[f"{name}_s"].mid if f"{name}_s" in option.estimate else None for name in ("ttft", "tpot", "latency")}
     cards = f"{option.num_accelerators}x {option.accelerator.name}" if option.accelerator.name else f"{option.vcpus * option.nodes:g} vCPU"
+    machine = {"gpus": cards, "replicas": layout.replicas, "weights": layout.weight_format}
     return {
-        **_record(option, lang),
-        "gpus": cards,
-        "replicas": layout.replicas,
-        "weights": layout.weight_format,
-        "monthly": cost.monthly_usd,
+        **_record(option, lang, machine, {"monthly": cost.monthly_usd, "total": cost.total_usd}),
         "total_time": option.estimate["total_time_s"].mid if "total_time_s" in option.estimate else None,
         "per_thousand": cost.per_thousand_requests_usd,
         "per_million": cost.per_million_tokens_usd,

@@ -20,9 +20,9 @@ from rightfit.records import dataclass
 from rightfit.search.answer import Cost, Layout, Option, OptionAccelerator
 from rightfit.search.bill import cost_of
 from rightfit.search.market import Bill
-from rightfit.search.offered import offer_facts, offered
+from rightfit.search.offered import offer_doubts, offered, spot_facts
 from rightfit.search.option_facts import BatchFacts, ScoringFacts, ServiceFacts
-from rightfit.search.rank import Row
+from rightfit.search.rank import Row, price_facts
 from rightfit.search.risk import Risk, RunOfRow, risk_facts, risk_of_row
 from rightfit.search.service.disk import disk_bytes, kept_of
 from rightfit.search.service.figures import doubts_of, service_figure
@@ -377,12 +377,15 @@ def _facts(exploration: ServingExploration, details: _Details, row: Row, positio
         "replica_rate_per_s": float(exploration.capacity.rate_per_s[at]),
         "servers_per_replica": float(exploration.space.nodes[at]),
         "family": exploration.fleet.families[int(exploration.space.machine[at])],
+        **spot_facts(exploration, row),
+        "billing_minimum_s": float(exploration.market.charges.minimum_s[row.offer]),
         "vendor": card.vendor,
         "equivalent_to": card.equivalent_to if is_hidden else "",
         "servers": servers,
         "requests": wish.requests,
+        "price": price_facts(exploration, row),
         **scoring,
-        **offer_facts(exploration, row),
+        **offer_doubts(exploration, row),
     }
 
 

@@ -14,9 +14,9 @@ from rightfit.physics.columns import Array, AttentionKernel, Recompute
 from rightfit.physics.step import Bottleneck
 from rightfit.search.answer import Cost, Layout, Option, OptionAccelerator
 from rightfit.search.bill import cost_of
-from rightfit.search.offered import job_offer_facts, offered
+from rightfit.search.offered import offer_doubts, offered, spot_facts
 from rightfit.search.option_facts import TrainingFacts
-from rightfit.search.rank import Row
+from rightfit.search.rank import Row, price_facts, price_regions
 from rightfit.search.risk import Risk, RunOfRow, risk_facts, risk_of_row
 from rightfit.search.training.data_path import data_part
 from rightfit.search.training.machines import behind
@@ -166,11 +166,15 @@ def _facts(exploration: Exploration, details: Details, row: Row, position: int) 
         "run_s": float(exploration.bill.run_s[at]),
         "save_and_restart_s": float(exploration.bill.save_and_restart_s[at]),
         "checkpoint_bytes": exploration.volume.checkpoint_bytes,
+        **spot_facts(exploration, row),
         "without_recompute_bytes": float(details.stored_bytes[position]),
         "vendor": chip.vendor,
         "equivalent_to": chip.equivalent_to if chip is not listed else "",
+        "billing_minimum_s": float(exploration.market.charges.minimum_s[row.offer]),
         "gpu_interconnect": servers.gpu_interconnect[server],
         "rdma": servers.rdma[server],
+        "price_regions": price_regions(exploration, row.offer),
         "risk": risk_facts(details.risks[position], exploration.bill.hourly_usd[at]),
-        **job_offer_facts(exploration, row),
+        "price": price_facts(exploration, row),
+        **offer_doubts(exploration, row),
     }
