@@ -45,7 +45,8 @@ class TableRule:
 
 def _rule(entry: Mapping[str, Any]) -> TableRule:
     apart = {name: entry[name] for name in ("usual", "price") if name in entry}
-    return TableRule(**{name: tuple(words.split()) for name, words in entry.items() if name not in apart}, **apart)
+    several: dict[str, Any] = {name: tuple(words.split()) for name, words in entry.items() if name not in apart}
+    return TableRule(**several, **apart)
 
 
 #: Every table of the catalog that may be amended (data/amended_tables.toml).

@@ -161,7 +161,7 @@ def option_text(option: Option, workload: Any, lang: Lang) -> OptionText:
 
 def worded(option: Option, workload: Any, lang: Lang, render: Callable[[Reason], str], **own: Any) -> OptionText:
     """An option of any kind of plan: its reasons and its price, and what the kind says in its own words."""
-    reasons = {name: tuple(map(render, getattr(option, name))) for name in ("why", "warnings")}
+    reasons: dict[str, Any] = {name: tuple(map(render, getattr(option, name))) for name in ("why", "warnings")}
     return OptionText(priced=priced_text(option, lang), cost=cost_terms(option, lang, currency=workload.currency), **reasons, **own)
 
 

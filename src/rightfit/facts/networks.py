@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import math
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from rightfit.errors import RightfitError
 from rightfit.facts.constants import constant_group, constants
@@ -75,8 +77,11 @@ class PassEngine:
 @functools.cache
 def pass_engines() -> tuple[PassEngine, ...]:
     """The table of engines, the preferred ones first."""
-    several = ("words", "modalities", "families", "dtypes")
-    return tuple(filled(PassEngine, row, **{name: tuple(row[name].split("|")) for name in several}) for row in table("forward_stacks"))
+
+    def several(row: Mapping[str, str]) -> dict[str, Any]:
+        return {name: tuple(row[name].split("|")) for name in ("words", "modalities", "families", "dtypes")}
+
+    return tuple(filled(PassEngine, row, **several(row)) for row in table("forward_stacks"))
 
 
 def _short(name: str) -> str:
