@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import math
 import re
+import tomllib
 import unicodedata
+from pathlib import Path
+from typing import Any
 
 from rightfit.errors import QuantityError
 from rightfit.messages import Message, either
@@ -32,108 +35,24 @@ WATTS_PER_KW = 1000.0
 GRAMS_PER_KG = 1000.0
 MILLION = 1e6  # prices of tokens are per million
 
-_MULTIPLIERS = {
-    "": 1.0,
-    "k": 1e3,
-    "m": 1e6,
-    "mn": 1e6,
-    "mio": 1e6,
-    "b": 1e9,
-    "bn": 1e9,
-    "g": 1e9,
-    "t": 1e12,
-    "thousand": 1e3,
-    "million": 1e6,
-    "billion": 1e9,
-    "trillion": 1e12,
-    "百": 1e2,
-    "千": 1e3,
-    "万": 1e4,
-    "萬": 1e4,
-    "十万": 1e5,
-    "百万": 1e6,
-    "千万": 1e7,
-    "亿": 1e8,
-    "億": 1e8,
-    "十亿": 1e9,
-    "百亿": 1e10,
-    "千亿": 1e11,
-    "万亿": 1e12,
-}
-_SECONDS = {
-    **dict.fromkeys(("ns", "纳秒"), 1e-9),
-    **dict.fromkeys(("us", "μs", "微秒"), 1e-6),
-    **dict.fromkeys(("ms", "msec", "millisecond", "milliseconds", "毫秒"), 1e-3),
-    **dict.fromkeys(("s", "sec", "secs", "second", "seconds", "秒", "秒钟"), 1.0),
-    **dict.fromkeys(("m", "min", "mins", "minute", "minutes", "分", "分钟"), 60.0),
-    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours", "时", "小时", "个小时", "钟头", "个钟头"), 3600.0),
-    **dict.fromkeys(("d", "day", "days", "天", "日"), 86400.0),
-    **dict.fromkeys(("w", "week", "weeks", "周", "星期", "个星期"), 604800.0),
-    **dict.fromkeys(("mo", "month", "months", "月", "个月"), 2628000.0),
-    **dict.fromkeys(("y", "yr", "year", "years", "年"), 31536000.0),
-}
+_WORDS = tomllib.loads(Path(__file__).with_name("data").joinpath("units.toml").read_text(encoding="utf-8"))
+
+
+def _table(name: str) -> dict[str, Any]:
+    return {word: value for value, *words in _WORDS[name] for word in words}
+
+
+_MULTIPLIERS: dict[str, float] = _table("multipliers")
+_SECONDS: dict[str, float] = _table("seconds")
+_PERIODS: dict[str, float] = _table("periods")
+_CURRENCIES: dict[str, str] = _table("currencies")
+_DATA_UNITS, _REQUESTS = _table("data_units"), tuple(_WORDS["requests"])
 _BYTES = {
     **dict.fromkeys(("b", "byte", "bytes", "字节"), 1.0),
     **{f"{prefix}{tail}": 1000.0**power for power, prefix in enumerate("kmgtp", start=1) for tail in ("b", "byte", "bytes")},
     **{f"{prefix}{tail}": 1024.0**power for power, prefix in enumerate("kmgtp", start=1) for tail in ("ib", "ibyte", "ibytes")},
 }
-_CURRENCIES = {
-    **dict.fromkeys(("usd", "$", "us$", "dollar", "dollars", "美元", "美金", "刀"), "usd"),
-    **dict.fromkeys(("cny", "rmb", "¥", "cn¥", "yuan", "元", "块", "块钱", "人民币", "元人民币"), "cny"),
-    **dict.fromkeys(("eur", "€", "euro", "euros", "欧元"), "eur"),
-    **dict.fromkeys(("gbp", "£", "pound", "pounds", "英镑"), "gbp"),
-    **dict.fromkeys(("jpy", "jp¥", "yen", "円", "日元"), "jpy"),
-    **dict.fromkeys(("chf", "瑞士法郎"), "chf"),
-    **dict.fromkeys(("inr", "₹", "rupee", "rupees", "卢比"), "inr"),
-    **dict.fromkeys(("krw", "₩", "won", "韩元"), "krw"),
-    **dict.fromkeys(("hkd", "hk$", "港元", "港币"), "hkd"),
-    **dict.fromkeys(("sgd", "s$", "新加坡元", "新币"), "sgd"),
-    **dict.fromkeys(("aud", "a$", "澳元"), "aud"),
-    **dict.fromkeys(("cad", "c$", "加元"), "cad"),
-    **dict.fromkeys(("brl", "r$", "雷亚尔"), "brl"),
-    **{code: code for code in ("sek", "dkk", "nok", "pln", "czk", "huf", "try", "ils", "mxn", "idr", "thb")},
-}
 CURRENCY_SIGNS = {"usd": "$", "cny": "¥", "eur": "€", "gbp": "£", "inr": "₹"}
-_DATA_UNITS = {
-    **dict.fromkeys(("tok", "toks", "token", "tokens", "词元", "个token", "个词元"), "tokens"),
-    **dict.fromkeys(("image", "images", "img", "imgs", "picture", "pictures", "张", "张图", "张图片", "幅", "图片"), "images"),
-    **dict.fromkeys(("h", "hr", "hour", "hours", "hrs", "小时", "小时音频", "hours of audio", "hours of speech"), "hours"),
-    **dict.fromkeys(("sample", "samples", "example", "examples", "条", "条数据", "条样本", "个样本", "样本", "条记录"), "samples"),
-    **dict.fromkeys(("row", "rows", "行", "行数据"), "rows"),
-    **dict.fromkeys(("document", "documents", "doc", "docs", "篇", "个文档", "文档"), "documents"),
-    **dict.fromkeys(("conversation", "conversations", "dialog", "dialogs", "dialogue", "dialogues", "轮对话", "条对话"), "conversations"),
-    **dict.fromkeys(("pair", "pairs", "preference pair", "preference pairs", "对"), "pairs"),
-    **dict.fromkeys(("clip", "clips", "video", "videos", "个视频", "段视频"), "videos"),
-    **dict.fromkeys(("utterance", "utterances", "recording", "recordings", "段录音", "条录音", "条语音"), "utterances"),
-    **dict.fromkeys(("interaction", "interactions", "click", "clicks", "条交互", "次点击"), "interactions"),
-    **dict.fromkeys(("node", "nodes", "vertices", "个节点", "节点"), "nodes"),
-}
-_PERIODS = {
-    **dict.fromkeys(("s", "sec", "second", "秒", "每秒"), 1.0),
-    **dict.fromkeys(("m", "min", "minute", "分", "分钟", "每分钟"), 60.0),
-    **dict.fromkeys(("h", "hr", "hour", "时", "小时", "每小时"), 3600.0),
-    **dict.fromkeys(("d", "day", "天", "日", "每天", "每日"), 86400.0),
-    **dict.fromkeys(("mo", "month", "月", "每月"), 2628000.0),
-}
-_REQUESTS = (
-    "",
-    "req",
-    "reqs",
-    "request",
-    "requests",
-    "query",
-    "queries",
-    "call",
-    "calls",
-    "image",
-    "images",
-    "次",
-    "个请求",
-    "请求",
-    "次请求",
-    "张",
-    "条",
-)
 
 _NUMBER = re.compile(r"[+-]?(?:(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+(?:_\d+)*)(?:\.\d+)?|\.\d+)(?:e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
 _CHINESE_DIGITS = {digit: value for value, digit in enumerate("零一二三四五六七八九")} | {"两": 2, "〇": 0}
@@ -232,7 +151,7 @@ def parse_money(text: str) -> Money:
         raise QuantityError(Message("units.no_budget", value=_shown(text), example=f"{number:g}usd/month"))
     currency = _CURRENCIES.get(suffix.casefold()) if suffix else prefix
     if currency is None:
-        other = Message("units.part_no_currency", currency=_shown(suffix), known=_known_currencies())
+        other = Message("units.part_no_currency", currency=_shown(suffix), known=", ".join(dict.fromkeys(_CURRENCIES.values())))
         hint = other if suffix else _say(f"{number:g}usd", f"{number:g}cny")
         raise QuantityError(Message("units.no_money", value=_shown(text), problem=hint))
     return Money(number * multiplier, currency, per_month)
@@ -314,10 +233,6 @@ def currency_code(text: str) -> str:
     """The code that a word or sign of a currency stands for ("€" -> "eur"); the folded text itself where it is none we know."""
     folded = normalize(text).casefold()
     return _CURRENCIES.get(folded, folded)
-
-
-def _known_currencies() -> str:
-    return ", ".join(dict.fromkeys(_CURRENCIES.values()))
 
 
 def format_money(amount: float, currency: str) -> str:

@@ -14,11 +14,13 @@ import csv
 import dataclasses
 import datetime
 import functools
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from rightfit.catalog.names import names_data
 from rightfit.catalog.offers import PURCHASE_CODES
-from rightfit.catalog.package_data import amendment_files, rules
+from rightfit.catalog.package_data import amendment_files, data_bytes, rules
 from rightfit.facts import fuzzy
 from rightfit.records import dataclass
 
@@ -41,76 +43,14 @@ class TableRule:
     price: str = ""  # the column of US dollars that follows from price_original and currency_original
 
 
-_SERVER = (
-    *("provider", "instance_type", "family", "category", "vcpus", "memory_gib", "gpu_name", "gpu_count", "gpu_memory_gib_each"),
-    *("local_nvme_gb", "network_gbps", "network_burst_gbps", "rdma", "nvlink", "gpu_interconnect", "cpu_model", "arch", "status"),
-)
-_PRICED = ("currency_original", "price_original", "as_of", "source", "note")
-_INTERRUPTED = ("interruption_band", "interruption_pct_low", "interruption_pct_high", "savings_pct")
-_MARKET = ("price_min_usd_gpu_hour", "price_median_usd_gpu_hour", "price_max_usd_gpu_hour", "offers")
-_DISCOUNT = ("discount_pct_low", "discount_pct_typical", "discount_pct_high", "samples")
-TABLES: Mapping[str, TableRule] = {
-    "servers": TableRule(
-        (*_SERVER, "source", "note"),
-        key=("provider", "instance_type"),
-        needed=("family", "category", "vcpus", "memory_gib", "arch"),
-        usual={"gpu_count": "0", "rdma": "none", "nvlink": "0", "status": "active"},
-        numbers=(
-            "vcpus",
-            "memory_gib",
-            "gpu_count",
-            "gpu_memory_gib_each",
-            "local_nvme_gb",
-            "network_gbps",
-            "network_burst_gbps",
-            "nvlink",
-        ),
-    ),
-    "prices": TableRule(
-        ("provider", "region", "instance_type", "price_usd_hour", "purchase", *_PRICED),
-        key=("provider", "instance_type", "region", "purchase"),
-        needed=("price_usd_hour",),
-        numbers=("price_usd_hour", "price_original"),
-        price="price_usd_hour",
-    ),
-    "regions": TableRule(
-        ("provider", "region", "country", "continent", "city", "display_en", "display_zh", "source"),
-        key=("provider", "region"),
-        needed=("display_en", "display_zh"),
-    ),
-    "storage_prices": TableRule(
-        ("provider", "region", "product", "kind", "unit", "price_usd", *_PRICED),
-        key=("provider", "region", "product", "unit"),
-        needed=("kind", "price_usd"),
-        numbers=("price_usd", "price_original"),
-        price="price_usd",
-    ),
-    "egress_prices": TableRule(
-        ("provider", "region", "destination", "tier_from_gb", "tier_to_gb", "price_usd_per_gb", "free_gb_month", "as_of", "source", "note"),
-        key=("provider", "region", "destination", "tier_from_gb"),
-        needed=("price_usd_per_gb",),
-        numbers=("tier_from_gb", "tier_to_gb", "price_usd_per_gb", "free_gb_month"),
-    ),
-    "interruptions": TableRule(
-        ("provider", "region", "instance_type", *_INTERRUPTED, "window", "as_of", "source"),
-        key=("provider", "instance_type", "region"),
-        needed=(*_INTERRUPTED[:3], "window"),
-        numbers=_INTERRUPTED,
-    ),
-    "discounts": TableRule(
-        ("provider", "mechanism", "scope", "term", "payment", *_DISCOUNT, "basis", "as_of", "source", "note"),
-        key=("provider", "mechanism", "scope", "term", "payment", "basis"),
-        numbers=_DISCOUNT,
-        may_be_empty=("term", "payment"),
-    ),
-    "market_gpu_prices": TableRule(
-        ("provider", "gpu_name", "gpu_count", "region", "purchase", *_MARKET, "as_of", "upstream", "source"),
-        key=("provider", "gpu_name", "gpu_count", "region", "purchase"),
-        needed=("price_median_usd_gpu_hour", "upstream"),
-        numbers=("gpu_count", *_MARKET),
-        may_be_empty=("gpu_count",),
-    ),
-}
+def _rule(entry: Mapping[str, Any]) -> TableRule:
+    apart = {name: entry[name] for name in ("usual", "price") if name in entry}
+    several: dict[str, Any] = {name: tuple(words.split()) for name, words in entry.items() if name not in apart}
+    return TableRule(**several, **apart)
+
+
+#: Every table of the catalog that may be amended (data/amended_tables.toml).
+TABLES: Mapping[str, TableRule] = {name: _rule(entry) for name, entry in tomllib.loads(data_bytes("amended_tables.toml").decode()).items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rightfit.catalog import overlay, tables, twins
+from rightfit.catalog.amendments import TABLES
 from rightfit.catalog.blocks import CREATE_BLOCK, write_block
 from rightfit.catalog.charges import place_prices
 from rightfit.catalog.integrity import CheckedMarket, Finding, check_price_superseded, quarantined_rows, run_checks
@@ -28,29 +29,7 @@ _PLAIN_TABLES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "discount": ("discounts", ("provider", "mechanism")),
     "market_gpu_price": ("market_gpu_prices", ("provider", "gpu_name")),
 }
-_NUMERIC_COLUMNS = frozenset(
-    [
-        "price_usd",
-        "price_original",
-        "tier_from_gb",
-        "tier_to_gb",
-        "price_usd_per_gb",
-        "free_gb_month",
-        "interruption_band",
-        "interruption_pct_low",
-        "interruption_pct_high",
-        "savings_pct",
-        "discount_pct_low",
-        "discount_pct_typical",
-        "discount_pct_high",
-        "samples",
-        "gpu_count",
-        "price_min_usd_gpu_hour",
-        "price_median_usd_gpu_hour",
-        "price_max_usd_gpu_hour",
-        "offers",
-    ]
-)
+_NUMERIC_COLUMNS = frozenset(name for packed, _ in _PLAIN_TABLES.values() for name in TABLES[packed].numbers)
 
 
 def fill_store(connection: sqlite3.Connection, *, generation: str = "") -> None:

@@ -55,15 +55,11 @@ class Claim:
 
 def parse_claims(text: str, *, subject: str = "") -> tuple[Claim, ...]:
     """The statements of a claim, in order. `subject` is what they are about: its own name in them says nothing ("A2 offers H100")."""
-    said = _expand(text)
+    said = text.replace("（", "(").replace("）", ")").replace("，", ",")
     if subject:
         said = re.sub(rf"(?<![\w.-]){re.escape(subject)}(?![\w.-])", " ", said, flags=re.IGNORECASE)
     parts = [part.strip() for part in _STATEMENTS.split(said)]
     return tuple(parse_claim(part) for part in parts if part)
-
-
-def _expand(text: str) -> str:
-    return text.replace("（", "(").replace("）", ")").replace("，", ",")
 
 
 def parse_claim(text: str) -> Claim:

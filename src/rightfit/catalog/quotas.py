@@ -12,6 +12,7 @@ import numpy as np
 from rightfit.catalog import names
 from rightfit.catalog.offers import PURCHASES, Flags, Floats, OfferTable, ServerTable
 from rightfit.errors import QuantityError, UnknownNameError
+from rightfit.facts.word_tables import senses
 from rightfit.messages import Message, either
 from rightfit.records import dataclass
 from rightfit.units import normalize
@@ -24,31 +25,7 @@ _EXAMPLE = Message(
     "catalog.part_example",
     example=either(('"8 A100 in us-east-1"', '"192 vcpus on aws"', '"4 p4d.24xlarge"', '"8 A100 in us-east-1 spot"')),
 )
-_FILLERS = frozenset(
-    [
-        "max",
-        "at",
-        "most",
-        "maximum",
-        "up",
-        "to",
-        "no",
-        "more",
-        "than",
-        "in",
-        "on",
-        "of",
-        "x",
-        "最多",
-        "至多",
-        "不超过",
-        "台",
-        "张",
-        "块",
-        "个",
-        "卡",
-    ]
-)
+_FILLERS = frozenset(senses("amounts", "quota_filler"))
 _VCPUS = frozenset({"vcpu", "vcpus", "cores", "cpus", "核", "个vcpu"})
 _GPUS = frozenset({"gpu", "gpus", "card", "cards", "accelerators", "accelerator", "加速卡"})
 _SERVERS = frozenset({"server", "servers", "node", "nodes", "instance", "instances", "服务器"})

@@ -215,15 +215,11 @@ def _accelerators() -> Sequence[str]:
 
 def _rows(provider: Provider, job: _Job) -> Iterator[Row]:
     parts = provider.parts(job.known)
-    with _client(provider, job.pace) as client:
+    with Client(provider.name, credentials=provider.needs.credentials, pace=job.pace) as client:
         for done, part in enumerate(parts):
             job.progress(provider.name, done, len(parts))
             yield from _part_rows(provider, part, client=client, job=job)
     job.progress(provider.name, len(parts), len(parts))
-
-
-def _client(provider: Provider, pace: Pace | None) -> Client:
-    return Client(provider.name, credentials=provider.needs.credentials, pace=pace)
 
 
 def _part_rows(provider: Provider, part: str, *, client: Client, job: _Job) -> Iterator[Row]:

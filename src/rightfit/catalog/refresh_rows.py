@@ -123,10 +123,7 @@ def _price_texts(row: PriceRow) -> dict[str, str]:
 def _server_texts(row: ServerRow) -> dict[str, str]:
     is_gpu = row.gpu_count > 0
     return {
-        "provider": row.provider,
-        "instance_type": row.instance_type,
-        "family": row.family,
-        "category": row.category,
+        **{name: getattr(row, name) for name in ("provider", "instance_type", "family", "category")},
         "vcpus": _number(row.vcpus),
         "memory_gib": _number(row.memory_gib),
         "gpu_name": row.gpu_name if is_gpu else "",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from rightfit.estimate.hardware import pcie_bandwidth
 from rightfit.facts.devices import architecture_code
 from rightfit.facts.records import Accelerator, TransformerArchitecture
 from rightfit.facts.word_tables import shape
-from rightfit.physics.columns import AttentionKind, DeviceColumns, Kind, Mlp, ModelColumns, Norm
+from rightfit.physics.columns import AttentionKind, Columns, DeviceColumns, Kind, Mlp, ModelColumns, Norm
 
 # Codes of DeviceColumns.vendor and .form: positions in these tuples; append only.
 VENDORS = ("undisclosed", "NVIDIA", "AMD", "Intel", "Google", "AWS", "Huawei", "Qualcomm")
@@ -33,46 +35,21 @@ _ATTENTIONS = {
     "hybrid-ssm": AttentionKind.HYBRID_SSM,
 }
 _NORMS = {"rmsnorm": Norm.RMSNORM, "layernorm": Norm.LAYERNORM}
-_SAME = (
-    "hidden_size",
-    "num_heads",
-    "num_kv_heads",
-    "head_dim",
-    "intermediate_size",
-    "vocab_size",
-    "max_position",
-    "tied_embeddings",
-    "sliding_window",
-    "num_experts",
-    "experts_per_token",
-    "num_shared_experts",
-    "moe_intermediate_size",
-    "num_moe_layers",
-    "q_lora_rank",
-    "kv_lora_rank",
-    "qk_nope_head_dim",
-    "qk_rope_head_dim",
-    "v_head_dim",
-    "learned_positions",
-    "qkv_bias",
-    "attention_out_bias",
-    "mlp_bias",
-    "qk_norm",
-    "num_decoder_layers",
-    "num_full_attention_layers",
-    "num_sliding_layers",
-    "num_linear_layers",
-    "params_total",
-    "params_active",
-    "params_embedding",
-    "vision_layers",
-    "vision_hidden",
-)
+
+
+def _same(record: type[Any], columns: type[Columns], *, apart: tuple[str, ...]) -> tuple[str, ...]:
+    """Numbers that a record of facts and the columns of physics have by the same name, but for those that are converted."""
+    held = {field.name for field in dataclasses.fields(record)}
+    return tuple(field.name for field in dataclasses.fields(columns) if field.name in held and field.name not in apart)
+
+
+_OF_MODELS = _same(TransformerArchitecture, ModelColumns, apart=("kind", "attention_kind", "norm", "num_layers", "params_vision"))
+_OF_DEVICES = _same(Accelerator, DeviceColumns, apart=("architecture", "vendor", "form"))
 
 
 def model_columns(archs: Sequence[TransformerArchitecture]) -> ModelColumns:
     """One row per architecture. Encoder-decoder models get both stacks in `num_layers`."""
-    values: dict[str, list[float]] = {name: [float(getattr(arch, name)) for arch in archs] for name in _SAME}
+    values: dict[str, list[float]] = {name: [float(getattr(arch, name)) for arch in archs] for name in _OF_MODELS}
     values["kind"] = [float(_KINDS.get(arch.kind, Kind.DECODER)) for arch in archs]
     values["mlp"] = [float(_MLPS.get(arch.mlp_kind, Mlp.SWIGLU)) for arch in archs]
     values["attention_kind"] = [float(_ATTENTIONS.get(arch.attention_kind, AttentionKind.MHA)) for arch in archs]
@@ -88,19 +65,7 @@ def model_columns(archs: Sequence[TransformerArchitecture]) -> ModelColumns:
 def device_columns(accelerators: Iterable[Accelerator]) -> DeviceColumns:
     """One row per accelerator."""
     rows = list(accelerators)
-    same = (
-        "memory_bytes",
-        "memory_bandwidth",
-        "fp32_flops",
-        "tf32_flops",
-        "fp16_flops",
-        "bf16_flops",
-        "fp8_flops",
-        "int8_ops",
-        "fp4_flops",
-    )
-    values: dict[str, list[float]] = {name: [float(getattr(row, name)) for row in rows] for name in same}
-    values |= {name: [float(getattr(row, name)) for row in rows] for name in ("num_sms", "l2_bytes", "tdp_w", "compute_capability")}
+    values: dict[str, list[float]] = {name: [float(getattr(row, name)) for row in rows] for name in _OF_DEVICES}
     values["host_bandwidth"] = [pcie_bandwidth(row) for row in rows]
     values["architecture"] = [float(architecture_code(row.vendor, row.architecture, row.compute_capability)) for row in rows]
     values["vendor"] = [_code(VENDORS, row.vendor) for row in rows]

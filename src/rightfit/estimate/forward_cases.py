@@ -9,27 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit.estimate.forward_devices import SILICON, ForwardDevice
+from rightfit.estimate.forward_models import KINDS
 from rightfit.estimate.forward_records import ForwardWork
 from rightfit.facts.constants import constants
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
 
-STAGE_KINDS = (
-    "conv",
-    "grouped",
-    "depthwise",
-    "convnext",
-    "window",
-    "transformer",
-    "detection",
-    "unet",
-    "conv3d",
-    "denoiser",
-    "dit",
-    "recurrent",
-    "recommender",
-    "decode",
-)
+STAGE_KINDS = (*KINDS, "decode")
 #: Kinds made of convolutions: Winograd saves multiplications in fp32, cuDNN takes TF32 by itself.
 CONVOLUTIONAL = frozenset({"conv", "grouped", "depthwise", "convnext", "detection", "unet", "conv3d", "denoiser"})
 
@@ -277,10 +263,7 @@ def _numbers(case: ForwardCase) -> dict[str, float]:
         "tokens_in": case.tokens_in,
         "channels_last": float(case.is_channels_last),
         "audio": float(work.modality == "audio" and len(work.stages) > 1),
-        "params": work.params,
-        "output_bytes": work.output_bytes,
-        "pixels": work.pixels,
-        "state_elements": work.state_elements,
+        **{name: getattr(work, name) for name in ("params", "output_bytes", "pixels", "state_elements")},
         "tensor": max(tensor, 1.0),
         "tensors_only": float(case.tensors_only),
     }

@@ -22,18 +22,6 @@ from rightfit.physics.preparation import (
 from rightfit.records import dataclass
 
 _NIGHT_H = constants("preparation")["night_h"]
-#: code -> why it is said.
-ADVICE = {
-    "prepare-once": "one pass on a cheap processor server before the GPU server starts: every later epoch and run reads the prepared data",
-    "use-more-cores": "the work divides by file and document: more cores cost the same for less time",
-    "single-thread-library": "this library works on one core: polars, duckdb or several processes use all of them",
-    "streaming-engine": "Polars (collect with engine='streaming') and DuckDB process what does not fit RAM in pieces",
-    "spark": "the data are beyond what one server holds or reads in a night: Spark, Dask or Ray Data over several",
-    "memory-optimised": "the operation holds all rows: 8 GiB or more a vCPU is cheaper than a cluster",
-    "faster-disk": "the disk is slower than the cores: local NVMe or a volume with more throughput",
-    "gpu-dataframes": "the table fits a GPU's memory: cuDF does joins and groups there",
-    "more-disk": "input, output and spilled data together are more than the disk",
-}
 _EXPANSION = constant_group("preparation", "expansion")
 _FILE_OPERATIONS = {"read-csv", "convert", "read-parquet"}
 _THREAD_BYTES = constant_group("preparation", "thread_bytes")
@@ -151,7 +139,7 @@ def rates_of(task: PreparationTask) -> PreparationRates:
 
 
 def advice_of(task: PreparationTask, *, bottleneck: str, in_ram: bool, on_disk: bool, hours: float) -> tuple[str, ...]:
-    """Codes of ADVICE for an operation on one server."""
+    """Codes of what to do (explain words them) for an operation on one server."""
     found: list[str] = []
     if task.kind in ("text", "image") and task.output_bytes > 0:
         found.append("prepare-once")

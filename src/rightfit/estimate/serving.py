@@ -36,34 +36,6 @@ BY_FAMILY = (
     "dequantise_rate",
     "joules_per_flop",
 )
-BY_ENGINE = (
-    "kernel_quality",
-    "gemm_quality",
-    "gemm_ramp",
-    "launch_s",
-    "layer_s",
-    "step_s",
-    "sequence_s",
-    "request_s",
-    "prompt_token_s",
-    "mla_layer_s",
-    "moe_layer_s",
-    "linear_layer_s",
-    "cache_passes",
-    "repeat_passes",
-    "moe_launch_s",
-    "prefill_launch_s",
-    "moe_prefill_launch_s",
-    "ungraphed_s",
-    "half_accumulation",
-    "grouped_gemm",
-    "pipeline_loss",
-    "tensor_launch",
-    "pass_bytes",
-    "interference",
-    "burst",
-    "front_s",
-)
 BY_LINK = ("all_reduce_s", "link_fraction")
 GLOBAL = (
     "expert_skew",
@@ -75,6 +47,9 @@ GLOBAL = (
     "longest_answer",
 )
 OPERATOR_FIELDS = ("sharpness", "fp32_ratio", "vector_ratio", "score_bytes")
+BY_FORMAT = ("format_stream", "format_gemm", "format_launch")
+_OTHERWISE = frozenset((*BY_FAMILY, *BY_LINK, *GLOBAL, *OPERATOR_FIELDS, *BY_FORMAT))
+BY_ENGINE = tuple(field.name for field in dataclasses.fields(ServeRates) if field.name not in _OTHERWISE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +78,7 @@ def serving_rates(serve: ServeColumns, links: LinkColumns, values: Mapping[str, 
     columns |= {name: np.array([facts.coefficients("operators")[name]]) for name in OPERATOR_FIELDS}
     for name, field in _QUALITIES.items():
         columns[field] = columns[field] * columns.pop(name)
-    for name in _BY_FORMAT:
+    for name in BY_FORMAT:
         columns[name] = tables[name][weights, engine]
     for field, names in _PORTS.items():
         for name in names:
@@ -114,7 +89,6 @@ def serving_rates(serve: ServeColumns, links: LinkColumns, values: Mapping[str, 
 
 #: Factors of an engine, by the column that they change.
 _QUALITIES = {"attention_quality": "attention_stream", "flash_quality": "flash_fraction", "all_reduce_quality": "all_reduce_s"}
-_BY_FORMAT = ("format_stream", "format_gemm", "format_launch")
 #: Factors of an engine on a family of cards, by the column that they change.
 _PORTS = {
     "kernel_quality": ("port_stream",),
@@ -139,7 +113,7 @@ def _tables(source: Mapping[str, float]) -> Mapping[str, Array]:
     }
     tables = {name: _table(source, name, keys) for name, keys in one.items()}
     tables |= {name: np.array([source[name]]) for name in GLOBAL}
-    tables |= {name: _pairs(source, name, format_names()) for name in _BY_FORMAT}
+    tables |= {name: _pairs(source, name, format_names()) for name in BY_FORMAT}
     tables |= {name: _pairs(source, name, family_names()) for name in sorted({name for names in _PORTS.values() for name in names})}
     return tables | {"port_repeat": _pairs(source, "port_repeat", family_names(), absent=0.0)}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 
 import numpy as np
@@ -26,73 +27,12 @@ def _by_name(field: str, names: tuple[str, ...], file: str) -> Array:
     return np.array([values.get(f"{field}.{name}", values.get(f"{field}.default", np.nan)) for name in names], dtype=np.float64)
 
 
-HARDWARE_FIELDS = (
-    "gemm_fraction",
-    "vector_fraction",
-    "joules_per_flop",
-    "ramp_k",
-    "bandwidth_fraction",
-    "eager_attention",
-    "quantised_gemm",
-)
-SOFTWARE_FIELDS = (
-    "gemm_quality",
-    "layer_forward_cpu_s",
-    "backward_cpu_ratio",
-    "pass_factor",
-    "adapter_cpu_s",
-    "fsdp_layer_cpu_s",
-    "step_cpu_s",
-    "update_cpu_s",
-    "expert_cpu_s",
-    "overlap",
-    "regather_overlap",
-    "norm_passes",
-    "rope_passes",
-    "residual_passes",
-    "activation_passes",
-    "softmax_passes",
-    "backward_passes",
-    "loss_bytes",
-    "update_passes",
-    "accumulate_passes",
-    "adapter_units",
-    "expert_gemm",
-    "tensor_overlap",
-    "expert_overlap",
-    "selective_share",
-    "local_straggler",
-)
-GLOBAL_FIELDS = (
-    "dequantise_fraction",
-    "expert_imbalance",
-    "fp8_overhead_passes",
-    "context_overlap",
-    "pipeline_overlap",
-    "weight_sync_bandwidth",
-    "weight_sync_s",
-    "fp32_energy_ratio",
-)
-OPERATOR_FIELDS = (
-    "attention_tile_rows",
-    "reference_head",
-    "head_exponent",
-    "score_dropout_passes",
-    "dropout_passes",
-    "mixer_passes",
-    "routed_passes",
-    "adapter_passes",
-    "expert_tile",
-    "vision_quality",
-    "square_tile_reuse",
-    "small_tile_reuse",
-    "split_depth",
-    "default_multiprocessors",
-    "cards_per_socket",
-    "host_params_per_s",
-    "queue_sharpness",
-)
-NETWORK_FIELDS = ("switch_fraction", "mesh_fraction", "pcie_fraction", "socket_fraction", "inter_fraction", "straggler", "card_straggler")
+@functools.cache
+def _fields_of(file: str, *, by_name: bool) -> tuple[str, ...]:
+    """Coefficients of RateColumns that a file holds: one for each name (`field.name`), or one for all."""
+    keys = facts.coefficients(file)
+    held = {key.partition(".")[0] for key in keys if "." in key} if by_name else keys.keys()
+    return tuple(field.name for field in dataclasses.fields(RateColumns) if field.name in held)
 
 
 def rate_columns(setup: SetupColumns, device: DeviceColumns) -> RateColumns:
@@ -100,11 +40,10 @@ def rate_columns(setup: SetupColumns, device: DeviceColumns) -> RateColumns:
     family = family_codes(device)
     software = setup.framework.astype(np.intp)
     hardware_names, classes = architecture_names(), software_names()
-    values = {name: _by_name(name, hardware_names, "compute")[family] for name in HARDWARE_FIELDS}
-    values |= {name: _by_name(name, classes, "software")[software] for name in SOFTWARE_FIELDS}
-    values |= {name: np.array([facts.coefficients("compute")[name]]) for name in GLOBAL_FIELDS}
-    values |= {name: np.array([facts.coefficients("network")[name]]) for name in NETWORK_FIELDS}
-    values |= {name: np.array([facts.coefficients("operators")[name]]) for name in OPERATOR_FIELDS}
+    values = {name: _by_name(name, hardware_names, "compute")[family] for name in _fields_of("compute", by_name=True)}
+    values |= {name: _by_name(name, classes, "software")[software] for name in _fields_of("software", by_name=True)}
+    for file in ("compute", "network", "operators"):
+        values |= {name: np.array([facts.coefficients(file)[name]]) for name in _fields_of(file, by_name=False)}
     values |= _attention_rates(setup, family)
     values |= _fused(setup, values)
     return RateColumns(**values)

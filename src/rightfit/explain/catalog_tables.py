@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,54 +27,8 @@ if TYPE_CHECKING:
     from rightfit.catalog.offers import Floats, Indices
 
 #: What the columns of each kind are sorted by: {kind: {column: order}}; the first order is the usual one.
-COLUMN_SORTS: Mapping[str, Mapping[str, str]] = {
-    "servers": {
-        "instance_type": "name",
-        "provider": "cloud",
-        "price_from": "price",
-        "num_accelerators": "gpus",
-        "accelerator_name": "card",
-        "accelerator_memory_bytes": "card_memory",
-        "vcpus": "vcpus",
-        "memory_bytes": "memory",
-        "gpu_interconnect": "link",
-        "network_bytes_per_s": "network",
-    },
-    "prices": {
-        "price_usd_per_h": "price",
-        "instance_type": "name",
-        "price_per_gpu": "price_per_gpu",
-        "price_per_vcpu": "price_per_vcpu",
-        "provider": "cloud",
-        "region": "region",
-        "purchase": "purchase",
-        "num_accelerators": "gpus",
-        "accelerator_name": "card",
-        "as_of": "date",
-    },
-    "accelerators": {
-        "name": "name",
-        "vendor": "vendor",
-        "architecture": "architecture",
-        "memory_bytes": "memory",
-        "memory_bandwidth": "bandwidth",
-        "bf16_flops": "bf16",
-        "fp8_flops": "fp8",
-        "nvlink_bandwidth": "link",
-        "tdp_w": "power",
-        "release_year": "year",
-    },
-    "models": {
-        "name": "name",
-        "family": "family",
-        "kind": "kind",
-        "params_total": "params",
-        "params_active": "active",
-        "num_layers": "layers",
-        "max_position": "length",
-        "licence": "licence",
-    },
-}
+_SORTS_FILE = Path(__file__).with_name("data") / "column_sorts.toml"
+COLUMN_SORTS: Mapping[str, Mapping[str, str]] = tomllib.loads(_SORTS_FILE.read_text(encoding="utf-8"))
 #: Every order of a kind; those of the command line that have no column here stand last.
 SORTS: Mapping[str, tuple[str, ...]] = {
     kind: tuple(dict.fromkeys((*columns.values(), *(SERVER_SORTS if kind == "servers" else ())))) for kind, columns in COLUMN_SORTS.items()

@@ -49,17 +49,13 @@ def points(plan: Plan) -> tuple[Point, ...]:
 
 
 def _point(option: Option) -> Point:
-    time = option.estimate[_time_name(option)]
+    time = option.estimate[("total_time_s" if "total_time_s" in option.estimate else "latency_s")]
     cost = option.cost.total
     # A service pays by the month: its total is that of a month, with the doubt of the total.
     month = getattr(option.cost, "monthly_usd", None)
     factor = 1.0 if month is None or not cost.mid else month / cost.mid
     bounds = (time.mid, time.low80, time.high80, cost.mid * factor, cost.low80 * factor, cost.high80 * factor)
     return Point(option.rank, f"{option.provider}/{option.instance_type}", *bounds)
-
-
-def _time_name(option: Option) -> str:
-    return "total_time_s" if "total_time_s" in option.estimate else "latency_s"
 
 
 def options_svg(plan: Plan, lang: Lang) -> str:

@@ -23,7 +23,7 @@ from rightfit.explain import quantities as q
 from rightfit.explain import reasons as base
 from rightfit.explain.messages import Lang, family_topic, family_topics, has, say, say_or, topic
 from rightfit.explain.plan_words import OptionText, Term
-from rightfit.explain.server_words import is_priced, priced_text, server_headline, server_text
+from rightfit.explain.server_words import is_priced, server_headline, server_text
 from rightfit.records import dataclass
 from rightfit.search.answer import Assumption, Option, Plan, Reason
 from rightfit.search.constraints import WISHES
@@ -73,18 +73,16 @@ class FamilyWords:
         own = {name: say(self.key(name), lang, **fields) for name in NEEDED}
         if not is_priced(option) and has(self.key("outcome_unpriced")):
             own["outcome"] = say(self.key("outcome_unpriced"), lang, **fields)
-        return OptionText(
+        return plan_words.worded(
+            option,
+            workload,
+            lang,
+            render,
             headline=server_headline(option, lang, currency=workload.currency),
-            outcome=own["outcome"],
-            setup=own["setup"],
-            speed=own["speed"],
+            **own,
             margin=say(self.key("margin"), lang, **fields) if has(self.key("margin")) else margin_text(option, lang),
-            priced=priced_text(option, lang),
-            why=tuple(map(render, option.why)),
-            warnings=tuple(map(render, option.warnings)),
             memory=self.terms(option.memory_terms, "memory", lang, q.memory_text),
             time=self.terms(option.time_terms, "time", lang, lambda value: q.duration_text(value, lang)),
-            cost=plan_words.cost_terms(option, lang, currency=workload.currency),
             on_processors=not option.accelerator.name,
         )
 

@@ -8,12 +8,11 @@ from typing import Any
 from rightfit.explain import quantities as q
 from rightfit.explain import reasons as base
 from rightfit.explain.messages import Lang, fields_of, has, say, say_or, topic
-from rightfit.explain.plan_words import OptionText, Term, cost_terms, given_text, missed_text, telling
-from rightfit.explain.server_words import is_priced, priced_text, server_headline, server_text
+from rightfit.explain.plan_words import OptionText, Term, given_text, refusal_lines, telling, terms, worded
+from rightfit.explain.server_words import is_priced, server_headline, server_text
 from rightfit.families.tables.layout import GPU, HostLayout
 from rightfit.search.answer import Assumption, Option, Plan, Reason, Rejection
 
-_NO_NEAR_MISS = frozenset({"status", "capability"})
 _PREPARE = "prepare"
 
 
@@ -58,9 +57,8 @@ def nothing_text(plan: Plan, lang: Lang) -> str:
 def _given_text(plan: Plan, lang: Lang) -> str:
     """The headline for a given server that cannot run the job at all."""
     first = telling(plan.rejected)
-    words = say_or(f"host.refused_{first.criterion}", lang, base.criterion_text(first.criterion, lang))
     gap = base.needed_had_text(first.criterion, first.needed, first.had, lang, currency=plan.workload.currency)
-    return given_text(plan, first, words, gap, lang)
+    return given_text(plan, first, _criterion_text(first.criterion, lang), gap, lang)
 
 
 def _why_unfit(plan: Plan, option: Option, lang: Lang) -> str:
@@ -75,19 +73,18 @@ def _why_unfit(plan: Plan, option: Option, lang: Lang) -> str:
 
 def host_option_text(option: Option, workload: Any, lang: Lang) -> OptionText:
     """One option in words."""
-    render = host_renderer(lang, currency=workload.currency)
-    return OptionText(
+    return worded(
+        option,
+        workload,
+        lang,
+        host_renderer(lang, currency=workload.currency),
         headline=server_headline(option, lang, currency=workload.currency),
         outcome=outcome_text(option, lang, currency=workload.currency),
         setup=setup_text(option, lang),
         speed=speed_text(option, lang),
         margin=say("host.margin_gpu" if _on_gpu(option) else "host.margin", lang, **_margins(option)),
-        priced=priced_text(option, lang),
-        why=tuple(render(reason) for reason in option.why),
-        warnings=tuple(render(reason) for reason in option.warnings),
         memory=_terms(option.memory_terms, "memory", lang, q.memory_text),
         time=_terms(option.time_terms, "time", lang, lambda value: q.duration_text(value, lang)),
-        cost=cost_terms(option, lang, currency=workload.currency),
     )
 
 
@@ -152,14 +149,7 @@ def _margins(option: Option) -> dict[str, str]:
 
 def _terms(values: Mapping[str, float], kind: str, lang: Lang, text: Callable[[float], str]) -> tuple[Term, ...]:
     """The parts of a sum, largest first."""
-    total = sum(values.values())
-    ordered = sorted(((value, name) for name, value in values.items() if value > 0), reverse=True)
-    out = []
-    for value, name in ordered:
-        label = say_or(f"host.{kind}_{name}", lang, name.replace("_", " "))
-        line = say("terms.line", lang, name=label, value=text(value), share=q.percent_text(value / total))
-        out.append(Term(name=name, label=label, value=value, share=value / total, text=line))
-    return tuple(out)
+    return terms(values, lang, text, named=lambda name: say_or(f"host.{kind}_{name}", lang, name.replace("_", " ")))
 
 
 def host_assumption_text(assumption: Assumption, lang: Lang) -> str:
@@ -174,12 +164,9 @@ def host_assumption_text(assumption: Assumption, lang: Lang) -> str:
 
 def host_rejection_lines(rejection: Rejection, lang: Lang, *, currency: str = "usd") -> list[str]:
     """A criterion with how many offers it refused, and its nearest miss with the least change that would let it pass."""
-    count = q.counted("offer", rejection.count, lang)
-    key = "rejections.line_alone" if 0 < rejection.alone < rejection.count else "rejections.line"
-    words = say_or(f"host.refused_{rejection.criterion}", lang, base.criterion_text(rejection.criterion, lang))
-    lines = [say(key, lang, criterion=words, count=count, alone=f"{rejection.alone:,}")]
-    if rejection.nearest is not None and rejection.criterion not in _NO_NEAR_MISS:
-        miss = rejection.nearest
-        gap = base.needed_had_text(rejection.criterion, miss.needed, miss.had, lang, currency=currency)
-        lines.append(missed_text(miss, gap, host_renderer(lang, currency=currency), lang))
-    return lines
+    render = host_renderer(lang, currency=currency)
+    return refusal_lines(rejection, _criterion_text(rejection.criterion, lang), render, lang, currency=currency)
+
+
+def _criterion_text(criterion: str, lang: Lang) -> str:
+    return say_or(f"host.refused_{criterion}", lang, base.criterion_text(criterion, lang))

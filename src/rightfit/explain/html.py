@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rightfit.explain import quantities as q
@@ -26,23 +27,7 @@ if TYPE_CHECKING:
 
 _SMALLEST_SHARE = 1e-3
 _FOLDED = frozenset({"assumed", "refused", "rules", "smaller", "bill"})
-_STYLE = """
-.rightfit{--rf-accent:#2f7ed8;font:14px/1.5 system-ui,"Noto Sans CJK SC","Microsoft YaHei",sans-serif;max-width:60rem}
-.rightfit h2{font-size:1.25em;line-height:1.35;margin:.2em 0 .4em}.rightfit h3{font-size:1em;margin:1.3em 0 .3em}
-.rightfit p{margin:.25em 0}.rightfit ul{margin:.2em 0;padding-left:1.2em}.rightfit .rf-scroll{overflow-x:auto}
-.rightfit table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums;margin:.3em 0}
-.rightfit caption{text-align:left;font-weight:600;padding:.8em 0 .3em;color:inherit}
-.rightfit th,.rightfit td{text-align:left;padding:.25em .7em .25em 0;border-bottom:1px solid rgba(128,128,128,.3);white-space:nowrap;background:none}
-.rightfit th{font-weight:600;opacity:.75}.rightfit .rf-right{text-align:right}.rightfit td.rf-bar{width:40%;min-width:6rem}
-.rightfit .rf-bar span{display:block;height:.7em;border-radius:2px;background:var(--rf-accent)}
-.rightfit .rf-gauge{position:relative;height:1.1em;margin:.4em 0;border-radius:3px;background:rgba(128,128,128,.2);overflow:hidden}
-.rightfit .rf-gauge b{position:absolute;inset:0 auto 0 0;background:var(--rf-accent);opacity:.75}
-.rightfit .rf-gauge i{position:absolute;top:45%;height:10%;background:currentColor}
-.rightfit .rf-gauge u{position:absolute;top:0;bottom:0;width:2px;background:currentColor}
-.rightfit svg{max-width:100%;height:auto}.rightfit details>summary{cursor:pointer;font-weight:600;margin:1.1em 0 .2em}
-@media print{.rightfit{max-width:none;font-size:9.5pt}.rightfit tr,.rightfit svg,.rightfit li{break-inside:avoid}.rightfit h3,.rightfit caption{break-after:avoid}
-.rightfit table{font-size:7.5pt}.rightfit td,.rightfit th{white-space:normal;word-break:keep-all;padding-right:.5em}.rightfit svg{max-width:12cm}}
-"""
+_STYLE = "\n" + Path(__file__).with_name("data").joinpath("answer.css").read_text(encoding="utf-8")
 _PAGE_STYLE = ":root{color-scheme:light dark}body{margin:2rem auto;padding:0 1rem;max-width:60rem}@page{margin:16mm}"
 
 

@@ -15,24 +15,9 @@ from functools import cache
 from pathlib import Path
 
 from rightfit import kept
-from rightfit.messages import LANGS, Lang, spaced
-
-__all__ = [
-    "LANGS",
-    "TOPICS",
-    "Lang",
-    "default_lang",
-    "family_topic",
-    "family_topics",
-    "fields_of",
-    "has",
-    "join",
-    "say",
-    "say_or",
-    "sentences",
-    "spaced",
-    "topic",
-]
+from rightfit.messages import LANGS as LANGS
+from rightfit.messages import Lang as Lang
+from rightfit.messages import spaced as spaced
 
 TOPICS = (
     "advice",

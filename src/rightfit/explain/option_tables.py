@@ -11,7 +11,7 @@ from rightfit.explain.load_text import analytic_triple, simulated_triple
 from rightfit.explain.messages import Lang
 from rightfit.explain.plan_words import layout_text
 from rightfit.explain.server_words import server_text
-from rightfit.explain.tables import Column, Table
+from rightfit.explain.tables import Column, Table, as_text
 from rightfit.units import format_duration
 
 if TYPE_CHECKING:
@@ -24,43 +24,56 @@ def _money(currency: str) -> Callable[[float], str]:
     return lambda value: str(q.money_text(value, currency))
 
 
-def training_table(plan: Plan, lang: Lang) -> Table:
-    """The ranked options of training, one a line."""
-    currency = plan.workload.currency
-    money = _money(currency)
+def _job_table(plan: Plan, lang: Lang, machine: str, *figures: Column, total: Callable[[Any], str] = as_text) -> Table:
+    """The ranked options of a job, one a line: `machine` says on what, `figures` are of its kind."""
     columns = (
         Column("rank", right=True),
         Column("instance_type", flexible=True),
         Column("region", drop=3),
-        Column("gpus"),
+        Column(machine),
         Column("purchase"),
-        Column("hourly", money, right=True, drop=1),
+        Column("hourly", _money(plan.workload.currency), right=True, drop=1),
         Column("total_time", format_duration, right=True),
-        Column("total", right=True),
+        Column("total", total, right=True),
         *holds_column(plan),
-        Column("peak", q.memory_text, right=True, drop=4),
-        Column("layout", drop=6),
+        *figures,
         Column("as_of", drop=2),
     )
-    return Table(columns, [_training_record(option, lang, currency) for option in plan.options])
+    return Table(columns, [_job_record(option, lang, plan.workload.currency, machine) for option in plan.options])
 
 
-def _training_record(option: Option, lang: Lang, currency: str) -> dict[str, Any]:
+def _record(option: Option, lang: Lang, machine: dict[str, Any], money: dict[str, Any]) -> dict[str, Any]:
+    """What is told of an option of any kind, with what its kind says of its machine and its money."""
     nodes = f"{option.nodes}x " if option.nodes > 1 else ""
     return {
         "rank": option.rank,
         "instance_type": f"{nodes}{option.provider}/{option.instance_type}",
         "region": option.region,
-        "gpus": f"{option.num_accelerators}x {option.accelerator.name}",
+        **machine,
         "purchase": q.purchase_text(option.purchase, lang),
-        "hourly": option.cost.hourly_usd,
-        "total_time": option.estimate["total_time_s"].mid,
-        "total": total_text(option, currency),
+        **money,
         "holds": holds(option),
+    }
+
+
+def _job_record(option: Option, lang: Lang, currency: str, machine: str) -> dict[str, Any]:
+    cost = {"hourly": option.cost.hourly_usd, "total_time": option.estimate["total_time_s"].mid}
+    if machine == "machine":
+        ram = option.estimate["host_memory_bytes" if "host_memory_bytes" in option.estimate else "peak_memory_bytes"].mid
+        told = _record(option, lang, {machine: server_text(option, lang)}, {**cost, "total": option.cost.total_usd})
+        return {**told, "ram": ram, "as_of": option.price_as_of}
+    cards = f"{option.num_accelerators}x {option.accelerator.name}"
+    return {
+        **_record(option, lang, {machine: cards}, {**cost, "total": total_text(option, currency)}),
         "peak": option.estimate["peak_memory_bytes"].mid,
         "layout": layout_text(option.layout, lang),
         "as_of": dated_text(option, lang),
     }
+
+
+def training_table(plan: Plan, lang: Lang) -> Table:
+    """The ranked options of training, one a line."""
+    return _job_table(plan, lang, "gpus", Column("peak", q.memory_text, right=True, drop=4), Column("layout", drop=6))
 
 
 def holds(option: Option) -> float | None:
@@ -90,38 +103,8 @@ def dated_text(option: Option, lang: Lang) -> str:
 
 def server_table(plan: Plan, lang: Lang) -> Table:
     """The ranked options of a job that may do without accelerators, one a line."""
-    money = _money(plan.workload.currency)
-    columns = (
-        Column("rank", right=True),
-        Column("instance_type", flexible=True),
-        Column("region", drop=3),
-        Column("machine"),
-        Column("purchase"),
-        Column("hourly", money, right=True, drop=1),
-        Column("total_time", format_duration, right=True),
-        Column("total", money, right=True),
-        *holds_column(plan),
-        Column("ram", q.memory_text, right=True, drop=4),
-        Column("as_of", drop=2),
-    )
-    return Table(columns, [_server_record(option, lang) for option in plan.options])
-
-
-def _server_record(option: Option, lang: Lang) -> dict[str, Any]:
-    nodes = f"{option.nodes}x " if option.nodes > 1 else ""
-    return {
-        "rank": option.rank,
-        "instance_type": f"{nodes}{option.provider}/{option.instance_type}",
-        "region": option.region,
-        "machine": server_text(option, lang),
-        "purchase": q.purchase_text(option.purchase, lang),
-        "hourly": option.cost.hourly_usd,
-        "total_time": option.estimate["total_time_s"].mid,
-        "total": option.cost.total_usd,
-        "holds": holds(option),
-        "ram": option.estimate["host_memory_bytes" if "host_memory_bytes" in option.estimate else "peak_memory_bytes"].mid,
-        "as_of": option.price_as_of,
-    }
+    ram = Column("ram", q.memory_text, right=True, drop=4)
+    return _job_table(plan, lang, "machine", ram, total=_money(plan.workload.currency))
 
 
 def service_table(plan: Plan, lang: Lang) -> Table:
@@ -172,20 +155,11 @@ def _service_record(option: Option, lang: Lang) -> dict[str, Any]:
 
     assert isinstance(cost, ServingCost)
     assert isinstance(layout, ServingLayout)
-    nodes = f"{option.nodes}x " if option.nodes > 1 else ""
     figures = {name: option.estimate[f"{name}_s"].mid if f"{name}_s" in option.estimate else None for name in ("ttft", "tpot", "latency")}
     cards = f"{option.num_accelerators}x {option.accelerator.name}" if option.accelerator.name else f"{option.vcpus * option.nodes:g} vCPU"
+    machine = {"gpus": cards, "replicas": layout.replicas, "weights": layout.weight_format}
     return {
-        "rank": option.rank,
-        "instance_type": f"{nodes}{option.provider}/{option.instance_type}",
-        "region": option.region,
-        "gpus": cards,
-        "replicas": layout.replicas,
-        "weights": layout.weight_format,
-        "purchase": q.purchase_text(option.purchase, lang),
-        "monthly": cost.monthly_usd,
-        "total": cost.total_usd,
-        "holds": holds(option),
+        **_record(option, lang, machine, {"monthly": cost.monthly_usd, "total": cost.total_usd}),
         "total_time": option.estimate["total_time_s"].mid if "total_time_s" in option.estimate else None,
         "per_thousand": cost.per_thousand_requests_usd,
         "per_million": cost.per_million_tokens_usd,

@@ -38,7 +38,7 @@ _NEEDS = ("gpu_memory", "host_memory")
 _FILTERS = ("cloud", "seller", "region", "country", "gpu", "software", "purchase", "status")
 _LIMITS = ("max_nodes", "quota", "stock", "deadline", "budget", "ttft", "tpot", "latency", "throughput")
 _WISHES = {"deadline": "deadline_s", "budget": "budget_usd"}
-_NO_NEAR_MISS = frozenset({"status", "capability"})
+NO_NEAR_MISS = frozenset({"status", "capability"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,21 +143,26 @@ def verdict_key(verdict: Verdict) -> tuple[str, tuple[str, ...]]:
 
 def option_text(option: Option, workload: Any, lang: Lang) -> OptionText:
     """One option in words, in the currency of the workload."""
-    render = renderer(lang, currency=workload.currency)
-    return OptionText(
+    return worded(
+        option,
+        workload,
+        lang,
+        renderer(lang, currency=workload.currency),
         headline=headline(option, lang, currency=workload.currency),
         outcome=outcome(option, workload, lang),
         setup=setup_text(option, workload, lang),
         speed=speed_text(option, lang),
         margin=margin_text(option, lang),
-        priced=priced_text(option, lang),
-        why=tuple(render(reason) for reason in option.why),
-        warnings=tuple(render(reason) for reason in option.warnings),
         memory=memory_terms(option, lang),
         time=time_terms(option, lang),
-        cost=cost_terms(option, lang, currency=workload.currency),
         data=data_path_lines(option.data_path, lang, currency=workload.currency),
     )
+
+
+def worded(option: Option, workload: Any, lang: Lang, render: Callable[[Reason], str], **own: Any) -> OptionText:
+    """An option of any kind of plan: its reasons and its price, and what the kind says in its own words."""
+    reasons: dict[str, Any] = {name: tuple(map(render, getattr(option, name))) for name in ("why", "warnings")}
+    return OptionText(priced=priced_text(option, lang), cost=cost_terms(option, lang, currency=workload.currency), **reasons, **own)
 
 
 def headline(option: Option, lang: Lang, *, currency: str = "usd") -> str:
@@ -310,11 +315,26 @@ def assumption_text(assumption: Assumption, lang: Lang) -> str:
 
 def rejection_lines(rejection: Rejection, lang: Lang, *, currency: str = "usd") -> list[str]:
     """A criterion with how many offers it refused, and its nearest miss with the least change that would let it pass."""
-    count = q.counted("offer", rejection.count, lang)
-    key = "rejections.line_alone" if 0 < rejection.alone < rejection.count else "rejections.line"
-    lines = [say(key, lang, criterion=criterion_text(rejection.criterion, lang), count=count, alone=f"{rejection.alone:,}")]
-    if rejection.nearest is not None and rejection.criterion not in _NO_NEAR_MISS:
-        lines.append(nearest_text(rejection.criterion, rejection.nearest, lang, currency=currency))
+    criterion, render = criterion_text(rejection.criterion, lang), renderer(lang, currency=currency)
+    return refusal_lines(rejection, criterion, render, lang, currency=currency)
+
+
+def refusal_lines(
+    rejection: Rejection,
+    criterion: str,
+    render: Callable[[Reason], str],
+    lang: Lang,
+    *,
+    currency: str,
+    gap: Callable[..., str] = needed_had_text,
+    silent: frozenset[str] = NO_NEAR_MISS,
+) -> list[str]:
+    """The same for every kind of plan: how it words a criterion, a change and a gap is given; of `silent` criteria no miss is told."""
+    count, key = q.counted("offer", rejection.count, lang), "rejections.line"
+    key += "_alone" if 0 < rejection.alone < rejection.count else ""
+    lines = [say(key, lang, criterion=criterion, count=count, alone=f"{rejection.alone:,}")]
+    if (miss := rejection.nearest) is not None and rejection.criterion not in silent:
+        lines.append(missed_text(miss, gap(rejection.criterion, miss.needed, miss.had, lang, currency=currency), render, lang))
     return lines
 
 

@@ -13,13 +13,24 @@ from rightfit.explain.economics_text import economics_fields
 from rightfit.explain.host_text import host_renderer
 from rightfit.explain.load_text import load_fields, simulated_text
 from rightfit.explain.messages import Lang, fields_of, has, join, say, say_or, sentences, topic
-from rightfit.explain.plan_words import OptionText, Term, cost_terms, given_text, headline, memory_terms, missed_text, telling
-from rightfit.explain.server_words import is_priced, priced_text, rent_text
+from rightfit.explain.plan_words import (
+    NO_NEAR_MISS,
+    OptionText,
+    Term,
+    given_text,
+    headline,
+    memory_terms,
+    refusal_lines,
+    telling,
+    terms,
+    worded,
+)
+from rightfit.explain.server_words import is_priced, rent_text
 from rightfit.search.answer import Assumption, Option, Plan, Reason, Rejection
 from rightfit.search.service.options import ServingCost, ServingLayout
 
 _SHOWN_PERCENTILES = (50, 95, 99)
-_NO_NEAR_MISS = frozenset({"status", "capability", "throughput"})
+_NO_NEAR_MISS = NO_NEAR_MISS | {"throughput"}
 _NOT_THE_USERS = frozenset({"status", "capability", "layout", "purchase", "host_memory", "host_cpus", "fabric"})
 _LATENCIES = ("ttft", "tpot", "latency")
 
@@ -88,19 +99,18 @@ def _field(name: str, value: Any, lang: Lang, *, currency: str) -> str:
 
 def serving_option_text(option: Option, workload: Any, lang: Lang) -> OptionText:
     """One option in words."""
-    render = serving_renderer(lang, currency=workload.currency)
-    return OptionText(
+    return worded(
+        option,
+        workload,
+        lang,
+        serving_renderer(lang, currency=workload.currency),
         headline=serving_headline(option, lang, currency=workload.currency),
         outcome=outcome_text(option, workload, lang),
         setup=serving_setup_text(option, lang),
         speed=latencies_text(option, lang),
         margin=capacity_text(option, lang, currency=workload.currency),
-        priced=priced_text(option, lang),
-        why=tuple(render(reason) for reason in option.why),
-        warnings=tuple(render(reason) for reason in option.warnings),
         memory=memory_terms(option, lang),
         time=serving_time_terms(option, lang),
-        cost=cost_terms(option, lang, currency=workload.currency),
         on_processors=not option.accelerator.name,
     )
 
@@ -231,14 +241,8 @@ def capacity_text(option: Option, lang: Lang, *, currency: str) -> str:
 
 def serving_time_terms(option: Option, lang: Lang) -> tuple[Term, ...]:
     """Time of a decode step (or a pass) by term, largest first."""
-    total = sum(option.time_terms.values())
-    ordered = sorted(((value, name) for name, value in option.time_terms.items() if value > 0), reverse=True)
-    out = []
-    for value, name in ordered:
-        word = say_or(f"serving.time_{name}", lang, name.replace("_", " "))
-        line = say("terms.line", lang, name=word, value=q.duration_text(value, lang), share=q.percent_text(value / total))
-        out.append(Term(name=name, label=word, value=value, share=value / total, text=line))
-    return tuple(out)
+    named = lambda name: say_or(f"serving.time_{name}", lang, name.replace("_", " "))  # noqa: E731
+    return terms(option.time_terms, lang, lambda value: q.duration_text(value, lang), named=named)
 
 
 def serving_assumption_text(assumption: Assumption, lang: Lang) -> str:
@@ -251,14 +255,8 @@ def serving_assumption_text(assumption: Assumption, lang: Lang) -> str:
 
 def serving_rejection_lines(rejection: Rejection, lang: Lang, *, currency: str = "usd") -> list[str]:
     """A criterion with how many offers it refused, and its nearest miss with the least change that would let it pass."""
-    count = q.counted("offer", rejection.count, lang)
-    key = "rejections.line_alone" if 0 < rejection.alone < rejection.count else "rejections.line"
-    lines = [say(key, lang, criterion=base.criterion_text(rejection.criterion, lang), count=count, alone=f"{rejection.alone:,}")]
-    if rejection.nearest is not None and rejection.criterion not in _NO_NEAR_MISS:
-        miss = rejection.nearest
-        gap = gap_text(rejection.criterion, miss.needed, miss.had, lang, currency=currency)
-        lines.append(missed_text(miss, gap, serving_renderer(lang, currency=currency), lang))
-    return lines
+    criterion, render = base.criterion_text(rejection.criterion, lang), serving_renderer(lang, currency=currency)
+    return refusal_lines(rejection, criterion, render, lang, currency=currency, gap=gap_text, silent=_NO_NEAR_MISS)
 
 
 def serving_given_text(plan: Plan, lang: Lang) -> str:

@@ -6,7 +6,9 @@ All else stands in the whole sheet (sheets.plan_sheet) and in the verdict on one
 from __future__ import annotations
 
 import dataclasses
+import tomllib
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rightfit.catalog.sellers import is_major
@@ -24,33 +26,7 @@ if TYPE_CHECKING:
     from rightfit.search.answer import Option, Plan, Reason
 
 #: Warnings in the order in which they matter; those that are not here come after them, as they stand.
-FIRST_WARNINGS = (
-    "price_unknown",
-    "deadline_risk",
-    "memory_tight",
-    "host_memory_tight",
-    "host_memory_low",
-    "price_estimate",
-    "price_moved",
-    "gathers_experts",
-    "outside_mainland",
-    "inside_mainland",
-    "seller_account",
-    "seller_by_hand",
-    "seller_tier_4",
-    "serve_spot",
-    "spot_interruption",
-    "spot_rate_unknown",
-    "no_checkpoints_never",
-    "no_checkpoints",
-    "failures_expected",
-    "price_stale",
-    "uncalibrated",
-    "uncalibrated_method",
-    "network_unknown",
-    "price_region",
-    "price_one_region",
-)
+FIRST_WARNINGS = tuple(tomllib.loads(Path(__file__).with_name("data").joinpath("first_warnings.toml").read_text(encoding="utf-8"))["first"])
 #: Assumptions without which the answer would be one to another question.
 TAKEN = ("assumed_usual_model", "assumed_shape_by_name", "assumed_task_corpus", "assumed_task_published_data")
 #: Advice that matters enough for a short answer.

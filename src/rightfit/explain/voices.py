@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rightfit.explain import option_tables, plan_words
@@ -35,12 +36,12 @@ class Voice:
     renderer: Callable[..., Callable[[Reason], str]]
     option_text: Callable[[Option, Any, Lang], OptionText]
     nothing_text: Callable[[Plan, Lang], str]
-    blame_text: Callable[[Plan, Lang], str]
     assumption_text: Callable[[Assumption, Lang], str]
-    rejection_lines: Callable[..., list[str]]
-    options_table: Callable[[Plan, Lang], Table]
-    headings: Mapping[str, str]
-    unfit_heading: str
+    options_table: Callable[[Plan, Lang], Table] = option_tables.server_table
+    rejection_lines: Callable[..., list[str]] = plan_words.rejection_lines
+    blame_text: Callable[[Plan, Lang], str] = plan_words.blame_text
+    headings: Mapping[str, str] = MappingProxyType({"memory": "memory", "time": "time_job", "cost": "cost"})
+    unfit_heading: str = "leanest_setup"
     is_training: bool = False
     is_service: bool = False
 
@@ -49,12 +50,9 @@ _TRAINING = Voice(
     renderer=renderer,
     option_text=plan_words.option_text,
     nothing_text=plan_words.nothing_text,
-    blame_text=plan_words.blame_text,
     assumption_text=plan_words.assumption_text,
-    rejection_lines=plan_words.rejection_lines,
     options_table=option_tables.training_table,
     headings={"memory": "memory", "time": "time", "cost": "cost"},
-    unfit_heading="leanest_setup",
     is_training=True,
 )
 
@@ -68,12 +66,9 @@ def _host() -> Voice:
         renderer=host_text.host_renderer,
         option_text=host_text.host_option_text,
         nothing_text=host_text.nothing_text,
-        blame_text=plan_words.blame_text,
         assumption_text=host_text.host_assumption_text,
         rejection_lines=host_text.host_rejection_lines,
-        options_table=option_tables.server_table,
         headings={"memory": "memory_ram", "time": "time_job", "cost": "cost"},
-        unfit_heading="leanest_setup",
     )
 
 
@@ -106,12 +101,7 @@ def _worded(family: str) -> Voice:
         renderer=words.renderer,
         option_text=words.option_text,
         nothing_text=family_words.nothing_text,
-        blame_text=plan_words.blame_text,
         assumption_text=words.assumption_text,
-        rejection_lines=plan_words.rejection_lines,
-        options_table=option_tables.server_table,
-        headings={"memory": "memory", "time": "time_job", "cost": "cost"},
-        unfit_heading="leanest_setup",
     )
 
 

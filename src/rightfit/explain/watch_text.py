@@ -148,10 +148,7 @@ def to_dict(state: State, name: str) -> dict[str, Any]:
         "cost_usd": state.usd.to_dict() if state.usd else None,
         "figures": [
             {
-                "name": one.name,
-                "value": one.value,
-                "low95": one.low95,
-                "high95": one.high95,
+                **{name: getattr(one, name) for name in ("name", "value", "low95", "high95")},
                 "planned": one.planned.to_dict() if one.planned else None,
                 "verdict": one.verdict,
             }

@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import re
 
-from rightfit.facts.tables import table
+from rightfit.facts.tables import filled, table
 from rightfit.records import dataclass
 
 _ORNAMENTS = re.compile(
@@ -67,16 +67,6 @@ def api_prices(model: str) -> tuple[ApiPrice, ...]:
     name, kin = bare_name(model), family_and_size(model)
     same = [(row, "same") for bare, _, row in _rows() if bare == name]
     similar = [(row, "similar") for _, other, row in _rows() if kin[0] and other == kin]
-    return tuple(
-        ApiPrice(
-            model=row["model"],
-            provider=row["provider"],
-            input_usd_per_million=float(row["input_usd_per_million"]),
-            output_usd_per_million=float(row["output_usd_per_million"]),
-            as_of=row["as_of"],
-            source=row["source"],
-            match=match,
-            note="; ".join(part for part in (row["quantization"], row["note"]) if part),
-        )
-        for row, match in same or similar
-    )
+    notes = ("quantization", "note")
+    found = same or similar
+    return tuple(filled(ApiPrice, row, match=match, note="; ".join(row[name] for name in notes if row[name])) for row, match in found)

@@ -141,10 +141,6 @@ def _layers(text: str) -> tuple[float, ...]:
     return (float(found[2]),) * int(found[1]) if found[1] else (float(found[3]),)
 
 
-def _element_bytes(text: str) -> float:
-    return float(meaning(TABLE, "element", text, ignore_case=True) or 0.0)
-
-
 @functools.lru_cache(maxsize=8192)
 def settings_of(settings: str, data: str, algorithm_text: str) -> AlgorithmSettings:
     """Every number and word of a row's settings, and what `data` says of its table."""
@@ -167,7 +163,7 @@ def settings_of(settings: str, data: str, algorithm_text: str) -> AlgorithmSetti
         columns=wide,
         one_hot=one_hot,
         max_features="all" if _says("all_features", settings) else "",
-        element_bytes=_element_bytes(sees),
+        element_bytes=float(meaning(TABLE, "element", sees, ignore_case=True) or 0.0),
         layers=_layers(words),
         is_lasso=_says("lasso", algorithm_text),
         solver=meaning(TABLE, "svd_solver", solver[1]) if solver else "",

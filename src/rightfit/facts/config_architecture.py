@@ -40,7 +40,7 @@ def architecture_from_config(config: Mapping[str, Any], *, name: str, label: str
     traits = family_traits(family_name(model_type))
     draft = _draft(text, top, traits or {})
     draft.fields["notes"] = "" if traits is not None else _unknown_note(model_type)
-    if vision := _vision_part(top):
+    if vision := top.nested("vision_config"):
         draft.fields.update(vision_fields(vision, top=top, hidden_size=draft.fields["hidden_size"]), kind="vlm")
     return _finish(draft, name=name, source=source, family=model_type)
 
@@ -58,10 +58,6 @@ def _text_part(top: ConfigReader) -> ConfigReader:
                 return dataclasses.replace(inner, defaults={"model_type": family, **families()["class_defaults"].get(family, {})})
             return inner
     return top
-
-
-def _vision_part(top: ConfigReader) -> ConfigReader | None:
-    return top.nested("vision_config")
 
 
 def _refuse_unreadable(top: ConfigReader, model_type: str) -> None:

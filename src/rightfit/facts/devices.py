@@ -12,31 +12,13 @@ from rightfit.errors import AmbiguousNameError, UnknownNameError
 from rightfit.facts import fuzzy, tables
 from rightfit.facts.constants import constants
 from rightfit.facts.records import Accelerator
+from rightfit.facts.word_tables import senses
 
 _MEMORY = re.compile(r"(\d+)g(?:i?b)?")
 _SOCKET = re.compile(r"(sxm|oam)\d?")
 # "rtx4090" and "4090ti" are two words each; "a100", "v5e" and "mi300x" are one.
 _GLUED = re.compile(r"\b(rtx|gtx|tpu|gaudi|quadro)(?=[a-z]?\d)|(?<=\d{4})(?=(?:ti|super|d)\b)|(?<=\b)(a\d{2,3})(?=\d{2}gb?\b)")
-_MAKERS = frozenset(
-    [
-        "nvidia",
-        "tesla",
-        "geforce",
-        "amd",
-        "instinct",
-        "google",
-        "aws",
-        "intel",
-        "habana",
-        "huawei",
-        "alibaba",
-        "gpu",
-        "tensor",
-        "core",
-        "accelerator",
-        "radeon",
-    ]
-)
+_MAKERS = frozenset(senses("names", "card_maker"))
 _SERIES = frozenset(["rtx", "gtx", "quadro", "tpu", "ascend", "ali"])
 _VARIANTS = frozenset(["pcie", "sxm", "oam", "nvl", "nvlink", "server", "ws"])
 # Nominal and usable sizes differ by up to 8 % (B200: 192 GB on the box, 179 GiB in software).

@@ -8,7 +8,7 @@ import re
 
 from rightfit.facts.parameter_count import count_parameters
 from rightfit.facts.records import TransformerArchitecture
-from rightfit.facts.tables import table
+from rightfit.facts.tables import filled, table
 from rightfit.records import dataclass
 
 
@@ -69,21 +69,7 @@ class DraftHead:
 @functools.cache
 def draft_heads() -> tuple[DraftHead, ...]:
     """Every kind of head that is known."""
-    return tuple(
-        DraftHead(
-            row["name"],
-            tuple(row["words"].split("|")),
-            int(row["layers"]),
-            row["keeps_experts"] == "1",
-            int(row["draft_tokens"]),
-            float(row["acceptance"]),
-            float(row["acceptance_low"]),
-            float(row["acceptance_high"]),
-            row["models"],
-            row["source"],
-        )
-        for row in table("draft_heads")
-    )
+    return tuple(filled(DraftHead, row, words=tuple(row["words"].split("|"))) for row in table("draft_heads"))
 
 
 def draft_head(text: str) -> DraftHead | None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from rightfit.facts.constants import constant_group
 from rightfit.facts.devices import architecture_names
 from rightfit.facts.records import Accelerator
-from rightfit.facts.tables import table
+from rightfit.facts.tables import filled, table
 from rightfit.facts.word_tables import says
 from rightfit.records import dataclass
 
@@ -72,21 +72,7 @@ def worded_rows(name: str) -> tuple[tuple[dict[str, str], re.Pattern[str] | None
 @functools.cache
 def engines() -> Mapping[str, EngineClass]:
     """Every class of engines by its name, in the order of their codes."""
-    return {
-        row["class"]: EngineClass(
-            code=int(row["code"]),
-            name=row["class"],
-            parent=row["parent"],
-            max_batch=float(row["max_batch"]),
-            chunk_tokens=float(row["chunk_tokens"]),
-            memory_fraction=float(row["memory_fraction"]),
-            of_free=float(row["of_free"]),
-            kv_reserve=float(row["kv_reserve"]),
-            continuous=row["continuous"] == "1",
-            kv_block=float(row["kv_block"]),
-        )
-        for row in table("engines")
-    }
+    return {row["class"]: filled(EngineClass, row, name=row["class"]) for row in table("engines")}
 
 
 def engine_classes() -> tuple[str, ...]:
@@ -171,18 +157,7 @@ def version_number(text: str) -> float:
 @functools.cache
 def weight_formats() -> Mapping[str, WeightFormat]:
     """Every format of weights by its name."""
-    return {
-        row["name"]: WeightFormat(
-            name=row["name"],
-            linear_bytes=float(row["linear_bytes"]),
-            expert_bytes=float(row["expert_bytes"]),
-            attention_bytes=float(row["attention_bytes"]),
-            other_bytes=float(row["other_bytes"]),
-            math=row["math"],
-            dequantise_ops=float(row["dequantise_ops"]),
-        )
-        for row in table("weight_formats")
-    }
+    return {row["name"]: filled(WeightFormat, row) for row in table("weight_formats")}
 
 
 @functools.lru_cache(maxsize=1024)

@@ -10,7 +10,7 @@ from rightfit import kept
 from rightfit.facts.devices import accelerators
 from rightfit.facts.pattern_tables import first_match
 from rightfit.facts.records import Accelerator
-from rightfit.facts.tables import table
+from rightfit.facts.tables import filled, table
 from rightfit.records import dataclass
 
 #: From so many texts on, the cores that they name are kept: asking each of a thousand for each pattern takes a hundredth of a plan.
@@ -48,45 +48,22 @@ def processor_kind(words: str) -> ProcessorKind:
     """The kind of processor that words mean; a usual server where they name none."""
     row = first_match("forward_cpus", words)
     assert row is not None  # the last pattern matches everything
-    return ProcessorKind(
-        key=row["pattern"],
-        cores=float(row["cores"]),
-        clock_hz=float(row["clock_ghz"]) * 1e9,
-        fp32_per_cycle=float(row["fp32_per_cycle"]),
-        bf16_per_cycle=float(row["bf16_per_cycle"]),
-        int8_per_cycle=float(row["int8_per_cycle"]),
-        bandwidth=float(row["bandwidth_gbps"]) * 1e9,
-    )
+    return filled(ProcessorKind, row, {"clock_hz": ("clock_ghz", 1e9), "bandwidth": ("bandwidth_gbps", 1e9)}, key=row["pattern"])
 
 
 def processor_record(kind: ProcessorKind, *, cores: int, memory_bytes: float) -> Accelerator:
     """So many cores of a processor in the form of an accelerator without a name; `num_sms` are its cores. What a server's processors draw is not told here."""
     rate = cores * kind.clock_hz
-    return Accelerator(
-        name="",
+    return filled(
+        Accelerator,
+        {},
         vendor="CPU",
-        architecture="",
-        release_year=0,
         memory_bytes=memory_bytes,
         memory_bandwidth=kind.bandwidth * min(1.0, cores / kind.cores),
         fp32_flops=rate * kind.fp32_per_cycle,
-        tf32_flops=0.0,
-        fp16_flops=0.0,
         bf16_flops=rate * kind.bf16_per_cycle if kind.bf16_per_cycle > kind.fp32_per_cycle else 0.0,
-        fp8_flops=0.0,
         int8_ops=rate * kind.int8_per_cycle,
-        int4_ops=0.0,
-        fp4_flops=0.0,
-        fp64_flops=0.0,
-        nvlink_bandwidth=0.0,
-        pcie_generation=0.0,
-        tdp_w=0.0,
         num_sms=cores,
-        l2_bytes=0.0,
-        compute_capability=0.0,
-        min_cuda="",
-        form="",
-        equivalent_to="",
         source="facts/data/forward_cpus.csv",
     )
 
@@ -157,16 +134,8 @@ def host_processor(words: str) -> HostProcessor:
     """The processor whose words a text holds; a usual server where it holds none."""
     row = first_match("classical_cpus", words or "-")
     assert row is not None  # the last pattern matches everything
-    return HostProcessor(
-        name=row["name"],
-        cores=float(row["cores_per_socket"]),
-        clock_hz=float(row["clock_ghz"]) * 1e9,
-        work_per_cycle=float(row["work_per_cycle"]),
-        fp32_per_cycle=float(row["fp32_per_cycle"]),
-        threads_per_core=float(row["threads_per_core"]),
-        bandwidth=float(row["bandwidth_gbps"]) * 1e9,
-        is_known=not row["name"].endswith(("unknown generation", "usual server")),
-    )
+    scaled = {"cores": ("cores_per_socket", 1.0), "clock_hz": ("clock_ghz", 1e9), "bandwidth": ("bandwidth_gbps", 1e9)}
+    return filled(HostProcessor, row, scaled, is_known=not row["name"].endswith(("unknown generation", "usual server")))
 
 
 #: What a processor is called that nobody names: the family then says more.
@@ -202,13 +171,8 @@ def older_card(words: str) -> OlderCard | None:
     row = first_match("classical_gpus", words)
     if row is None:
         return None
-    return OlderCard(
-        multiprocessors=float(row["multiprocessors"]),
-        clock_hz=float(row["clock_ghz"]) * 1e9,
-        fp32_flops=float(row["fp32_tflops"]) * 1e12,
-        bandwidth=float(row["bandwidth_gbps"]) * 1e9,
-        memory_bytes=float(row["memory_gib"]) * 2.0**30,
-    )
+    rates = {"clock_hz": ("clock_ghz", 1e9), "fp32_flops": ("fp32_tflops", 1e12), "bandwidth": ("bandwidth_gbps", 1e9)}
+    return filled(OlderCard, row, rates | {"memory_bytes": ("memory_gib", 2.0**30)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,23 +192,23 @@ class UnrentedCard:
     is_other: bool
 
 
+#: Columns of facts/data/serving_devices.csv in other units than the record's.
+_UNRENTED = {
+    "memory_bytes": ("memory_gib", 2.0**30),
+    "bandwidth": ("memory_bw_gbps", 1e9),
+    "fp32_flops": ("fp32_tflops", 1e12),
+    "fp16_flops": ("fp16_dense_tflops", 1e12),
+    "bf16_flops": ("bf16_dense_tflops", 1e12),
+    "num_sms": ("sm_count", 1.0),
+}
+
+
 @functools.lru_cache(maxsize=4096)
 def unrented_card(words: str) -> UnrentedCard | None:
     """The card of the table whose words a name holds."""
     for row in table("serving_devices"):
         if row["family"] != "cpu" and re.search(row["words"], words, re.IGNORECASE):
-            return UnrentedCard(
-                name=row["name"],
-                like=accelerators()[row["like"]],
-                memory_bytes=float(row["memory_gib"] or 0) * 2.0**30,
-                bandwidth=float(row["memory_bw_gbps"]) * 1e9,
-                fp32_flops=float(row["fp32_tflops"] or 0) * 1e12,
-                fp16_flops=float(row["fp16_dense_tflops"] or 0) * 1e12,
-                bf16_flops=float(row["bf16_dense_tflops"] or 0) * 1e12,
-                tdp_w=float(row["tdp_w"] or 0),
-                num_sms=float(row["sm_count"] or 0),
-                is_other=bool(row["family"]),
-            )
+            return filled(UnrentedCard, row, _UNRENTED, like=accelerators()[row["like"]], is_other=bool(row["family"]))
     return None
 
 

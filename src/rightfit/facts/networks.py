@@ -5,13 +5,15 @@ from __future__ import annotations
 import functools
 import math
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from rightfit.errors import RightfitError
 from rightfit.facts.constants import constant_group, constants
 from rightfit.facts.pattern_tables import alias, first_match
 from rightfit.facts.records import DiffusionModel, Model, OtherModel, VisionModel
 from rightfit.facts.resolve import model, own_reference
-from rightfit.facts.tables import table
+from rightfit.facts.tables import filled, table
 from rightfit.facts.word_tables import says, shape
 from rightfit.records import dataclass
 
@@ -75,22 +77,11 @@ class PassEngine:
 @functools.cache
 def pass_engines() -> tuple[PassEngine, ...]:
     """The table of engines, the preferred ones first."""
-    return tuple(
-        PassEngine(
-            name=row["name"],
-            words=tuple(row["words"].split("|")),
-            engine=row["engine"],
-            engine_class=row["engine_class"],
-            modalities=tuple(row["modalities"].split("|")),
-            families=tuple(row["families"].split("|")),
-            dtypes=tuple(row["dtypes"].split("|")),
-        )
-        for row in table("forward_stacks")
-    )
 
+    def several(row: Mapping[str, str]) -> dict[str, Any]:
+        return {name: tuple(row[name].split("|")) for name in ("words", "modalities", "families", "dtypes")}
 
-def _number(text: str, scale: float = 1.0) -> float:
-    return float(text) * scale if text else 0.0
+    return tuple(filled(PassEngine, row, **several(row)) for row in table("forward_stacks"))
 
 
 def _short(name: str) -> str:
@@ -102,7 +93,7 @@ def network_family(name: str) -> NetworkFamily:
     """The family that a name belongs to; the usual convolutional network where it tells none."""
     row = first_match("forward_families", _short(name))
     assert row is not None  # the last pattern matches everything
-    return NetworkFamily(row["kind"], *(float(row[key]) for key in ("layers", "macs_per_activation", "traffic", "pointwise", "host")))
+    return filled(NetworkFamily, row)
 
 
 def family_of(record: VisionModel) -> NetworkFamily:
@@ -116,18 +107,8 @@ def listed_network(name: str) -> ListedNetwork | None:
     row = first_match("forward_models", name.strip(), whole=True)
     if row is None:
         return None
-    return ListedNetwork(
-        record=row["record"],
-        kind=row["kind"],
-        macs=_number(row["gmacs"], 1e9),
-        score_macs=_number(row["score_gmacs"], 1e9),
-        activations=_number(row["mactivations"], 1e6),
-        params=_number(row["mparams"], 1e6),
-        layers=_number(row["layers"]),
-        image_size=_number(row["image_size"]),
-        repeats=_number(row["repeats"]) or 1.0,
-        mean_tokens=_number(row["mean_tokens"]),
-    )
+    counts = {"macs": ("gmacs", 1e9), "score_macs": ("score_gmacs", 1e9), "activations": ("mactivations", 1e6), "params": ("mparams", 1e6)}
+    return filled(ListedNetwork, row, counts, repeats=float(row["repeats"] or 0.0) or 1.0)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -135,7 +116,7 @@ def denoiser_of(name: str) -> Denoiser:
     """The layout of the denoiser of a record's name."""
     row = first_match("forward_denoisers", name)
     assert row is not None  # the last pattern matches everything
-    return Denoiser(*(_number(row[key]) for key in ("layers", "hidden", "score_share", "usual_steps")))
+    return filled(Denoiser, row)
 
 
 def is_speech_network(name: str) -> bool:

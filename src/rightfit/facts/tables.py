@@ -130,6 +130,18 @@ def to_record(record: type[Record], row: Mapping[str, str]) -> Record:
     return record(**values)
 
 
+def filled(
+    record: type[Record], row: Mapping[str, str], scaled: Mapping[str, tuple[str, float]] = MappingProxyType({}), **own: Any
+) -> Record:
+    """A row as a `record`: each field from the column of its name, or in the record's unit from a `scaled` {field: (column, factor)}, or as given (`own`);
+    cells absent or empty are zeros of the field's kind."""
+    values = {name: float(row.get(column) or 0.0) * factor for name, (column, factor) in scaled.items()} | own
+    for field in dataclasses.fields(record):  # type: ignore[arg-type]
+        if field.name not in values:
+            values[field.name] = _READERS[str(field.type)](row.get(field.name, ""))
+    return record(**values)
+
+
 def to_records(record: type[Record], rows: Iterable[Mapping[str, str]]) -> Mapping[str, Record]:
     """Rows as records by name, in file order."""
     return MappingProxyType({row["name"]: to_record(record, row) for row in rows})

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from rightfit.facts.pattern_tables import first_match
 from rightfit.facts.records import DiffusionModel
-from rightfit.facts.tables import table
+from rightfit.facts.tables import filled, table
 from rightfit.facts.word_tables import meaning, says, senses, shape
 from rightfit.records import dataclass
 
@@ -135,10 +135,6 @@ class UsualTraining:
         return self.train if task == "train" else self.finetune
 
 
-def _number(row: Mapping[str, str], column: str, scale: float = 1.0) -> float:
-    return float(row[column]) * scale if row.get(column) else 0.0
-
-
 # lines of tables -----------------------------------------------------------------------------------------------------------------------
 
 
@@ -148,24 +144,14 @@ def listed_training(name: str) -> ListedTraining | None:
     row = first_match("train_models", name, whole=True)
     if row is None or not row["gmacs"]:
         return None
-    return ListedTraining(
-        kind=row["kind"],
-        modality=row["modality"],
-        macs=_number(row, "gmacs", 1e9),
-        score_macs=_number(row, "score_gmacs", 1e9),
-        activations=_number(row, "mactivations", 1e6),
-        params=_number(row, "mparams", 1e6),
-        tables=_number(row, "mtables", 1e6),
-        gathered=_number(row, "gathered"),
-        layers=_number(row, "layers"),
-        image_size=_number(row, "image_size"),
-        frames=_number(row, "frames"),
-        units=_number(row, "units") or 1.0,
-        epoch_samples=_number(row, "epoch_samples"),
-        epochs=_number(row, "epochs"),
-        kept_factor=_number(row, "kept_factor"),
-        is_of_10_s="10 s" in row["source"],
-    )
+    scaled = {
+        "macs": ("gmacs", 1e9),
+        "score_macs": ("score_gmacs", 1e9),
+        "activations": ("mactivations", 1e6),
+        "params": ("mparams", 1e6),
+        "tables": ("mtables", 1e6),
+    }
+    return filled(ListedTraining, row, scaled, units=float(row["units"] or 0.0) or 1.0, is_of_10_s="10 s" in row["source"])
 
 
 @functools.lru_cache(maxsize=4096)
@@ -174,16 +160,14 @@ def trained_graph(name: str) -> TrainedGraph | None:
     row = first_match("train_graphs", name, whole=True)
     if row is None:
         return None
-    return TrainedGraph(
-        epoch_seeds=_number(row, "epoch_seeds"),
-        macs=_number(row, "gmacs_seed", 1e9),
-        gathered=_number(row, "gathered_seed"),
-        host_s=_number(row, "us_per_seed_host", 1e-6),
-        layers=_number(row, "layers"),
-        params=_number(row, "mparams", 1e6),
-        features_bytes=_number(row, "features_gib", 2.0**30),
-        full_graph_bytes=_number(row, "full_graph_gib", 2.0**30),
-    )
+    counts = {
+        "macs": ("gmacs_seed", 1e9),
+        "gathered": ("gathered_seed", 1.0),
+        "host_s": ("us_per_seed_host", 1e-6),
+        "params": ("mparams", 1e6),
+    }
+    sizes = {"features_bytes": ("features_gib", 2.0**30), "full_graph_bytes": ("full_graph_gib", 2.0**30)}
+    return filled(TrainedGraph, row, counts | sizes)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -192,19 +176,7 @@ def trained_denoiser(name: str) -> TrainedDenoiser | None:
     row = first_match("train_denoisers", name, whole=True)
     if row is None:
         return None
-    return TrainedDenoiser(
-        record=row["record"],
-        params=_number(row, "mparams", 1e6),
-        blocks=_number(row, "blocks"),
-        hidden=_number(row, "hidden"),
-        pixels_per_token=_number(row, "pixels_per_token"),
-        text_tokens=_number(row, "text_tokens"),
-        frames_per_token=_number(row, "frames_per_token"),
-        passes=_number(row, "passes"),
-        token_share=_number(row, "token_share"),
-        kept_widths=_number(row, "kept_widths"),
-        block_layers=_number(row, "block_layers"),
-    )
+    return filled(TrainedDenoiser, row, {"params": ("mparams", 1e6)})
 
 
 @functools.lru_cache(maxsize=4096)
@@ -213,16 +185,8 @@ def vision_head(name: str) -> VisionHead | None:
     row = first_match("train_heads", name)
     if row is None:
         return None
-    return VisionHead(
-        kept_per_pixel=_number(row, "kept_per_pixel"),
-        kept_per_image=_number(row, "kept_per_image_m", 1e6),
-        classes_maps=_number(row, "classes_maps"),
-        attention_maps=_number(row, "attention_maps"),
-        macs_per_pixel=_number(row, "kmacs_per_pixel", 1e3),
-        macs_per_image=_number(row, "gmacs_per_image", 1e9),
-        params=_number(row, "mparams", 1e6),
-        host_s=_number(row, "host_s"),
-    )
+    kept = {"kept_per_image": ("kept_per_image_m", 1e6), "params": ("mparams", 1e6)}
+    return filled(VisionHead, row, kept | {"macs_per_pixel": ("kmacs_per_pixel", 1e3), "macs_per_image": ("gmacs_per_image", 1e9)})
 
 
 @functools.lru_cache(maxsize=1024)

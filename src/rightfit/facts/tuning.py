@@ -6,7 +6,7 @@ import functools
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from rightfit.facts.tables import table
+from rightfit.facts.tables import filled, table
 from rightfit.records import dataclass
 
 
@@ -38,21 +38,4 @@ class TuningMethod:
 @functools.cache
 def tuning_methods() -> Mapping[str, TuningMethod]:
     """Every method by its name in a wish."""
-    return MappingProxyType(
-        {
-            row["method"]: TuningMethod(
-                method=row["method"],
-                sequences=int(row["sequences"]),
-                reference=int(row["reference"]),
-                policy_forwards=int(row["policy_forwards"]),
-                reward=row["reward"] == "1",
-                value=row["value"] == "1",
-                rollout=row["rollout"] == "1",
-                batch=int(row["batch"]),
-                samples=int(row["samples"]),
-                data_name=row["data_name"],
-                source=row["source"],
-            )
-            for row in table("tuning_methods")
-        }
-    )
+    return MappingProxyType({row["method"]: filled(TuningMethod, row) for row in table("tuning_methods")})

@@ -69,11 +69,7 @@ def moment(plan: FleetPlan, hours: float) -> str:
 
 def _place(way: Way) -> dict[str, Any]:
     return {
-        "provider": way.provider,
-        "instance_type": way.instance_type,
-        "region": way.region,
-        "purchase": way.purchase,
-        "accelerator": way.accelerator,
+        **{name: getattr(way, name) for name in ("provider", "instance_type", "region", "purchase", "accelerator")},
         "accelerators_per_server": way.accelerators,
         "vcpus_per_server": way.vcpus,
         "price_as_of": way.as_of,
@@ -294,13 +290,10 @@ def _terms_of(plan: FleetPlan, offer: Offer) -> dict[str, Any]:
     """A commitment with its break-even: the share of its hours that must be used, and the months of steady use, until on demand would have cost more."""
     ratio = offer.usd_per_h / offer.on_demand_usd_per_h if offer.on_demand_usd_per_h else None
     return {
-        "provider": offer.provider,
-        "instance_type": offer.instance_type,
-        "region": offer.region,
-        "purchase": offer.purchase,
-        "usd_per_h": offer.usd_per_h,
-        "on_demand_usd_per_h": offer.on_demand_usd_per_h,
-        "term_h": offer.term_h,
+        **{
+            name: getattr(offer, name)
+            for name in ("provider", "instance_type", "region", "purchase", "usd_per_h", "on_demand_usd_per_h", "term_h")
+        },
         "owed_usd": offer.usd_per_h * offer.term_h,
         "break_even_share": ratio if ratio is not None and ratio < 1 else None,
         "break_even_months": None if ratio is None or ratio >= 1 else ratio * offer.term_h / HOURS_PER_MONTH,

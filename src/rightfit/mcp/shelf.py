@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rightfit.records import dataclass
@@ -92,31 +94,5 @@ def all_shelves() -> tuple[Shelf, ...]:
     )
 
 
-QUESTIONS = (
-    Question(
-        "rent_for_training",
-        "Which server to rent to train or fine-tune a model",
-        {"model": "hub id or size, e.g. Llama-3-8B", "data": "how much, e.g. 50k samples or 50Mtok"},
-        "Ask the tool plan for fine-tuning {model} on {data}. Say what to rent, what it takes and costs with its intervals and the date of the price, "
-        "one alternative, and the warning that matters most.",
-    ),
-    Question(
-        "rent_for_serving",
-        "Which server to rent to serve a model",
-        {"model": "hub id or size", "rate": "requests a second, e.g. 5/s"},
-        "Ask the tool plan with task serve for {model} at {rate}. Say what to rent, its latency and price a month with intervals, and whether an API would be "
-        "cheaper.",
-    ),
-    Question(
-        "explain_a_server",
-        "Why a server is or is not the right one",
-        {"server": "PROVIDER/INSTANCE", "wish": "the workload in plain words"},
-        "Ask the tool why about {server} for this workload: {wish}. Say where it stands, what stands against it, and the least change that would alter it.",
-    ),
-    Question(
-        "check_a_claim",
-        "Whether something read about servers or rules of thumb holds",
-        {"claim": "g5.xlarge=T4, or a rule such as RAM >= 4x VRAM"},
-        "Ask the tool check about {claim}, and say what is right, with its source.",
-    ),
-)
+_QUESTIONS = tomllib.loads(Path(__file__).with_name("data").joinpath("questions.toml").read_text(encoding="utf-8"))["question"]
+QUESTIONS = tuple(Question(**one) for one in _QUESTIONS)

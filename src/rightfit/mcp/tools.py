@@ -189,7 +189,7 @@ def export(values: Mapping[str, Any]) -> ToolAnswer:
 def search_catalog(values: Mapping[str, Any]) -> ToolAnswer:
     """A list of what is known."""
     rows, total = _found(values)
-    lines = [_row_text(row) for row in rows]
+    lines = [("- " + ", ".join(f"{key} {row[key]}" for key in _SHOWN if row.get(key) not in (None, "", 0))) for row in rows]
     head = f"{values['kind']}: {total} found, {len(rows)} shown"
     return ToolAnswer("\n".join([head, *lines]), {"kind": values["kind"], "total": total, "items": rows})
 
@@ -241,10 +241,6 @@ _SHOWN = (
     "country",
     "largest",
 )
-
-
-def _row_text(row: Mapping[str, Any]) -> str:
-    return "- " + ", ".join(f"{key} {row[key]}" for key in _SHOWN if row.get(key) not in (None, "", 0))
 
 
 def _claims() -> Fields:

@@ -124,10 +124,7 @@ def _told(found: Mapping[str, Correction]) -> dict[str, Any]:
         figure: {
             "source": one.source,
             "runs": list(one.runs),
-            "factor": one.factor,
-            "stack": one.stack,
-            "job": one.job,
-            "server": one.server,
+            **{name: getattr(one, name) for name in ("factor", "stack", "job", "server")},
         }
         for figure, one in found.items()
     }

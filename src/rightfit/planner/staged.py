@@ -158,11 +158,7 @@ def content_of(plan: Plan, best: Option, trial: Trial) -> dict[str, Any]:
     return {
         "trial": {
             **{name: getattr(option, name) for name in ("provider", "instance_type", "region", "purchase", "nodes")},
-            "total_s": trial.total_s,
-            "measured_s": trial.measured_s,
-            "usd": trial.usd,
-            "steps": trial.steps,
-            "data_share": trial.data_share,
+            **{name: getattr(trial, name) for name in ("total_s", "measured_s", "usd", "steps", "data_share")},
             "commands": list(commands_of(plan, trial)),
         },
         "expected": {trial.metric: trial.expected.to_dict(), "peak_memory_bytes": peak.to_dict()},

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import functools
 import re
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rightfit import facts
@@ -21,22 +23,10 @@ from rightfit.proof.serving_predict import is_generation
 from rightfit.proof.tables import UNKNOWN_CELLS
 from rightfit.proof.wording import compared
 
+_DATA = tomllib.loads(Path(__file__).with_name("data").joinpath("remarks.toml").read_text(encoding="utf-8"))
 #: How an engine's own assumption begins where it already speaks of a column.
-_SPOKEN = {
-    "micro_batch": "micro-batch",
-    "seq_len": "sequence length",
-    "n_gpus": "number of gpus",
-    "mem_kind": "kind of memory figure",
-    "counter": "memory counter",
-    "batch_or_concurrency": "batch",
-    "batch_per_gpu": "batch",
-    "input_tokens": "input length",
-    "output_tokens": "output length",
-    "weights_dtype": "weights",
-    "denoise_steps": "denoising steps",
-    "cpu_cores": "number of cores",
-    "sample_kind": "size of the pictures",
-}
+_SPOKEN: Mapping[str, str] = _DATA["spoken"]
+_TABLES: Mapping[str, Mapping[str, Any]] = _DATA["table"]
 _MOST_SHOWN = 12
 
 
@@ -88,18 +78,8 @@ def _allowed(table: str) -> Mapping[str, frozenset[str]]:
     return {
         one.column: frozenset(one.allowed.split("|"))
         for one in case_columns(table)
-        if one.unit == "word" and one.allowed and one.column not in _FREE[table]
+        if one.unit == "word" and one.allowed and one.column not in _TABLES[table]["free"].split()
     }
-
-
-#: Columns whose words engines read in more spellings than the list names, or judge themselves.
-_FREE: Mapping[str, frozenset[str]] = {
-    "training": frozenset({"metric", "kind", "mlp", "strategy", "sharding", "method", "recompute", "attention", "precision", "optimizer"}),
-    "inference": frozenset({"metric", "batch_or_concurrency", "host", "split", "weights_dtype", "kv_dtype", "compute_dtype"}),
-    "samples": frozenset({"metric", "unit", "task", "precision", "counter"}),
-    "classical": frozenset({"metric", "density", "pinning"}),
-    "loading": frozenset({"metric", "unit"}),
-}
 
 
 def not_allowed(table: str, cells: Mapping[str, str]) -> list[str]:
@@ -138,57 +118,18 @@ def _is_quantile(percentile: str, cells: Mapping[str, str]) -> bool:
 
 # free text -----------------------------------------------------------------------------------------------------------------------------
 
-#: Lists of words that the readers of each table look for in free text.
-_LISTS: Mapping[str, Mapping[str, Sequence[str]]] = {
-    "training": {
-        "setup": ("segmented", "server_dispatch", "weight_sync", "embedding", "quantised", "prompt_tokens", "ulysses", "shorter", "offloads", "dgx", "rate_unit",
-                  "offloaded_optimizer", "offloaded_params", "offloaded_activations"),
-        "software": ("training",),
-    },
-    "inference": {
-        "forward": ("compiled", "dtype", "one_stream", "offline"),
-        "serving": ("virtual", "cuda_modules", "cache_format"),
-    },
-    "samples": {
-        "training": ("checkpointed", "recompute_told", "offloaded", "optimizer_offloaded", "cached", "compiled", "channels_last", "optimizer_flag", "optimizer_said",
-                     "optimizer", "adapter", "without_adapter", "kronecker", "pure_half", "stored_whole", "stored_half", "stored", "epoch_data", "spoken_data",
-                     "driver_counted", "allocator_counted", "peak_counted", "tensorflow", "jax", "library", "nvidia_stack", "low_bit"),
-        "software": ("samples",),
-    },
-    "classical": {
-        "classical": ("exact_trees", "shap", "tree", "tree_setting", "epoch_after", "group", "group_setting", "group_said", "element", "sparse", "all_features", "lasso"),
-    },
-}  # fmt: skip
-#: Lists of words that code itself looks for in free text of a table (facts/data/words/remarks.csv).
-_OWN = {
-    "training": "training_remarks",
-    "inference": "inference_remarks",
-    "samples": "samples_remarks",
-    "classical": "classical_remarks",
-}
-_FREE_TEXT = {
-    "training": ("extra_flags", "lengths"),
-    "inference": ("flags",),
-    "samples": ("extra_flags",),
-    "classical": ("settings", "variant"),
-}
-#: Facts whose patterns are searched for in the same text.
-_PATTERNS: Mapping[str, Sequence[tuple[str, str]]] = {
-    "training": (("frameworks", "flags"), ("frameworks", "framework"), ("speed_frameworks", "words"), ("speed_kernels", "words"), ("speed_quantizations", "words"), ("optimizers", "match")),
-    "inference": (("forward_engines", "pattern"),),
-}  # fmt: skip
-
 
 @functools.cache
 def _known(table: str) -> re.Pattern[str]:
     """Everything that the readers of a table find in free text, as one expression."""
-    words = [spelled(name, word.pattern) for name, chosen in _LISTS[table].items() for one in chosen for word in lists(name).get(one, ())]
-    patterns = [row[column] for name, column in _PATTERNS.get(table, ()) for row in facts.table(name) if row[column]]
+    found = {name: chosen.split() for name, chosen in _TABLES[table]["lists"].items()}
+    words = [spelled(name, word.pattern) for name, chosen in found.items() for one in chosen for word in lists(name).get(one, ())]
+    patterns = [row[column] for name, column in _TABLES[table].get("patterns", ()) for row in facts.table(name) if row[column]]
     patterns += [stated_habit_pattern()] if table == "training" else []
     return re.compile(
         "|".join(
             f"(?:{part})"
-            for part in (*filter(None, (*words, *patterns)), spelled("remarks", f"{{{_OWN[table]}}}"))
+            for part in (*filter(None, (*words, *patterns)), spelled("remarks", f"{{{table}_remarks}}"))
             if not re.match(part, "")
         ),
         re.IGNORECASE,
@@ -210,7 +151,7 @@ def unknown_words(table: str, text: str) -> tuple[str, ...]:
 def not_understood(table: str, cells: Mapping[str, str]) -> list[str]:
     """Free text in which nothing is known, and names of settings that fall back to the usual."""
     told = []
-    for column in _FREE_TEXT.get(table, ()):
+    for column in _TABLES[table].get("free_text", "").split():
         if words := unknown_words(table, cells[column]) if cells.get(column) else ():
             more = f" and {len(words) - _MOST_SHOWN} more" if len(words) > _MOST_SHOWN else ""
             told.append(f"{column} not understood: {', '.join(word[:60] for word in words[:_MOST_SHOWN])}{more}")

@@ -16,6 +16,7 @@ from typing import Any
 
 from rightfit.cells import safe_cell
 from rightfit.errors import FileInputError
+from rightfit.facts.tables import read_rows
 from rightfit.messages import Message, cause, system_problem
 
 #: Columns of the answer, in their order; unknown columns of the input follow.
@@ -27,48 +28,10 @@ HIDDEN_COLUMNS = ("terms", "fits95")
 #: Cells that mean "unknown", as spreadsheets and data frames write them.
 UNKNOWN_CELLS = frozenset({"", "nan", "na", "n/a", "none", "null", "-", "?", "unknown", "<na>", "nat"})
 
-#: Columns that must be positive where given, with the largest value that makes sense.
-POSITIVE_COLUMNS = {
-    "n_gpus": 1e7,
-    "dp": 1e7,
-    "tp": 1e5,
-    "pp": 1e5,
-    "cp": 1e5,
-    "ep": 1e5,
-    "sp": 1e5,
-    "vp": 1e4,
-    "shard_degree": 1e7,
-    "micro_batch": 1e7,
-    "grad_accum": 1e7,
-    "global_batch": 1e12,
-    "seq_len": 1e9,
-    "n_layers": 1e5,
-    "hidden": 1e7,
-    "gpu_mem_gib": 1e5,
-}
-
-#: Columns that must not be negative where given.
-NOT_NEGATIVE_COLUMNS = {
-    "heads": 1e6,
-    "kv_heads": 1e6,
-    "head_dim": 1e6,
-    "ffn": 1e8,
-    "vocab": 1e9,
-    "max_pos": 1e10,
-    "params": 1e16,
-    "active": 1e16,
-    "n_experts": 1e6,
-    "topk": 1e6,
-    "moe_ffn": 1e8,
-    "n_shared": 1e5,
-    "lora_rank": 1e6,
-    "zero": 3,
-    "moe": 1,
-    "tied": 1,
-    "is_oom": 1,
-}
-
-NUMBER_COLUMNS = {**POSITIVE_COLUMNS, **NOT_NEGATIVE_COLUMNS}
+_LIMITS = tuple(read_rows(Path(__file__).with_name("data").joinpath("case_limits.csv").read_text(encoding="utf-8")))
+#: Columns of numbers that must not be negative where given, with the largest value that makes sense; those that must be positive.
+NUMBER_COLUMNS = {row["column"]: float(row["largest"]) for row in _LIMITS}
+POSITIVE_COLUMNS = frozenset(row["column"] for row in _LIMITS if row["may_be_zero"] == "0")
 
 _MAX_CELL = 131_072 * 64
 

@@ -45,7 +45,7 @@ class ServedMarket:
                 from rightfit.search.priced import open_priced
 
                 self._catalog = open_priced()
-                self.version = _version_of(self._catalog)
+                self.version = _stamp(Path(str(self._catalog.location)).name)
                 self._looked_s = now
             elif now - self._looked_s > _LOOK_AGAIN_S:
                 self._looked_s = now
@@ -58,10 +58,6 @@ class ServedMarket:
             return self.version not in ("", _stamp(store.store_path().name))
         except OSError:
             return False
-
-
-def _version_of(catalog: Any) -> str:
-    return _stamp(Path(str(catalog.location)).name)
 
 
 def _stamp(name: str) -> str:

@@ -17,8 +17,8 @@ from rightfit.physics import money
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
 from rightfit.search.answer import Assumption, Reason
-from rightfit.search.criteria import CRITERIA
-from rightfit.search.limits import add_host_cpus, add_quota, read_quotas, residency_countries
+from rightfit.search.criteria import CRITERIA, Judged
+from rightfit.search.limits import add_host_cpus, add_most_nodes, add_quota, read_quotas, residency_countries
 from rightfit.search.market import Bill
 from rightfit.search.placement import add_fabric
 from rightfit.search.software import stack_of
@@ -143,6 +143,11 @@ class Failures:
     shape: tuple[int, int]
     sure: Surety | None = None
 
+    @classmethod
+    def of(cls, judged: Judged, sure: Surety) -> Failures:
+        """What was judged of the rows of a bill."""
+        return cls(judged.fails, judged.needed, judged.had, sure.bill.total_usd.shape, sure)
+
     def bits(self) -> NDArray[np.int32]:
         """All failing criteria of each row as one integer: bit k is CRITERIA[k]."""
         out = np.zeros(self.shape, dtype=np.int32)
@@ -236,44 +241,39 @@ class Feasibility:
 def judge(offers: OfferTable, filters: Wanted, *, feasible: Feasibility, sure: Surety, node_counts: Array, as_one: bool = True) -> Failures:
     """Every criterion on every (offer, node count). Where no setup fits there is no time and no price: deadline and budget then count as
     passed. `as_one`: several servers exchange data at every step."""
-    server = offers.server_index
-    fails: dict[str, Mask] = {name: mask[:, None] for name, mask in filter_failures(offers, filters).items()}
-    needed: dict[str, Array] = {}
-    had: dict[str, Array] = {}
-    if filters.max_nodes is not None:
-        fails["max_nodes"] = (node_counts > filters.max_nodes)[None, :]
-        needed["max_nodes"], had["max_nodes"] = np.full((1, 1), float(filters.max_nodes)), node_counts[None, :]
-    add_quota(filters, offers, node_counts[None, :], fails=fails, needed=needed, had=had)
+    server, judged = offers.server_index, Judged(filter_failures(offers, filters))
+    add_most_nodes(filters, node_counts[None, :], judged)
+    add_quota(filters, offers, node_counts[None, :], judged)
     able = np.array([not reason for reason in feasible.missing], dtype=np.bool_)
-    fails["capability"] = ~able[server][:, None]
-    if "software" in fails:  # what cannot run the job at all is not refused for its software
-        fails["software"] &= able[server][:, None]
-    fails["layout"] = (able[:, None] & ~feasible.has_layout)[server]
-    fails["gpu_memory"] = (feasible.has_layout & ~feasible.fits_accelerator)[server]
-    needed["gpu_memory"], had["gpu_memory"] = feasible.least_bytes[server], feasible.capacity_bytes[server][:, None]
-    fails["host_memory"] = (feasible.fits_accelerator & ~feasible.fits_host)[server]
-    needed["host_memory"], had["host_memory"] = feasible.least_host_bytes[server], feasible.host_bytes[server][:, None]
+    judged.fails["capability"] = ~able[server][:, None]
+    if "software" in judged.fails:  # what cannot run the job at all is not refused for its software
+        judged.fails["software"] &= able[server][:, None]
+    judged.fails["layout"] = (able[:, None] & ~feasible.has_layout)[server]
+    small = (feasible.has_layout & ~feasible.fits_accelerator)[server]
+    judged.put("gpu_memory", small, needed=feasible.least_bytes[server], had=feasible.capacity_bytes[server][:, None])
+    small = (feasible.fits_accelerator & ~feasible.fits_host)[server]
+    judged.put("host_memory", small, needed=feasible.least_host_bytes[server], had=feasible.host_bytes[server][:, None])
     cards = np.nan_to_num(offers.servers.num_accelerators)
-    least_cpus = np.where(cards > 0, facts.coefficients("planning")["job_processes"] + cards, 0.0)
-    add_host_cpus(offers, least_cpus, fails=fails, needed=needed, had=had)
+    add_host_cpus(offers, np.where(cards > 0, facts.coefficients("planning")["job_processes"] + cards, 0.0), judged)
     if as_one:
-        add_fabric(offers, node_counts[None, :], fails=fails, needed=needed, had=had)
-    add_limits(filters, sure, fails=fails, needed=needed, had=had)
-    return Failures(fails, needed, had, sure.bill.total_usd.shape, sure)
+        add_fabric(offers, node_counts[None, :], judged)
+    add_limits(filters, sure, judged)
+    return Failures.of(judged, sure)
 
 
-def add_limits(filters: Wanted, sure: Surety, *, fails: dict[str, Mask], needed: dict[str, Array], had: dict[str, Array]) -> None:
+def add_limits(filters: Wanted, sure: Surety, judged: Judged) -> None:
     """Deadline and budget: rows whose time and money do not keep them at the wanted probability."""
     bill = sure.bill
     if filters.deadline_s is not None:
-        had["deadline"], needed["deadline"] = sure.time_s(filters.confidence), np.full((1, 1), filters.deadline_s)
-        fails["deadline"] = np.isfinite(bill.total_s) & (had["deadline"] > filters.deadline_s)
+        taken = sure.time_s(filters.confidence)
+        late = np.isfinite(bill.total_s) & (taken > filters.deadline_s)
+        judged.put("deadline", late, needed=np.full((1, 1), filters.deadline_s), had=taken)
     if filters.budget_usd is not None:
         spent = sure.usd(filters.confidence)
         if filters.budget_per_month and isinstance(bill, Bill):
             spent = money.worst_month_usd(spent, hourly_usd=bill.hourly_usd)
-        had["budget"], needed["budget"] = spent, np.full((1, 1), filters.budget_usd)
-        fails["budget"] = np.isfinite(bill.total_usd) & (spent > filters.budget_usd)
+        over = np.isfinite(bill.total_usd) & (spent > filters.budget_usd)
+        judged.put("budget", over, needed=np.full((1, 1), filters.budget_usd), had=spent)
 
 
 def first_failure(bits: NDArray[np.int32]) -> NDArray[np.intp]:

@@ -91,6 +91,13 @@ CHANGES that would make a refused offer pass (NearMiss.change), and the least ch
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rightfit.physics.columns import Array
+
 CRITERIA = (
     "status",
     "cloud",
@@ -116,3 +123,16 @@ CRITERIA = (
     "latency",
     "throughput",
 )
+
+
+class Judged:
+    """Criteria as they are judged, one after the other: which rows (offers, columns) fail each, and what is needed and had where that is a number."""
+
+    def __init__(self, fails: Mapping[str, NDArray[np.bool_]]) -> None:
+        self.fails = {name: mask[:, None] for name, mask in fails.items()}
+        self.needed: dict[str, Array] = {}
+        self.had: dict[str, Array] = {}
+
+    def put(self, criterion: str, fails: NDArray[np.bool_], *, needed: Array, had: Array) -> None:
+        """One criterion with numbers."""
+        self.fails[criterion], self.needed[criterion], self.had[criterion] = fails, needed, had

@@ -165,14 +165,12 @@ def warnings(exploration: Exploration, option: Option) -> tuple[Reason, ...]:
 
 def price_warnings(option: Option) -> list[Reason]:
     """How sure the price is, and whether it is paid for longer than the job takes."""
-    reasons = []
-    if option.facts["is_stale"]:
-        reasons.append(Reason("price_stale", {"as_of": option.price_as_of}))
-    if option.facts["is_estimate"]:
-        reasons.append(price_estimate(option))
-    if option.facts["is_pseudo_region"]:
-        reasons.append(Reason("price_region", {"region": option.region}))
-    elif option.facts["price_regions"] == 1 and any(name in option.price_source for name in AGGREGATORS):
+    reasons = price_doubts(option)
+    if (
+        not option.facts["is_pseudo_region"]
+        and option.facts["price_regions"] == 1
+        and any(name in option.price_source for name in AGGREGATORS)
+    ):
         reasons.append(Reason("price_one_region", {"region": option.region, "source": option.price_source.split(" ")[0]}))
     term_s, used_s = option.facts["billing_minimum_s"], option.estimate["total_time_s"].mid
     if term_s >= COMMITTED_S and used_s < term_s:
@@ -180,7 +178,14 @@ def price_warnings(option: Option) -> list[Reason]:
     return reasons
 
 
-def price_estimate(option: Option) -> Reason:
+def price_doubts(option: Option) -> list[Reason]:
+    """Why a price may be another one by now or there."""
+    found = [Reason("price_stale", {"as_of": option.price_as_of})] if option.facts["is_stale"] else []
+    found += [_price_estimate(option)] if option.facts["is_estimate"] else []
+    return found + ([Reason("price_region", {"region": option.region})] if option.facts["is_pseudo_region"] else [])
+
+
+def _price_estimate(option: Option) -> Reason:
     """What an estimated price was listed at, what it is counted as, and what the option is ranked by."""
     price = option.facts["price"]
     names = {"listed": "listed_usd_per_h", "expected": "expected_usd_per_h", "low": "low80_usd_per_h", "high": "high80_usd_per_h"}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rightfit.errors import ContradictionError, InputError
 from rightfit.messages import Message, contradiction, of_kind
 from rightfit.records import dataclass
-from rightfit.workload.options import raise_problems
+from rightfit.workload.options import OPTIONS, raise_problems
 
 if TYPE_CHECKING:
     from rightfit.workload import Workload
@@ -35,36 +35,7 @@ ASKS_NOTHING: Mapping[str, tuple[Any, ...]] = MappingProxyType(
     }
 )
 #: What the options are for that only some kinds of work take, by key of the purposes among the messages.
-PURPOSES = MappingProxyType(
-    {
-        **dict.fromkeys(("method", "optimizer", "recompute", "sharding", "offload", "micro_batch"), "networks"),
-        **dict.fromkeys(("global_batch", "lora_rank"), "networks"),
-        **dict.fromkeys(("seq_len", "attention", "lora_targets"), "language"),
-        **dict.fromkeys(("tensor_parallel", "pipeline_parallel"), "split"),
-        **dict.fromkeys(("precision", "quantization"), "neural"),
-        **dict.fromkeys(("storage", "data_location", "workers"), "reading"),
-        **dict.fromkeys(("epochs", "decode"), "training"),
-        "data": "amount",
-        **dict.fromkeys(("image_size", "frames"), "pictures"),
-        "images": "vision_language",
-        "denoise_steps": "denoising",
-        "audio_length": "sound",
-        "latents": "diffusion",
-        **dict.fromkeys(("rate", "users", "profile", "latency", "percentile", "fleet"), "serving"),
-        **dict.fromkeys(("trace", "input_tokens", "output_tokens", "ttft", "tpot"), "tokens"),
-        **dict.fromkeys(("api_price", "prefix_share", "cached_tokens", "kv_cache"), "tokens"),
-        **dict.fromkeys(("kv_offload", "cache_hits", "think"), "services_of_tokens"),
-        **dict.fromkeys(("slice", "beside"), "services"),
-        **dict.fromkeys(("adapters", "adapter_rank"), "tokens"),
-        **dict.fromkeys(("speculative", "draft_tokens", "acceptance"), "tokens"),
-        **dict.fromkeys(("update", "rollout", "completions", "reward_model"), "tuning"),
-        "framework": "libraries",
-        **dict.fromkeys(("columns", "library"), "tables"),
-        "settings": "tables",
-        **dict.fromkeys(("trees", "depth"), "trees"),
-        "operation": "prepare",
-    }
-)
+PURPOSES = MappingProxyType({option.name: option.purpose for option in OPTIONS.values() if option.purpose})
 
 
 def by_model(workload: Workload) -> Message:

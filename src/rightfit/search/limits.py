@@ -15,11 +15,10 @@ from rightfit.catalog.sellers import believable
 from rightfit.errors import UnknownNameError
 from rightfit.messages import Message
 from rightfit.physics.columns import Array
+from rightfit.search.criteria import Judged
 from rightfit.workload.vocabulary import COUNTRIES, fold, nearest_words
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from rightfit.catalog import Catalog, OfferTable
     from rightfit.workload import Workload
 
@@ -44,31 +43,15 @@ def read_quotas(workload: Workload, catalog: Catalog) -> tuple[Quota, ...]:
     return (*book, *(read_quota(text, catalog.regions(), types=types, countries=COUNTRIES) for text in workload.quota))
 
 
-def add_quota(
-    filters: Limited,
-    offers: OfferTable,
-    num_servers: Array,
-    *,
-    fails: dict[str, NDArray[np.bool_]],
-    needed: dict[str, Array],
-    had: dict[str, Array],
-) -> None:
+def add_quota(filters: Limited, offers: OfferTable, num_servers: Array, judged: Judged) -> None:
     """Put the criteria "quota" and "stock" beside the others: what the tightest limit allows, and what each row would take of it."""
     if filters.quotas:
         limit, taken, over = worst_excess(filters.quotas, offers, num_servers)
-        fails["quota"], needed["quota"], had["quota"] = over, limit, taken
-    _add_stock(filters, offers, num_servers, fails=fails, needed=needed, had=had)
+        judged.put("quota", over, needed=limit, had=taken)
+    _add_stock(filters, offers, num_servers, judged)
 
 
-def _add_stock(
-    filters: Limited,
-    offers: OfferTable,
-    num_servers: Array,
-    *,
-    fails: dict[str, NDArray[np.bool_]],
-    needed: dict[str, Array],
-    had: dict[str, Array],
-) -> None:
+def _add_stock(filters: Limited, offers: OfferTable, num_servers: Array, judged: Judged) -> None:
     """What a seller can be believed to rent out at once. A quota that speaks about an offer, and a number of servers that the user allows, are
     known better: there nothing is guessed. Nor of one server: whether one is in stock is no question of the amount. A deadline within the time that a
     reservation takes leaves what is found free on the day."""
@@ -80,18 +63,21 @@ def _add_stock(
         most = np.where(quota.applies(offers), np.inf, most)
     count = np.where(np.isfinite(num_servers), num_servers, 0.0)
     taken = each[:, None] * count
-    fails["stock"] = (taken > most[:, None]) & (count > 1)
-    needed["stock"], had["stock"] = most[:, None], taken
+    judged.put("stock", (taken > most[:, None]) & (count > 1), needed=most[:, None], had=taken)
 
 
-def add_host_cpus(
-    offers: OfferTable, least: Array, *, fails: dict[str, NDArray[np.bool_]], needed: dict[str, Array], had: dict[str, Array]
-) -> None:
+def add_most_nodes(filters: Limited, num_servers: Array, judged: Judged) -> None:
+    """Put the criterion "max_nodes" beside the others; rows that no number of servers is enough for do not fail it."""
+    if filters.max_nodes is not None:
+        over = np.isfinite(num_servers) & (num_servers > filters.max_nodes)
+        judged.put("max_nodes", over, needed=np.full((1, 1), float(filters.max_nodes)), had=num_servers)
+
+
+def add_host_cpus(offers: OfferTable, least: Array, judged: Judged) -> None:
     """Put the criterion "host_cpus" beside the others. `least` (servers,): hardware threads that the processes of the job need; what a
     provider does not say passes."""
-    rows = offers.server_index
-    needed["host_cpus"], had["host_cpus"] = least[rows][:, None], offers.servers.vcpus[rows][:, None]
-    fails["host_cpus"] = had["host_cpus"] < needed["host_cpus"]
+    needed, had = (values[offers.server_index][:, None] for values in (least, offers.servers.vcpus))
+    judged.put("host_cpus", had < needed, needed=needed, had=had)
 
 
 @functools.cache

@@ -10,7 +10,7 @@ import numpy as np
 from rightfit.catalog.sellers import tier_of
 from rightfit.search.answer import Alternative, OptionAccelerator
 from rightfit.search.found import Found
-from rightfit.search.option_facts import JobOfferFacts, KnownPrice
+from rightfit.search.option_facts import JobOfferFacts, OfferDoubts, SpotFacts
 from rightfit.search.placement import fabric_of
 from rightfit.search.rank import Row, price_facts, price_regions
 from rightfit.units import GBPS
@@ -52,16 +52,6 @@ def accelerator_of(exploration: Found, offer: int) -> OptionAccelerator:
     return OptionAccelerator(servers.accelerator_name[server], int(servers.num_accelerators[server]), memory_bytes)
 
 
-def known_price(exploration: Found, row: Row) -> KnownPrice:
-    """How the price of a row is known, whether it may have moved since, and how far its seller is to be trusted."""
-    offer, doubt = exploration.market.offers.row(row.offer), exploration.market.doubt
-    return {
-        "price_kind": offer["kind"],
-        "price_is_old": bool(doubt.is_old[row.offer]) if doubt is not None else False,
-        "seller_tier": tier_of(offer["provider"], offer["purchase"]),
-    }
-
-
 def alternative(exploration: Found, cell: tuple[int, int]) -> Alternative:
     """A row that is folded into another."""
     offer = exploration.market.offers.row(cell[0])
@@ -73,19 +63,32 @@ def alternative(exploration: Found, cell: tuple[int, int]) -> Alternative:
     )
 
 
-def offer_facts(exploration: Found, row: Row) -> JobOfferFacts:
-    """What reasons read of an offer: how often spot servers are taken away, how it is billed, how sure its price is."""
-    offer, charges = exploration.market.offers.row(row.offer), exploration.market.charges
+def spot_facts(exploration: Found, row: Row) -> SpotFacts:
+    """What reasons read of an offer: how often spot servers are taken away."""
+    charges, at = exploration.market.charges, row.offer
+    return {"spot_low": float(charges.spot_low[at]), "spot_high": float(charges.spot_high[at]), "spot_known": bool(charges.spot_known[at])}
+
+
+def offer_doubts(exploration: Found, row: Row) -> OfferDoubts:
+    """How the price of a row is known, whether it may have moved since, how far its seller is to be trusted, and where it is."""
+    offer, doubt = exploration.market.offers.row(row.offer), exploration.market.doubt
     return {
-        "spot_low": float(charges.spot_low[row.offer]),
-        "spot_high": float(charges.spot_high[row.offer]),
-        "spot_known": bool(charges.spot_known[row.offer]),
-        "billing_minimum_s": float(charges.minimum_s[row.offer]),
-        "price_regions": price_regions(exploration, row.offer),
-        "price": price_facts(exploration, row),
-        **known_price(exploration, row),
+        "price_kind": offer["kind"],
+        "price_is_old": bool(doubt.is_old[row.offer]) if doubt is not None else False,
+        "seller_tier": tier_of(offer["provider"], offer["purchase"]),
         "is_estimate": offer["is_estimate"],
         "is_stale": offer["is_stale"],
         "is_pseudo_region": offer["is_pseudo_region"],
         "country": offer["country"],
+    }
+
+
+def job_offer_facts(exploration: Found, row: Row) -> JobOfferFacts:
+    """All that reasons read of the offer of a job."""
+    return {
+        **spot_facts(exploration, row),
+        "billing_minimum_s": float(exploration.market.charges.minimum_s[row.offer]),
+        "price_regions": price_regions(exploration, row.offer),
+        "price": price_facts(exploration, row),
+        **offer_doubts(exploration, row),
     }

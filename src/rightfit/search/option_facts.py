@@ -22,27 +22,31 @@ class PriceFacts(TypedDict):
     ranked_usd: float
 
 
-class KnownPrice(TypedDict):
+class SpotFacts(TypedDict):
+    """`spot_low`, `spot_high`: share of such servers reclaimed in a month; `spot_known`: whether somebody publishes it."""
+
+    spot_low: float
+    spot_high: float
+    spot_known: bool
+
+
+class OfferDoubts(TypedDict):
     """How a price is known (catalog.offers.PRICE_KINDS), whether it may have moved since (catalog.freshness), the seller's tier of trust."""
 
     price_kind: str
     price_is_old: bool
     seller_tier: int
-
-
-class OfferFacts(KnownPrice):
-    """Of every option: its offer. `spot_low`, `spot_high`: share of such servers reclaimed in a month; `spot_known`: whether somebody
-    publishes it."""
-
-    spot_low: float
-    spot_high: float
-    spot_known: bool
-    billing_minimum_s: float
-    price: PriceFacts
     is_estimate: bool
     is_stale: bool
     is_pseudo_region: bool
     country: str
+
+
+class OfferFacts(SpotFacts, OfferDoubts):
+    """Of every option: all of its offer."""
+
+    billing_minimum_s: float
+    price: PriceFacts
 
 
 class JobOfferFacts(OfferFacts):

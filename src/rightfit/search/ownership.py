@@ -115,11 +115,7 @@ def own_content(server: OwnServer, against: tuple[Rent, ...]) -> dict[str, Any]:
         "count": server.num_cards,
         "is_part": server.is_part,
         "capex_usd": server.values["capex_usd"],
-        "capex_low_usd": server.capex_low_usd,
-        "capex_high_usd": server.capex_high_usd,
-        "price_source": server.price_source,
-        "full_w": server.full_w,
-        "utilisation": server.utilisation,
+        **{name: getattr(server, name) for name in ("capex_low_usd", "capex_high_usd", "price_source", "full_w", "utilisation")},
         "yearly_terms": server.yearly_terms(),
         "usd_per_busy_h": server.usd_per_busy_h,
         "rents": [as_dict(rent) for rent in against],
@@ -178,10 +174,7 @@ def own_section(plan: Plan, catalog: Catalog, given: Mapping[str, Any] | None = 
 
 def _offer_of(best: Option) -> dict[str, Any]:
     return {
-        "provider": best.provider,
-        "instance_type": best.instance_type,
-        "region": best.region,
-        "purchase": best.purchase,
+        **{name: getattr(best, name) for name in ("provider", "instance_type", "region", "purchase")},
         "as_of": best.price_as_of,
     }
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from rightfit.catalog.offers import PURCHASE_CODES
 from rightfit.physics.columns import Array
+from rightfit.search.criteria import Judged
 
 if TYPE_CHECKING:
     from rightfit.catalog import OfferTable
@@ -45,9 +46,8 @@ def has_fabric(offers: OfferTable) -> Mask:
     return np.asarray(rdma | (stated & ~offers.is_pseudo_region) | (offers.purchase_index == PURCHASE_CODES["owned"]))
 
 
-def add_fabric(offers: OfferTable, together: Array, *, fails: dict[str, Mask], needed: dict[str, Array], had: dict[str, Array]) -> None:
+def add_fabric(offers: OfferTable, together: Array, judged: Judged) -> None:
     """Put the criterion "fabric" beside the others. `together` broadcasts to (offers, columns): servers that exchange data as one."""
     several = together > 1
     if np.any(several):
-        fails["fabric"] = several & ~has_fabric(offers)[:, None]
-        needed["fabric"], had["fabric"] = together, np.ones((1, 1))
+        judged.put("fabric", several & ~has_fabric(offers)[:, None], needed=together, had=np.ones((1, 1)))

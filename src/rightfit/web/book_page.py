@@ -17,7 +17,7 @@ from rightfit.web.cards import draw_card
 from rightfit.web.draw import box, button, heading, paragraph, table
 from rightfit.web.forms import field, main_options, show_error
 from rightfit.web.state import PageState
-from rightfit.web.words import on_page, option_name, problem_lines, word
+from rightfit.web.words import on_page, option_name, problem_lines, text_of, word
 
 if TYPE_CHECKING:
     from rightfit.catalog import Catalog
@@ -25,24 +25,7 @@ if TYPE_CHECKING:
     from rightfit.search.answer import Plan
     from rightfit.web.answers import Answers
 
-_EXAMPLE = """\
-currency = "usd"
-
-[[discount]]              # {discount}
-provider = "aws"
-purchase = "on-demand"
-percent = 30
-
-[[server]]                # {server}
-name = "rack-l40s"
-gpu = "L40S"
-gpus = 2
-price = 0.90              # {price}
-
-[[tax]]
-country = "DE"
-percent = 19
-"""
+_EXAMPLE = text_of("example_book.toml")
 USUAL = {"model": "Llama-3-8B", "task": "finetune", "method": "lora", "data": "50Mtok"}
 MOST_CHARACTERS = 50_000
 _WHERE = re.compile(r"^book:(?P<line>\d+): ")

@@ -26,22 +26,9 @@ from rightfit.explain.messages import Lang
 from rightfit.messages import Message
 from rightfit.web.answers import Answers
 from rightfit.web.draw import box, bullets, button, heading, paragraph, table
-from rightfit.web.words import problem_lines, word
+from rightfit.web.words import problem_lines, text_of, word
 
-EXAMPLE = """\
-name: lab
-start: 2026-12-01
-horizon: 2w
-steady: 12mo
-jobs:
-- {name: qlora-8b, count: 4, deadline: 3d, team: nlp, workload: {model: meta-llama/Meta-Llama-3-8B, method: qlora, data: 50Mtok}}
-- {name: full-8b, deadline: 6d, interruptible: false, team: nlp, workload: {model: meta-llama/Meta-Llama-3-8B, method: full, data: 500Mtok}}
-services:
-- {name: chat, demand: 20/s office, workload: {model: meta-llama/Meta-Llama-3-8B, input_tokens: 500, output_tokens: 200}}
-limits:
-  clouds: [aws]
-  quota: [4 L40S, 8 H100]
-"""
+EXAMPLE = text_of("example_fleet.yaml")
 MOST_CHARACTERS, MOST_LINES, SECONDS, MOST_FUTURES = 50_000, 24, 5.0, 20
 
 

@@ -95,11 +95,7 @@ def _table(lines: Sequence[Moves], lang: Lang, *, currency: str) -> Table:
     )
     records = [
         {
-            "region": point.region,
-            "purchase": point.purchase,
-            "as_of": point.as_of,
-            "price_usd_per_h": point.price_usd_per_h,
-            "change": point.change,
+            **{name: getattr(point, name) for name in ("region", "purchase", "as_of", "price_usd_per_h", "change")},
         }
         for line in lines
         for point in line

@@ -163,15 +163,3 @@ def verdict_dialog(parts: tuple[Any, ...], lang: Lang) -> Any:
         button(word("tab.close", lang), dialog.close).mark("close-dialog")
     dialog.open()
     return dialog
-
-
-__all__ = [
-    "breakdown_tab",
-    "buying_tab",
-    "compare_tab",
-    "draw_owed",
-    "opened",
-    "regions_tab",
-    "verdict_dialog",
-    "why_tab",
-]

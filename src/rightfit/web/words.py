@@ -15,6 +15,11 @@ from rightfit.explain.problems import problems_of
 _DATA = Path(__file__).with_name("data")
 
 
+def text_of(name: str) -> str:
+    """A text that travels beside the pages."""
+    return (_DATA / name).read_text(encoding="utf-8")
+
+
 @functools.cache
 def words() -> Mapping[str, Mapping[str, Mapping[str, str]]]:
     """{section: {key: {"en": text, "zh": text}}}."""

@@ -1,4 +1,4 @@
-"""Every option of a workload as data: its kind, its words or limits, and the attributes that it sets.
+"""Every option of a workload as data (data/options.csv): its kind, its words or limits, and the attributes that it sets.
 
 `read_wishes` turns what a user gave (friendly strings by option name, or base-unit numbers by attribute name) into the attributes of a
 Workload, and reports every problem in one line each.
@@ -13,6 +13,7 @@ from typing import Any
 
 from rightfit import units
 from rightfit.errors import InputError, QuantityError, UnknownNameError
+from rightfit.facts.tables import read_rows
 from rightfit.messages import Message, at_place, either, line_each
 from rightfit.records import dataclass
 from rightfit.units import SECONDS_PER_YEAR
@@ -24,7 +25,8 @@ from rightfit.workload.vocabulary import Vocabulary
 
 @dataclass(frozen=True, slots=True)
 class WishOption:
-    """One option. `attributes` are the fields it sets, the one that carries the limits first; `low`..`high` in base units."""
+    """One option. `attributes` are the fields it sets, the one that carries the limits first; `low`..`high` in base units; `purpose`: key of
+    what an option is for that only some kinds of work take."""
 
     name: str
     kind: str
@@ -34,190 +36,30 @@ class WishOption:
     high: float = math.inf
     help: str = ""
     example: str = ""
+    purpose: str = ""
 
 
-def _option(name: str, kind: str, *attributes: str, **values: Any) -> WishOption:
-    return WishOption(name, kind, attributes or (name,), **values)
+def _number(text: str) -> float:
+    return int(text) if text.isdigit() else float(text)
 
 
-OPTIONS: Mapping[str, WishOption] = {
-    option.name: option
-    for option in (
-        _option(
-            "model",
-            "text",
-            help="hub id, alias, size such as 7B, dimensions, or a path to config.json",
-            example="meta-llama/Meta-Llama-3-8B",
-        ),
-        _option("task", "word", vocabulary=vocabulary.TASKS, help="what to do with the model", example="finetune"),
-        _option("method", "word", vocabulary=vocabulary.METHODS, help="how to train it", example="qlora"),
-        _option(
-            "data",
-            "data",
-            "data",
-            "data_tokens",
-            "data_samples",
-            "data_bytes",
-            "data_unit",
-            "data_columns",
-            help="amount of data, or a dataset's name",
-            example="50Mtok",
-        ),
-        _option("epochs", "number", low=1e-3, high=1e5, help="passes over the data", example="3"),
-        _option("seq_len", "length", low=1, high=2**24, help="tokens per sequence", example="4096"),
-        _option("global_batch", "count", low=1, high=1e8, help="sequences per optimizer step, all GPUs together", example="64"),
-        _option("deadline", "duration", "deadline_s", low=1.0, high=10 * SECONDS_PER_YEAR, help="done within", example="24h"),
-        _option(
-            "budget",
-            "money",
-            "budget_usd",
-            "budget_per_month",
-            "budget",
-            low=0.01,
-            high=1e11,
-            help="total, or per month for a service",
-            example="200usd",
-        ),
-        _option("confidence", "percent", low=50, high=99.9, help="probability with which deadline and budget hold", example="90"),
-        _option("rate", "rate", "rate_per_s", low=1e-7, high=1e7, help="requests to serve", example="10/s"),
-        _option("users", "count", low=1, high=1e8, help="users at the same time", example="200"),
-        _option(
-            "think",
-            "duration",
-            "think_s",
-            low=0.0,
-            high=86400.0,
-            help="time that each user takes between an answer and the next request",
-            example="30s",
-        ),
-        _option(
-            "input_tokens",
-            "lengths",
-            "input_tokens",
-            "input_law",
-            low=1,
-            high=2**24,
-            help="prompt length of a request, or its law",
-            example="1024",
-        ),
-        _option(
-            "output_tokens",
-            "lengths",
-            "output_tokens",
-            "output_law",
-            low=1,
-            high=2**24,
-            help="answer length of a request, or its law",
-            example="256",
-        ),
-        _option("trace", "text", help="CSV or JSON lines of requests: time, input tokens, output tokens", example="requests.csv"),
-        _option("profile", "text", help="rate over the day: office, consumer, flat, 24 numbers, or a file with them", example="office"),
-        _option("ttft", "duration", "ttft_s", low=1e-3, high=3600.0, help="time to first token", example="300ms"),
-        _option("tpot", "duration", "tpot_s", low=1e-5, high=60.0, help="time per output token", example="30ms"),
-        _option("latency", "duration", "latency_s", low=1e-5, high=86400.0, help="time of a whole request", example="100ms"),
-        _option(
-            "api_price",
-            "price_pair",
-            "api_output_usd_per_million",
-            "api_input_usd_per_million",
-            "api_price",
-            low=1e-6,
-            high=1e5,
-            help="price of an API to compare with, per million tokens in and out",
-            example="0.15/0.60",
-        ),
-        _option("prefix_share", "share", low=0.0, high=0.999, help="share of each prompt that all requests have in common", example="0.6"),
-        _option(
-            "cached_tokens",
-            "length",
-            low=1,
-            high=2**24,
-            help="tokens at the start of each prompt that all requests have in common",
-            example="600",
-        ),
-        _option("adapters", "count", low=1, high=10000, help="LoRA adapters served at the same time", example="20"),
-        _option("adapter_rank", "count", low=1, high=4096, help="rank of the adapters served", example="16"),
-        _option(
-            "speculative",
-            "text",
-            help="speculative decoding with this draft model, a head (eagle3, eagle, mtp), or ngram",
-            example="qwen2.5-0.5b",
-        ),
-        _option("draft_tokens", "count", low=1, high=32, help="tokens that are drafted in a step", example="3"),
-        _option("acceptance", "share", low=0.0, high=0.999, help="probability that a drafted token is accepted", example="0.7"),
-        _option("kv_cache", "word", vocabulary=vocabulary.KV_CACHES, help="number format of the key-value cache", example="fp8"),
-        _option(
-            "kv_offload",
-            "word",
-            vocabulary=vocabulary.KV_OFFLOADS,
-            help="where prompts' caches are kept for later: host or ssd",
-            example="host",
-        ),
-        _option("cache_hits", "share", low=0.01, high=0.99, help="share of prompt tokens that are found in that cache", example="0.5"),
-        _option("slice", "slice", help="each replica on a slice of a card: a MIG profile, or a fraction", example="3g.40gb"),
-        _option("beside", "names", help="other models on the same servers, each with its rate", example="bert-base-uncased@50/s"),
-        _option("fleet", "word", vocabulary=vocabulary.FLEETS, help="one kind of server, or several at least cost", example="mixed"),
-        _option("percentile", "percent", low=1, high=99.99, help="percentile at which the latencies hold", example="95"),
-        _option("cloud", "names", help="only these clouds", example="aws,gcp"),
-        _option("region", "names", help="only these regions", example="us-east-1"),
-        _option("country", "names", help="only these countries", example="US,DE"),
-        _option("residency", "names", help="data stay in this area: eu, eea, gdpr, cn-mainland, or countries", example="eu"),
-        _option("sellers", "names", help="whom to rent from: major (the default), hyperscaler, all, or names", example="all"),
-        _option("quota", "names", help="limits of your account", example="8 A100 in us-east-1"),
-        _option("purchase", "words", vocabulary=vocabulary.PURCHASES, help="ways to pay", example="on-demand,spot"),
-        _option("gpu", "names", help="only these accelerators", example="H100,A100"),
-        _option("max_nodes", "count", low=1, high=64, help="most servers in one job", example="4"),
-        _option(
-            "office_hours", "number", low=1, high=730, help="hours a month that a server runs where it is stopped in between", example="176"
-        ),
-        _option("precision", "word", vocabulary=vocabulary.PRECISIONS, help="arithmetic of the matrix products", example="bf16"),
-        _option("quantization", "word", vocabulary=vocabulary.QUANTIZATIONS, help="weights stored in fewer bits", example="nf4"),
-        _option("objective", "word", vocabulary=vocabulary.OBJECTIVES, help="what is best", example="cost"),
-        _option("currency", "currency", vocabulary=vocabulary.CURRENCIES, help="currency of the tables", example="eur"),
-        _option("optimizer", "word", vocabulary=vocabulary.OPTIMIZERS, help="optimizer", example="adamw-8bit"),
-        _option("lora_rank", "count", low=1, high=4096, help="rank of the adapter", example="16"),
-        _option("lora_targets", "names", help="layers that get an adapter", example="q,k,v,o"),
-        _option(
-            "update", "word", vocabulary=vocabulary.UPDATES, help="weights that preference or reinforcement tuning trains", example="lora"
-        ),
-        _option("rollout", "word", vocabulary=vocabulary.ROLLOUTS, help="where the engine of ppo and grpo answers", example="colocated"),
-        _option("completions", "count", low=1, high=4096, help="answers to each prompt of ppo and grpo", example="8"),
-        _option("reward_model", "text", help="model that rewards the answers of ppo and grpo", example="Qwen/Qwen2.5-1.5B"),
-        _option("recompute", "word", vocabulary=vocabulary.RECOMPUTES, help="activation recomputation", example="full"),
-        _option("attention", "word", vocabulary=vocabulary.ATTENTIONS, help="attention kernel", example="flash"),
-        _option("micro_batch", "count", low=1, high=65536, help="sequences per GPU and pass", example="4"),
-        _option("tensor_parallel", "count", low=1, high=64, help="GPUs that split each layer", example="2"),
-        _option("pipeline_parallel", "count", low=1, high=128, help="GPUs that split the stack of layers", example="2"),
-        _option(
-            "sharding", "word", vocabulary=vocabulary.SHARDINGS, help="sharding of optimizer state, gradients, weights", example="zero3"
-        ),
-        _option("offload", "word", vocabulary=vocabulary.OFFLOADS, help="what moves to host memory", example="optimizer"),
-        _option("framework", "text", help="training framework", example="transformers"),
-        _option("storage", "text", help="disk that holds the data: a volume's name, local, memory or stream", example="gp3"),
-        _option("data_location", "text", help="where the data lie: a region, or home", example="aws/us-east-1"),
-        _option("input_shape", "text", help="shape of one input of your own model, without the batch", example="3x224x224"),
-        _option("image_size", "size", low=8, high=2**17, help="pixels of an image: a side, or height x width", example="512"),
-        _option("frames", "count", low=1, high=10_000, help="frames of a clip or video", example="16"),
-        _option("images", "count", low=1, high=1000, help="images in a request to a vision-language model", example="2"),
-        _option("denoise_steps", "count", low=1, high=1000, help="denoising steps of a diffusion model", example="30"),
-        _option("audio_length", "duration", "audio_length_s", low=0.1, high=3600.0, help="length of a recording", example="10s"),
-        _option(
-            "latents",
-            "word",
-            vocabulary=vocabulary.LATENTS,
-            help="latents of diffusion models: made beforehand or in every step",
-            example="cached",
-        ),
-        _option("decode", "word", vocabulary=vocabulary.DECODES, help="how loaders prepare the data", example="text"),
-        _option("workers", "count", low=1, high=256, help="loader processes per GPU", example="8"),
-        _option("columns", "count", low=1, high=1e7, help="columns of a table whose size is given in rows or bytes", example="28"),
-        _option("library", "text", help="library of classical machine learning or data preparation", example="sklearn"),
-        _option("trees", "count", low=1, high=1e6, help="trees or boosting rounds", example="500"),
-        _option("depth", "count", low=1, high=64, help="depth of the trees", example="8"),
-        _option("settings", "text", help="other numbers of the algorithm in words", example="100 clusters, 50 iterations"),
-        _option("operation", "text", help="what task prepare does with the data", example="tokenize"),
+def _option_of(row: Mapping[str, str]) -> WishOption:
+    """One line of data/options.csv; empty cells mean what the record's defaults do, and the attribute of the option's own name."""
+    return WishOption(
+        row["name"],
+        row["kind"],
+        tuple((row["attributes"] or row["name"]).split(";")),
+        vocabulary.VOCABULARIES[row["vocabulary"]] if row["vocabulary"] else None,
+        _number(row["low"] or "0.0"),
+        _number(row["high"] or "inf"),
+        row["help"],
+        row["example"],
+        row["purpose"],
     )
-}
+
+
+_ROWS = read_rows((vocabulary.DATA / "options.csv").read_text(encoding="utf-8"))
+OPTIONS: Mapping[str, WishOption] = {row["name"]: _option_of(row) for row in _ROWS}
 _OPTION_OF_ATTRIBUTE = {attribute: option for option in OPTIONS.values() for attribute in option.attributes}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -13,43 +14,15 @@ from rightfit.errors import FileInputError, QuantityError, UnknownNameError
 from rightfit.messages import Message, system_problem
 from rightfit.units import SECONDS_PER_HOUR
 from rightfit.workload.traces import Requests
-from rightfit.workload.vocabulary import nearest_words
+from rightfit.workload.vocabulary import DATA, nearest_words
 
 Array = NDArray[np.float64]
 
 HOURS = 24
 
+_SHAPES = tomllib.loads((DATA / "profiles.toml").read_text(encoding="utf-8"))
 #: Shapes by assumption, not by measurement: relative load of each hour from midnight. A user's own profile or trace is always better.
-SHAPES: dict[str, tuple[float, ...]] = {
-    "flat": (1.0,) * HOURS,
-    "office": (0.1,) * 7 + (0.3, 0.7, 1.0, 1.0, 0.95, 0.7, 0.9, 1.0, 1.0, 0.95, 0.8, 0.5, 0.3, 0.2, 0.15, 0.1, 0.1),
-    "consumer": (
-        0.45,
-        0.3,
-        0.2,
-        0.15,
-        0.15,
-        0.2,
-        0.3,
-        0.45,
-        0.6,
-        0.7,
-        0.75,
-        0.8,
-        0.85,
-        0.8,
-        0.75,
-        0.75,
-        0.75,
-        0.8,
-        0.85,
-        0.95,
-        1.0,
-        1.0,
-        0.85,
-        0.65,
-    ),
-}
+SHAPES: dict[str, tuple[float, ...]] = {name: tuple(hours) for name, hours in _SHAPES.items()}
 
 
 def hourly_rates(profile: str, *, peak_per_s: float) -> Array:

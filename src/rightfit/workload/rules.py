@@ -2,88 +2,24 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from typing import Any
 
 from rightfit.errors import ContradictionError, InputError
 from rightfit.messages import Message, contradiction, either
 from rightfit.units import exact_number, parse_money
-from rightfit.workload.vocabulary import REINFORCEMENTS, TUNINGS
+from rightfit.workload.options import OPTIONS
+from rightfit.workload.vocabulary import DATA, REINFORCEMENTS, TUNINGS
 
 _TRAINING = ("train", "finetune")
-_SERVING_ATTRIBUTES = {
-    "rate_per_s": "rate",
-    "users": "users",
-    "think_s": "think",
-    "ttft_s": "ttft",
-    "tpot_s": "tpot",
-    "latency_s": "latency",
-    "input_tokens": "input_tokens",
-    "output_tokens": "output_tokens",
-    "trace": "trace",
-    "profile": "profile",
-    "api_output_usd_per_million": "api_price",
-    "prefix_share": "prefix_share",
-    "cached_tokens": "cached_tokens",
-    "adapters": "adapters",
-    "adapter_rank": "adapter_rank",
-    "speculative": "speculative",
-    "draft_tokens": "draft_tokens",
-    "acceptance": "acceptance",
-    "kv_cache": "kv_cache",
-    "kv_offload": "kv_offload",
-    "cache_hits": "cache_hits",
-    "slice": "slice",
-    "beside": "beside",
-    "fleet": "fleet",
-    "denoise_steps": "denoise_steps",
-    "images": "images",
-}
-_TRAINING_ATTRIBUTES = (
-    "method",
-    "epochs",
-    "global_batch",
-    "optimizer",
-    "lora_rank",
-    "lora_targets",
-    "update",
-    "rollout",
-    "completions",
-    "reward_model",
-    "recompute",
-    "micro_batch",
-    "sharding",
-    "storage",
-    "data_location",
-    "decode",
-    "workers",
-    "latents",
-)
+_OPTIONS: Mapping[str, list[str]] = tomllib.loads((DATA / "rules.toml").read_text(encoding="utf-8"))
+_SERVING_ATTRIBUTES = {OPTIONS[name].attributes[0]: name for name in _OPTIONS["serving"]}
+_TRAINING_ATTRIBUTES, _OF_NETWORKS = _OPTIONS["training"], _OPTIONS["networks"]
 #: What one input is like: training is meant where no task is said.
 _OF_INPUTS = ("image_size", "frames", "audio_length_s")
 #: Options about the place of the data, which preparation has too.
 _OF_PREPARATION = ("storage", "data_location", "workers")
-_OF_NETWORKS = (
-    "method",
-    "seq_len",
-    "global_batch",
-    "optimizer",
-    "lora_rank",
-    "lora_targets",
-    "update",
-    "rollout",
-    "completions",
-    "reward_model",
-    "recompute",
-    "attention",
-    "micro_batch",
-    "tensor_parallel",
-    "pipeline_parallel",
-    "sharding",
-    "offload",
-    "quantization",
-    "decode",
-)
 _ADAPTERS = ("lora", "qlora", "dora")
 _PARTIAL = (*_ADAPTERS, "ptuning", "prefix", "freeze", "dreambooth", "textual-inversion", *TUNINGS)
 #: Options of tuning on preferences or rewards, and the methods that read them.
@@ -95,6 +31,7 @@ _OF_TUNING = {
 _OF_ANSWERS = ("input_tokens", "output_tokens")
 
 Given = Mapping[str, Any]
+Found = tuple[str, Message]
 
 
 def contradictions(given: Given) -> list[InputError]:
@@ -116,103 +53,61 @@ def defaults(given: Given) -> dict[str, Any]:
     return {name: value for name, value in usual.items() if value is not None and name not in given}
 
 
-def _services(given: Given, task: str) -> list[tuple[str, Message]]:
+def _against(option: str, other: object, kind: str = "", *, said: str = "", why: Message | None = None, do: Message | None = None) -> Found:
+    """An option that another one, or a word of a kind ("task", "method", "model"), excludes; `said`: as it was given."""
+    return option, contradiction(said or option, other, kind=kind, why=why, do=do)
+
+
+def _asked(option: str) -> Found:
+    """An option that means nothing without another."""
+    return option, Message("problems.ask", place=option, question=Message(f"questions.{option}"))
+
+
+def _services(given: Given, task: str) -> list[Found]:
     """Options of services that say the same thing twice, or need another."""
     found = []
+    leave_one = Message("contradictions.part_leave_one")
     if "prefix_share" in given and "cached_tokens" in given:
-        found.append(
-            (
-                "prefix_share",
-                contradiction(
-                    "prefix_share",
-                    "cached_tokens",
-                    why=Message("contradictions.part_both_shared"),
-                    do=Message("contradictions.part_give_one"),
-                ),
-            )
-        )
-    if given.get("cached_tokens", 0) >= given.get("input_tokens", float("inf")):
-        found.append(
-            (
-                "cached_tokens",
-                Message(
-                    "families.cached_tokens",
-                    cached=given["cached_tokens"],
-                    tokens=given["input_tokens"],
-                    most=max(given["input_tokens"] - 1, 1),
-                ),
-            )
-        )
+        both, give_one = Message("contradictions.part_both_shared"), Message("contradictions.part_give_one")
+        found.append(_against("prefix_share", "cached_tokens", why=both, do=give_one))
+    cached, tokens = given.get("cached_tokens", 0), given.get("input_tokens", float("inf"))
+    if cached >= tokens:
+        found.append(("cached_tokens", Message("families.cached_tokens", cached=cached, tokens=tokens, most=max(tokens - 1, 1))))
     found += [
         (name, Message("contradictions.of_which_drafts", option=name))
         for name in ("draft_tokens", "acceptance")
         if name in given and "speculative" not in given
     ]
     if "cache_hits" in given and "kv_offload" not in given:
-        found.append(("cache_hits", Message("problems.ask", place="cache_hits", question=Message("questions.cache_hits"))))
+        found.append(_asked("cache_hits"))
     if "adapter_rank" in given and "adapters" not in given:
-        found.append(("adapter_rank", Message("problems.ask", place="adapter_rank", question=Message("questions.adapter_rank"))))
-    found += [
-        (name, contradiction(name, "fleet mixed", why=Message("contradictions.part_one_kind"), do=Message("contradictions.part_leave_one")))
-        for name in ("slice", "beside")
-        if given.get(name) and given.get("fleet") == "mixed"
-    ]
+        found.append(_asked("adapter_rank"))
+    is_mixed = given.get("fleet") == "mixed"
+    one_kind = Message("contradictions.part_one_kind")
+    found += [_against(name, "fleet mixed", why=one_kind, do=leave_one) for name in ("slice", "beside") if given.get(name) and is_mixed]
     if given.get("slice") and given.get("tensor_parallel", 1) > 1:
-        found.append(
-            (
-                "slice",
-                contradiction(
-                    "slice", "tensor_parallel", why=Message("contradictions.part_slices"), do=Message("contradictions.part_leave_one")
-                ),
-            )
-        )
-    if task == "batch" and given.get("fleet") == "mixed":
-        found.append(
-            (
-                "fleet",
-                contradiction(
-                    "fleet mixed",
-                    "batch",
-                    kind="task",
-                    why=Message("contradictions.part_shares_rate"),
-                    do=Message("contradictions.part_leave_or_say", what="task serve"),
-                ),
-            )
-        )
+        found.append(_against("slice", "tensor_parallel", why=Message("contradictions.part_slices"), do=leave_one))
+    if task == "batch" and is_mixed:
+        shares, say = Message("contradictions.part_shares_rate"), Message("contradictions.part_leave_or_say", what="task serve")
+        found.append(_against("fleet", "batch", "task", said="fleet mixed", why=shares, do=say))
     return found
 
 
-def _loads(given: Given, task: str) -> list[tuple[str, Message]]:
+def _loads(given: Given, task: str) -> list[Found]:
     """A trace has its lengths, and users have no rate that a day could change."""
-    found = [
-        (name, contradiction(name, "trace", why=Message("contradictions.part_trace_lengths"), do=Message("contradictions.part_leave_one")))
-        for name in ("input_tokens", "output_tokens")
-        if name in given and "trace" in given
-    ]
-    if "think_s" in given and "users" not in given:
-        found.append(("think", Message("problems.ask", place="think", question=Message("questions.think"))))
+    lengths, leave_one = Message("contradictions.part_trace_lengths"), Message("contradictions.part_leave_one")
+    has_trace, has_users = "trace" in given, "users" in given
+    found = [_against(name, "trace", why=lengths, do=leave_one) for name in _OF_ANSWERS if name in given and has_trace]
+    if "think_s" in given and not has_users:
+        found.append(_asked("think"))
     if "think_s" in given and "rate_per_s" in given:
-        found.append(
-            (
-                "think",
-                contradiction(
-                    "think", "rate", why=Message("contradictions.part_users_rate"), do=Message("contradictions.part_leave_one_of")
-                ),
-            )
-        )
-    return found + [
-        (
-            name,
-            contradiction(
-                name,
-                "users",
-                why=Message("contradictions.part_over_time"),
-                do=Message("contradictions.part_give_in_place", what="rate", other="users", option=name),
-            ),
-        )
-        for name in ("trace", "profile")
-        if name in given and "users" in given
-    ]
+        why, do = Message("contradictions.part_users_rate"), Message("contradictions.part_leave_one_of")
+        found.append(_against("think", "rate", why=why, do=do))
+    for name in ("trace", "profile"):
+        if name in given and has_users:
+            do = Message("contradictions.part_give_in_place", what="rate", other="users", option=name)
+            found.append(_against(name, "users", why=Message("contradictions.part_over_time"), do=do))
+    return found
 
 
 def as_typed(given: Given) -> dict[str, Any]:
@@ -262,231 +157,123 @@ def _usual_currency(given: Given) -> str:
     return parse_money(str(given["budget"])).currency if given.get("budget") else "usd"
 
 
-def _missing_model(given: Given, task: str) -> list[tuple[str, Message]]:
-    if "model" in given or task == "prepare":
-        return []
-    return [("model", Message("problems.ask", place="model", question=Message("questions.model")))]
+def _missing_model(given: Given, task: str) -> list[Found]:
+    return [] if "model" in given or task == "prepare" else [_asked("model")]
 
 
-def _against_task(given: Given, task: str) -> list[tuple[str, Message]]:
+def _against_task(given: Given, task: str) -> list[Found]:
     found = []
     if task not in _TRAINING:
         excused = _OF_PREPARATION if task == "prepare" else ()
-        name = (
-            "method" if "method" in given else next((name for name in _TRAINING_ATTRIBUTES if name in given and name not in excused), None)
-        )
+        others = (name for name in _TRAINING_ATTRIBUTES if name in given and name not in excused)
+        name = "method" if "method" in given else next(others, None)
         if name:
-            shown = f"{name} {given[name]}" if name == "method" else name
-            found.append(
-                (
-                    name,
-                    contradiction(
-                        shown,
-                        task,
-                        kind="task",
-                        why=Message("purposes.training"),
-                        do=Message("contradictions.part_leave_or_say", what="task finetune"),
-                    ),
-                )
-            )
+            do = Message("contradictions.part_leave_or_say", what="task finetune")
+            said = f"method {given[name]}" if name == "method" else name
+            found.append(_against(name, task, "task", said=said, why=Message("purposes.training"), do=do))
     if task in (*_TRAINING, "prepare"):
+        why, do = Message("purposes.serving"), Message("contradictions.part_leave_or_say", what="task serve")
         found += [
-            (
-                option,
-                contradiction(
-                    option,
-                    task,
-                    kind="task",
-                    why=Message("purposes.serving"),
-                    do=Message("contradictions.part_leave_or_say", what="task serve"),
-                ),
-            )
+            _against(option, task, "task", why=why, do=do)
             for attribute, option in _SERVING_ATTRIBUTES.items()
             if attribute in given and not (option in _OF_ANSWERS and given.get("method") in REINFORCEMENTS)
         ]
     if task == "batch":
-        found += [
-            (
-                _SERVING_ATTRIBUTES[name],
-                contradiction(
-                    _SERVING_ATTRIBUTES[name],
-                    "batch",
-                    kind="task",
-                    why=Message("contradictions.part_nobody_waits"),
-                    do=Message("contradictions.part_use_or_say", what="deadline", other="task serve"),
-                ),
-            )
-            for name in ("rate_per_s", "users", "ttft_s", "tpot_s", "latency_s", "trace", "profile")
-            if name in given
-        ]
+        waits = Message("contradictions.part_nobody_waits")
+        do = Message("contradictions.part_use_or_say", what="deadline", other="task serve")
+        names = ("rate_per_s", "users", "ttft_s", "tpot_s", "latency_s", "trace", "profile")
+        found += [_against(_SERVING_ATTRIBUTES[name], "batch", "task", why=waits, do=do) for name in names if name in given]
     return found
 
 
-def _against_model(given: Given, task: str) -> list[tuple[str, Message]]:
+def _against_model(given: Given, task: str) -> list[Found]:
     """What an algorithm of classical machine learning cannot take, and what only such an algorithm takes."""
     model, found = given.get("model", ""), []
     if "operation" in given and task != "prepare":
-        found.append(("operation", contradiction("operation", task, kind="task", why=Message("purposes.prepare"))))
+        found.append(_against("operation", task, "task", why=Message("purposes.prepare")))
     if not is_classical(given):
-        found += [
-            (name, contradiction(name, model, kind="model", why=Message("purposes.classical")))
-            for name in ("trees", "depth")
-            if name in given and model
-        ]
-        return found
+        why = Message("purposes.classical")
+        return found + [_against(name, model, "model", why=why) for name in ("trees", "depth") if name in given and model]
     if task == "finetune":
-        found.append(
-            (
-                "task",
-                contradiction(
-                    "task finetune",
-                    model,
-                    kind="model",
-                    why=Message("contradictions.part_from_start"),
-                    do=Message("contradictions.part_say", what="task train"),
-                ),
-            )
-        )
+        why, do = Message("contradictions.part_from_start"), Message("contradictions.part_say", what="task train")
+        found.append(_against("task", model, "model", said="task finetune", why=why, do=do))
+    leave = Message("contradictions.part_leave")
     found += [
-        (name, contradiction(name, model, kind="model", why=Message("purposes.neural"), do=Message("contradictions.part_leave")))
+        _against(name, model, "model", why=Message("purposes.neural"), do=leave)
         for name in _OF_NETWORKS
         if name in given
         and not (name == "method" and given[name] == "full")
         and not (task not in _TRAINING and name in _TRAINING_ATTRIBUTES)
     ]
     found += [
-        (option, contradiction(option, model, kind="model", why=Message("purposes.no_output"), do=Message("contradictions.part_leave")))
-        for option, attribute in (
-            ("ttft", "ttft_s"),
-            ("tpot", "tpot_s"),
-            ("input_tokens", "input_tokens"),
-            ("output_tokens", "output_tokens"),
-        )
-        if attribute in given and task == "serve"
+        _against(_SERVING_ATTRIBUTES[name], model, "model", why=Message("purposes.no_output"), do=leave)
+        for name in ("ttft_s", "tpot_s", *_OF_ANSWERS)
+        if name in given and task == "serve"
     ]
     return found
 
 
-def _columns(given: Given, task: str) -> list[tuple[str, Message]]:
+def _columns(given: Given, task: str) -> list[Found]:
     told, asked = given.get("data_columns"), given.get("columns")
     if told is None or asked is None or told == asked:
         return []
-    return [
-        (
-            "columns",
-            contradiction(
-                f"columns {asked}",
-                given.get("data"),
-                kind="data",
-                why=Message("contradictions.part_columns_told", number=told),
-                do=Message("contradictions.part_give_one_of"),
-            ),
-        )
-    ]
+    why, do = Message("contradictions.part_columns_told", number=told), Message("contradictions.part_give_one_of")
+    return [_against("columns", given.get("data"), "data", said=f"columns {asked}", why=why, do=do)]
 
 
-def _against_method(given: Given, task: str) -> list[tuple[str, Message]]:
+def _against_method(given: Given, task: str) -> list[Found]:
     method = given.get("method")
-    found: list[tuple[str, Message]] = []
+    found: list[Found] = []
     if is_classical(given):
         return found
     if task == "train" and method in _PARTIAL:
         do = Message("contradictions.part_say_or", what="task finetune", other="method full")
-        found.append(("method", contradiction(f"method {method}", Message("contradictions.from_scratch"), do=do)))
+        found.append(_against("method", Message("contradictions.from_scratch"), said=f"method {method}", do=do))
     found += _against_tuning(given, method)
     settled = given.get("update", "lora") if method in TUNINGS else method or _usual_method(task, given)
     if settled is not None and settled not in _ADAPTERS:
-        what = (
-            "update full"
-            if method in TUNINGS
-            else Message("contradictions.of_method", method=method)
-            if method
-            else Message("contradictions.trains_all", task=task)
-        )
-        found += [
-            (name, contradiction(name, what, why=Message("contradictions.part_adapters")))
-            for name in ("lora_rank", "lora_targets")
-            if name in given
-        ]
-    quantization = given.get("quantization", "none")
-    if task in _TRAINING and method in ("full", "galore") and quantization not in ("none", "fp8"):
-        found.append(
-            (
-                "quantization",
-                contradiction(
-                    f"quantization {quantization}",
-                    method,
-                    kind="method",
-                    why=Message("contradictions.part_quantised"),
-                    do=Message("contradictions.part_say", what="method qlora"),
-                ),
-            )
-        )
+        of = Message("contradictions.of_method", method=method) if method else Message("contradictions.trains_all", task=task)
+        what, why = "update full" if method in TUNINGS else of, Message("contradictions.part_adapters")
+        found += [_against(name, what, why=why) for name in ("lora_rank", "lora_targets") if name in given]
+    return found + _against_quantization(given, task, method)
+
+
+def _against_quantization(given: Given, task: str, method: str | None) -> list[Found]:
+    """Weights in fewer bits, where they are trained in another way."""
+    quantization, found = given.get("quantization", "none"), []
+    said, is_small = f"quantization {quantization}", quantization not in ("none", "fp8")
+    if task in _TRAINING and method in ("full", "galore") and is_small:
+        why, do = Message("contradictions.part_quantised"), Message("contradictions.part_say", what="method qlora")
+        found.append(_against("quantization", method, "method", said=said, why=why, do=do))
     if task in _TRAINING and (quantization == "any" or quantization.startswith("gguf")) and method not in ("full", "galore"):
-        found.append(
-            (
-                "quantization",
-                contradiction(
-                    f"quantization {quantization}",
-                    task,
-                    kind="task",
-                    why=Message("purposes.serving"),
-                    do=Message("contradictions.part_say_or", what="quantization nf4", other="task serve"),
-                ),
-            )
-        )
-    if method in TUNINGS and given.get("update") in ("full", "lora", "dora") and quantization not in ("none", "fp8"):
-        trained = given["update"]
-        found.append(
-            (
-                "quantization",
-                contradiction(
-                    f"quantization {quantization}",
-                    f"update {trained}",
-                    why=Message("contradictions.part_say_or_leave", what="update qlora"),
-                ),
-            )
-        )
+        do = Message("contradictions.part_say_or", what="quantization nf4", other="task serve")
+        found.append(_against("quantization", task, "task", said=said, why=Message("purposes.serving"), do=do))
+    if method in TUNINGS and given.get("update") in ("full", "lora", "dora") and is_small:
+        why = Message("contradictions.part_say_or_leave", what="update qlora")
+        found.append(_against("quantization", f"update {given['update']}", said=said, why=why))
     if method == "qlora" and given.get("quantization") == "none":
         do = Message("contradictions.part_say_or", what="method lora", other="quantization nf4")
-        found.append(("quantization", contradiction("quantization none", Message("contradictions.qlora"), do=do)))
+        found.append(_against("quantization", Message("contradictions.qlora"), said=said, do=do))
     return found
 
 
-def _against_tuning(given: Given, method: str | None) -> list[tuple[str, Message]]:
+def _against_tuning(given: Given, method: str | None) -> list[Found]:
     """Options that only tuning on preferences or rewards reads, given beside another method."""
     kind, shown = ("method", method) if method else ("model", given.get("model", ""))
-    return [
-        (
-            name,
-            contradiction(
-                name,
-                shown,
-                kind=kind,
-                why=Message("contradictions.part_methods", methods=", ".join(methods)),
-                do=Message("contradictions.part_leave_or_say", what=f"method {methods[-1]}"),
-            ),
-        )
-        for name, methods in _OF_TUNING.items()
-        if name in given and method not in methods
-    ]
+    found = []
+    for name, methods in _OF_TUNING.items():
+        if name in given and method not in methods:
+            why = Message("contradictions.part_methods", methods=", ".join(methods))
+            do = Message("contradictions.part_leave_or_say", what=f"method {methods[-1]}")
+            found.append(_against(name, shown, kind, why=why, do=do))
+    return found
 
 
-def _money_and_time(given: Given, task: str) -> list[tuple[str, Message]]:
+def _money_and_time(given: Given, task: str) -> list[Found]:
     found = []
     if task == "serve" and "deadline_s" in given:
-        found.append(
-            (
-                "deadline",
-                contradiction(
-                    "deadline",
-                    "serve",
-                    kind="task",
-                    why=Message("contradictions.part_no_end"),
-                    do=Message("contradictions.part_use_one_of", what="latency, ttft", other="tpot", task="task batch"),
-                ),
-            )
-        )
+        do = Message("contradictions.part_use_one_of", what="latency, ttft", other="tpot", task="task batch")
+        found.append(_against("deadline", "serve", "task", why=Message("contradictions.part_no_end"), do=do))
     if "budget_usd" in given and given.get("budget_per_month", False) != (task == "serve"):
         typed = given.get("budget") or f"{given['budget_usd']:g}usd"
         if task == "serve":
@@ -502,24 +289,15 @@ def _money_and_time(given: Given, task: str) -> list[tuple[str, Message]]:
 _LIMIT_EXAMPLES = {True: "budget 1500usd/month", False: "deadline 24h"}
 
 
-def _batches(given: Given, task: str) -> list[tuple[str, Message]]:
+def _batches(given: Given, task: str) -> list[Found]:
     micro, whole = given.get("micro_batch", 1), given.get("global_batch")
     if whole is None or micro <= whole:
         return []
-    return [
-        (
-            "micro_batch",
-            contradiction(
-                f"micro_batch {micro}",
-                f"global_batch {whole}",
-                why=Message("contradictions.part_one_gpu"),
-                do=Message("contradictions.part_at_most", most=whole),
-            ),
-        )
-    ]
+    why, do = Message("contradictions.part_one_gpu"), Message("contradictions.part_at_most", most=whole)
+    return [_against("micro_batch", f"global_batch {whole}", said=f"micro_batch {micro}", why=why, do=do)]
 
 
-def _percentile(given: Given, task: str) -> list[tuple[str, Message]]:
+def _percentile(given: Given, task: str) -> list[Found]:
     if "percentile" not in given or any(name in given for name in ("ttft_s", "tpot_s", "latency_s")):
         return []
-    return [("percentile", Message("problems.ask", place="percentile", question=Message("questions.percentile")))]
+    return [_asked("percentile")]

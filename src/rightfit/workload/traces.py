@@ -12,6 +12,7 @@ import dataclasses
 import json
 import math
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -25,48 +26,14 @@ from rightfit.errors import FileInputError, QuantityError
 from rightfit.facts.word_tables import shape
 from rightfit.messages import Message, cause, foreign, system_problem
 from rightfit.records import dataclass
+from rightfit.workload.vocabulary import DATA
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 MAX_TRACE_BYTES = 500_000_000
 LARGEST_TOKENS = 100_000_000
-_TIME = (
-    "arrival_s",
-    "time_s",
-    "timestamp",
-    "arrival_time",
-    "arrival",
-    "time",
-    "arrived_at",
-    "start_time",
-    "timestamp_ms",
-    "arrival_ms",
-    "time_ms",
-)
-_INPUT = (
-    "input_tokens",
-    "contexttokens",
-    "input_length",
-    "prompt_tokens",
-    "request_tokens",
-    "request tokens",
-    "prompt_len",
-    "input_len",
-    "num_prefill_tokens",
-    "context_tokens",
-)
-_OUTPUT = (
-    "output_tokens",
-    "generatedtokens",
-    "output_length",
-    "completion_tokens",
-    "response_tokens",
-    "response tokens",
-    "output_len",
-    "num_decode_tokens",
-    "generated_tokens",
-)
+_COLUMNS: Mapping[str, list[str]] = tomllib.loads((DATA / "trace_columns.toml").read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +287,7 @@ def _json_row(name: str, line: int, value: object) -> Mapping[str, object]:
 
 def _columns(name: str, line: int, row: Mapping[str, object]) -> tuple[str, str, str]:
     found = []
-    for what, known in (("time", _TIME), ("input_tokens", _INPUT), ("output_tokens", _OUTPUT)):
+    for what, known in _COLUMNS.items():
         key = next((key for key in known if key in row), None)
         if key is None:
             raise FileInputError(

@@ -43,10 +43,7 @@ def _list_columns(table: str, view: View) -> None:
 
     records = [
         {
-            "table": one.table,
-            "column": one.column,
-            "unit": one.unit,
-            "allowed": one.allowed,
+            **{name: getattr(one, name) for name in ("table", "column", "unit", "allowed")},
             "meaning": one.meaning_zh if view.lang == "zh" else one.meaning,
         }
         for one in case_columns(table)

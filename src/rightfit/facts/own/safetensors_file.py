@@ -64,13 +64,9 @@ def shards(path: Path) -> list[Path]:
         raise FileInputError(Message("facts.no_such_file", path=missing), field="model")
     if len(found) > MOST_SHARDS:
         raise FileInputError(Message("facts.too_many_files", path=path, count=len(found), most=MOST_SHARDS), field="model")
-    if len({_stem(one) for one in found}) > 1:
+    if len({re.sub(r"-\d{5}-of-\d{5}$", "", one.stem) for one in found}) > 1:
         raise FileInputError(Message("facts.several_models", path=path, files=", ".join(one.name for one in found[:3])), field="model")
     return found
-
-
-def _stem(path: Path) -> str:
-    return re.sub(r"-\d{5}-of-\d{5}$", "", path.stem)
 
 
 def _indexed(path: Path) -> list[Path]:

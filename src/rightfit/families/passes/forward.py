@@ -44,7 +44,7 @@ from rightfit.search.service.slices import shared_fleet
 from rightfit.search.service.space import ServingFleet, ServingSpace, family_of
 from rightfit.search.service.stacks import ServingStack
 from rightfit.search.service.wish import LATENCIES, Limits, ServingWish, usual
-from rightfit.search.training.machines import chips
+from rightfit.search.training.machines import MachineClasses, chips
 from rightfit.search.weight_files import num_parameters
 from rightfit.workload.vocabulary import nearest_words
 
@@ -200,10 +200,8 @@ def forward_fleet(servers: ServerTable, offers: OfferTable, choice: ForwardChoic
     known = chips(servers)
     stacks = {family: forward_stack(choice, family) for family in {*map(family_of, known.values()), "cpu", "cpu-amx"}}
     listed = distinct_values(offers.server_index)
-    machine, missing = np.full(len(servers), -1, dtype=np.intp), ["accelerator"] * len(servers)
-    keys: dict[tuple[object, ...], int] = {}
+    missing, classes = ["accelerator"] * len(servers), MachineClasses(len(servers))
     machines: list[PassMachine] = []
-    first: list[int] = []
     for server in listed.tolist():
         name, count = servers.accelerator_name[server], float(servers.num_accelerators[server])
         found = _card_machine(known.get(name), count) if name else cpu_machine(servers, server)
@@ -213,18 +211,14 @@ def forward_fleet(servers: ServerTable, offers: OfferTable, choice: ForwardChoic
         missing[server] = lacks
         if lacks or found is None:
             continue
-        key = (_cpu_key(found) if found.family.startswith("cpu") else found.card.name, found.per_node)
-        if key not in keys:
-            keys[key] = len(machines)
+        if classes.put(server, (_cpu_key(found) if found.family.startswith("cpu") else found.card.name, found.per_node)):
             machines.append(found)
-            first.append(server)
-        machine[server] = keys[key]
     fleet = ServingFleet(
         accelerators=tuple(one.card for one in machines),
         families=tuple(one.family for one in machines),
         gpus_per_node=np.array([one.per_node for one in machines], dtype=np.intp),
-        first=np.array(first, dtype=np.intp),
-        machine_index=machine,
+        first=np.array(classes.first, dtype=np.intp),
+        machine_index=classes.index,
         missing=tuple(missing),
         stacks=tuple((stack,) if (stack := stacks[one.family]) else () for one in machines),
     )

@@ -17,7 +17,7 @@ from rightfit.families.tables.work import memory_group, probability_within, time
 from rightfit.search.answer import Option
 from rightfit.search.bill import cost_of
 from rightfit.search.doubt import BOUNDS
-from rightfit.search.offered import accelerator_of, offer_facts, offered
+from rightfit.search.offered import accelerator_of, job_offer_facts, offered
 from rightfit.search.option_facts import TableFacts
 from rightfit.search.rank import Row
 from rightfit.search.start import with_one_start
@@ -155,5 +155,5 @@ def facts_of(exploration: HostExploration, row: Row, server: int, estimate: Mapp
         "staging_s": float(work.staging_s[server, row.node]),
         "startup_s": float(exploration.bill.startup_s[at]),
         "run_s": float(exploration.bill.run_s[at]),
-        **offer_facts(exploration, row),
+        **job_offer_facts(exploration, row),
     }

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rightfit.catalog.offers import OfferTable
 from rightfit.physics.columns import Array
 from rightfit.search.constraints import Failures, Wanted, add_limits, filter_failures
-from rightfit.search.limits import add_quota
+from rightfit.search.criteria import Judged
+from rightfit.search.limits import add_most_nodes, add_quota
 from rightfit.search.market import Bill, Volume, bill
 from rightfit.search.offers import Market
 from rightfit.search.placement import add_fabric
@@ -16,13 +15,11 @@ from rightfit.search.service.disk import weights_bytes
 from rightfit.search.service.figures import doubts_of, service_figure
 from rightfit.search.service.found import ServingExploration, Sizing
 from rightfit.search.service.grid import ReplicaGrid, capacity
-from rightfit.search.service.sizing import class_facts, judge_memory, together_of
+from rightfit.search.service.sizing import add_memory, class_facts, together_of
 from rightfit.search.service.space import ServingFleet, ServingSpace
 from rightfit.search.service.wish import ServingWish, usual
 from rightfit.search.surety import Spread, Surety, surety_of_job
 from rightfit.search.training.space import NODE_COUNTS
-
-Mask = NDArray[np.bool_]
 
 
 def judged_batch(
@@ -113,29 +110,21 @@ def judge_batch(
     counts: Array,
 ) -> Failures:
     """Every criterion on every (offer, number of servers)."""
-    offers: OfferTable = market.offers
-    prices = sure.bill
-    shape = prices.total_usd.shape
+    offers, finished = market.offers, np.isfinite(sure.bill.total_s)
     machine = fleet.machine_index[offers.server_index]
     known, pick = machine >= 0, np.maximum(machine, 0)
-    fails: dict[str, Mask] = {name: mask[:, None] for name, mask in filter_failures(offers, filters).items()}
-    needed: dict[str, Array] = {}
-    had: dict[str, Array] = {}
 
     def spread_out(values: Array) -> Array:
         return np.where(known[:, None], values[pick], np.nan) if values.shape[0] else np.full((len(offers), 1), np.nan)
 
-    fails["capability"] = ~known[:, None]
+    judged = Judged(filter_failures(offers, filters))
+    judged.fails["capability"] = ~known[:, None]
     has_layout, fits = spread_out(by_class["candidates"]) > 0, spread_out(by_class["fits"]) > 0
-    finished = np.isfinite(prices.total_s)
-    fails["layout"] = (known[:, None] & ~has_layout) | (fits & ~finished)
-    judge_memory(market, fleet, wish, has_layout, fits, *(spread_out(by_class[f"{name}_bytes"]) for name in ("needed", "usable"))).put(
-        fails, needed, had
-    )
-    add_fabric(offers, spread_out(together_of(space, sizing)), fails=fails, needed=needed, had=had)
-    if filters.max_nodes is not None:
-        fails["max_nodes"] = (counts > filters.max_nodes)[None, :]
-        needed["max_nodes"], had["max_nodes"] = np.full((1, 1), float(filters.max_nodes)), counts[None, :]
-    add_quota(filters, offers, counts[None, :], fails=fails, needed=needed, had=had)
-    add_limits(filters, sure, fails=fails, needed=needed, had=had)
-    return Failures(fails, needed, had, shape, sure)
+    judged.fails["layout"] = (known[:, None] & ~has_layout) | (fits & ~finished)
+    needed, usable = (spread_out(by_class[f"{name}_bytes"]) for name in ("needed", "usable"))
+    add_memory(market, fleet, wish, has_layout, fits, needed, usable, judged)
+    add_fabric(offers, spread_out(together_of(space, sizing)), judged)
+    add_most_nodes(filters, counts[None, :], judged)
+    add_quota(filters, offers, counts[None, :], judged)
+    add_limits(filters, sure, judged)
+    return Failures.of(judged, sure)

@@ -17,7 +17,7 @@ from rightfit.search.service.found import Confirmed, Queued, ServingExploration
 from rightfit.search.service.grid import at_load
 from rightfit.search.service.refine import queued, refined
 from rightfit.search.service.replicas import replica_columns
-from rightfit.search.service.sizing import judge_serving, monthly_bill, replicas_needed, share_of_load
+from rightfit.search.service.sizing import rejudged, replicas_needed, share_of_load
 
 #: Candidates that are tried by the queue model before the one of the search is taken.
 MOST_TRIED = 4
@@ -55,19 +55,7 @@ def on_servers(exploration: ServingExploration, nodes: int) -> ServingExploratio
         return dataclasses.replace(judged, passes=exploration.passes, times=exploration.times)
     exploration, _ = refined(exploration, top=1)
     exploration = _with_fixed(exploration, nodes)
-    bill = monthly_bill(exploration.wish, exploration.market, exploration.fleet, exploration.space, exploration.sizing)
-    failures = judge_serving(
-        exploration.market,
-        exploration.fleet,
-        exploration.space,
-        wanted,
-        exploration.wish,
-        exploration.capacity,
-        exploration.sizing,
-        bill,
-        exploration.column,
-    )
-    return dataclasses.replace(exploration, wanted=wanted, bill=bill, failures=failures, bits=failures.bits())
+    return rejudged(exploration, exploration.sizing, filters=wanted)
 
 
 def _with_fixed(exploration: ServingExploration, nodes: int) -> ServingExploration:

@@ -20,7 +20,7 @@ from rightfit.records import dataclass
 from rightfit.search.answer import Cost, Layout, Option, OptionAccelerator
 from rightfit.search.bill import cost_of
 from rightfit.search.market import Bill
-from rightfit.search.offered import known_price, offered
+from rightfit.search.offered import offer_doubts, offered, spot_facts
 from rightfit.search.option_facts import BatchFacts, ScoringFacts, ServiceFacts
 from rightfit.search.rank import Row, price_facts
 from rightfit.search.risk import Risk, RunOfRow, risk_facts, risk_of_row
@@ -177,7 +177,6 @@ def _memory_terms(space: Any) -> dict[str, Array]:
 
 
 def _option(exploration: ServingExploration, details: _Details, row: Row, position: int) -> Option:
-    offer = exploration.market.offers.row(row.offer)
     servers = exploration.market.offers.servers
     server = int(exploration.market.offers.server_index[row.offer])
     at = details.candidate[position]
@@ -196,7 +195,7 @@ def _option(exploration: ServingExploration, details: _Details, row: Row, positi
         if exploration.wish.is_batch
         else _cost(exploration, details, row, position),
         facts={
-            **_facts(exploration, details, row, position, offer),
+            **_facts(exploration, details, row, position),
             **(_batch_facts(exploration, row, estimate) if exploration.wish.is_batch else {}),
         },
     )
@@ -353,10 +352,9 @@ def _by_purchase(exploration: ServingExploration, row: Row, servers: float) -> d
     return dict(sorted(out.items(), key=lambda item: item[1]))
 
 
-def _facts(exploration: ServingExploration, details: _Details, row: Row, position: int, offer: dict[str, Any]) -> ServiceFacts:
+def _facts(exploration: ServingExploration, details: _Details, row: Row, position: int) -> ServiceFacts:
     """What reasons and explanations need beside the contract's fields."""
-    wish, charges = exploration.wish, exploration.market.charges
-    at = details.candidate[position]
+    wish, at = exploration.wish, details.candidate[position]
     replicas, servers = float(details.replicas[position]), float(details.servers[position])
     rate = wish.rate_per_s or float(details.values["rate_per_s"][position]) * replicas
     card = exploration.fleet.accelerators[int(exploration.space.machine[at])]
@@ -379,21 +377,15 @@ def _facts(exploration: ServingExploration, details: _Details, row: Row, positio
         "replica_rate_per_s": float(exploration.capacity.rate_per_s[at]),
         "servers_per_replica": float(exploration.space.nodes[at]),
         "family": exploration.fleet.families[int(exploration.space.machine[at])],
-        "spot_low": float(charges.spot_low[row.offer]),
-        "spot_high": float(charges.spot_high[row.offer]),
-        "spot_known": bool(charges.spot_known[row.offer]),
-        "billing_minimum_s": float(charges.minimum_s[row.offer]),
+        **spot_facts(exploration, row),
+        "billing_minimum_s": float(exploration.market.charges.minimum_s[row.offer]),
         "vendor": card.vendor,
         "equivalent_to": card.equivalent_to if is_hidden else "",
         "servers": servers,
         "requests": wish.requests,
         "price": price_facts(exploration, row),
         **scoring,
-        **known_price(exploration, row),
-        "is_estimate": offer["is_estimate"],
-        "is_stale": offer["is_stale"],
-        "is_pseudo_region": offer["is_pseudo_region"],
-        "country": offer["country"],
+        **offer_doubts(exploration, row),
     }
 
 

@@ -24,7 +24,7 @@ from rightfit.facts.engine_releases import model_class, numbers, release_for
 from rightfit.facts.engines import published_format
 from rightfit.search.answer import Option, Reason
 from rightfit.search.constraints import LATENCIES
-from rightfit.search.grounds import limits_met, price_estimate, stop_warnings
+from rightfit.search.grounds import limits_met, price_doubts, stop_warnings
 from rightfit.search.refusals import least_changes
 from rightfit.search.service.found import ServingExploration
 from rightfit.search.service.options import ServingCost, ServingLayout
@@ -163,15 +163,8 @@ def batch_warnings(option: Option) -> list[Reason]:
 
 
 def _warnings(option: Option, published: str) -> tuple[Reason, ...]:
-    reasons = []
-    known = option.facts
-    if known["is_stale"]:
-        reasons.append(Reason("price_stale", {"as_of": option.price_as_of}))
-    if known["is_estimate"]:
-        reasons.append(price_estimate(option))
-    if known["is_pseudo_region"]:
-        reasons.append(Reason("price_region", {"region": option.region}))
-    layout = option.layout
+    reasons = price_doubts(option)
+    known, layout = option.facts, option.layout
     if isinstance(layout, ServingLayout) and published and layout.weight_format in SIXTEEN_BIT:
         reasons.append(
             Reason(

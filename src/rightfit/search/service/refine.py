@@ -24,7 +24,7 @@ from rightfit.search.service.found import Confirmed, Queued, ServingExploration,
 from rightfit.search.service.grid import distinct_candidates
 from rightfit.search.service.kept import Kept
 from rightfit.search.service.replicas import replica_columns
-from rightfit.search.service.sizing import judge_serving, monthly_bill, size
+from rightfit.search.service.sizing import rejudged, size
 from rightfit.search.service.wish import ServingWish, usual
 
 PERCENTILES = (0.5, 0.95, 0.99)
@@ -145,33 +145,12 @@ def with_confirmed(exploration: ServingExploration, group: NDArray[np.intp], boo
             for name in METRICS:
                 changed[f"alone_{name}"][row] = known.values[f"{name}@{exploration.wish.limits.percentile:g}"]
     able = dataclasses.replace(able, **changed)
-    sizing = size(
-        exploration.wish,
-        exploration.fleet,
-        exploration.space,
-        exploration.grid,
-        able,
-        exploration.column,
-        num_columns=len(exploration.formats),
-    )
-    sizing = dataclasses.replace(sizing, latency_s=_queued_latency(sizing, rows, percentile=exploration.wish.limits.percentile))
-    bill = monthly_bill(exploration.wish, exploration.market, exploration.fleet, exploration.space, sizing)
-    failures = judge_serving(
-        exploration.market,
-        exploration.fleet,
-        exploration.space,
-        exploration.wanted,
-        exploration.wish,
-        able,
-        sizing,
-        bill,
-        exploration.column,
-    )
+    wish, num_columns = exploration.wish, len(exploration.formats)
+    sizing = size(wish, exploration.fleet, exploration.space, exploration.grid, able, exploration.column, num_columns=num_columns)
+    sizing = dataclasses.replace(sizing, latency_s=_queued_latency(sizing, rows, percentile=wish.limits.percentile))
     kept = {row: known for row, known in rows.items() if math.isfinite(known.replicas)}
     dropped = {row: known for row, known in rows.items() if not math.isfinite(known.replicas)}
-    return dataclasses.replace(
-        exploration, capacity=able, sizing=sizing, bill=bill, failures=failures, bits=failures.bits(), confirmed=Confirmed(kept, dropped)
-    )
+    return dataclasses.replace(rejudged(exploration, sizing, able=able), confirmed=Confirmed(kept, dropped))
 
 
 def _queued_latency(sizing: Sizing, rows: Mapping[int, Queued], *, percentile: float) -> Array:

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.physics.columns import Array
-from rightfit.records import dataclass
-from rightfit.search.constraints import OWNED, Failures, Wanted, add_limits, filter_failures, read_wanted
-from rightfit.search.limits import add_host_cpus, add_quota
+from rightfit.search.constraints import LATENCIES, OWNED, Failures, Wanted, add_limits, filter_failures, read_wanted
+from rightfit.search.criteria import Judged
+from rightfit.search.limits import add_host_cpus, add_most_nodes, add_quota
 from rightfit.search.market import address_usd, balancer_usd
 from rightfit.search.offers import Market, known_host_bytes
 from rightfit.search.placement import add_fabric
 from rightfit.search.service.disk import kept_of, weights_bytes
-from rightfit.search.service.found import ServingBill, Sizing
+from rightfit.search.service.found import ServingBill, ServingExploration, Sizing
 from rightfit.search.service.grid import Capacity, ReplicaGrid, at_load
 from rightfit.search.service.host_need import host_need_bytes, least_vcpus
 from rightfit.search.service.space import CPU_FAMILY, ServingFleet, ServingSpace
@@ -156,52 +156,55 @@ def judge_serving(
     column: Index,
 ) -> Failures:
     """Every criterion on every (offer, format)."""
-    offers = market.offers
-    shape = prices.total_usd.shape
+    offers, shape = market.offers, prices.total_usd.shape
     machine = fleet.machine_index[offers.server_index]
     known, pick = machine >= 0, np.maximum(machine, 0)
-    fails: dict[str, Mask] = {name: mask[:, None] for name, mask in filter_failures(offers, filters).items()}
-    needed: dict[str, Array] = {}
-    had: dict[str, Array] = {}
-    fails["capability"] = ~known[:, None]
     by_class = class_facts(fleet, space, able, wish, column, num_columns=shape[1])
 
     def spread_out(values: Array) -> Array:
         return np.where(known[:, None], values[pick], np.nan) if values.shape[0] else np.full(shape, np.nan)
 
-    has_layout = spread_out(by_class["candidates"]) > 0
-    fits = spread_out(by_class["fits"]) > 0
-    fails["layout"] = known[:, None] & ~has_layout
-    kept = kept_of(wish) / np.maximum(np.nan_to_num(spread_out(sizing.servers), nan=1.0, posinf=1.0), 1.0)
-    judge_memory(
-        market,
-        fleet,
-        wish,
-        has_layout,
-        fits,
-        *(spread_out(by_class[f"{name}_bytes"]) for name in ("needed", "usable")),
-        kept_bytes=kept if wish.extras.kv_tier == "host" else 0.0,
-    ).put(fails, needed, had)
-    add_fabric(offers, spread_out(together_of(space, sizing)), fails=fails, needed=needed, had=had)
-    for name in ("ttft", "tpot", "latency"):
-        limit = getattr(wish.limits, f"{name}_s")
-        if np.isfinite(limit):
-            alone = spread_out(by_class[f"{name}_s"])
-            fails[name] = fits & ~np.isfinite(prices.total_usd) & (alone > limit)
-            needed[name], had[name] = np.full((1, 1), limit), alone
+    judged = Judged(filter_failures(offers, filters))
+    judged.fails["capability"] = ~known[:, None]
+    has_layout, fits = spread_out(by_class["candidates"]) > 0, spread_out(by_class["fits"]) > 0
+    judged.fails["layout"] = known[:, None] & ~has_layout
+    servers = spread_out(sizing.servers)
+    kept = kept_of(wish) / np.maximum(np.nan_to_num(servers, nan=1.0, posinf=1.0), 1.0) if wish.extras.kv_tier == "host" else 0.0
+    needed, usable = (spread_out(by_class[f"{name}_bytes"]) for name in ("needed", "usable"))
+    add_memory(market, fleet, wish, has_layout, fits, needed, usable, judged, kept_bytes=kept)
+    add_fabric(offers, spread_out(together_of(space, sizing)), judged)
     unserved = fits & ~np.isfinite(prices.total_usd)
     excused = np.zeros(shape, dtype=np.bool_)
-    for name in ("ttft", "tpot", "latency"):
-        excused |= fails.get(name, excused & False)
-    fails["throughput"] = unserved & ~excused
-    add_quota(filters, offers, spread_out(sizing.servers), fails=fails, needed=needed, had=had)
-    if filters.max_nodes is not None:
-        servers = spread_out(sizing.servers)
-        fails["max_nodes"] = np.isfinite(servers) & (servers > filters.max_nodes)
-        needed["max_nodes"], had["max_nodes"] = np.full((1, 1), float(filters.max_nodes)), servers
+    for name in LATENCIES:
+        limit, alone = getattr(wish.limits, f"{name}_s"), spread_out(by_class[f"{name}_s"])
+        if np.isfinite(limit):
+            judged.put(name, unserved & (alone > limit), needed=np.full((1, 1), limit), had=alone)
+            excused |= judged.fails[name]
+    judged.fails["throughput"] = unserved & ~excused
+    add_quota(filters, offers, servers, judged)
+    add_most_nodes(filters, servers, judged)
     sure = surety_of_month(prices, market)
-    add_limits(filters, sure, fails=fails, needed=needed, had=had)
-    return Failures(fails, needed, had, shape, sure)
+    add_limits(filters, sure, judged)
+    return Failures.of(judged, sure)
+
+
+def rejudged(
+    exploration: ServingExploration, sizing: Sizing, *, able: Capacity | None = None, filters: Wanted | None = None
+) -> ServingExploration:
+    """The search with another sizing (and other capacities or filters), priced and judged again."""
+    able, filters, wish = able or exploration.capacity, filters or exploration.wanted, exploration.wish
+    market, fleet, space = exploration.market, exploration.fleet, exploration.space
+    bill = monthly_bill(wish, market, fleet, space, sizing)
+    failures = judge_serving(market, fleet, space, filters, wish, able, sizing, bill, exploration.column)
+    changed: dict[str, Any] = {
+        "capacity": able,
+        "wanted": filters,
+        "sizing": sizing,
+        "bill": bill,
+        "failures": failures,
+        "bits": failures.bits(),
+    }
+    return dataclasses.replace(exploration, **changed)
 
 
 def together_of(space: ServingSpace, sizing: Sizing) -> Array:
@@ -211,22 +214,7 @@ def together_of(space: ServingSpace, sizing: Sizing) -> Array:
     return np.where(sizing.row >= 0, space.nodes[np.maximum(sizing.row, 0)], 1).astype(np.float64)
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """Which rows fail for memory, with what is needed and had: that of cards, and the server's own."""
-
-    fails: dict[str, Mask]
-    needed: dict[str, Array]
-    had: dict[str, Array]
-
-    def put(self, fails: dict[str, Mask], needed: dict[str, Array], had: dict[str, Array]) -> None:
-        """Beside the other criteria."""
-        fails |= self.fails
-        needed |= self.needed
-        had |= self.had
-
-
-def judge_memory(
+def add_memory(
     market: Market,
     fleet: ServingFleet,
     wish: ServingWish,
@@ -234,25 +222,22 @@ def judge_memory(
     fits: Mask,
     needed_bytes: Array,
     usable_bytes: Array,
+    judged: Judged,
     *,
     kept_bytes: Array | float = 0.0,
-) -> Memory:
-    """What a candidate needs is memory of the cards, or of the server where it has none; beside cards the server needs RAM and processors
-    of its own. `kept_bytes`: caches of prompts that one server keeps in its RAM."""
+) -> None:
+    """Put memory and processors beside the other criteria: what a candidate needs is memory of the cards, or of the server where it has none; beside
+    cards the server needs RAM and processors of its own. `kept_bytes`: caches of prompts that one server keeps in its RAM."""
     offers = market.offers
     machine = fleet.machine_index[offers.server_index]
     on_cpu = np.array([*(family.startswith(CPU_FAMILY) for family in fleet.families), False])[machine][:, None]
     ram = known_host_bytes(offers.servers)[offers.server_index][:, None]
     least_ram = np.append(host_need_bytes(wish, fleet), np.nan)[machine][:, None] + kept_bytes
     lacking = has_layout & ~fits
-    memory = Memory(
-        {"gpu_memory": lacking & ~on_cpu, "host_memory": (lacking & on_cpu) | (fits & ~on_cpu & (ram < least_ram))},
-        {"gpu_memory": needed_bytes, "host_memory": np.where(on_cpu, needed_bytes, least_ram)},
-        {"gpu_memory": usable_bytes, "host_memory": np.where(on_cpu, usable_bytes, ram)},
-    )
-    cards = np.nan_to_num(offers.servers.num_accelerators)
-    add_host_cpus(offers, least_vcpus(wish, cards), fails=memory.fails, needed=memory.needed, had=memory.had)
-    return memory
+    judged.put("gpu_memory", lacking & ~on_cpu, needed=needed_bytes, had=usable_bytes)
+    small = (lacking & on_cpu) | (fits & ~on_cpu & (ram < least_ram))
+    judged.put("host_memory", small, needed=np.where(on_cpu, needed_bytes, least_ram), had=np.where(on_cpu, usable_bytes, ram))
+    add_host_cpus(offers, least_vcpus(wish, np.nan_to_num(offers.servers.num_accelerators)), judged)
 
 
 def class_facts(

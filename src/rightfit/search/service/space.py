@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.estimate.convert import device_columns, model_columns
-from rightfit.estimate.hardware import link_columns
 from rightfit.estimate.serving import overhead_bytes
 from rightfit.estimate.serving_case import ServingCase, is_latent, serving_fields
 from rightfit.estimate.serving_extras import ServingExtras, fixed_bytes
@@ -29,7 +28,7 @@ from rightfit.physics.serving_columns import Load, ServeColumns
 from rightfit.records import dataclass
 from rightfit.search.service.fit import safe_bytes
 from rightfit.search.service.stacks import ServingStack, StackWish, has_feature, stacks_of
-from rightfit.search.training.machines import chips
+from rightfit.search.training.machines import MachineClasses, chips, linked, links_of, part_of_card
 
 if TYPE_CHECKING:
     from rightfit.catalog import ServerTable
@@ -119,51 +118,29 @@ def serving_fleet(servers: ServerTable, wish: StackWish, *, processors: Mapping[
     verdicts: dict[str, tuple[tuple[ServingStack, ...], str]] = {
         name: stacks_of(card, family_of(card), wish) for name, card in known.items()
     }
-    keys: dict[tuple[object, ...], int] = {}
-    machine = np.full(len(servers), -1, dtype=np.intp)
-    missing: list[str] = []
-    first: list[int] = []
-    rows = zip(
-        servers.accelerator_name,
-        servers.num_accelerators.tolist(),
-        servers.gpu_interconnect,
-        servers.rdma,
-        servers.network_bytes_per_s.tolist(),
-        strict=True,
-    )
+    missing, classes = [], MachineClasses(len(servers))
     on_cpu: dict[int, tuple[tuple[ServingStack, ...], str]] = {}
     cards: list[Accelerator] = []
-    for server, (name, count, interconnect, rdma, network) in enumerate(rows):
-        if server in cpus:
-            card = cpus[server]
+    for server, (name, count, *link) in enumerate(linked(servers)):
+        key: tuple[object, ...] = (name, count, *link)
+        if card := cpus.get(server):
             has_bf16 = int(card.bf16_flops > 0)
             if has_bf16 not in on_cpu:
                 on_cpu[has_bf16] = stacks_of(card, CPU_FAMILY, wish)
-            missing.append(on_cpu[has_bf16][1])
-            if on_cpu[has_bf16][0]:
-                machine[server] = keys.setdefault(("", card.name, card.memory_bytes), len(first))
-                if machine[server] == len(first):
-                    first.append(server)
-                    cards.append(card)
-            continue
-        lacks = verdicts[name][1] if name in verdicts else "accelerator"
-        lacks = lacks or ("whole accelerators" if count < 1 or count != int(count) else "")
+            lacks, key = on_cpu[has_bf16][1], ("", card.name, card.memory_bytes)
+        else:
+            lacks, card = (verdicts[name][1] or part_of_card(count), known[name]) if name in verdicts else ("accelerator", None)
         missing.append(lacks)
-        if lacks:
-            continue
-        key = (name, count, interconnect if count > 1 else "", rdma, network if network == network else 0.0)
-        if key not in keys:
-            keys[key] = len(first)
-            first.append(server)
-            cards.append(known[name])
-        machine[server] = keys[key]
+        if card is not None and not lacks and classes.put(server, key):
+            cards.append(card)
+    first = classes.first
     names = [servers.accelerator_name[row] for row in first]
     return ServingFleet(
         accelerators=tuple(cards),
         families=tuple(family_of(known[name]) if name else CPU_FAMILY for name in names),
         gpus_per_node=np.maximum(servers.num_accelerators[first], 1).astype(np.intp) if first else np.zeros(0, dtype=np.intp),
         first=np.array(first, dtype=np.intp),
-        machine_index=machine,
+        machine_index=classes.index,
         missing=tuple(missing),
         stacks=tuple(verdicts[name][0] if name else on_cpu[int(card.bf16_flops > 0)][0] for name, card in zip(names, cards, strict=True)),
     )
@@ -277,24 +254,8 @@ def _columns(servers: ServerTable, fleet: ServingFleet, wish: ServingWish, rows:
     spread = np.array([row[4] for row in rows], dtype=np.bool_)
     model = model_columns([wish.model])
     if not rows:
-        nothing = np.zeros(0)
-        return ServingSpace(
-            machine,
-            tensor,
-            nodes,
-            (),
-            model,
-            ServeColumns(),
-            DeviceColumns(),
-            LinkColumns(),
-            nothing > 0,
-            nothing,
-            nothing,
-            nothing,
-            machine,
-            machine,
-            wish.extras,
-        )
+        none, empty = np.zeros(0), (ServeColumns(), DeviceColumns(), LinkColumns())
+        return ServingSpace(machine, tensor, nodes, (), model, *empty, none > 0, none, none, none, machine, machine, wish.extras)
     values = [stack_values(stack, fleet.families[row], wish.model) for row, stack in zip(machine.tolist(), stacks, strict=True)]
     serve = ServeColumns.of(
         **{name: np.array([value[name] for value in values]) for name in values[0]},
@@ -316,38 +277,12 @@ def _columns(servers: ServerTable, fleet: ServingFleet, wish: ServingWish, rows:
     row_of = {identity: row for row, identity in enumerate(cards)}
     device = device_columns(cards.values()).take(np.array([row_of[id(card)] for card in fleet.accelerators], dtype=np.intp)[machine])
     device = device.replace(memory_bytes=np.array([card.memory_bytes for card in fleet.accelerators])[machine])
-    links = _links(servers, fleet).take(machine)
+    links = links_of(servers, fleet.first.tolist()).take(machine)
     needed, usable = memory_need(model, serve, device)
     needed = needed + fixed_bytes(wish.extras, model, serve)
     safe = safe_bytes(serving_memory.weights_bytes_per_device(model, serve), needed, wish)
-    return ServingSpace(
-        machine,
-        tensor,
-        nodes,
-        stacks,
-        model,
-        serve,
-        device,
-        links,
-        safe <= usable,
-        needed,
-        safe,
-        usable,
-        device_code,
-        stack_code,
-        wish.extras,
-    )
-
-
-def _links(servers: ServerTable, fleet: ServingFleet) -> LinkColumns:
-    picks = fleet.first.tolist()
-    return link_columns(
-        [servers.accelerator_name[row] for row in picks],
-        num_accelerators=servers.num_accelerators[picks],
-        gpu_interconnect=[servers.gpu_interconnect[row] for row in picks],
-        rdma=[servers.rdma[row] for row in picks],
-        network_bytes_per_s=servers.network_bytes_per_s[picks],
-    )
+    candidates, parts = (machine, tensor, nodes, stacks), (model, serve, device, links)
+    return ServingSpace(*candidates, *parts, safe <= usable, needed, safe, usable, device_code, stack_code, wish.extras)
 
 
 def memory_need(model: ModelColumns, serve: ServeColumns, device: DeviceColumns) -> tuple[Array, Array]:

@@ -7,7 +7,7 @@ class is evaluated once. What a server's accelerator cannot do (an arithmetic, t
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -116,32 +116,44 @@ def variant_of(accelerator: Accelerator, *, precision: str, attention: str) -> V
 
 def build_fleet(servers: ServerTable, *, method: Method, precision: str = "", attention: str = "") -> Fleet:
     """Machine classes of a table of servers. Slices of an accelerator get no class: physics knows whole ones only."""
-    known = chips(servers)
-    keys: dict[tuple[object, ...], int] = {}
-    first: list[int] = []
-    machine, missing = np.full(len(servers), -1, dtype=np.intp), []
-    rows = zip(
-        servers.accelerator_name,
-        servers.num_accelerators.tolist(),
-        servers.gpu_interconnect,
-        servers.rdma,
-        servers.network_bytes_per_s.tolist(),
-        strict=True,
-    )
-    verdicts: dict[str, str] = {}
-    for server, (name, count, interconnect, rdma, network) in enumerate(rows):
-        if name not in verdicts:
-            verdicts[name] = lacks(known[name], method=method, precision=precision) if name in known else "accelerator"
-        verdict = verdicts[name] or ("whole accelerators" if count < 1 or count != int(count) else "")
-        missing.append(verdict)
-        if verdict:
-            continue
-        key = (name, count, interconnect if count > 1 else "", rdma, network if network == network else 0.0)
-        if key not in keys:
-            keys[key] = len(first)
-            first.append(server)
-        machine[server] = keys[key]
-    return Fleet(_machines(servers, first, precision=precision, attention=attention), machine, tuple(missing))
+    known, classes = chips(servers), MachineClasses(len(servers))
+    verdicts = {name: lacks(card, method=method, precision=precision) for name, card in known.items()}
+    missing = []
+    for server, (name, count, *link) in enumerate(linked(servers)):
+        missing.append(verdicts.get(name, "accelerator") or part_of_card(count))
+        if not missing[-1]:
+            classes.put(server, (name, count, *link))
+    return Fleet(_machines(servers, classes.first, precision=precision, attention=attention), classes.index, tuple(missing))
+
+
+class MachineClasses:
+    """Servers gathered by what tells them apart: the `first` server of each class, and the class of each server (`index`; -1: none)."""
+
+    def __init__(self, num_servers: int) -> None:
+        self.index = np.full(num_servers, -1, dtype=np.intp)
+        self.first: list[int] = []
+        self._known: dict[tuple[object, ...], int] = {}
+
+    def put(self, server: int, key: tuple[object, ...]) -> bool:
+        """Put a server into its class; whether it is the first there."""
+        is_new = key not in self._known
+        if is_new:
+            self._known[key] = len(self.first)
+            self.first.append(server)
+        self.index[server] = self._known[key]
+        return is_new
+
+
+def linked(servers: ServerTable) -> Iterator[tuple[str, float, str, str, float]]:
+    """Accelerators of each server and what joins them within it and beyond, as far as physics reads it: (name, count, link, RDMA, bytes/s)."""
+    counts, network = servers.num_accelerators.tolist(), np.nan_to_num(servers.network_bytes_per_s).tolist()
+    within = (link if count > 1 else "" for link, count in zip(servers.gpu_interconnect, counts, strict=True))
+    return zip(servers.accelerator_name, counts, within, servers.rdma, network, strict=True)
+
+
+def part_of_card(count: float) -> str:
+    """What a server with a part of a card lacks; empty of whole ones."""
+    return "whole accelerators" if count < 1 or count != int(count) else ""
 
 
 def chips(servers: ServerTable) -> dict[str, Accelerator]:
@@ -166,13 +178,14 @@ def _machines(servers: ServerTable, first: Sequence[int], *, precision: str, att
         memory_bytes=np.array([known[name].memory_bytes for name in names]),
         device=device.take(device_code),
         device_code=device_code,
-        links=_links(servers, picks),
+        links=links_of(servers, picks),
         variant=np.array([variants.index(wanted[name]) for name in names], dtype=np.intp),
         variants=variants,
     )
 
 
-def _links(servers: ServerTable, picks: list[int]) -> LinkColumns:
+def links_of(servers: ServerTable, picks: list[int]) -> LinkColumns:
+    """What joins the accelerators of some servers."""
     if not picks:
         return LinkColumns()
     return link_columns(

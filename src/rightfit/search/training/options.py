@@ -14,7 +14,7 @@ from rightfit.physics.columns import Array, AttentionKernel, Recompute
 from rightfit.physics.step import Bottleneck
 from rightfit.search.answer import Cost, Layout, Option, OptionAccelerator
 from rightfit.search.bill import cost_of
-from rightfit.search.offered import known_price, offered
+from rightfit.search.offered import offer_doubts, offered, spot_facts
 from rightfit.search.option_facts import TrainingFacts
 from rightfit.search.rank import Row, price_facts, price_regions
 from rightfit.search.risk import Risk, RunOfRow, risk_facts, risk_of_row
@@ -66,7 +66,6 @@ def shifted(figures: FigureColumns, offset: Array) -> FigureColumns:
 
 
 def _option(exploration: Exploration, details: Details, row: Row, position: int) -> Option:
-    offer = exploration.market.offers.row(row.offer)
     server = int(exploration.market.offers.server_index[row.offer])
     servers = exploration.market.offers.servers
     machine = int(exploration.fleet.machine_index[server])
@@ -83,7 +82,7 @@ def _option(exploration: Exploration, details: Details, row: Row, position: int)
         memory_terms=memory_terms(details, position),
         time_terms=time_terms(details, position),
         cost=_cost(exploration, row, estimate["total_time_s"]),
-        facts=_facts(exploration, details, row, position, offer),
+        facts=_facts(exploration, details, row, position),
         data_path=data_part(exploration, row.offer, row.node),
     )
 
@@ -145,15 +144,14 @@ def _cost(exploration: Exploration, row: Row, time: Figure) -> Cost:
     return dataclasses.replace(cost, **changed)
 
 
-def _facts(exploration: Exploration, details: Details, row: Row, position: int, offer: dict[str, Any]) -> TrainingFacts:
+def _facts(exploration: Exploration, details: Details, row: Row, position: int) -> TrainingFacts:
     """What reasons and explanations need beside the contract's fields."""
-    at, charges = (row.offer, row.node), exploration.market.charges
+    at, servers = (row.offer, row.node), exploration.market.offers.servers
+    server = int(exploration.market.offers.server_index[row.offer])
     capacity = np.broadcast_to(details.memory.capacity_bytes, details.fit_probability.shape)
     bottleneck = np.broadcast_to(details.step.bottleneck, details.fit_probability.shape)
     setups = details.setups
-    listed = facts.accelerators()[
-        exploration.market.offers.servers.accelerator_name[int(exploration.market.offers.server_index[row.offer])]
-    ]
+    listed = facts.accelerators()[servers.accelerator_name[server]]
     chip = behind(listed)
     batch = int(setups.data[position]) * int(setups.micro_batch[position]) * int(setups.grad_accum[position])
     return {
@@ -168,21 +166,15 @@ def _facts(exploration: Exploration, details: Details, row: Row, position: int, 
         "run_s": float(exploration.bill.run_s[at]),
         "save_and_restart_s": float(exploration.bill.save_and_restart_s[at]),
         "checkpoint_bytes": exploration.volume.checkpoint_bytes,
-        "spot_low": float(charges.spot_low[row.offer]),
-        "spot_high": float(charges.spot_high[row.offer]),
-        "spot_known": bool(charges.spot_known[row.offer]),
+        **spot_facts(exploration, row),
         "without_recompute_bytes": float(details.stored_bytes[position]),
         "vendor": chip.vendor,
         "equivalent_to": chip.equivalent_to if chip is not listed else "",
-        "billing_minimum_s": float(charges.minimum_s[row.offer]),
-        "gpu_interconnect": exploration.market.offers.servers.gpu_interconnect[int(exploration.market.offers.server_index[row.offer])],
-        "rdma": exploration.market.offers.servers.rdma[int(exploration.market.offers.server_index[row.offer])],
+        "billing_minimum_s": float(exploration.market.charges.minimum_s[row.offer]),
+        "gpu_interconnect": servers.gpu_interconnect[server],
+        "rdma": servers.rdma[server],
         "price_regions": price_regions(exploration, row.offer),
         "risk": risk_facts(details.risks[position], exploration.bill.hourly_usd[at]),
         "price": price_facts(exploration, row),
-        **known_price(exploration, row),
-        "is_estimate": offer["is_estimate"],
-        "is_stale": offer["is_stale"],
-        "is_pseudo_region": offer["is_pseudo_region"],
-        "country": offer["country"],
+        **offer_doubts(exploration, row),
     }

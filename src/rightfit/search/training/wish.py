@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rightfit.errors import UnknownNameError
@@ -74,7 +73,7 @@ def read_framework(workload: Workload, notes: Notes) -> None:
     if not text:
         return
     known, strange = framework_names(), strange_words(text)
-    near = next((part for part in strange if _resembles(part, known)), "")
+    near = next((part for part in strange if any(difflib.SequenceMatcher(None, part, word).ratio() >= _A_SLIP for word in known)), "")
     if near or not any(word in text for word in known):
         nearest = nearest_words(near or text, known)
         raise UnknownNameError(
@@ -86,7 +85,3 @@ def read_framework(workload: Workload, notes: Notes) -> None:
         )
     if strange:
         notes.take("framework", workload.framework or "", "framework_unread", words=" ".join(strange))
-
-
-def _resembles(part: str, known: Sequence[str]) -> bool:
-    return any(difflib.SequenceMatcher(None, part, word).ratio() >= _A_SLIP for word in known)
