@@ -94,7 +94,7 @@ def physics_pages() -> dict[str, str]:
     ]
     for information in sorted(pkgutil.iter_modules(rightfit.physics.__path__), key=lambda item: item.name):
         module = importlib.import_module(f"rightfit.physics.{information.name}")
-        summary = (inspect.getdoc(module) or "").split("\n")[0]
+        summary = " ".join((inspect.getdoc(module) or "").partition("\n\n")[0].split())
         index.append(f"| [{information.name}]({information.name}.md) | {cell(summary)} |\n")
         pages[f"docs/reference/physics/{information.name}.md"] = module_page(information.name, module)
     pages["docs/reference/physics/index.md"] = "".join(index)
