@@ -36,7 +36,7 @@ BESIDE = (
     "src/rightfit/schema",
     "changelog.d",
 )
-BESIDE += ("validation/truth/README.md",)
+BESIDE += ("validation/truth/README.md", "benchmarks/history.csv")
 WRAPPED = re.compile(r"([\u4e00-\u9fff，。；：、（）“”？！])\n(?=[\u4e00-\u9fff，。；：、（）“”？！`A-Za-z\[])")
 # Left to right: a block or a piece of code stays as it is, so that a link within one is none; the text of a link may hold code.
 LINK = re.compile(r"^```.*?^```$|(\[(?:[^\]`]|`[^`\n]*`)*\])\(((?!https?://|mailto:|#)[^)\s]+)\)|`[^`\n]+`", re.MULTILINE | re.DOTALL)
