@@ -1,7 +1,7 @@
 """Times of single kernels by the physics of serving against measured ones: products, attention, experts, all-reduces.
 
     python benchmarks/bench_kernels.py            the table on the screen
-    python benchmarks/bench_kernels.py --write    and in docs/accuracy/kernels.md
+    python benchmarks/bench_kernels.py --write    and in docs/accuracy/kernels.md, which is made for the site and not kept
 
 Measured rows: validation/kernels (bursts on idle, cool cards). A kernel's own time is compared with the term that stands for it; the time between kernels is a term of its own
 (`layer_s`, `moe_layer_s`) and is added to no single one, so that short kernels come out short here and right in a whole step.
@@ -226,10 +226,11 @@ def page() -> str:
 
 def main() -> int:
     """Command line."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
     text = page()
     if parser.parse_args().write:
+        PAGE.parent.mkdir(parents=True, exist_ok=True)
         PAGE.write_text(text, encoding="utf-8")
     else:
         print(text)

@@ -1,6 +1,6 @@
-"""Write the reference pages that come from code: commands, physics functions, coefficients.
+"""Write the reference pages that come from code: commands, Python and physics functions, coefficients, schemas, the REST API.
 
-Usage: python scripts/build_docs.py [--check]     (--check writes nothing and exits 1 when a page is behind)
+Usage: python scripts/build_docs.py [--out FOLDER]     (docs/reference of the checkout, which git ignores, or of FOLDER)
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def physics_pages() -> dict[str, str]:
     ]
     for information in sorted(pkgutil.iter_modules(rightfit.physics.__path__), key=lambda item: item.name):
         module = importlib.import_module(f"rightfit.physics.{information.name}")
-        summary = (inspect.getdoc(module) or "").split("\n")[0]
+        summary = " ".join((inspect.getdoc(module) or "").partition("\n\n")[0].split())
         index.append(f"| [{information.name}]({information.name}.md) | {cell(summary)} |\n")
         pages[f"docs/reference/physics/{information.name}.md"] = module_page(information.name, module)
     pages["docs/reference/physics/index.md"] = "".join(index)
@@ -339,25 +339,23 @@ def build_pages() -> dict[str, str]:
     }
 
 
-def main() -> None:
-    """Write or check."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true")
-    options = parser.parse_args()
-    pages = build_pages()
-    behind = [path for path, text in pages.items() if not (ROOT / path).exists() or (ROOT / path).read_text(encoding="utf-8") != text]
-    made = [path for path in (ROOT / "docs/reference").rglob("*.md") if path.read_text(encoding="utf-8").startswith(MADE_BY)]
-    behind += [str(path.relative_to(ROOT)) for path in made if str(path.relative_to(ROOT)) not in pages]
-    if options.check:
-        if behind:
-            raise SystemExit("behind the code, run scripts/docs: " + ", ".join(behind))
-        return
-    for path, text in pages.items():
-        (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
-        (ROOT / path).write_text(text, encoding="utf-8")
-    for path in behind:
+def write(root: Path = ROOT) -> list[Path]:
+    """Write every page below a folder, and take away what is no page of ours any more. Gives the pages."""
+    pages = {root / path: text for path, text in build_pages().items()}
+    for path in (root / "docs/reference").rglob("*.md"):
         if path not in pages:
-            (ROOT / path).unlink()
+            path.unlink()
+    for path, text in pages.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return list(pages)
+
+
+def main() -> None:
+    """Write the pages into the checkout (git ignores them), or below a folder."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=ROOT, help="a folder in the place of the checkout")
+    write(parser.parse_args().out)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 Usage: python scripts/build_site.py OUT     (needs the extra `docs`; scripts/site makes an environment with it)
 
+The reference and the report of accuracy are made first; docs/accuracy.md that is there already is taken as it is.
+
 A page `x.md` is the English one and `x.zh.md` its Chinese twin. Both sites have the same addresses, so that a reader can switch language on
 any page;
 a page without a twin appears in English on the Chinese site and says so. A link that leads nowhere, or any other warning, ends the build
@@ -34,7 +36,7 @@ BESIDE = (
     "src/rightfit/schema",
     "changelog.d",
 )
-BESIDE += ("validation/truth/README.md",)
+BESIDE += ("validation/truth/README.md", "benchmarks/history.csv")
 WRAPPED = re.compile(r"([\u4e00-\u9fff，。；：、（）“”？！])\n(?=[\u4e00-\u9fff，。；：、（）“”？！`A-Za-z\[])")
 # Left to right: a block or a piece of code stays as it is, so that a link within one is none; the text of a link may hold code.
 LINK = re.compile(r"^```.*?^```$|(\[(?:[^\]`]|`[^`\n]*`)*\])\(((?!https?://|mailto:|#)[^)\s]+)\)|`[^`\n]+`", re.MULTILINE | re.DOTALL)
@@ -62,6 +64,16 @@ FOLDERS = {
 def words() -> Mapping[str, Mapping[str, Mapping[str, str]]]:
     """The words that stand on no page."""
     return tomllib.loads((ROOT / "docs/site/words.toml").read_text(encoding="utf-8"))
+
+
+def make_pages() -> None:
+    """The pages that are made and not kept: the reference, and where it is not there yet (minutes) the report of accuracy with its plots."""
+    commands = [("scripts/build_docs.py",), ("benchmarks/bench_kernels.py", "--write")]
+    if not (ROOT / "docs/accuracy.md").exists():
+        commands.append(("-m", "rightfit", "validate", "--write", "--quiet"))
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, (str(ROOT / "src"), os.environ.get("PYTHONPATH")))))
+    for words in commands:
+        subprocess.run([sys.executable, *words], check=True, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)  # noqa: S603  (our own commands)
 
 
 def gather(stage: Path, *, lang: str) -> None:
@@ -210,6 +222,7 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     out = parser.parse_args().out.resolve()
     out.mkdir(parents=True, exist_ok=True)
+    make_pages()
     for lang in LANGUAGES:
         build(out, lang=lang)
     (out / "index.html").write_text(FRONT, encoding="utf-8")

@@ -11,7 +11,7 @@ What a page may hold:
                                  ("^text": begins with it)
     <!-- file: cases.csv -->     before any block: its text is put in this file, where the commands of the page run
     ```python                    is run; a ```text block right behind it is what it prints
-    <!-- accuracy -->            up to <!-- end -->: the table of accuracy, from validation/headline.json and docs/accuracy.md
+    <!-- accuracy -->            up to <!-- end -->: the table of accuracy, from validation: headline.json, blind and first-contact scores
 
 The commands of a page run one after the other in one empty folder, so a later one finds the files of an earlier one.
 """
@@ -62,10 +62,19 @@ ACCURACY_ROWS = (
 )
 
 
+#: Pages that are made whole, and not kept: by scripts/build_docs.py, `rightfit validate --write` and benchmarks/bench_kernels.py.
+MADE = ("docs/reference/", "docs/accuracy.md", "docs/accuracy/")
+
+
+def is_made(path: Path) -> bool:
+    """Whether a page (or a folder) of the checkout is made and not kept."""
+    return f"{path.relative_to(ROOT).as_posix()}/".startswith(tuple(f"{name.rstrip('/')}/" for name in MADE))
+
+
 def pages() -> list[Path]:
     """The hand-written pages."""
     found = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "changelog.d").glob("*.md")]
-    return sorted(page for page in found if "reference" not in page.parts)
+    return sorted(page for page in found if not is_made(page))
 
 
 class ExampleError(Exception):

@@ -39,11 +39,6 @@ FIGURES: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("accelerators", "# 种加速卡"),
         ("offers of accelerators", "比较 # 个加速卡报价"),
     ),
-    "changelog.d/catalog.added.md": (
-        ("servers", "# server types and"),
-        ("prices", "server types and # prices"),
-        ("clouds", "prices of # clouds"),
-    ),
     "docs/concepts/reasons.md": (("rules", "# rules"),),
 }
 

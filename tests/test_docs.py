@@ -36,15 +36,54 @@ def store() -> None:
     open_catalog()
 
 
-def test_generated_pages_are_current() -> None:
-    result = subprocess.run([sys.executable, ROOT / "scripts/build_docs.py", "--check"], capture_output=True, text=True, check=False)
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the pages that scripts/build_docs.py makes, made once."""
+    out = tmp_path_factory.mktemp("made")
+    (out / "docs/reference").mkdir(parents=True)
+    (out / "docs/reference/of-an-older-run.md").touch()
+    command = [sys.executable, ROOT / "scripts/build_docs.py", "--out", out]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
+    return out
 
 
-def test_links_lead_somewhere() -> None:
+def test_the_reference_is_made_from_code(made: Path) -> None:
+    pages = {path.relative_to(made / "docs/reference").as_posix(): path.read_text(encoding="utf-8") for path in made.rglob("*.md")}
+    assert {"commands.md", "python.md", "rest.md", "schema.md", "coefficients.md", "physics/index.md"} <= set(pages)
+    assert "of-an-older-run.md" not in pages
+    assert [name for name, text in pages.items() if not re.search(r"^# .+$", text, re.MULTILINE)] == []
+    for name, words in {
+        "commands.md": "## rightfit plan\n",
+        "python.md": "## rightfit.plan\n",
+        "rest.md": "/api/v1/plan",
+        "schema.md": "## plan.schema.json\n",
+        "physics/flops.md": "```python\n",
+    }.items():
+        assert words in pages[name], name
+    modules = {path.stem for path in (ROOT / "src/rightfit/physics").glob("*.py") if path.stem != "__init__"}
+    assert [name for name in modules if f"physics/{name}.md" not in pages] == []
+
+
+def test_pages_that_are_made_are_not_kept() -> None:
+    ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+    assert [name for name in examples.MADE if name not in ignored] == []
+
+
+def test_links_lead_somewhere(made: Path) -> None:
+    """To a page or file of the checkout, to a page that build_docs makes, or to the report of accuracy, which `rightfit validate --write` makes."""
     assert PAGES
+    pages = {path.relative_to(made) for path in made.rglob("*")} | {Path("docs/accuracy.md"), Path("docs/accuracy/kernels.md")}
+
+    def leads(page: Path, link: str) -> bool:
+        target = Path(os.path.normpath(page.parent / link))
+        if target.is_relative_to(ROOT) and examples.is_made(target):
+            return target.relative_to(ROOT) in pages
+        return target.exists()
+
     found = [(page, link) for page in PAGES for link in LINK.findall(page.read_text(encoding="utf-8"))]
-    assert [f"{name_of(page)}: {link}" for page, link in found if not (page.parent / link).exists()] == []
+    assert [f"{name_of(page)}: {link}" for page, link in found if not leads(page, link)] == []
+    assert not leads(ROOT / "docs/index.md", "reference/nowhere.md")
 
 
 @pytest.mark.usefixtures("store")

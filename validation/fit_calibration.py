@@ -275,7 +275,7 @@ def write_table(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("--second", type=Path)
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()

@@ -312,7 +312,7 @@ def verdict_report(data: Residuals, over: Array, risks: dict[str, float]) -> str
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("--truth", type=Path)
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()

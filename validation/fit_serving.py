@@ -316,7 +316,7 @@ def write_intervals(data: Data, residual: Array) -> None:
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("truth", type=Path)
     parser.add_argument("--fit", action="store_true")
     parser.add_argument("--loso", action="store_true")

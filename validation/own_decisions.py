@@ -167,7 +167,7 @@ def _extras(choice: Choice, law: Law) -> list[float]:
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--prices", action="store_true")
     options = parser.parse_args()

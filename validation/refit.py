@@ -64,8 +64,7 @@ def write_page() -> None:
     from rightfit.proof import validate
 
     result = validate.validate(TRUTH)
-    page, headline = validate.repository_paths(Path(TRUTH))
-    validate.write(result, page=page, headline=headline)
+    validate.write(result, validate.repository_paths(Path(TRUTH)))
     print(result.summary())
 
 

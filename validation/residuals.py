@@ -116,7 +116,7 @@ def as_arrays(lines: Sequence[Mapping[str, str]]) -> Residuals:
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--out", type=Path, default=SECOND)
     parser.add_argument("--verdicts", action="store_true", help="only rows that say whether a card holds the job")

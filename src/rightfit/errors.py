@@ -2,11 +2,11 @@
 
     RightfitError                   everything below; carries the process exit code
     ├── InputError            (2)   what the user gave cannot be used
-    │   ├── UnknownNameError        a model, server, GPU, cloud, region, dataset ... that does not exist
+    │   ├── UnknownNameError        a model, server, cloud, region ... that does not exist
     │   ├── AmbiguousNameError      a name that fits several things equally well
     │   ├── QuantityError           a number or unit that cannot be read or makes no sense
     │   ├── ContradictionError      options that exclude each other
-    │   └── FileInputError          a workload, config or table file that cannot be read; names the line and key
+    │   └── FileInputError          a file that cannot be read; names the line and key
     ├── NoAnswerError         (1)   a valid wish that nothing can fulfil; the reasons are data
     └── UnavailableError      (3)   a component or the network is missing
         ├── MissingComponentError   an optional extra is not installed

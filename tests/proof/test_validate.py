@@ -38,37 +38,43 @@ def checkout(tmp_path: Path) -> Path:
 def test_page_headline_and_gate(checkout: Path) -> None:
     pytest.importorskip("matplotlib")
     folder = checkout / "validation" / "truth"
-    page, headline = repository_paths(folder)
+    paths = repository_paths(folder)
     result = validate(folder)
-    assert all("run `rightfit validate" in problem for problem in check(result, page=page, headline=headline))
-    assert len(check(result, page=page, headline=headline)) == 2
-    written = write(result, page=page, headline=headline)
+    assert all("run `rightfit validate" in problem for problem in check(result, paths))
+    assert len(check(result, paths)) == 2
+    written = write(result, paths)
     assert [path.relative_to(checkout).as_posix() for path in written] == [
-        "docs/accuracy.md",
         "validation/headline.json",
+        "src/rightfit/web/data/accuracy.json",
+        "docs/accuracy.md",
         "docs/accuracy/predicted_measured.svg",
         "docs/accuracy/error_by_source.svg",
         "docs/accuracy/coverage.svg",
     ]
-    assert check(validate(folder), page=page, headline=headline) == []
-    text = page.read_text()
+    assert check(validate(folder), paths) == []
+    text = paths.page.read_text()
+    tables = json.loads(paths.tables.read_text(encoding="utf-8"))
+    assert [cells[0] for cells in tables[:3]] == [["figure", *tables[0][0][1:]], ["figure", *tables[1][0][1:]], ["rows", *tables[2][0][1:]]]
+    assert all("| " + " | ".join(row) + " |" in text for rows in tables for row in rows)
+    paths.tables.write_text("[]")
+    assert [problem.partition(" is ")[0] for problem in check(result, paths)] == [str(paths.tables)]
     assert "| memory, full |" in text
     assert "| **rightfit** (the usable rows of these tables) |" in text
     assert "SimuMax" in text
     assert "rule: 16 bytes a parameter (the same rows)" in text
     assert "## Serving of language models" not in text  # no such rows in these tables
-    first = written[2].read_bytes()
-    write(result, page=page, headline=headline)
-    assert written[2].read_bytes() == first
+    first = written[3].read_bytes()
+    write(result, paths)
+    assert written[3].read_bytes() == first
 
 
 def test_a_headline_that_got_worse_fails(checkout: Path) -> None:
     folder = checkout / "validation" / "truth"
-    page, headline = repository_paths(folder)
+    paths = repository_paths(folder)
     result = validate(folder)
     better = {name: value * 0.9 for name, value in result.headline.items()}
-    headline.write_text(json.dumps(better))
-    problems = check(result, page=page, headline=headline)
+    paths.headline.write_text(json.dumps(better))
+    problems = check(result, paths)
     assert any(problem.startswith("worse by more than 5 %: memory") for problem in problems)
 
 
@@ -113,11 +119,11 @@ def test_tables_of_inference_have_their_headlines_intervals_and_plots(inference:
 
 def test_a_figure_of_inference_that_got_worse_fails(inference: Path) -> None:
     folder = inference / "validation" / "truth"
-    page, headline = repository_paths(folder)
+    paths = repository_paths(folder)
     result = validate(folder)
     name = "serving, throughput: median APE"
-    headline.write_text(json.dumps({**result.headline, name: result.headline[name] * 0.9}))
-    assert [problem for problem in check(result, page=page, headline=headline) if "worse" in problem] == [
+    paths.headline.write_text(json.dumps({**result.headline, name: result.headline[name] * 0.9}))
+    assert [problem for problem in check(result, paths) if "worse" in problem] == [
         f"worse by more than 5 %: {name}: {result.headline[name] * 0.9:.4f} -> {result.headline[name]:.4f}"
     ]
 

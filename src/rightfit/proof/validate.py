@@ -1,4 +1,4 @@
-"""`rightfit validate`: predict every measured row, score it, print it, keep the accuracy page and the headline current.
+"""`rightfit validate`: predict every measured row, score it, print it, keep the headline and its tables current, and write the accuracy page.
 
 The errors are leave-one-source-out where a `folds` folder lies beside the measured tables: each source is predicted with coefficients that
 were fitted without it. Elsewhere (`--truth` with one's own tables) they are of the coefficients that ship. What is scored is in
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -47,9 +48,23 @@ class Validation:
         verdicts = [fits_cells(self.families)] if any(found.fits for found in self.families) else []
         return [*left_out_cells(self.scores), headline_cells(self.families), interval_cells(self.families), *verdicts, *self.own]
 
+    def published(self) -> list[list[list[str]]]:
+        """The tables under the headline of the page, as rows of cells, the heading first: what the web page shows."""
+        _, _, behind = self.text.partition("### Headline")
+        blocks = re.split(r"\n\s*\n", re.split(r"^## ", behind, flags=re.MULTILINE)[0])
+        return [[_cells(line) for line in _table_lines(block)] for block in blocks if block.lstrip().startswith("|")]
+
     def summary(self) -> str:
         """The headline tables as Markdown."""
         return "\n".join(table(*cells) for cells in self.tables())
+
+
+def _table_lines(block: str) -> list[str]:
+    return [line for line in block.strip().splitlines() if line.startswith("|") and not re.fullmatch(r"[|\s:-]+", line)]
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
 
 
 def validate(folder: str | Path | None = None) -> Validation:
@@ -103,6 +118,16 @@ def _provenance(left_out: bool, families: Sequence[FamilyScores]) -> str:
     return f"Usable rows: {counts}. {how}"
 
 
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """Where the results of a checkout live. `headline` and `tables` (which ship with the package, for the web page) are records; `page` and its plots are made when
+    the site is built."""
+
+    headline: Path
+    tables: Path
+    page: Path
+
+
 def regressions(now: Mapping[str, float], before: Mapping[str, float]) -> list[str]:
     """Headline figures that rose by more than the tolerance (and by more than a tenth of a percent point)."""
     return [
@@ -112,34 +137,42 @@ def regressions(now: Mapping[str, float], before: Mapping[str, float]) -> list[s
     ]
 
 
-def check(result: Validation, *, page: Path, headline: Path) -> list[str]:
-    """What CI must complain about: a headline that got worse, a page that is not current."""
+def check(result: Validation, paths: Paths) -> list[str]:
+    """What CI must complain about: a headline that got worse, tables that are not current. The page is no record: who reads it has it made."""
     problems = []
-    if headline.is_file():
-        problems += [
-            f"worse by more than 5 %: {text}" for text in regressions(result.headline, json.loads(headline.read_text(encoding="utf-8")))
-        ]
+    if paths.headline.is_file():
+        before = json.loads(paths.headline.read_text(encoding="utf-8"))
+        problems += [f"worse by more than 5 %: {text}" for text in regressions(result.headline, before)]
     else:
-        problems.append(f"{headline} does not exist: run `rightfit validate --write`")
-    if not page.is_file() or page.read_text(encoding="utf-8") != result.text:
-        problems.append(f"{page} is not current: run `rightfit validate --write`")
+        problems.append(f"{paths.headline} does not exist: run `rightfit validate --write`")
+    if not paths.tables.is_file() or paths.tables.read_text(encoding="utf-8") != _tables_text(result):
+        problems.append(f"{paths.tables} is not current: run `rightfit validate --write`")
     return problems
 
 
-def write(result: Validation, *, page: Path, headline: Path) -> list[Path]:
-    """Write the page and the headline; the plots too where matplotlib is installed. Gives the files written."""
-    page.parent.mkdir(parents=True, exist_ok=True)
-    write_text_atomically(page, [result.text])
-    write_text_atomically(headline, [json.dumps(result.headline, indent=2, sort_keys=True) + "\n"])
+def write(result: Validation, paths: Paths) -> list[Path]:
+    """Write the headline, its tables and the page; the plots too where matplotlib is installed. Gives the files written."""
+    for path in (paths.page, paths.tables):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    write_text_atomically(paths.headline, [json.dumps(result.headline, indent=2, sort_keys=True) + "\n"])
+    write_text_atomically(paths.tables, [_tables_text(result)])
+    write_text_atomically(paths.page, [result.text])
     from rightfit.proof.accuracy_plots import write_plots
 
-    return [page, headline, *write_plots(result.families, page.parent / "accuracy")]
+    return [paths.headline, paths.tables, paths.page, *write_plots(result.families, paths.page.parent / "accuracy")]
 
 
-def repository_paths(folder: Path) -> tuple[Path, Path]:
-    """Where the page and the headline of a truth folder live: docs/accuracy.md and validation/headline.json of its checkout."""
+def _tables_text(result: Validation) -> str:
+    """One line a row, so that a change shows what it changed."""
+    tables = [",\n".join(json.dumps(row, ensure_ascii=False) for row in rows) for rows in result.published()]
+    return "[\n" + ",\n".join(f"[\n{rows}\n]" for rows in tables) + "\n]\n"
+
+
+def repository_paths(folder: Path) -> Paths:
+    """The places in the checkout of a truth folder."""
     validation = folder.resolve().parent
-    return validation.parent / "docs" / "accuracy.md", validation / "headline.json"
+    root = validation.parent
+    return Paths(validation / "headline.json", root / "src" / "rightfit" / "web" / "data" / "accuracy.json", root / "docs" / "accuracy.md")
 
 
-__all__ = ["Validation", "check", "headline_numbers", "regressions", "repository_paths", "validate", "write"]
+__all__ = ["Paths", "Validation", "check", "headline_numbers", "regressions", "repository_paths", "score", "validate", "write"]

@@ -92,7 +92,7 @@ def _add(app: Any, desk: Desk, route: Route, *, prefix: str) -> None:
         methods=[route.method],
         name=f"{route.method} {route.path}",
         operation_id=f"{route.method.lower()}_{route.path.strip('/').replace('/', '_').replace('{', '').replace('}', '')}",
-        summary=(route.answer.__doc__ or "").strip().rstrip("."),
+        summary=" ".join((route.answer.__doc__ or "").split()).rstrip("."),
         tags=[route.group],
         status_code=route.status,
         response_class=_plain_response(),

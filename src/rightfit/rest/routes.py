@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 from starlette.responses import Response
 
+from rightfit import __version__
 from rightfit.records import dataclass
 from rightfit.rest import desk, questions
 from rightfit.rest.desk import Asked, Desk
@@ -126,7 +127,7 @@ ROUTES: tuple[Route, ...] = (
         *({"runs": [_RUN]}, {"new": 1, "ids": [_RUN["id"]]}, "RunsKept", 201, (409,)),
     ),
     Route("DELETE", "/runs/{id}", desk.delete_run, "saved plans", found="", status=204, statuses=(404,)),
-    Route("GET", "/health", desk.health, "the server", shown={"status": "ok", "version": "0.1.0"}, found="Health"),
+    Route("GET", "/health", desk.health, "the server", shown={"status": "ok", "version": __version__}, found="Health"),
     Route("GET", "/ready", desk.ready, "the server", shown={"status": "ready", "catalog": True, "store": True}, found="Health"),
     Route("GET", "/metrics", desk.metrics, "the server", found="text"),
 )

@@ -72,8 +72,9 @@ ADVICE (Plan.advice), each with the predicted effect of following it:
     compile {framework, ...}, decoder {decode, ...}   training on samples: compiled kernels, images decoded on the cards
 
     unpriced {accelerator, provider, instance_type, server}   on offer, without a public price
-    rent_instead {provider, instance_type, region, purchase, nodes, total_usd, total_time_s}: of section rental, beside a machine of one's own (rent_instead_month
-    of a service); own_does_not {machine, criterion}   the machine that one has does not do it
+    rent_instead {provider, instance_type, region, purchase, nodes, total_usd, total_time_s}: of section rental, beside a machine of one's own
+        (rent_instead_month of a service)
+    own_does_not {machine, criterion}   the machine that one has does not do it
 
 HOW TO BUY (section buy) and the month (section bill):
     buy_job {purchase, job_h, job_usd}, buy_job_spot, buy_job_spot_dear {job_usd, share}, buy_no_commitment {month_usd}

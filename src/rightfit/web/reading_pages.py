@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
+import json
 import re
 from collections.abc import Sequence
 from importlib import resources
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -26,41 +26,16 @@ from rightfit.web.words import problem_lines, word, words
 
 @functools.cache
 def published_tables() -> tuple[tuple[tuple[str, ...], ...], ...]:
-    """The tables under the headline of docs/accuracy.md, as rows of cells, the heading first; empty where this installation lacks the
-    page."""
-    page = _published_page()
-    if "## Headline" not in page:
-        return ()
-    headline = re.split(r"^## ", page.split("## Headline", 1)[1], flags=re.MULTILINE)[0]
-    blocks = re.split(r"\n\s*\n", headline)
-    return tuple(tuple(map(_cells, _table_lines(block))) for block in blocks if block.lstrip().startswith("|"))
-
-
-def _published_page() -> str:
-    """The page that was built into the wheel, or that of the source tree."""
-    built = resources.files("rightfit.web").joinpath("data", "accuracy.md")
-    if built.is_file():
-        return built.read_text(encoding="utf-8")
-    source = Path(__file__).resolve().parents[3] / "docs" / "accuracy.md"
-    return source.read_text(encoding="utf-8") if source.is_file() else ""
-
-
-def _table_lines(block: str) -> list[str]:
-    return [line for line in block.strip().splitlines() if line.startswith("|") and not re.fullmatch(r"[|\s:-]+", line)]
-
-
-def _cells(line: str) -> tuple[str, ...]:
-    return tuple(cell.strip() for cell in line.strip().strip("|").split("|"))
+    """The tables of the last `rightfit validate --write`, as rows of cells, the heading first."""
+    text = resources.files("rightfit.web").joinpath("data", "accuracy.json").read_text(encoding="utf-8")
+    return tuple(tuple(map(tuple, rows)) for rows in json.loads(text))
 
 
 def accuracy(lang: Lang) -> None:
     """The page on accuracy."""
     heading(word("page.accuracy", lang), 1)
     paragraph(word("accuracy.intro", lang), "lead")
-    tables = published_tables()
-    if not tables:
-        paragraph(word("accuracy.missing", lang), "muted")
-    for title, rows in zip(("errors", "intervals", "fits", "left"), tables, strict=False):
+    for title, rows in zip(("errors", "intervals", "fits", "left"), published_tables(), strict=False):
         with box("section", "section"):
             heading(word(f"accuracy.{title}", lang), 2)
             _accuracy_table(rows, word(f"accuracy.{title}", lang), lang)

@@ -118,7 +118,7 @@ def _score_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
 def validate(
     truth: Annotated[Path | None, option("--truth", help="Folder with measured tables.", metavar="DIR")] = None,
     write: Annotated[bool, option("--write", help="Write the accuracy page and the headline figures of this checkout.")] = False,
-    check: Annotated[bool, option("--check", help="Exit with 1 when a headline figure got worse or the page is not current.")] = False,
+    check: Annotated[bool, option("--check", help="Exit with 1 when a headline figure got worse or its tables are not current.")] = False,
     *,
     view: View,
 ) -> None:
@@ -130,11 +130,11 @@ def validate(
     from rightfit.proof.truth import truth_folder
 
     result = harness.validate(truth)
-    page, headline = harness.repository_paths(truth_folder(truth))
+    paths = harness.repository_paths(truth_folder(truth))
     records = [{"figure": name, "value": value} for name, value in result.headline.items()]
     emit(Answer(result.headline, records, [_score_table(*cells) for cells in result.tables()]), view)
     if write:
-        note("\n".join(str(path) for path in harness.write(result, page=page, headline=headline)), view)
-    problems = harness.check(result, page=page, headline=headline) if check else []
+        note("\n".join(str(path) for path in harness.write(result, paths)), view)
+    problems = harness.check(result, paths) if check else []
     if problems:
         raise NoAnswerError("\n".join(problems))
