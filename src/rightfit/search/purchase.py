@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from rightfit.arrays import distinct_values
 from rightfit.catalog.offers import PURCHASES
 from rightfit.errors import InputError
 from rightfit.messages import Message
-from rightfit.records import as_dict, dataclass
+from rightfit.records import dataclass
 from rightfit.search.answer import Reason
 from rightfit.search.market import billing_rules
 from rightfit.units import HOURS_PER_MONTH
@@ -85,7 +86,7 @@ class Mode:
 
     def to_dict(self) -> dict[str, Any]:
         """As in the plan's JSON."""
-        return as_dict(self)
+        return asdict(self)
 
 
 def payment_of(provider: str, purchase: str, note: str) -> str:
