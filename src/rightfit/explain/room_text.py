@@ -5,12 +5,12 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rightfit import kept
 from rightfit.explain import quantities as q
 from rightfit.explain.labels import label
 from rightfit.explain.messages import Lang, say, topic
@@ -66,7 +66,7 @@ def formula_of(kind: str, term: str, family: str) -> str:
 @cache
 def functions() -> Mapping[str, str]:
     """The function of the physics behind each formula."""
-    return kept.toml_file(_DATA / "formula_functions.toml")
+    return tomllib.loads((_DATA / "formula_functions.toml").read_text(encoding="utf-8"))
 
 
 @cache
