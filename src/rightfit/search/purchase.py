@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rightfit import facts
-from rightfit.arrays import distinct_values
 from rightfit.catalog.offers import PURCHASES
 from rightfit.errors import InputError
 from rightfit.messages import Message
@@ -111,7 +110,7 @@ def quoted_modes(market: Market, server: int, *, region: str, count: int, job_us
     offers, found = market.offers, []
     rows = np.flatnonzero(offers.server_index == server)
     here = np.array([offers.regions[place] == region for place in offers.region_index[rows]], dtype=np.bool_)
-    for code in distinct_values(offers.purchase_index[rows]).tolist():
+    for code in np.unique(offers.purchase_index[rows]).tolist():
         same = rows[offers.purchase_index[rows] == code]
         near = rows[(offers.purchase_index[rows] == code) & here]
         choice = near if near.shape[0] else same
