@@ -29,7 +29,7 @@ else:
 _SET = object.__setattr__
 
 
-def _record(written: Any, *, eq: bool) -> type:
+def _record(written: Any, *, eq: bool) -> Any:
     """The class again, with slots and the methods of a record."""
     written.__doc__ = written.__doc__ or written.__name__  # else the standard library spells out its signature
     made: Any = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True)(written)
@@ -107,12 +107,12 @@ def _values(*names: str) -> Callable[[Any], tuple[Any, ...]]:
 def _equal(self: Any, other: object) -> Any:
     if other.__class__ is not self.__class__:
         return NotImplemented
-    values = _compared(self.__class__)
+    values = _compared(type(self))
     return values(self) == values(other)
 
 
 def _hash(self: Any) -> int:
-    return hash(_hashed(self.__class__)(self))
+    return hash(_hashed(type(self))(self))
 
 
 @reprlib.recursive_repr()
