@@ -84,3 +84,13 @@ def test_each_value_that_is_read_has_a_part_in_the_key() -> None:
         assert len(seen) == 1 + 2 * len(dataclasses.fields(record))
     assert digest(space.extras) != digest(dataclasses.replace(space.extras, adapters=1.0))
     assert digest(np.ones(2), np.ones(1)) != digest(np.ones(1), np.ones(2))
+
+
+def test_a_key_holds_the_middle_of_long_arrays_and_the_ends_of_numbers() -> None:
+    """NumPy prints an array of more than a thousand numbers with three dots."""
+    changed = np.zeros(3000)
+    changed[1500] = 1.0
+    for wrap in (lambda array: {"a": array, "b": "word"}, lambda array: ("word", [array]), lambda array: (1, {"c": (array, None)})):
+        assert digest(wrap(np.zeros(3000))) != digest(wrap(changed))
+        assert digest(wrap(changed)) == digest(wrap(changed.copy()))
+    assert len({digest(1, 23), digest(12, 3), digest((1, 23)), digest([1, 23]), digest(1, (23,)), digest("1", 23)}) == 6

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -34,11 +34,27 @@ class Kept(Generic[Value]):
 def digest(*read: Any) -> bytes:
     """What stands for everything that these hold [16 bytes]."""
     found = hashlib.blake2b(digest_size=16)
-    for part in read:
-        arrays = [getattr(part, field.name) for field in dataclasses.fields(part)] if dataclasses.is_dataclass(part) else [part]
-        if not all(isinstance(array, np.ndarray) for array in arrays):
-            arrays = [np.frombuffer(repr(part).encode(), dtype=np.uint8)]
-        for array in arrays:
-            found.update(f"{array.dtype.str}{array.shape}".encode())
-            found.update(np.ascontiguousarray(array).data)
+    for part in _parts(read):
+        found.update(part)
     return found.digest()
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """The bytes of a value, whatever it is made of. Arrays are read whole: NumPy prints a long one shortened."""
+    if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+        yield f"{value.dtype.str}{value.shape}".encode()
+        yield np.ascontiguousarray(value).data
+        return
+    inner: Sequence[Any]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        inner = [getattr(value, field.name) for field in dataclasses.fields(value)]
+    elif isinstance(value, Mapping):
+        inner = [part for pair in value.items() for part in pair]
+    elif isinstance(value, tuple | list):
+        inner = value
+    else:
+        yield repr(value).encode() + b"\0"
+        return
+    yield f"{type(value).__qualname__}{len(inner)}".encode()
+    for part in inner:
+        yield from _parts(part)
