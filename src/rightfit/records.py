@@ -88,12 +88,12 @@ _FACTORY = _Factory()
 
 
 @functools.cache
-def _compared(kind: type) -> Callable[[Any], tuple[Any, ...]]:
+def _compared(kind: Any) -> Callable[[Any], tuple[Any, ...]]:
     return _values(*(field.name for field in dataclasses.fields(kind) if field.compare))
 
 
 @functools.cache
-def _hashed(kind: type) -> Callable[[Any], tuple[Any, ...]]:
+def _hashed(kind: Any) -> Callable[[Any], tuple[Any, ...]]:
     return _values(*(field.name for field in dataclasses.fields(kind) if (field.compare if field.hash is None else field.hash)))
 
 
@@ -107,12 +107,14 @@ def _values(*names: str) -> Callable[[Any], tuple[Any, ...]]:
 def _equal(self: Any, other: object) -> Any:
     if other.__class__ is not self.__class__:
         return NotImplemented
-    values = _compared(type(self))
+    kind: Any = self.__class__
+    values = _compared(kind)
     return values(self) == values(other)
 
 
 def _hash(self: Any) -> int:
-    return hash(_hashed(type(self))(self))
+    kind: Any = self.__class__
+    return hash(_hashed(kind)(self))
 
 
 @reprlib.recursive_repr()
