@@ -15,6 +15,7 @@ from typing import Any
 
 from rightfit.errors import InputError, MissingComponentError
 from rightfit.messages import Message, system_problem
+from rightfit.rest import turns
 from rightfit.rest.app import MISSING
 from rightfit.rest.settings import Settings
 
@@ -100,11 +101,13 @@ def serve(
             forwarded_allow_ips=list(proxies),
             timeout_keep_alive=_IDLE_S,
             timeout_graceful_shutdown=_FINISH_S,
+            loop="asyncio" if workers > 1 else "auto",  # the one that lets processes take turns
             h11_max_incomplete_event_size=65536,
             ws_max_size=4_000_000,
         )
         started()
-        _run(uvicorn, config, listener, workers=workers)
+        is_shared = workers > 1 and os.name == "posix"  # other systems hand sockets to processes in a way of their own
+        _run(uvicorn, config, turns.taking_turns(listener) if is_shared else listener, workers=workers)
 
 
 def _run(uvicorn: Any, config: Any, listener: socket.socket, *, workers: int) -> None:
@@ -136,6 +139,7 @@ def _environment(settings: Settings, *, workers: int) -> Iterator[None]:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if workers > 1:
         folder = os.environ["PROMETHEUS_MULTIPROC_DIR"] = tempfile.mkdtemp(prefix="rightfit-metrics-")
+        os.environ[turns.VARIABLE] = turns.shared_file(folder)
     try:
         yield
     finally:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rightfit import reach
+from rightfit.rest import turns
 from rightfit.rest.cache import AnswerCache
 from rightfit.rest.problems import Refused
 from rightfit.rest.settings import Settings
@@ -90,14 +91,21 @@ class Workshop:
         if is_long or self.waiting >= self.settings.most_waiting:
             retry = str(self.retry_s())
             raise Refused("busy", {"seconds": retry}, headers={"Retry-After": retry})
-        self.waiting += 1
+        self._wait_for(1)
         try:
             return await self._worked_out(question)
         except TimeoutError:
             retry_after = {"Retry-After": str(self.retry_s())}
             raise Refused("too_long", {"seconds": f"{self.settings.answer_s:g}"}, headers=retry_after) from None
         finally:
-            self.waiting -= 1
+            self._wait_for(-1)
+
+    def _wait_for(self, more: int) -> None:
+        """So many questions more are under way here; other processes of the server are told."""
+        self.waiting += more
+        shared = turns.mine()
+        if shared is not None:
+            shared.write(self.waiting)
 
     async def _worked_out(self, question: Callable[[], _Answer]) -> _Answer:
         """The answer, within its limit from the start of its work. A thread that cannot be stopped is left to finish alone; who waited behind it goes on in another."""
