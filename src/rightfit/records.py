@@ -1,18 +1,19 @@
-"""Frozen records: `dataclass` as the standard library has it, made faster.
+"""Frozen records: `dataclass(frozen=True, slots=True)` of the standard library at a third of its cost.
 
-The standard decorator of Python 3.11 writes the text of six methods for each class and compiles each alone: 0.3 ms a class, and a plan defines two hundred
-(a quarter of its time from a cold start). Most of these classes make a handful of records, or none. So here the class is given its slots at once, and all else
-when it is first asked for: comparisons, the standard library's list of fields, and `__init__`, which is compiled once a class has made more than a few records.
-Fields, `replace`, `asdict`, pickling, equality and hashes are those of the standard library; type checkers are told that it is the standard decorator.
+The standard decorator writes six methods of each class as text and compiles each alone. A plan from the command line defines 155 to 190 records, and that was three tenths of
+its processor time (docs/decisions/cold-start.md). Here the standard decorator finds the fields and gives the slots, `__init__` alone is compiled for each class, and
+the other methods are the same functions for all classes. Fields, `replace`, `asdict`, pickling, equality, hashes and patterns are those of the standard library; type checkers see its
+decorator.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import operator
 import reprlib
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
@@ -25,184 +26,43 @@ else:
         return lambda written: _record(written, eq=eq)
 
 
-#: Records that a class makes without a compiled `__init__`: compiling takes as long as making some fifty the slow way.
-_SLOW_RECORDS = 24
-_PARTS = "__record_parts__"
 _SET = object.__setattr__
-#: The standard library's mark of a plain field.
-_PLAIN = dataclasses.make_dataclass("_Sample", ["plain"]).__dataclass_fields__["plain"]._field_type  # type: ignore[attr-defined]
 
 
-class _Part(NamedTuple):
-    """One field: what `__init__` takes where nothing is given (`MISSING` where that is an error), and who reads it."""
-
-    default: Any
-    factory: Any
-    by_name: bool
-    compares: bool
-    hashes: bool
-    shows: bool
-
-
-class _Late:
-    """An attribute of a record's class that is made when it is first asked for, and then stands in its own place."""
-
-    __slots__ = ("_make", "_name", "_owner")
-
-    def __init__(self, make: Callable[[type], Any]) -> None:
-        self._make = make
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._owner, self._name = owner, name
-
-    def __get__(self, instance: object, owner: type | None = None) -> Any:
-        made = self._made()
-        return made.__get__(instance, owner) if hasattr(made, "__get__") else made
-
-    def _made(self) -> Any:
-        made = self._make(self._owner)
-        setattr(self._owner, self._name, made)
-        return made
-
-
-class _LateInit(_Late):
-    """`__init__` of a record: the first few are filled without it. Asked of the class, it is the compiled one, whose signature says what a record takes."""
-
-    __slots__ = ("_defaults", "_factories", "_left")
-
-    def __init__(self, parts: Mapping[str, _Part]) -> None:
-        super().__init__(_initializer)
-        self._left = 0 if any(part.by_name for part in parts.values()) else _SLOW_RECORDS
-        self._defaults = {name: part.default for name, part in parts.items()}
-        self._factories = [(name, part.factory) for name, part in parts.items() if part.factory is not dataclasses.MISSING]
-
-    def __get__(self, instance: object, owner: type | None = None) -> Any:
-        self._left -= 1
-        if instance is None or self._left < 0:
-            return super().__get__(instance, owner)
-        return lambda *given, **named: self._fill(instance, given, named)
-
-    def _fill(self, record: Any, given: tuple[Any, ...], named: dict[str, Any]) -> None:
-        """What the compiled method does; that one says what is wrong with what was given."""
-        placed = dict(zip(self._defaults, given, strict=False))
-        values = {**self._defaults, **placed, **named}
-        for name, factory in self._factories:
-            if values[name] is dataclasses.MISSING:
-                values[name] = factory()
-        is_wrong = len(values) > len(self._defaults) or len(given) > len(placed) or not placed.keys().isdisjoint(named)
-        for name, value in values.items():
-            if is_wrong or value is dataclasses.MISSING:
-                self._made()(record, *given, **named)
-                return
-            _SET(record, name, value)
-        if hasattr(record, "__post_init__"):
-            record.__post_init__()
-
-
-#: What stands in a document as it is.
-_LEAVES = frozenset({str, int, float, bool, type(None)})
-
-
-def as_dict(record: Any) -> dict[str, Any]:
-    """Fields by name, records inside them as dicts too, as the standard library's `asdict`; but what is neither a record nor a tuple, list or dict stays the
-    object that it is. Documents hold thousands of numbers, and copying each takes five times as long."""
-    kind = record.__class__
-    return {name: _plain(getattr(record, name)) for name in getattr(kind, _PARTS, None) or kind.__dataclass_fields__}
-
-
-def _plain(value: Any) -> Any:
-    kind = value.__class__
-    if kind in _LEAVES:
-        return value
-    if hasattr(kind, _PARTS) or hasattr(kind, "__dataclass_fields__"):
-        return as_dict(value)
-    if kind is tuple or kind is list:
-        return kind(map(_plain, value))
-    return {key: _plain(item) for key, item in value.items()} if kind is dict else value
-
-
-def _record(written: Any, *, eq: bool) -> type:
+def _record(written: Any, *, eq: bool) -> Any:
     """The class again, with slots and the methods of a record."""
-    names = _names(written)
-    parts = {name: part for base in reversed(written.__mro__[1:]) for name, part in base.__dict__.get(_PARTS, {}).items()}
-    parts |= {name: _part(written.__dict__.get(name, dataclasses.MISSING)) for name in names}
-    members = {name: value for name, value in written.__dict__.items() if name not in (*names, "__dict__", "__weakref__")}
-    inherited = {slot for base in written.__mro__ for slot in base.__dict__.get("__slots__", ())}
-    members |= {"__slots__": tuple(name for name in names if name not in inherited), _PARTS: parts}
-    members |= {
-        "__init__": _LateInit(parts),
-        "__setattr__": _refuse,
-        "__delattr__": _refuse,
-        "__getstate__": _state,
-        "__setstate__": _restore,
-    }
-    members |= {"__dataclass_fields__": _Late(_listed(written, names)), "__dataclass_params__": _Late(_of_the_standard(written))}
-    members.setdefault("__match_args__", tuple(name for name, part in parts.items() if not part.by_name))
-    members.setdefault("__repr__", _shown)
-    if eq and "__eq__" not in written.__dict__:
-        members |= {"__eq__": _Late(_equality), "__hash__": _Late(_hashing)}
-    made: type = type(written)(written.__name__, written.__bases__, members)
-    made.__qualname__ = written.__qualname__
+    written.__doc__ = written.__doc__ or written.__name__  # else the standard library spells out its signature
+    made: Any = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True)(written)
+    if len(made.__dataclass_fields__) > len(dataclasses.fields(made)) or not all(field.init for field in dataclasses.fields(made)):
+        raise TypeError(
+            f"{written.__name__}: a record has fields only, each given to it; a constant of the class goes without an annotation"
+        )
+    own = made.__dict__
+    for name, method in _METHODS.items():
+        if name not in own:
+            setattr(made, name, method)
+    if eq and "__eq__" not in own:
+        made.__eq__ = _equal
+    if eq and own.get("__hash__") is None:
+        made.__hash__ = _hash
+    made.__init__ = _initializer(made)
     return made
-
-
-def _names(written: type) -> Iterable[str]:
-    """The fields that a class adds, in their order: whatever has an annotation."""
-    annotations = written.__annotations__
-    if any("ClassVar" in str(kind) or "KW_ONLY" in str(kind) or "InitVar" in str(kind) for kind in annotations.values()):
-        raise TypeError(f"{written.__name__}: a record has fields only; a constant of the class goes without an annotation")
-    return annotations.keys()
-
-
-def _part(given: Any) -> _Part:
-    """A field by what the class sets its name to."""
-    if not isinstance(given, dataclasses.Field):
-        return _Part(given, dataclasses.MISSING, by_name=False, compares=True, hashes=True, shows=True)
-    if not given.init:
-        raise TypeError("every field of a record is given to it")
-    hashes = given.compare if given.hash is None else given.hash
-    return _Part(given.default, given.default_factory, given.kw_only is True, given.compare, hashes, given.repr)
-
-
-def _of_the_standard(written: Any) -> Callable[[type], Any]:
-    """How the standard library made a class, asked of the class as it was written."""
-    return lambda _made: dataclasses.dataclass(init=False, repr=False, eq=False)(written).__dataclass_params__
-
-
-def _listed(written: Any, names: Iterable[str]) -> Callable[[type], Any]:
-    """The list of fields that the standard library's functions read, without its search for what records do not have (a third of the time)."""
-
-    def make(_made: type) -> dict[str, dataclasses.Field[Any]]:
-        found: dict[str, dataclasses.Field[Any]] = {}
-        for base in reversed(written.__mro__[1:]):
-            if _PARTS in base.__dict__:
-                found |= {field.name: field for field in dataclasses.fields(base)}
-        for name in names:
-            given = written.__dict__.get(name, dataclasses.MISSING)
-            field = given if isinstance(given, dataclasses.Field) else dataclasses.field(default=given)
-            field.name, field.type = name, written.__annotations__[name]
-            field.kw_only = field.kw_only is True
-            field._field_type = _PLAIN  # type: ignore[union-attr]  # as the standard decorator marks what is no constant of the class
-            found[name] = field
-        return found
-
-    return make
 
 
 def _initializer(made: type) -> Any:
     """`__init__` with the fields as parameters, compiled."""
     known: dict[str, Any] = {"_set": _SET, "_factory": _FACTORY}
     parameters, body = ["self"], []
-    parts: Mapping[str, _Part] = getattr(made, _PARTS)
-    for name, part in sorted(parts.items(), key=lambda item: item[1].by_name):
-        default, value = f"_default_{name}", name
-        if part.by_name and "*" not in parameters:
+    fields = dataclasses.fields(made)
+    for field in sorted(fields, key=lambda field: bool(field.kw_only)):
+        name, default, value = field.name, f"_default_{field.name}", field.name
+        if field.kw_only and "*" not in parameters:
             parameters.append("*")
-        if part.default is not dataclasses.MISSING:
-            known[default] = part.default
+        if field.default is not dataclasses.MISSING:
+            known[default] = field.default
             parameters.append(f"{name}={default}")
-        elif part.factory is not dataclasses.MISSING:
-            known[default] = part.factory
+        elif field.default_factory is not dataclasses.MISSING:
+            known[default] = field.default_factory
             parameters.append(f"{name}=_factory")
             value = f"{default}() if {name} is _factory else {name}"
         else:
@@ -210,12 +70,10 @@ def _initializer(made: type) -> Any:
         body.append(f" _set(self, {name!r}, {value})")
     if hasattr(made, "__post_init__"):
         body.append(" self.__post_init__()")
-    text = f"def __init__({', '.join(parameters)}):\n" + ("\n".join(body) or " pass")
-    exec(text, known)  # noqa: S102 the text is made of names of fields, as the standard library's is
+    exec(f"def __init__({', '.join(parameters)}):\n" + ("\n".join(body) or " pass"), known)  # noqa: S102 names of fields, as in the standard library
     method = known["__init__"]
     method.__qualname__ = f"{made.__qualname__}.__init__"
-    kinds = {name: kind for base in reversed(made.__mro__) if _PARTS in base.__dict__ for name, kind in base.__annotations__.items()}
-    method.__annotations__ = {name: kinds[name] for name in parts} | {"return": None}
+    method.__annotations__ = {field.name: field.type for field in fields} | {"return": None}
     return method
 
 
@@ -229,33 +87,39 @@ class _Factory:
 _FACTORY = _Factory()
 
 
-def _equality(made: type) -> Any:
-    """`__eq__` over the fields that compare, in C but for one step."""
-    compared_of = _values(name for name, part in getattr(made, _PARTS).items() if part.compares)
-
-    def equal(self: Any, other: object) -> Any:
-        if other.__class__ is not self.__class__:
-            return NotImplemented
-        return compared_of(self) == compared_of(other)
-
-    return equal
+@functools.cache
+def _compared(kind: Any) -> Callable[[Any], tuple[Any, ...]]:
+    return _values(*(field.name for field in dataclasses.fields(kind) if field.compare))
 
 
-def _hashing(made: type) -> Any:
-    """`__hash__` over the fields that hash."""
-    hashed_of = _values(name for name, part in getattr(made, _PARTS).items() if part.hashes)
-    return lambda self: hash(hashed_of(self))
+@functools.cache
+def _hashed(kind: Any) -> Callable[[Any], tuple[Any, ...]]:
+    return _values(*(field.name for field in dataclasses.fields(kind) if (field.compare if field.hash is None else field.hash)))
 
 
-def _values(names: Iterable[str]) -> Any:
-    """A function of a record that gives these fields as a tuple (a single one as itself)."""
-    listed = tuple(names)
-    return operator.attrgetter(*listed) if listed else lambda _: ()
+def _values(*names: str) -> Callable[[Any], tuple[Any, ...]]:
+    """A function of a record that gives these fields as a tuple."""
+    if len(names) > 1:
+        return operator.attrgetter(*names)
+    return lambda record: tuple(getattr(record, name) for name in names)
+
+
+def _equal(self: Any, other: object) -> Any:
+    if other.__class__ is not self.__class__:
+        return NotImplemented
+    kind: Any = self.__class__
+    values = _compared(kind)
+    return values(self) == values(other)
+
+
+def _hash(self: Any) -> int:
+    kind: Any = self.__class__
+    return hash(_hashed(kind)(self))
 
 
 @reprlib.recursive_repr()
 def _shown(self: Any) -> str:
-    fields = (f"{name}={getattr(self, name)!r}" for name, part in getattr(self, _PARTS).items() if part.shows)
+    fields = (f"{field.name}={getattr(self, field.name)!r}" for field in dataclasses.fields(self) if field.repr)
     return f"{self.__class__.__qualname__}({', '.join(fields)})"
 
 
@@ -264,9 +128,12 @@ def _refuse(self: Any, name: str, *_value: object) -> None:
 
 
 def _state(self: Any) -> list[Any]:
-    return [getattr(self, name) for name in getattr(self, _PARTS)]
+    return [getattr(self, field.name) for field in dataclasses.fields(self)]
 
 
 def _restore(self: Any, state: list[Any]) -> None:
-    for name, value in zip(getattr(self, _PARTS), state, strict=True):
-        _SET(self, name, value)
+    for field, value in zip(dataclasses.fields(self), state, strict=True):
+        _SET(self, field.name, value)
+
+
+_METHODS = {"__repr__": _shown, "__setattr__": _refuse, "__delattr__": _refuse, "__getstate__": _state, "__setstate__": _restore}

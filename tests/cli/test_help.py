@@ -139,17 +139,3 @@ def test_a_command_that_is_built_alone_is_the_same(name: str, words: list[str]) 
     assert alone[name].help == whole.help
     if "--help" in words:  # what draws help is loaded for it
         assert (alone[name].panel, panels(alone[name])) == (whole.panel, panels(whole))
-
-
-@ALONE
-def test_a_command_is_built_with_each_option_that_is_said(name: str) -> None:
-    """Nor does it wait for its own options that nobody gave: each, however it is written, is the whole command line's, and arguments always are."""
-    whole = WHOLE.commands[name]
-    options = {word: one.name for one in whole.params for word in (*one.opts, *one.secondary_opts) if word.startswith("-")}
-    arguments = {one.name for one in whole.params if not one.opts[0].startswith("-")}
-    for word, option in options.items():
-        for written in ([word, "x"], [f"{word}=x"] if word.startswith("--") else [f"{word}x"], ["a", "b", word]):
-            built = told(build([name, *written]).commands[name])
-            assert {option} | arguments <= set(built), written
-            assert built.items() <= told(whole).items(), written
-    assert len(build([name]).commands[name].params) == len(arguments)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
+import tomllib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rightfit import kept
 from rightfit.catalog.offers import PURCHASE_CODES, PURCHASE_GROUPS, PURCHASES
 from rightfit.catalog.package_data import data_bytes
 from rightfit.errors import UnknownNameError
@@ -37,7 +37,7 @@ class Region:
 @functools.cache
 def names_data() -> Mapping[str, Any]:
     """The other names of providers and parts of the world."""
-    return kept.toml(data_bytes("names.toml").decode())
+    return tomllib.loads(data_bytes("names.toml").decode())
 
 
 def fold(text: str) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rightfit import kept
 from rightfit.errors import CatalogError
 from rightfit.messages import Message, cause
 
@@ -35,7 +35,7 @@ def manifest() -> dict[str, Any]:
 
 def rules() -> dict[str, Any]:
     """The market's rules: ages, note patterns, thresholds of the integrity checks; each with its reason."""
-    return kept.toml(data_bytes("rules.toml").decode())
+    return tomllib.loads(data_bytes("rules.toml").decode())
 
 
 def load_unamended(name: str) -> dict[str, PackedColumn]:

@@ -15,12 +15,12 @@ import re
 import shutil
 import sqlite3
 import time
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rightfit import kept
 from rightfit.catalog import history, overlay, pointer, providers, store, tables
 from rightfit.catalog.pack import PackedTable
 from rightfit.catalog.package_data import data_bytes
@@ -101,7 +101,7 @@ class _RefusedError(NetworkError):
 
 def refresh_rules() -> dict[str, Any]:
     """Limits of a refresh, each with its reason."""
-    return kept.toml(data_bytes("refresh.toml").decode())
+    return tomllib.loads(data_bytes("refresh.toml").decode())
 
 
 def _with_name(name: str, message: str) -> str:

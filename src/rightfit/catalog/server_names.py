@@ -14,9 +14,9 @@ import dataclasses
 import functools
 import math
 import re
+import tomllib
 from collections.abc import Iterable
 
-from rightfit import kept
 from rightfit.catalog.claims import Claim
 from rightfit.catalog.market import Catalog
 from rightfit.catalog.names import find_provider, fold
@@ -182,7 +182,7 @@ def _families(servers: ServerTable) -> frozenset[tuple[str, str]]:
 
 @functools.cache
 def _former_families() -> dict[str, dict[str, dict[str, str]]]:
-    return kept.toml(data_bytes("former_families.toml").decode())
+    return tomllib.loads(data_bytes("former_families.toml").decode())
 
 
 def successor(parts: NameParts) -> str:

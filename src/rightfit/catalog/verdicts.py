@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import math
+import tomllib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from rightfit import kept
 from rightfit.catalog.claims import Claim
 from rightfit.catalog.market import Catalog
 from rightfit.catalog.offers import PURCHASE_CODES, OfferTable, ServerTable
@@ -41,7 +41,7 @@ class ClaimVerdict:
 
 @functools.cache
 def _templates() -> dict[str, dict[str, str]]:
-    return kept.toml(data_bytes("check_texts.toml").decode())
+    return tomllib.loads(data_bytes("check_texts.toml").decode())
 
 
 def say(key: str, **values: Any) -> Text:

@@ -63,7 +63,7 @@ COMMANDS = {
 def build(arguments: Sequence[str] = ()) -> click.Group:
     """The command line: of the command that `arguments` begin with alone, else whole.
 
-    So a plan does not wait for the options of twenty others to be read, nor for those of its own that nobody gave, nor for what draws help.
+    So a plan does not wait for the options of twenty others to be read, nor for what draws help.
     """
     only = arguments[0] if arguments and arguments[0] in COMMANDS else ""
     look = looks(is_help=not arguments or arguments[-1] in GROUPS or not _HELP.isdisjoint(arguments))
@@ -78,7 +78,7 @@ def build(arguments: Sequence[str] = ()) -> click.Group:
     groups = {} if only else {name: _group(name, look) for name in GROUPS}
     for name, entry in COMMANDS.items():
         if only in ("", name):
-            groups.get(name.partition(" ")[0], root).add_command(_command(name, entry, look, said=arguments[1:] if only else None))
+            groups.get(name.partition(" ")[0], root).add_command(_command(name, entry, look))
     for group in groups.values():
         root.add_command(group)
     return root
@@ -90,9 +90,9 @@ def _group(name: str, look: Looks) -> click.Group:
     return made
 
 
-def _command(name: str, entry: Command, look: Looks, *, said: Sequence[str] | None) -> click.Command:
+def _command(name: str, entry: Command, look: Looks) -> click.Command:
     function = getattr(importlib.import_module(f"rightfit.cli.commands.{entry.module}"), entry.function)
-    run, parameters, told = command(function, workload=entry.workload, said=said, looks=look)
+    run, parameters, told = command(function, workload=entry.workload, looks=look)
     panel = look.within(_panel(entry.panel) if entry.panel else "")
     made: click.Command = look.command(name.rpartition(" ")[2], callback=run, params=parameters, help=told, **panel)
     return made

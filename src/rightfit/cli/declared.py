@@ -35,11 +35,6 @@ class Declared:
     is_default_shown: bool = True
     completion: Completion | None = None
 
-    @property
-    def written(self) -> frozenset[str]:
-        """Every way in which it is written: --page/--no-page are two."""
-        return frozenset(word for flag in self.flags for word in flag.split("/"))
-
 
 def option(
     *flags: str,

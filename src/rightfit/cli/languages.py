@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import itertools
 import sys
+import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rightfit import kept
 from rightfit.explain.messages import Lang, default_lang
 
 _DATA = Path(__file__).with_name("data")
@@ -42,7 +42,7 @@ def _asked(arguments: Sequence[str]) -> str:
 
 @functools.cache
 def _help_texts() -> Mapping[str, Mapping[str, str]]:
-    return kept.toml_file(_DATA / "help.toml")
+    return tomllib.loads((_DATA / "help.toml").read_text(encoding="utf-8"))
 
 
 def help_text(section: str, key: str, english: str) -> str:

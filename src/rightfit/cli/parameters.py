@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import inspect
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 from rightfit.cli.declared import Declared, given, made, option
@@ -24,8 +24,6 @@ FORMATS = Vocabulary(tuple(form.value for form in Format), {"md": "markdown", "y
 LANGS = Vocabulary(("en", "zh"), {"english": "en", "chinese": "zh", "cn": "zh", "zh-cn": "zh", "中文": "zh", "英文": "en"})
 #: The options that matter to most wishes: --help starts with them.
 FIRST_OPTIONS = ("task", "method", "data", "rate", "deadline", "budget", "cloud", "gpu")
-#: Words of a command line that name options; None: all options are asked for.
-Said = Collection[str] | None
 Runs = Annotated[
     str | None,
     option(
@@ -121,36 +119,14 @@ def common_parameters() -> list[inspect.Parameter]:
     ]
 
 
-def workload_parameters(said: Said = None) -> list[inspect.Parameter]:
-    """The options of a workload, those that matter most first; the model is an argument of its own. With `said`, those that it names."""
+def workload_parameters() -> list[inspect.Parameter]:
+    """The options of a workload, those that matter most first; the model is an argument of its own."""
     names = (*FIRST_OPTIONS, *(name for name in OPTIONS if name not in (*FIRST_OPTIONS, "model")))
-    return [_workload_parameter(OPTIONS[name]) for name in names if said is None or _flag(name) in said]
+    return [_workload_parameter(OPTIONS[name]) for name in names]
 
 
 def _flag(name: str) -> str:
     return "--" + name.replace("_", "-")
-
-
-def _words_of(parameter: inspect.Parameter) -> frozenset[str]:
-    """How an option is written, in full and in short; of an argument nothing."""
-    declared: Declared = get_args(parameter.annotation)[1]
-    return declared.written
-
-
-def _meant(parameters: list[inspect.Parameter], said: Said, *, workload: bool) -> Said:
-    """What the words of a command line name, so that only those options are made (ninety take a tenth of a plan); None, for all of them, where a
-    word names none (a slip, whose nearest word is looked for among all, or a call for help)."""
-    if said is None:
-        return None
-    known = {word for parameter in parameters for word in _words_of(parameter)} | ({_flag(name) for name in OPTIONS} if workload else set())
-    named = {word.partition("=")[0] for word in said if word.startswith("--")}
-    short = {word for word in known if not word.startswith("--")} if any(word[:1] == "-" != word[1:2] for word in said) else set()
-    return frozenset(named | short) if named <= known else None
-
-
-def _is_meant(parameter: inspect.Parameter, meant: Said) -> bool:
-    words = _words_of(parameter)
-    return meant is None or not words or not words.isdisjoint(meant)
 
 
 def _behind(parameter: inspect.Parameter) -> inspect.Parameter:
@@ -170,25 +146,21 @@ def _declared(parameter: inspect.Parameter, **changes: Any) -> inspect.Parameter
 
 
 def command(
-    function: Callable[..., Any], *, workload: bool = False, said: Sequence[str] | None = None, looks: Looks = PLAIN
+    function: Callable[..., Any], *, workload: bool = False, looks: Looks = PLAIN
 ) -> tuple[Callable[..., Any], list[click.Parameter], str]:
-    """What runs `function(..., view=, wishes=)`, its parameters with the common ones and, if asked for, those of a workload, and its help. With
-    `said`, the words of a command line, the parameters are those that these may mean, and all others are left at their defaults."""
+    """What runs `function(..., view=, wishes=)`, its parameters with the common ones and, if asked for, those of a workload, and its help."""
     signature = inspect.signature(function, eval_str=True)
     all_own = [value for name, value in signature.parameters.items() if name not in ("view", "wishes")]
-    common = common_parameters()
-    meant = _meant([*all_own, *common], said, workload=workload)
-    own = [_translated(value, command=function.__name__) for value in all_own if _is_meant(value, meant)]
+    own = [_translated(value, command=function.__name__) for value in all_own]
     if workload:
         own = sorted(map(_behind, own), key=lambda one: one.kind)
-    shared = (workload_parameters(meant) if workload else []) + [_translated(value) for value in common if _is_meant(value, meant)]
-    defaults = {parameter.name: parameter.default for parameter in (*all_own, *common)}
+    shared = (workload_parameters() if workload else []) + [_translated(value) for value in common_parameters()]
 
     parameters = _ordered(own, shared)
 
     @functools.wraps(function)
     def run(**read: Any) -> Any:
-        values = defaults | {parameter.name: given(parameter, read[parameter.name]) for parameter in parameters}
+        values = {parameter.name: given(parameter, read[parameter.name]) for parameter in parameters}
         arguments = {parameter.name: values[parameter.name] for parameter in all_own}
         if workload:
             arguments["wishes"] = {name: values[name] for name in OPTIONS if name in values and values[name] is not None}

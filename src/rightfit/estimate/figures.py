@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rightfit.records import as_dict, dataclass
+from rightfit.records import dataclass
 
 Array = NDArray[np.float64]
 
@@ -31,7 +32,7 @@ class Figure:
 
     def to_dict(self) -> dict[str, Any]:
         """As in the plan's JSON."""
-        return as_dict(self)
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

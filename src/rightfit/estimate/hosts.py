@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.facts.machines import cores_named
+from rightfit.facts.machines import core_named
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
 from rightfit.units import GB, MB
@@ -162,7 +162,7 @@ def host_columns(
     code = {name: number for number, name in enumerate(providers)}
     words = zip(cpu_model, instance_type, arch, strict=True)
     cards = np.maximum(np.nan_to_num(accelerators), 1.0)
-    cores = cores_named([model if model else f"{kind} {'arm64' if machine == 'arm64' else ''}" for model, kind, machine in words])
+    cores = [core_named(model if model else f"{kind} {'arm64' if machine == 'arm64' else ''}") for model, kind, machine in words]
     return HostColumns(
         providers=providers,
         provider_code=np.array([code[name] for name in provider], dtype=np.intp),

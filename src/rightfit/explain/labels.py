@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
-from rightfit import kept
 from rightfit.explain.messages import Lang
 
 _DATA = Path(__file__).with_name("data")
@@ -15,7 +15,7 @@ _DATA = Path(__file__).with_name("data")
 @functools.cache
 def labels() -> Mapping[str, Mapping[str, Mapping[str, str]]]:
     """{section: {key: {"en": text, "zh": text}}}."""
-    return kept.toml_file(_DATA / "labels.toml")
+    return tomllib.loads((_DATA / "labels.toml").read_text(encoding="utf-8"))
 
 
 def label(section: str, key: str, lang: Lang, **fields: object) -> str:

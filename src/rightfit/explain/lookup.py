@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 import functools
 import re
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rightfit import kept
 from rightfit.explain.rules import RuleCheck, RuleOfThumb, all_rules, example_of
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def gist(folded: str) -> str:
 
 @functools.cache
 def _gist_words() -> tuple[tuple[str, str], ...]:
-    return tuple((written, meant) for written, meant in kept.toml_file(_DATA / "rule_gist.toml")["words"])
+    return tuple((written, meant) for written, meant in tomllib.loads((_DATA / "rule_gist.toml").read_text(encoding="utf-8"))["words"])
 
 
 def is_statement(text: str) -> bool:

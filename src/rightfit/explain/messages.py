@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import os
 import string
+import tomllib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from rightfit import kept
 from rightfit.messages import LANGS as LANGS
 from rightfit.messages import Lang as Lang
 from rightfit.messages import spaced as spaced
@@ -52,7 +52,7 @@ def default_lang(environment: Mapping[str, str] = os.environ) -> Lang:
 @cache
 def topic(name: str) -> Mapping[str, Mapping[str, str]]:
     """All messages of one topic: {key: {"en": text, "zh": text}}."""
-    return kept.toml_file(_DATA / f"{name}.toml")
+    return tomllib.loads((_DATA / f"{name}.toml").read_text(encoding="utf-8"))
 
 
 def family_topic(family: str) -> str:

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
-from rightfit.records import as_dict
-
 
 def plain(value: Any) -> Any:
     """Only what JSON can hold: NaN and infinity become null, NumPy numbers and enumerations plain ones, records mappings."""
@@ -21,7 +19,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, Enum):
         return plain(value.value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return plain(as_dict(value))
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if hasattr(value, "item") and not isinstance(value, (str, bytes)):
         value = value.item()
     if isinstance(value, float):

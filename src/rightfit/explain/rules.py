@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from rightfit import kept
 from rightfit.errors import InputError, UnknownNameError
 from rightfit.explain.measures import Measures
 from rightfit.explain.messages import Lang, say
@@ -101,7 +101,7 @@ class RuleCheck:
 
 @cache
 def _table() -> dict[str, Any]:
-    return kept.toml_file(_DATA / "rules.toml")
+    return tomllib.loads((_DATA / "rules.toml").read_text(encoding="utf-8"))
 
 
 def rule_names() -> tuple[str, ...]:

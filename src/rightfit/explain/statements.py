@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -9,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rightfit import kept
 from rightfit.catalog.offers import PURCHASE_CODES, OfferFilter, OfferTable
 from rightfit.explain import quantities as q
 from rightfit.explain.messages import Lang
@@ -62,7 +62,7 @@ def _shown(name: str, value: float, lang: Lang) -> str:
 @cache
 def statements() -> Mapping[str, Any]:
     """Every statement by id."""
-    return kept.toml_file(_DATA / "statements.toml")
+    return tomllib.loads((_DATA / "statements.toml").read_text(encoding="utf-8"))
 
 
 def judge_statement(name: str, catalog: Catalog) -> Statement:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
+import tomllib
 from collections.abc import Mapping
 from typing import Any
 
-from rightfit import kept
 from rightfit.export.job import Job
 from rightfit.facts.tables import read_text
 
@@ -21,7 +21,7 @@ def mirrors_of(job: Job) -> Mapping[str, Any]:
 
 @functools.cache
 def _mirrors() -> Mapping[str, Any]:
-    return kept.toml(read_text("mirrors.toml"))
+    return tomllib.loads(read_text("mirrors.toml"))
 
 
 def mirrored_image(image: str, job: Job) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import tomllib
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NoReturn
 
-from rightfit import kept
 from rightfit.errors import FileInputError
 from rightfit.facts import tables
 from rightfit.messages import Message, at_place
@@ -35,7 +35,7 @@ _LARGEST_OTHER = 10_000_000
 @functools.cache
 def families() -> Mapping[str, Any]:
     """The table data/config_families.toml."""
-    return MappingProxyType(kept.toml(tables.read_text("config_families.toml")))
+    return MappingProxyType(tomllib.loads(tables.read_text("config_families.toml")))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Sequence
 
-from rightfit import kept
 from rightfit.facts.devices import accelerators
 from rightfit.facts.pattern_tables import first_match
 from rightfit.facts.records import Accelerator
 from rightfit.facts.tables import filled, table
 from rightfit.records import dataclass
 
-#: From so many texts on, the cores that they name are kept: asking each of a thousand for each pattern takes a hundredth of a plan.
-_WORTH_KEEPING = 100
 #: How many times its plain arithmetic a processor does in bf16 a cycle from which on it has matrix units (AMX).
 _MATRIX_RATIO = 4.0
 
@@ -78,40 +74,27 @@ class Core:
 
 
 @functools.cache
-def _cores() -> tuple[tuple[str, Core], ...]:
+def _cores() -> tuple[tuple[re.Pattern[str], Core], ...]:
     """Cores in the order in which they are looked for, with the patterns of their words; the last is the usual one."""
     return tuple(
-        (row["pattern"], Core(row["name"], float(row["clock_ghz"]) * float(row["work_per_cycle"]), float(row["threads_per_core"])))
+        (
+            re.compile(row["pattern"]),
+            Core(row["name"], float(row["clock_ghz"]) * float(row["work_per_cycle"]), float(row["threads_per_core"])),
+        )
         for row in table("cpus")
     )
-
-
-@functools.cache
-def _cpu_table() -> tuple[tuple[re.Pattern[str], Core], ...]:
-    return tuple((re.compile(pattern), core) for pattern, core in _cores())
 
 
 @functools.cache
 def core_named(text: str) -> Core:
     """The core that words about a processor, a server type or a machine speak of; the usual server where they name none."""
     folded = text.casefold()
-    return next(core for pattern, core in _cpu_table() if pattern.search(folded or "?"))
-
-
-def cores_named(texts: Sequence[str]) -> list[Core]:
-    """The core of each text; those of a whole catalog are kept."""
-    distinct = dict.fromkeys(texts)
-    if len(distinct) < _WORTH_KEEPING:
-        return [core_named(text) for text in texts]
-    read = "\n".join([*(f"{core.name}\t{pattern}" for pattern, core in _cores()), "", *distinct])
-    found = kept.derived(read, lambda: {text: core_named(text).name for text in distinct})
-    known = {core.name: core for _, core in _cores()}
-    return [known.get(found.get(text, "")) or core_named(text) for text in texts]
+    return next(core for pattern, core in _cores() if pattern.search(folded or "?"))
 
 
 def names_a_core(text: str) -> bool:
     """Whether the words name a processor that is known."""
-    return core_named(text) is not _cpu_table()[-1][1]
+    return core_named(text) is not _cores()[-1][1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import dataclasses
 import functools
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from rightfit import kept
 from rightfit.errors import InputError, UnknownNameError
 from rightfit.messages import Message
 
@@ -69,7 +69,7 @@ def coefficient_entries(name: str) -> Mapping[str, Mapping[str, object]]:
     if not path.is_file():
         known = sorted(file.stem for file in path.parent.glob("*.toml"))
         raise UnknownNameError("coefficient file", name, nearest=known)
-    entries = kept.toml_file(path)
+    entries = tomllib.loads(path.read_text(encoding="utf-8"))
     for key, entry in entries.items():
         _check_entry(path.name, key, entry)
     return MappingProxyType(entries)

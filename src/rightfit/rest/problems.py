@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from starlette.responses import Response
 
-from rightfit import kept
 from rightfit.errors import NoAnswerError, RightfitError, UnavailableError
 from rightfit.explain.messages import Lang
 from rightfit.explain.plain import json_bytes
@@ -57,7 +57,7 @@ class Refused(Exception):  # noqa: N818  (an answer, not a fault)
 @functools.cache
 def words() -> Mapping[str, Mapping[str, str]]:
     """The sentences of the server, by code."""
-    return kept.toml_file(_DATA / "words.toml")
+    return tomllib.loads((_DATA / "words.toml").read_text(encoding="utf-8"))
 
 
 def refusal(refused: Refused, lang: Lang, *, request_id: str = "") -> Response:

@@ -10,10 +10,11 @@ import dataclasses
 import json
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from rightfit.estimate.figures import Figure
-from rightfit.records import as_dict, dataclass
+from rightfit.records import dataclass
 
 SCHEMA_VERSION = 1
 
@@ -76,7 +77,7 @@ class Layout:
 
     def to_dict(self) -> dict[str, Any]:
         """As in the plan's JSON."""
-        return {**as_dict(self), "global_batch": self.global_batch}
+        return {**asdict(self), "global_batch": self.global_batch}
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +184,7 @@ class Option:
         ]
         return {
             **{name: getattr(self, name) for name in plain},
-            "accelerator": as_dict(self.accelerator),
+            "accelerator": asdict(self.accelerator),
             "probability": dict(self.probability),
             "layout": self.layout.to_dict(),
             "estimate": {name: figure.to_dict() for name, figure in self.estimate.items()},
@@ -192,7 +193,7 @@ class Option:
             "cost": self.cost.to_dict(),
             "why": render_all(self.why, render),
             "warnings": render_all(self.warnings, render),
-            "alternatives": [as_dict(alternative) for alternative in self.alternatives],
+            "alternatives": [asdict(alternative) for alternative in self.alternatives],
             "facts": dict(self.facts),
             "placement": dict(self.placement),
             **{name: self.facts.get(name) for name in ("price_kind", "price_is_old", "seller_tier")},
@@ -316,7 +317,7 @@ class Plan:
                 "advice": render_all(self.advice, render),
                 "sections": {section.name: section.to_dict(render) for section in self.sections},
                 "catalog": dict(self.catalog),
-                "counts": as_dict(self.counts),
+                "counts": asdict(self.counts),
             }
         )
         return values
@@ -339,7 +340,7 @@ def summary(option: Option) -> dict[str, Any]:
     replicas = getattr(option.layout, "replicas", None)
     return {
         **{name: getattr(option, name) for name in names},
-        "accelerator": as_dict(option.accelerator),
+        "accelerator": asdict(option.accelerator),
         "total_usd": option.cost.total_usd,
         "hourly_usd": option.cost.hourly_usd,
         "total_time_s": option.estimate["total_time_s" if "total_time_s" in option.estimate else "latency_s"].mid,

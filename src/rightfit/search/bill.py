@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from rightfit import facts
 from rightfit.estimate.figures import Figure
 from rightfit.physics import money
 from rightfit.physics.columns import Array
-from rightfit.records import as_dict, dataclass
+from rightfit.records import dataclass
 from rightfit.search.answer import Cost, Option, Reason, Section
 from rightfit.search.doubt import BOUNDS, both_doubts
 from rightfit.search.market import Bill, BillColumns, Volume, network_charge
@@ -154,7 +155,7 @@ class Line:
 
     def to_dict(self) -> dict[str, Any]:
         """As in the plan's JSON."""
-        return as_dict(self)
+        return asdict(self)
 
 
 def _server_lines(paid: Paid) -> list[Line]:

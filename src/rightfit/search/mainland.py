@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from rightfit.arrays import distinct_values
 from rightfit.catalog import names
 from rightfit.catalog.offers import NO_PRICE
 from rightfit.search.answer import Reason
@@ -73,7 +72,7 @@ def unpriced(exploration: Found) -> tuple[Reason, ...]:
 def _priced(exploration: Found, clouds: set[str]) -> set[str]:
     """Accelerators that have a price at one of the clouds."""
     offers, servers = exploration.market.offers, exploration.market.offers.servers
-    rows = distinct_values(offers.server_index).tolist()
+    rows = np.unique(offers.server_index).tolist()
     return {servers.accelerator_name[row] for row in rows if not clouds or servers.provider[row] in clouds}
 
 

@@ -3,9 +3,9 @@ here."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from rightfit.records import as_dict
 from rightfit.search.answer import Option, Reason, Section
 from rightfit.search.bill import bill_section, paid_of
 from rightfit.search.market import BillColumns
@@ -65,8 +65,8 @@ def section_of(modes: tuple[Mode, ...], *, job_h: float | None) -> Section:
     """The section: rows for programs and the table, the two ladders, and the recommendation."""
     content: dict[str, Any] = {
         "modes": [mode.to_dict() for mode in modes],
-        "by_hours": [as_dict(step) for step in ladder_of_hours(modes, most_term_h=HOURS_PER_YEAR)],
-        "by_months": [as_dict(step) for step in ladder_of_months(modes)],
+        "by_hours": [asdict(step) for step in ladder_of_hours(modes, most_term_h=HOURS_PER_YEAR)],
+        "by_months": [asdict(step) for step in ladder_of_months(modes)],
         "job_h": job_h,
     }
     reasons: tuple[Reason, ...] = advice_of(modes, job_h=job_h)

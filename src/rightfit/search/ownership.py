@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from rightfit.catalog.offers import PURCHASES
 from rightfit.errors import InputError, QuantityError, UnknownNameError
 from rightfit.estimate.ownership import OwnServer, can_be_bought, own_server
 from rightfit.messages import Message, at_place
-from rightfit.records import as_dict, dataclass
+from rightfit.records import dataclass
 from rightfit.search.answer import Option, Plan, Reason, Section
 from rightfit.units import HOURS_PER_MONTH, HOURS_PER_YEAR
 
@@ -118,7 +119,7 @@ def own_content(server: OwnServer, against: tuple[Rent, ...]) -> dict[str, Any]:
         **{name: getattr(server, name) for name in ("capex_low_usd", "capex_high_usd", "price_source", "full_w", "utilisation")},
         "yearly_terms": server.yearly_terms(),
         "usd_per_busy_h": server.usd_per_busy_h,
-        "rents": [as_dict(rent) for rent in against],
+        "rents": [asdict(rent) for rent in against],
         "assumptions": dict(server.values),
         "given": sorted(server.given),
     }
@@ -129,7 +130,7 @@ def own_reasons(server: OwnServer, against: tuple[Rent, ...]) -> tuple[Reason, .
     found = [Reason("own_hour", {"hour_usd": server.usd_per_busy_h, "share": server.utilisation, **_what(server)})]
     for rent in against:
         key = _key(rent)
-        found.append(Reason(key, {**as_dict(rent), "rent_usd": rent.usd_per_h, **shares_of(rent)}))
+        found.append(Reason(key, {**asdict(rent), "rent_usd": rent.usd_per_h, **shares_of(rent)}))
     if server.is_part:
         found.append(Reason("own_part", _what(server)))
     return (*found, Reason("own_security"), Reason("own_elasticity"))

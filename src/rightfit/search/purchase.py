@@ -12,16 +12,16 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rightfit import facts
-from rightfit.arrays import distinct_values
 from rightfit.catalog.offers import PURCHASES
 from rightfit.errors import InputError
 from rightfit.messages import Message
-from rightfit.records import as_dict, dataclass
+from rightfit.records import dataclass
 from rightfit.search.answer import Reason
 from rightfit.search.market import billing_rules
 from rightfit.units import HOURS_PER_MONTH
@@ -85,7 +85,7 @@ class Mode:
 
     def to_dict(self) -> dict[str, Any]:
         """As in the plan's JSON."""
-        return as_dict(self)
+        return asdict(self)
 
 
 def payment_of(provider: str, purchase: str, note: str) -> str:
@@ -110,7 +110,7 @@ def quoted_modes(market: Market, server: int, *, region: str, count: int, job_us
     offers, found = market.offers, []
     rows = np.flatnonzero(offers.server_index == server)
     here = np.array([offers.regions[place] == region for place in offers.region_index[rows]], dtype=np.bool_)
-    for code in distinct_values(offers.purchase_index[rows]).tolist():
+    for code in np.unique(offers.purchase_index[rows]).tolist():
         same = rows[offers.purchase_index[rows] == code]
         near = rows[(offers.purchase_index[rows] == code) & here]
         choice = near if near.shape[0] else same

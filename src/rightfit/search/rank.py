@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.arrays import distinct_values
 from rightfit.catalog.offers import codes_of, provider_codes
 from rightfit.catalog.sellers import is_major
 from rightfit.physics.columns import Array
@@ -96,7 +95,7 @@ def price_regions(exploration: Found, offer: int) -> int:
     offers = exploration.market.offers
     same = np.flatnonzero(offers.server_index == offers.server_index[offer])  # few of all offers
     same = same[offers.purchase_index[same] == offers.purchase_index[offer]]
-    return int(distinct_values(offers.region_index[same]).shape[0])
+    return int(np.unique(offers.region_index[same]).shape[0])
 
 
 def score_of(exploration: Found, offer: Index, node: Index) -> Array:

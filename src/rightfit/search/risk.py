@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rightfit import facts
-from rightfit.arrays import median
 from rightfit.estimate.figures import Figure
 from rightfit.physics import interruption
 from rightfit.physics.columns import Array
@@ -112,7 +111,7 @@ def completion_of(run: Figure, hazard: Hazard, *, interval_s: float) -> Completi
     finer = likely_values(run, SPEEDS).reshape(ANCHORS, -1)
     times = []
     for works in finer:
-        anchor = median(works)
+        anchor = float(np.median(works))
         for rate in hazard.rates_per_s():
             law = completion(
                 work_s=anchor, interval_s=max(interval_s, 1.0), save_s=hazard.save_s, restart_s=hazard.restart_s, rate_per_s=float(rate)

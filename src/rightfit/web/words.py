@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 import re
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
-from rightfit import kept
 from rightfit.errors import RightfitError
 from rightfit.explain.messages import Lang, spaced
 from rightfit.explain.problems import problems_of
@@ -23,7 +23,7 @@ def text_of(name: str) -> str:
 @functools.cache
 def words() -> Mapping[str, Mapping[str, Mapping[str, str]]]:
     """{section: {key: {"en": text, "zh": text}}}."""
-    return kept.toml_file(_DATA / "words.toml")
+    return tomllib.loads((_DATA / "words.toml").read_text(encoding="utf-8"))
 
 
 def word(key: str, lang: Lang, **fields: object) -> str:

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.arrays import distinct_values
 from rightfit.catalog.offers import OfferTable, ServerTable
 from rightfit.errors import ContradictionError, InputError, UnknownNameError
 from rightfit.estimate.forward import metric_values
@@ -199,7 +198,7 @@ def forward_fleet(servers: ServerTable, offers: OfferTable, choice: ForwardChoic
     """Machine classes of accelerators (by name and number) and of CPUs (by kind and cores)."""
     known = chips(servers)
     stacks = {family: forward_stack(choice, family) for family in {*map(family_of, known.values()), "cpu", "cpu-amx"}}
-    listed = distinct_values(offers.server_index)
+    listed = np.unique(offers.server_index)
     missing, classes = ["accelerator"] * len(servers), MachineClasses(len(servers))
     machines: list[PassMachine] = []
     for server in listed.tolist():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from rightfit import facts
 from rightfit.catalog.offers import PURCHASES
 from rightfit.facts.api_prices import ApiPrice, api_prices
 from rightfit.physics import scaling
-from rightfit.records import as_dict, dataclass
+from rightfit.records import dataclass
 from rightfit.search.answer import Option, Reason, Section
 from rightfit.search.service.autoscale import capacity_at_limits, cold_start_of, server_start_s
 from rightfit.search.service.disk import kept_of
@@ -103,7 +104,7 @@ def api_section(exploration: ServingExploration, option: Option) -> Section | No
     if not offers:
         return Section("api", {"prices": [], "price": None})
     price = min(offers, key=lambda one: one.usd_of(wish.input_tokens, wish.output_tokens))
-    content: dict[str, Any] = {"price": as_dict(price), "prices": [as_dict(one) for one in offers]}
+    content: dict[str, Any] = {"price": asdict(price), "prices": [asdict(one) for one in offers]}
     figures = batch_against_api(exploration, option, price) if wish.is_batch else service_against_api(exploration, option, price)
     names = ("model", "provider", "as_of", "match", "input_usd_per_million", "output_usd_per_million")
     words = {name.replace("_usd_per_million", "_usd"): getattr(price, name) for name in names}

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from rightfit.arrays import distinct_values
 from rightfit.search.answer import Assumption, Counts, Option, Reason, Section
 from rightfit.search.constraints import DEFAULT_PURCHASES, assumed_purchases
 from rightfit.search.family import MOST_PARETO, Beside, Family, Given
@@ -140,7 +139,7 @@ def spread_over(front: Sequence[Row], most: int) -> list[Row]:
     quick law."""
     if len(front) <= most:
         return list(front)
-    return [front[at] for at in distinct_values(np.linspace(0, len(front) - 1, most).round().astype(int)).tolist()]
+    return [front[at] for at in np.unique(np.linspace(0, len(front) - 1, most).round().astype(int)).tolist()]
 
 
 def serving_assumptions(exploration: ServingExploration) -> tuple[Assumption, ...]:

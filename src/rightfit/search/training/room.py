@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rightfit.arrays import distinct_values
 from rightfit.physics.columns import DeviceColumns, SetupColumns
 from rightfit.search.answer import Option, Reason, Section
 from rightfit.search.rank import Row
@@ -40,7 +39,7 @@ def largest_batch(engine: TrainingEngine, columns: SetupColumns, device: DeviceC
     low, high = 0, MOST_SAMPLES + 1
     room = float(np.ravel(engine.capacity(device))[0])
     while high - low > 1:
-        points = distinct_values(
+        points = np.unique(
             np.geomspace(max(low, 1), high, _POINTS).round() if high > 2 * low + _POINTS else np.linspace(low, high, _POINTS).round()
         )
         tried = columns.replace(micro_batch=points)
