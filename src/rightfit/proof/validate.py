@@ -175,4 +175,4 @@ def repository_paths(folder: Path) -> Paths:
     return Paths(validation / "headline.json", root / "src" / "rightfit" / "web" / "data" / "accuracy.json", root / "docs" / "accuracy.md")
 
 
-__all__ = ["Paths", "Validation", "check", "headline_numbers", "regressions", "repository_paths", "score", "validate", "write"]
+__all__ = ["Paths", "Validation", "check", "headline_numbers", "regressions", "repository_paths", "validate", "write"]
