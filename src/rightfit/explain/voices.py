@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from rightfit.explain import option_tables, plan_words
@@ -40,7 +40,7 @@ class Voice:
     options_table: Callable[[Plan, Lang], Table] = option_tables.server_table
     rejection_lines: Callable[..., list[str]] = plan_words.rejection_lines
     blame_text: Callable[[Plan, Lang], str] = plan_words.blame_text
-    headings: Mapping[str, str] = MappingProxyType({"memory": "memory", "time": "time_job", "cost": "cost"})
+    headings: Mapping[str, str] = field(default_factory=lambda: {"memory": "memory", "time": "time_job", "cost": "cost"})
     unfit_heading: str = "leanest_setup"
     is_training: bool = False
     is_service: bool = False
